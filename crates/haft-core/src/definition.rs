@@ -1,0 +1,284 @@
+//! What a tool says about itself.
+
+use crate::{Parameters, Tier, iso_duration};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// What a tool has to do with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Category {
+    /// Files and folders.
+    FileSystem,
+    /// Other machines.
+    Network,
+    /// Queries.
+    Database,
+    /// Running programs.
+    CodeExecution,
+    /// Services of others.
+    ExternalApi,
+    /// What is known.
+    Knowledge,
+    /// Telling somebody something.
+    Communication,
+    /// haft itself, and what fits nowhere else.
+    #[default]
+    System,
+}
+
+impl Category {
+    /// The risk of a tool that names none: running programs is high, reading knowledge is low.
+    ///
+    /// ```
+    /// use haft_core::{Category, Risk};
+    /// assert_eq!(Category::CodeExecution.usual_risk(), Risk::High);
+    /// ```
+    pub const fn usual_risk(self) -> Risk {
+        match self {
+            Category::CodeExecution => Risk::High,
+            Category::FileSystem
+            | Category::Network
+            | Category::Database
+            | Category::ExternalApi
+            | Category::Communication => Risk::Medium,
+            Category::Knowledge | Category::System => Risk::Low,
+        }
+    }
+}
+
+/// How bad it can get, for the person who is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    /// Only reads.
+    #[default]
+    Low,
+    /// Changes things that can be put back.
+    Medium,
+    /// Runs programs, deletes, sends.
+    High,
+}
+
+/// How strongly a call is contained. Each level includes those before it.
+///
+/// ```
+/// use haft_core::IsolationLevel;
+/// assert!(IsolationLevel::None < IsolationLevel::Strict);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum IsolationLevel {
+    /// In haft's own process: trusted built-ins and code linked into the program.
+    None,
+    /// A process of its own, with limits and a filtered environment.
+    #[default]
+    Standard,
+    /// Plus paths and hosts enforced by the kernel, no privileges, filtered system calls.
+    Strict,
+    /// No files, no network, little memory, on the strongest jail there is.
+    Restricted,
+}
+
+/// How a tool may be run.
+///
+/// ```
+/// use haft_core::Constraints;
+/// let constraints: Constraints = serde_json::from_str(r#"{"maxExecutionTime": "PT30S"}"#).unwrap();
+/// assert!(constraints.allow_side_effects);
+/// assert_eq!(constraints.max_output_size, 10 * 1024 * 1024);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub struct Constraints {
+    /// The deadline when the caller names none.
+    #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
+    pub default_timeout: Option<Duration>,
+    /// The longest deadline that a caller may name.
+    #[serde(with = "iso_duration")]
+    pub max_execution_time: Duration,
+    /// The most bytes that are kept of its output.
+    pub max_output_size: u64,
+    /// The most bytes that its arguments may have, where it needs another limit than the general one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_argument_size: Option<u64>,
+    /// Whether it changes anything.
+    pub allow_side_effects: bool,
+    /// The containment that it needs at least.
+    pub required_isolation: IsolationLevel,
+}
+
+impl Default for Constraints {
+    fn default() -> Self {
+        Constraints {
+            default_timeout: None,
+            max_execution_time: Duration::from_secs(600),
+            max_output_size: 10 * 1024 * 1024,
+            max_argument_size: None,
+            allow_side_effects: true,
+            required_isolation: IsolationLevel::Standard,
+        }
+    }
+}
+
+/// Where the code behind a tool comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// Comes with haft, or is linked into the program.
+    #[default]
+    BuiltIn,
+    /// A program.
+    Command,
+    /// An HTTP service.
+    Http,
+    /// A WebAssembly module.
+    Wasm,
+    /// An MCP server.
+    Mcp,
+    /// A flow of other tools.
+    Flow,
+    /// Declared only; somebody else supplies the results.
+    Declared,
+}
+
+/// Hints for clients that show tools to people. Never the base of a decision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Annotations {
+    /// May destroy what is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destructive: Option<bool>,
+    /// Talks to an open world, such as the web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_world: Option<bool>,
+}
+
+impl Annotations {
+    fn is_empty(&self) -> bool {
+        *self == Annotations::default()
+    }
+}
+
+/// What a tool says about itself: its name, what it does, what it takes, what it gives, what it may do.
+///
+/// ```
+/// use haft_core::ToolDefinition;
+/// let definition: ToolDefinition = serde_json::from_str(r#"{
+///     "name": "word_count",
+///     "description": "Count the words of a text",
+///     "category": "System",
+///     "parameters": [{"name": "text", "description": "The text", "type": "String", "required": true}]
+/// }"#).unwrap();
+/// assert!(definition.check().is_empty());
+/// assert_eq!(definition.parameters.to_schema()["required"], serde_json::json!(["text"]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolDefinition {
+    /// Lower case letters, digits and underscores.
+    pub name: String,
+    /// A name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it does, for the model that chooses.
+    pub description: String,
+    /// What it has to do with.
+    #[serde(default)]
+    pub category: Category,
+    /// What it takes.
+    #[serde(default)]
+    pub parameters: Parameters,
+    /// A JSON Schema of what it gives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_schema: Option<Value>,
+    /// How it may be run.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub constraints: Constraints,
+    /// What the caller must be permitted.
+    #[serde(default)]
+    pub required_permissions: Vec<String>,
+    /// Whether a person must always agree.
+    #[serde(default)]
+    pub requires_confirmation: bool,
+    /// How bad it can get; where absent, from side effects and category.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Risk>,
+    /// Whether running it twice is the same as running it once.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub idempotent: bool,
+    /// Whether a stored result may answer a later call.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub cacheable: bool,
+    /// The lowest licence tier that has it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tier: Tier,
+    /// A semantic version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Where the code comes from.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub source: Source,
+    /// Other names for it. Rules and lists always match the canonical name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    /// Hints for clients.
+    #[serde(default, skip_serializing_if = "Annotations::is_empty")]
+    pub annotations: Annotations,
+    /// Anything else.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+impl ToolDefinition {
+    /// A definition with that name and description, and the defaults for the rest.
+    ///
+    /// ```
+    /// let definition = haft_core::ToolDefinition::new("ping", "Answers at once");
+    /// assert!(definition.has_side_effects(), "nothing is harmless until it says so");
+    /// ```
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        ToolDefinition {
+            name: name.into(),
+            title: None,
+            description: description.into(),
+            category: Category::System,
+            parameters: Parameters::default(),
+            output_schema: None,
+            constraints: Constraints::default(),
+            required_permissions: Vec::new(),
+            requires_confirmation: false,
+            risk: None,
+            idempotent: false,
+            cacheable: false,
+            tier: Tier::Core,
+            version: None,
+            source: Source::BuiltIn,
+            aliases: Vec::new(),
+            annotations: Annotations::default(),
+            metadata: Map::new(),
+        }
+    }
+
+    /// Whether running it may change anything.
+    pub fn has_side_effects(&self) -> bool {
+        self.constraints.allow_side_effects
+    }
+
+    /// The risk to show: its own, else low without side effects, else the category's, and at least medium.
+    ///
+    /// ```
+    /// use haft_core::{Risk, ToolDefinition};
+    /// assert_eq!(ToolDefinition::new("touch", "Creates a file").risk(), Risk::Medium);
+    /// ```
+    pub fn risk(&self) -> Risk {
+        match self.risk {
+            Some(risk) => risk,
+            None if self.has_side_effects() => self.category.usual_risk().max(Risk::Medium),
+            None => Risk::Low,
+        }
+    }
+}

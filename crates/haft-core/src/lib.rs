@@ -1,0 +1,45 @@
+//! The vocabulary of haft.
+//!
+//! Everything that two rooms of the house talk about is defined here once: tool [definitions](ToolDefinition),
+//! [calls](ToolCall), [contexts](CallContext), [options](CallOptions), [results](ToolResult), the
+//! [error table](ErrorCode), [events](Event), [limits](Limits), [footprints](Footprint), and the
+//! [ports](port) behind which stores, jails, policies and people stand.
+//!
+//! Pure data and pure functions: no I/O, no async runtime, no clock of its own.
+
+mod approval;
+mod call;
+mod context;
+mod definition;
+mod definition_check;
+mod error;
+mod event;
+mod footprint;
+mod ids;
+pub mod iso_duration;
+pub mod json;
+mod limits;
+mod modes;
+mod options;
+mod output;
+mod parameters;
+pub mod port;
+mod result;
+pub mod suggest;
+pub mod text;
+
+pub use approval::{ApprovalRequest, Decision};
+pub use call::{Arguments, ToolCall};
+pub use context::{CallContext, ParentGrant, Tier};
+pub use definition::{Annotations, Category, Constraints, IsolationLevel, Risk, Source, ToolDefinition};
+pub use definition_check::DefinitionProblem;
+pub use error::{ErrorCode, Problem, Status, ToolError};
+pub use event::{Event, EventPayload, OutputStream};
+pub use footprint::{Footprint, Resource};
+pub use ids::{ApprovalId, BatchId, ExecutionId, OutputHandle};
+pub use limits::{Limits, ModelBudget, TokenEstimate, UNKNOWN_BUDGET_BYTES};
+pub use modes::{ApprovalMode, ToolsMode};
+pub use options::{BatchOptions, BatchOrigin, CacheUse, CallOptions, Retry, Strategy};
+pub use output::{ContentPart, SideEffect, SideEffectKind, ToolOutput};
+pub use parameters::{Parameter, ParameterType, Parameters};
+pub use result::{BatchSummary, Enforcement, ErrorInfo, Metrics, ResultMetadata, ToolResult, Violation};

@@ -1,0 +1,110 @@
+//! Who decides: permission, policy, a person.
+
+use super::BoxFuture;
+use crate::{ApprovalRequest, CallContext, Decision, Footprint, ToolDefinition};
+use serde_json::{Map, Value};
+
+/// A guard could not decide. The call is denied, and the operator is told why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GuardError(pub String);
+
+/// What permissions say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Authorisation {
+    /// The caller may.
+    Granted,
+    /// The caller may not.
+    Denied {
+        /// The permission that is missing.
+        missing: String,
+    },
+}
+
+/// Whether a caller has the permissions that a tool requires.
+pub trait Authoriser: Send + Sync {
+    /// Decides for one call.
+    fn authorise<'a>(
+        &'a self,
+        context: &'a CallContext,
+        definition: &'a ToolDefinition,
+    ) -> BoxFuture<'a, Result<Authorisation, GuardError>>;
+}
+
+/// What policy decides about: a call whose arguments are known to be valid.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// Who calls.
+    pub context: &'a CallContext,
+    /// What tool.
+    pub definition: &'a ToolDefinition,
+    /// With what.
+    pub arguments: &'a Map<String, Value>,
+    /// What it would read and write.
+    pub footprint: &'a Footprint,
+}
+
+/// What policy says, with the rule that said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Run it.
+    Allow {
+        /// The rule.
+        rule: &'static str,
+    },
+    /// Ask a person first.
+    Ask {
+        /// The rule.
+        rule: &'static str,
+        /// Why, in words for that person.
+        reason: String,
+    },
+    /// Do not run it.
+    Deny {
+        /// The rule.
+        rule: &'static str,
+        /// Why, in words that name the next step.
+        reason: String,
+    },
+}
+
+/// What may run, what must be asked, what must not. Pure: it looks at nothing but its arguments.
+pub trait Policy: Send + Sync {
+    /// Whether anything may run at all.
+    fn is_enabled(&self) -> bool;
+
+    /// Whether the tool is denied by its name alone, before its arguments are looked at.
+    fn denies(
+        &self,
+        context: &CallContext,
+        definition: &ToolDefinition,
+    ) -> Result<Option<String>, GuardError>;
+
+    /// Decides about one call.
+    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError>;
+}
+
+/// Asks a person, or whatever stands for one.
+pub trait Approver: Send + Sync {
+    /// Asks all questions of a batch at once. An answer that is missing counts as unanswered.
+    fn ask<'a>(&'a self, requests: &'a [ApprovalRequest])
+    -> BoxFuture<'a, Result<Vec<Decision>, GuardError>>;
+}
+
+/// Nobody is there: every question stays open, and nothing runs.
+///
+/// ```
+/// use haft_core::port::{Approver, NobodyToAsk};
+/// let _: &dyn Approver = &NobodyToAsk;
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NobodyToAsk;
+
+impl Approver for NobodyToAsk {
+    fn ask<'a>(
+        &'a self,
+        requests: &'a [ApprovalRequest],
+    ) -> BoxFuture<'a, Result<Vec<Decision>, GuardError>> {
+        Box::pin(async move { Ok(requests.iter().map(|_| Decision::Unanswered).collect()) })
+    }
+}

@@ -1,0 +1,39 @@
+//! The ports: what the engine needs from the outside world.
+//!
+//! Each is a small object-safe trait. Implementations live in other crates and never know each other; only the
+//! `haft` crate puts them together.
+//!
+//! **Architecture Invariant:** a guard that returns an error denies. No port has a way to say "go on anyway".
+
+mod guard;
+mod jail;
+mod redact;
+mod store;
+
+pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
+pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, Unavailable};
+pub use redact::{NoRedaction, Redactor};
+pub use store::{
+    AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
+    TenantStore,
+};
+
+use std::{future::Future, pin::Pin};
+
+/// A boxed future, so that ports stay object-safe.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What time it is. A port, so that tests can say.
+///
+/// ```
+/// use haft_core::port::Clock;
+/// struct Stopped;
+/// impl Clock for Stopped {
+///     fn now(&self) -> jiff::Timestamp { jiff::Timestamp::UNIX_EPOCH }
+/// }
+/// assert_eq!(Stopped.now().as_second(), 0);
+/// ```
+pub trait Clock: Send + Sync {
+    /// Now.
+    fn now(&self) -> jiff::Timestamp;
+}

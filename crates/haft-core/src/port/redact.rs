@@ -1,0 +1,35 @@
+//! Secrets do not leave.
+
+use std::borrow::Cow;
+
+/// Finds secrets in bytes and puts a mark in their place.
+///
+/// Output comes in chunks, and a secret may be cut between two. So whoever feeds a redactor lets go only of the
+/// bytes that are [`decided`](Redactor::decided), and holds the rest until more have come or the stream ends.
+pub trait Redactor: Send + Sync {
+    /// The bytes without secrets. Borrowed where there are none.
+    fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]>;
+
+    /// How many bytes from the start are settled: no secret begins in them that may go on beyond the last byte.
+    /// Redacting piece by piece, cut there, gives the same as redacting the whole.
+    fn decided(&self, bytes: &[u8]) -> usize;
+}
+
+/// Knows no secrets.
+///
+/// ```
+/// use haft_core::port::{NoRedaction, Redactor};
+/// assert_eq!(&*NoRedaction.redact(b"as it is"), b"as it is");
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoRedaction;
+
+impl Redactor for NoRedaction {
+    fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        Cow::Borrowed(bytes)
+    }
+
+    fn decided(&self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+}

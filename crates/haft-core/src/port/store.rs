@@ -1,0 +1,179 @@
+//! What is remembered.
+
+use super::BoxFuture;
+use crate::{
+    ApprovalId, Arguments, BatchId, CallContext, Enforcement, ErrorCode, ExecutionId, OutputHandle, Status,
+    ToolResult,
+};
+use jiff::Timestamp;
+use std::{sync::Arc, time::Duration};
+
+/// Something could not be remembered, or not be found out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(pub String);
+
+/// What is about to happen: recorded before it does.
+#[derive(Clone, Debug)]
+pub struct Intent {
+    /// The walk. It is also the effect's id, which stays the same over attempts.
+    pub execution_id: ExecutionId,
+    /// The batch and the place in it.
+    pub batch: Option<(BatchId, u32)>,
+    /// Who calls.
+    pub context: Arc<CallContext>,
+    /// The tool's canonical name.
+    pub tool: Arc<str>,
+    /// With what.
+    pub arguments: Arguments,
+    /// The approval that this uses up.
+    pub approval: Option<ApprovalId>,
+    /// Which try it is, from 1.
+    pub attempt: u32,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One exit of one call, whatever it was.
+#[derive(Clone, Debug)]
+pub struct AuditRecord {
+    /// The walk.
+    pub execution_id: ExecutionId,
+    /// The batch and the place in it.
+    pub batch: Option<(BatchId, u32)>,
+    /// Who called.
+    pub context: Arc<CallContext>,
+    /// The caller's own name for the call.
+    pub call_id: Arc<str>,
+    /// The tool's canonical name, or what was asked for.
+    pub tool: Arc<str>,
+    /// How it ended.
+    pub status: Status,
+    /// Why it did not succeed.
+    pub code: Option<ErrorCode>,
+    /// The rule that decided, where policy was reached.
+    pub rule: Option<&'static str>,
+    /// The approval that it ran under.
+    pub approval: Option<ApprovalId>,
+    /// When the call came in.
+    pub started_at: Timestamp,
+    /// When its result was final.
+    pub completed_at: Timestamp,
+    /// The time between, by a clock that never jumps.
+    pub duration: Duration,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Bytes of its arguments.
+    pub input_size: u64,
+    /// Bytes that the tool put out.
+    pub output_size: u64,
+    /// What held it in.
+    pub enforcement: Option<Box<Enforcement>>,
+    /// What only the operator sees.
+    pub diagnostics: Option<Box<str>>,
+}
+
+/// The end of a call: its record, and its result where somebody may ask for it again.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The record.
+    pub audit: AuditRecord,
+    /// For a call with an idempotency key: what a repetition gets.
+    pub settles: Option<(ClaimRequest, Settlement)>,
+}
+
+/// What a call with an idempotency key leaves behind.
+#[derive(Clone, Debug)]
+pub enum Settlement {
+    /// It was started: a repetition gets this result.
+    Result(Arc<ToolResult>),
+    /// It waits for a person: a repetition waits for the same answer.
+    Waiting(ApprovalId),
+    /// It never started: a repetition is a new call.
+    Released,
+}
+
+/// A call with an idempotency key wants to run.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// The walk that asks.
+    pub execution_id: ExecutionId,
+    /// Whose.
+    pub tenant: Arc<str>,
+    /// By whom: the user, else the agent.
+    pub principal: Arc<str>,
+    /// The tool's canonical name.
+    pub tool: Arc<str>,
+    /// The key.
+    pub key: Arc<str>,
+    /// Tells other arguments apart.
+    pub arguments: Arguments,
+}
+
+/// What is known about an idempotency key.
+#[derive(Clone, Debug)]
+pub enum Claim {
+    /// Nothing: the call may go on, and owns the key.
+    Fresh,
+    /// It ran before, and this was its result.
+    Settled(Arc<ToolResult>),
+    /// It runs now.
+    InFlight(ExecutionId),
+    /// It waits for a person.
+    Waiting(ApprovalId),
+    /// The key stands for other arguments.
+    Conflict,
+    /// It was started, and nothing tells how it ended.
+    OutcomeUnknown(ExecutionId),
+}
+
+/// Which part of a stored output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputRange {
+    /// The first byte.
+    pub offset: u64,
+    /// At most so many.
+    pub length: u64,
+}
+
+/// What is remembered. Writing goes through here with the tenant on every record; reading only through
+/// [`for_tenant`](Store::for_tenant).
+pub trait Store: Send + Sync {
+    /// Records what is about to happen. Only when this has returned may it.
+    fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Records how a call ended, with its audit record, as one.
+    ///
+    /// The call itself hands the record over; the future only waits for it to be safe. So whoever drops the future
+    /// does not undo the record.
+    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Takes an idempotency key, or says who has it.
+    fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>>;
+
+    /// Keeps an output, under a handle that cannot be guessed.
+    fn keep_output<'a>(
+        &'a self,
+        tenant: &'a str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<OutputHandle, StoreError>>;
+
+    /// Makes sure that everything recorded so far stays.
+    fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// The view of one tenant: the only way to read.
+    fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore>;
+}
+
+/// What one tenant may read.
+pub trait TenantStore: Send + Sync {
+    /// The audit records, newest first, at most `limit`.
+    fn audit<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<AuditRecord>, StoreError>>;
+
+    /// A part of a stored output, with the length of the whole; `None` where there is none of that handle.
+    fn output<'a>(
+        &'a self,
+        handle: &'a OutputHandle,
+        range: OutputRange,
+    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, StoreError>>;
+}

@@ -1,0 +1,276 @@
+//! How a call ended.
+
+use crate::{
+    BatchId, ContentPart, ErrorCode, ExecutionId, IsolationLevel, OutputHandle, Problem, SideEffect, Status,
+    text,
+};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::{fmt::Write as _, sync::Arc, time::Duration};
+
+/// The error of a call, as a model and a program may see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorInfo {
+    /// The row of the error table.
+    pub code: ErrorCode,
+    /// The number in the E3000 range, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<String>,
+    /// What happened, in words that a model can act on.
+    pub message: String,
+    /// Whether the same call may succeed when sent again unchanged.
+    pub retryable: bool,
+    /// The single problems, where there are several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<Problem>,
+    /// Facts for programs, such as an approval id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Box<Value>>,
+}
+
+/// What really held a call in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Enforcement {
+    /// The level that was enforced.
+    pub level: IsolationLevel,
+    /// By which jail; `in_process` where there was none.
+    pub jail: String,
+    /// What was enforced, by name: filters, cgroup version, network, masks.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+/// Something that containment stopped or noticed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Violation {
+    /// Such as `UnauthorizedNetworkAccess`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What was reached for.
+    pub resource: String,
+    /// In words.
+    pub description: String,
+    /// When.
+    pub timestamp: Timestamp,
+    /// Whether it was stopped.
+    pub was_blocked: bool,
+}
+
+/// What a call used, as far as it was measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metrics {
+    /// The most memory at any time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peak_memory_bytes: Option<u64>,
+    /// Time on a core, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_time_ms: Option<f64>,
+    /// Bytes read from files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_read: Option<u64>,
+    /// Bytes written to files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes_written: Option<u64>,
+    /// Operations on files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filesystem_operations: Option<u64>,
+    /// Requests to other machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_requests: Option<u64>,
+    /// Bytes from other machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_bytes_received: Option<u64>,
+    /// Bytes to other machines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network_bytes_sent: Option<u64>,
+}
+
+/// The facts about one walk of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResultMetadata {
+    /// The walk.
+    pub execution_id: ExecutionId,
+    /// The batch that it was part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_id: Option<BatchId>,
+    /// Its place in the batch, from 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_index: Option<u32>,
+    /// When the call came in.
+    pub started_at: Timestamp,
+    /// When its result was final.
+    pub completed_at: Timestamp,
+    /// The time between, by a clock that never jumps.
+    #[serde(rename = "durationMs", with = "millis")]
+    pub duration: Duration,
+    /// How often it was tried; 0 where it never started.
+    pub attempts: u32,
+    /// Bytes that the tool put out, before any were left out.
+    pub output_size: u64,
+    /// Whether some of them were left out of the content.
+    pub output_truncated: bool,
+    /// By which the whole output is read, where it is longer than the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_handle: Option<OutputHandle>,
+    /// The sandbox that it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_id: Option<String>,
+    /// What held it in; absent where it never started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<Box<Enforcement>>,
+    /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Box<Metrics>>,
+    /// What containment stopped or noticed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// What it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub side_effects: Vec<SideEffect>,
+    /// Arguments that were turned into the type that the schema wants, by pointer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub coercions: Vec<String>,
+    /// The caller's own name for the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<Arc<str>>,
+}
+
+mod millis {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        // Microseconds are as fine as a person or a graph needs.
+        serializer.serialize_f64(duration.as_micros() as f64 / 1000.0)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        let millis = f64::deserialize(deserializer)?;
+        Duration::try_from_secs_f64(millis / 1000.0).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The one answer to one call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// The caller's own name for the call.
+    pub call_id: Arc<str>,
+    /// The tool's canonical name, or what was asked for where there is no such tool.
+    pub tool: Arc<str>,
+    /// How it ended.
+    pub status: Status,
+    /// The value that the tool's output schema describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// What a model reads: text first, then pictures, sound and documents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content: Vec<ContentPart>,
+    /// Why it did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Box<ErrorInfo>>,
+    /// What only an operator should see. Never written to a wire.
+    #[serde(skip)]
+    pub diagnostics: Option<Box<str>>,
+    /// The facts.
+    pub metadata: ResultMetadata,
+}
+
+impl ToolResult {
+    /// Whether it succeeded.
+    pub fn is_success(&self) -> bool {
+        self.status == Status::Success
+    }
+
+    /// The row of the error table, where it did not succeed.
+    pub fn error_code(&self) -> Option<ErrorCode> {
+        self.error.as_ref().map(|error| error.code)
+    }
+
+    /// The first text of the content.
+    pub fn text(&self) -> &str {
+        self.content
+            .iter()
+            .find_map(|part| match part {
+                ContentPart::Text { text } => Some(text.as_str()),
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+
+    /// The exit code of the command line for it.
+    pub fn exit_code(&self) -> u8 {
+        self.error_code().map_or(0, ErrorCode::exit)
+    }
+
+    /// The block that is put into a model's context: tool, status, duration, a line, and the content, of which
+    /// at most `max_chars` characters are kept.
+    pub fn format_for_context(&self, max_chars: usize, include_metadata: bool) -> String {
+        let mut out = String::new();
+        if include_metadata {
+            let status = if self.is_success() { "Success" } else { "Failed" };
+            let duration = self.metadata.duration.as_millis();
+            // Writing to a String cannot fail.
+            let _ = write!(
+                out,
+                "Tool: {}\nStatus: {status}\nDuration: {duration}ms\n---\n",
+                self.tool
+            );
+        }
+        match &self.error {
+            None => out.push_str(&text::truncate_chars(self.text(), max_chars).0),
+            Some(error) => {
+                let _ = write!(
+                    out,
+                    "Error: {} ({})",
+                    text::truncate_chars(&error.message, max_chars).0,
+                    error.code
+                );
+            }
+        }
+        out
+    }
+}
+
+/// A batch in numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BatchSummary {
+    /// The batch.
+    pub batch_id: BatchId,
+    /// Calls in it.
+    pub total: usize,
+    /// Calls whose tool was started.
+    pub executed: usize,
+    /// Calls that succeeded.
+    pub succeeded: usize,
+    /// Calls that did not.
+    pub failed: usize,
+    /// From the first check to the last result.
+    #[serde(rename = "durationMs", with = "millis")]
+    pub duration: Duration,
+}
+
+impl BatchSummary {
+    /// The numbers of those results.
+    pub fn of(batch_id: BatchId, results: &[ToolResult], duration: Duration) -> Self {
+        let succeeded = results.iter().filter(|result| result.is_success()).count();
+        BatchSummary {
+            batch_id,
+            total: results.len(),
+            executed: results
+                .iter()
+                .filter(|result| result.metadata.attempts > 0)
+                .count(),
+            succeeded,
+            failed: results.len() - succeeded,
+            duration,
+        }
+    }
+}

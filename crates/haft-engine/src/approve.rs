@@ -1,0 +1,226 @@
+//! Approve: all questions of a batch are asked together, before anything of it runs.
+
+use crate::{
+    plan::{Exit, Planned, Ready},
+    ports::Ports,
+    run::guarded,
+};
+use haft_core::{
+    ApprovalId, ApprovalRequest, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, ToolError,
+    port::{Approver, GuardError},
+    text,
+};
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// What became of a call after everybody was asked.
+pub(crate) enum Decided {
+    /// It runs.
+    Go(Ready),
+    /// Another one with the same idempotency key runs: its result will be this one's.
+    Follows(Arc<crate::frame::Frame>, ExecutionId),
+    /// Somebody outside supplies the result.
+    Parked(Arc<crate::frame::Frame>),
+    /// It is over.
+    Resolved(Arc<crate::frame::Frame>, Exit),
+}
+
+/// Asks for what needs asking, and decides what may run.
+pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
+    if !planned
+        .iter()
+        .any(|planned| matches!(planned, Planned::NeedsApproval { .. }))
+    {
+        return planned.into_iter().map(without_asking).collect();
+    }
+    let mut asked = Vec::new();
+    let mut decided: Vec<Option<Decided>> = Vec::with_capacity(planned.len());
+    for planned in planned {
+        match planned {
+            Planned::NeedsApproval {
+                ready,
+                reason,
+                asked_before,
+            } => match question(ports, &ready, reason, asked_before) {
+                Ok(request) => {
+                    asked.push((decided.len(), ready, request));
+                    decided.push(None);
+                }
+                Err(error) => decided.push(Some(Decided::Resolved(ready.frame, error.into()))),
+            },
+            other => decided.push(Some(without_asking(other))),
+        }
+    }
+    let decisions = ask(ports, &asked).await;
+    let mut open = Vec::new();
+    for ((place, ready, request), decision) in asked.into_iter().zip(decisions) {
+        let is_open = matches!(decision, Ok(Decision::Unanswered | Decision::Expired));
+        if is_open {
+            open.push((place, ready.footprint.clone()));
+        }
+        decided[place] = Some(answered(ready, &request, decision));
+    }
+    let decided = decided.into_iter().flatten().collect();
+    block(decided, &open)
+}
+
+fn without_asking(planned: Planned) -> Decided {
+    match planned {
+        Planned::Ready(ready) | Planned::NeedsApproval { ready, .. } => Decided::Go(ready),
+        Planned::Follows(frame, leader) => Decided::Follows(frame, leader),
+        Planned::Parked(frame) => Decided::Parked(frame),
+        Planned::Resolved(frame, exit) => Decided::Resolved(frame, exit),
+    }
+}
+
+fn question(
+    ports: &Ports,
+    ready: &Ready,
+    reason: String,
+    asked_before: Option<ApprovalId>,
+) -> Result<ApprovalRequest, ToolError> {
+    let frame = &ready.frame;
+    let summary = guarded(|| Ok(ready.prepared.summary()))?;
+    let summary = String::from_utf8_lossy(&ports.redact(summary.as_bytes())).into_owned();
+    let request = ApprovalRequest {
+        id: asked_before.unwrap_or_else(ApprovalId::random),
+        execution_id: frame.id,
+        call_id: Arc::clone(&frame.call.id),
+        tool: Arc::clone(&ready.registered.name),
+        summary: text::one_line(summary.trim(), 200),
+        risk: ready.registered.definition.risk(),
+        reason,
+        arguments: frame.call.arguments.clone(),
+        fingerprint: fingerprint(ready),
+    };
+    frame.emit(EventPayload::ConfirmationRequested {
+        approval_id: request.id.clone(),
+        summary: request.summary.clone(),
+    });
+    frame.facts().approval = Some(request.id.clone());
+    Ok(request)
+}
+
+/// Over everything that the approval covers, so that nothing else can run under it.
+fn fingerprint(ready: &Ready) -> String {
+    let (frame, definition) = (&ready.frame, &ready.registered.definition);
+    let covered = json!({
+        "tenant": frame.context.tenant,
+        "principal": frame.context.user.as_ref().unwrap_or(&frame.context.agent),
+        "session": frame.context.session,
+        "tool": ready.registered.name,
+        "definition": definition,
+        "arguments": frame.call.arguments.as_str(),
+        "footprint": ready.footprint,
+        "isolation": ready.level,
+        "limits": frame.options.limits,
+    });
+    Sha256::digest(covered.to_string().as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+type Asked = (usize, Ready, ApprovalRequest);
+
+/// Asks everybody who has to be asked, each approver once, and stops asking when the batch is cancelled.
+async fn ask(ports: &Ports, asked: &[Asked]) -> Vec<Result<Decision, ToolError>> {
+    let Some((_, first, _)) = asked.first() else {
+        return Vec::new();
+    };
+    let approver: &Arc<dyn Approver> = first.frame.approver.as_ref().unwrap_or(&ports.approver);
+    let requests: Vec<ApprovalRequest> = asked.iter().map(|(_, _, request)| request.clone()).collect();
+    let frame = &first.frame;
+    let answers = tokio::select! {
+        biased;
+        answers = approver.ask(&requests) => answers,
+        reason = frame.cancel.cancelled() => {
+            return requests.iter().map(|_| Err(crate::run::cancelled(&frame.cancel, reason))).collect();
+        }
+    };
+    match answers {
+        Ok(answers) => {
+            let missing = requests.len().saturating_sub(answers.len());
+            let unanswered = std::iter::repeat_n(Decision::Unanswered, missing);
+            answers
+                .into_iter()
+                .take(requests.len())
+                .chain(unanswered)
+                .map(Ok)
+                .collect()
+        }
+        Err(error) => requests.iter().map(|_| Err(could_not_ask(&error))).collect(),
+    }
+}
+
+/// A guard that errors denies.
+fn could_not_ask(error: &GuardError) -> ToolError {
+    ToolError::new(
+        ErrorCode::ToolDenied,
+        "This call needs approval, and asking for it failed, so it was not run",
+    )
+    .with_diagnostics(error)
+}
+
+fn answered(ready: Ready, request: &ApprovalRequest, decision: Result<Decision, ToolError>) -> Decided {
+    let frame = Arc::clone(&ready.frame);
+    if let Ok(decision @ (Decision::Approve | Decision::Deny { .. })) = &decision {
+        frame.emit(EventPayload::ConfirmationReceived {
+            approval_id: request.id.clone(),
+            approved: *decision == Decision::Approve,
+        });
+    }
+    let error = match decision {
+        Ok(Decision::Approve) => return Decided::Go(ready),
+        Ok(Decision::Deny { reason }) => {
+            let mut text = ErrorCode::ConfirmationDenied.model_text().to_owned();
+            if let Some(reason) = reason {
+                text = format!("{text}: {reason}");
+            }
+            ToolError::new(ErrorCode::ConfirmationDenied, text)
+        }
+        Ok(Decision::Unanswered) => ToolError::new(
+            ErrorCode::ConfirmationRequired,
+            format!(
+                "A person has to approve this call before it can run, and nobody was there to ask ({}). Nothing \
+                 was run. Once it is approved, send the call again",
+                request.reason
+            ),
+        ),
+        Ok(Decision::Expired) => ErrorCode::ApprovalExpired.into(),
+        Err(error) => error,
+    };
+    let data = json!({
+        "approvalId": request.id,
+        "summary": request.summary,
+        "risk": request.risk,
+        "fingerprint": request.fingerprint,
+    });
+    Decided::Resolved(frame, error.with_data(data).into())
+}
+
+/// Later calls that touch what an unapproved call would touch must not run as if it had run.
+fn block(decided: Vec<Decided>, open: &[(usize, Footprint)]) -> Vec<Decided> {
+    let blocked_by = |place: usize, footprint: &Footprint| {
+        open.iter()
+            .find(|(earlier, other)| *earlier < place && other.conflicts_with(footprint))
+    };
+    decided
+        .into_iter()
+        .enumerate()
+        .map(|(place, decided)| match decided {
+            Decided::Go(ready) => match blocked_by(place, &ready.footprint) {
+                None => Decided::Go(ready),
+                Some((earlier, _)) => {
+                    let text = format!(
+                        "Not started, because it touches what call {} of this batch touches, which waits for approval",
+                        earlier + 1
+                    );
+                    Decided::Resolved(ready.frame, ToolError::new(ErrorCode::Blocked, text).into())
+                }
+            },
+            other => other,
+        })
+        .collect()
+}

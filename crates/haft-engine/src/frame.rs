@@ -1,0 +1,290 @@
+//! One call on its walk: who and what, what is known so far, and what the tool is handed.
+
+use crate::{
+    event_log::{EventLog, Source},
+    ports::Ports,
+    registry::Registered,
+    spool::Spool,
+};
+use haft_core::{
+    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, OutputStream,
+    ToolCall,
+    port::{Approver, ClaimRequest},
+};
+use haft_sdk::{Cancel, Host, capability::Capabilities};
+use jiff::Timestamp;
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// A batch, as all its calls share it.
+pub(crate) struct Batch {
+    pub(crate) id: BatchId,
+    pub(crate) arrived: Instant,
+    pub(crate) cancel: Cancel,
+    pub(crate) log: EventLog,
+    /// Bytes of results that the model behind it can still take.
+    pub(crate) capacity: AtomicUsize,
+}
+
+impl AsRef<EventLog> for Batch {
+    fn as_ref(&self) -> &EventLog {
+        &self.log
+    }
+}
+
+impl Batch {
+    pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {
+        let source = Source {
+            execution_id: None,
+            batch: Some((self.id, None)),
+            tool: Arc::default(),
+        };
+        self.log.push(self.arrived.elapsed(), source, payload, is_last);
+    }
+}
+
+/// What the stages find out, for the record at the end.
+#[derive(Default)]
+pub(crate) struct Facts {
+    pub(crate) rule: Option<&'static str>,
+    pub(crate) approval: Option<ApprovalId>,
+    pub(crate) attempts: u32,
+    pub(crate) enforcement: Option<Box<Enforcement>>,
+    pub(crate) coercions: Vec<String>,
+    /// The idempotency key that this call owns.
+    pub(crate) claim: Option<ClaimRequest>,
+}
+
+/// One call on its walk.
+pub(crate) struct Frame {
+    pub(crate) id: ExecutionId,
+    pub(crate) batch: Option<(Arc<Batch>, u32)>,
+    pub(crate) call: ToolCall,
+    pub(crate) context: Arc<CallContext>,
+    pub(crate) options: Arc<CallOptions>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) arrived_at: Timestamp,
+    pub(crate) arrived: Instant,
+    pub(crate) cancel: Cancel,
+    pub(crate) log: EventLog,
+    /// The tool, once it is known.
+    pub(crate) registered: OnceLock<Arc<Registered>>,
+    pub(crate) timeout: OnceLock<Duration>,
+    pub(crate) output_limit: OnceLock<usize>,
+    pub(crate) finished: AtomicBool,
+    facts: Mutex<Facts>,
+    spool: Mutex<SpoolState>,
+    last_sign_of_life: AtomicU64,
+    ports: Arc<Ports>,
+}
+
+impl AsRef<EventLog> for Frame {
+    fn as_ref(&self) -> &EventLog {
+        &self.log
+    }
+}
+
+/// Made with the first byte, closed when the call ends.
+#[derive(Default)]
+struct SpoolState {
+    spool: Option<Spool>,
+    is_closed: bool,
+}
+
+/// What a frame is made of.
+pub(crate) struct Arrival {
+    pub(crate) call: ToolCall,
+    pub(crate) context: Arc<CallContext>,
+    pub(crate) options: Arc<CallOptions>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) batch: Option<(Arc<Batch>, u32)>,
+    pub(crate) at: Timestamp,
+    pub(crate) instant: Instant,
+}
+
+impl Frame {
+    pub(crate) fn new(ports: &Arc<Ports>, id: ExecutionId, arrival: Arrival) -> Self {
+        Frame {
+            id,
+            batch: arrival.batch,
+            call: arrival.call,
+            context: arrival.context,
+            options: arrival.options,
+            approver: arrival.approver,
+            arrived_at: arrival.at,
+            arrived: arrival.instant,
+            cancel: Cancel::new(),
+            log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
+            registered: OnceLock::new(),
+            timeout: OnceLock::new(),
+            output_limit: OnceLock::new(),
+            finished: AtomicBool::new(false),
+            facts: Mutex::default(),
+            spool: Mutex::default(),
+            last_sign_of_life: AtomicU64::new(0),
+            ports: Arc::clone(ports),
+        }
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spool(&self) -> MutexGuard<'_, SpoolState> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The canonical name, or what was asked for.
+    pub(crate) fn tool_name(&self) -> &Arc<str> {
+        self.registered
+            .get()
+            .map_or(&self.call.name, |registered| &registered.name)
+    }
+
+    pub(crate) fn batch_place(&self) -> Option<(BatchId, u32)> {
+        self.batch.as_ref().map(|(batch, index)| (batch.id, *index))
+    }
+
+    /// Bytes of results that the model behind the call can still take.
+    pub(crate) fn capacity(&self) -> usize {
+        match &self.batch {
+            Some((batch, _)) => batch.capacity.load(Ordering::Acquire),
+            None => self.options.model.available_bytes(),
+        }
+    }
+
+    /// Adds an event to the call's log, and to its batch's.
+    pub(crate) fn emit(&self, payload: EventPayload) {
+        self.emit_at(self.arrived.elapsed(), payload);
+    }
+
+    pub(crate) fn emit_at(&self, elapsed: Duration, payload: EventPayload) {
+        if payload.is_droppable() && !self.context.tier.full_progress() {
+            return;
+        }
+        let source = Source {
+            execution_id: Some(self.id),
+            batch: self.batch.as_ref().map(|(batch, index)| (batch.id, Some(*index))),
+            tool: Arc::clone(self.tool_name()),
+        };
+        let is_last = payload.is_terminal();
+        if let Some((batch, _)) = &self.batch {
+            batch
+                .log
+                .push(batch.arrived.elapsed(), source.clone(), payload.clone(), false);
+        }
+        self.log.push(elapsed, source, payload, is_last);
+    }
+
+    /// When the tool last put something out or reported progress, as time since the call came in.
+    pub(crate) fn last_sign_of_life(&self) -> Duration {
+        Duration::from_millis(self.last_sign_of_life.load(Ordering::Relaxed))
+    }
+
+    fn is_alive(&self) {
+        let elapsed = u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_sign_of_life.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// Everything that was streamed: bytes that were kept, and how many there were. Nothing is taken after that: a
+    /// thread that outlived its call is not heard.
+    pub(crate) fn take_spool(&self) -> Option<(Vec<u8>, u64)> {
+        let mut state = self.spool();
+        state.is_closed = true;
+        let mut spool = state.spool.take()?;
+        drop(state);
+        for (stream, piece) in spool.finish(self.ports.redactor.as_deref()) {
+            self.emit(EventPayload::Output {
+                stream,
+                offset: piece.offset,
+                chunk: piece.text,
+            });
+        }
+        let total = spool.total();
+        Some((spool.into_bytes(), total))
+    }
+}
+
+impl Host for Frame {
+    fn execution_id(&self) -> ExecutionId {
+        self.id
+    }
+
+    fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    fn context(&self) -> &CallContext {
+        &self.context
+    }
+
+    fn attempt(&self) -> u32 {
+        self.facts().attempts.max(1)
+    }
+
+    fn timeout(&self) -> Duration {
+        self.timeout
+            .get()
+            .copied()
+            .unwrap_or(self.ports.settings.default_timeout)
+    }
+
+    fn output_limit(&self) -> usize {
+        self.output_limit
+            .get()
+            .copied()
+            .unwrap_or(self.ports.settings.max_output_bytes)
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn write(&self, stream: OutputStream, bytes: &[u8]) {
+        self.is_alive();
+        let mut state = self.spool();
+        if bytes.is_empty() || state.is_closed {
+            return;
+        }
+        let limit = self
+            .registered
+            .get()
+            .map_or(0, |registered| registered.definition.constraints.max_output_size);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let piece = state.spool.get_or_insert_with(|| Spool::new(limit)).write(
+            stream,
+            bytes,
+            self.ports.redactor.as_deref(),
+        );
+        // Under the lock, so that chunks reach the log in the order of their offsets.
+        if let Some(piece) = piece {
+            self.emit(EventPayload::Output {
+                stream,
+                offset: piece.offset,
+                chunk: piece.text,
+            });
+        }
+    }
+
+    fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+        self.is_alive();
+        let message = message.map(|message| self.ports.safe_text(message));
+        self.emit(EventPayload::InProgress { percent, message });
+    }
+
+    fn warn(&self, message: &str) {
+        self.is_alive();
+        self.emit(EventPayload::Warning {
+            message: self.ports.safe_text(message),
+        });
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.ports.capabilities
+    }
+}

@@ -1,0 +1,29 @@
+//! The five stages: plan, approve, schedule, run, finish, and the executor that walks a call through them.
+//!
+//! Start reading at `executor.rs`: it is the picture of the architecture page, in code.
+
+mod approve;
+mod engine;
+mod event_log;
+mod executions;
+mod executor;
+mod finish;
+mod frame;
+mod parked;
+mod plan;
+mod ports;
+mod registry;
+mod request;
+mod run;
+mod schedule;
+mod schema;
+mod settings;
+mod spool;
+mod stats;
+
+pub use engine::{Engine, EngineBuilder, Preview, Shutdown, Target};
+pub use event_log::Observer;
+pub use parked::{PendingCall, SubmitError};
+pub use registry::RegisterError;
+pub use request::{BatchRequest, Request};
+pub use settings::Settings;

@@ -1,0 +1,463 @@
+//! Plan: every check that needs neither a person nor a running tool, in the order of the documentation.
+//!
+//! Takes calls; gives each as ready, as needing approval, or as resolved. Never runs a tool, writes nothing but
+//! the claim on an idempotency key, asks nobody. A batch is planned whole before anyone is asked.
+
+use crate::{
+    frame::{Batch, Frame},
+    ports::Ports,
+    registry::Registered,
+    run::guarded,
+};
+use haft_core::{
+    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, ToolError, ToolResult,
+    ToolsMode, iso_duration,
+    port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
+};
+use haft_sdk::{Args, Prepared};
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+/// A call that passed every check.
+pub(crate) struct Ready {
+    pub(crate) frame: Arc<Frame>,
+    pub(crate) registered: Arc<Registered>,
+    pub(crate) prepared: Box<dyn Prepared>,
+    pub(crate) footprint: Footprint,
+    pub(crate) level: IsolationLevel,
+}
+
+/// What planning a call came to.
+pub(crate) enum Planned {
+    /// It may run.
+    Ready(Ready),
+    /// It may run if a person agrees.
+    NeedsApproval {
+        ready: Ready,
+        reason: String,
+        /// The question that an earlier call with the same idempotency key asked.
+        asked_before: Option<ApprovalId>,
+    },
+    /// Another one with the same idempotency key runs: its result will be this one's.
+    Follows(Arc<Frame>, ExecutionId),
+    /// Somebody outside supplies the result.
+    Parked(Arc<Frame>),
+    /// It is over.
+    Resolved(Arc<Frame>, Exit),
+}
+
+/// How a call is over before it ran.
+pub(crate) enum Exit {
+    /// With an error.
+    Error(ToolError),
+    /// With the result that the same call had before.
+    Replay(Arc<ToolResult>),
+}
+
+impl From<ToolError> for Exit {
+    fn from(error: ToolError) -> Self {
+        Exit::Error(error)
+    }
+}
+
+/// What is planned for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To run.
+    Run,
+    /// To see what would happen: nothing is claimed.
+    DryRun,
+}
+
+/// Plans calls that belong together.
+pub(crate) async fn plan(
+    ports: &Ports,
+    batch: Option<(&Batch, BatchOrigin)>,
+    frames: &[Arc<Frame>],
+    purpose: Purpose,
+) -> Vec<Planned> {
+    let whole = batch.and_then(|(_, origin)| batch_too_large(ports, frames, origin));
+    let mut seen = HashSet::new();
+    let mut planned = Vec::with_capacity(frames.len());
+    for (index, frame) in frames.iter().enumerate() {
+        let shape = match &whole {
+            Some(refusal) if index >= refusal.from => Err(refusal.error.clone()),
+            _ if frames.len() > 1 && !frame.call.id.is_empty() && !seen.insert(&*frame.call.id) => {
+                Err(duplicate_id(frame))
+            }
+            _ => Ok(()),
+        };
+        let outcome = match shape {
+            Ok(()) => plan_call(ports, frame, purpose).await,
+            Err(error) => Err(Exit::Error(error)),
+        };
+        planned.push(outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(frame), exit)));
+    }
+    planned
+}
+
+struct BatchRefusal {
+    /// The first call that is refused.
+    from: usize,
+    error: ToolError,
+}
+
+/// A model's answer loses the calls over the limit; any other batch is refused whole.
+fn batch_too_large(ports: &Ports, frames: &[Arc<Frame>], origin: BatchOrigin) -> Option<BatchRefusal> {
+    let count = frames.len();
+    match origin {
+        BatchOrigin::Model => {
+            let most = ports.settings.max_calls_per_answer;
+            let text =
+                format!("Exceeded max tool calls per batch: {count} calls, and at most {most} are run");
+            let error = ToolError::new(ErrorCode::LimitExceeded, text);
+            (count > most).then_some(BatchRefusal { from: most, error })
+        }
+        BatchOrigin::Client => {
+            let tier = frames.first()?.context.tier;
+            let most = tier.max_batch().filter(|most| count > *most)?;
+            let text = format!(
+                "A batch of {count} calls is more than the {tier:?} tier allows ({most}). Nothing was run. Send \
+                 fewer calls at once"
+            );
+            Some(BatchRefusal {
+                from: 0,
+                error: ToolError::new(ErrorCode::LimitExceeded, text),
+            })
+        }
+    }
+}
+
+fn duplicate_id(frame: &Frame) -> ToolError {
+    let text = format!(
+        "Duplicate tool call id: {}. The first call of that id was taken",
+        frame.call.id
+    );
+    ToolError::new(ErrorCode::DuplicateCallId, text)
+}
+
+async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Result<Planned, Exit> {
+    // 0. The context is well formed.
+    frame
+        .context
+        .check()
+        .map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
+    // 1. Switched off.
+    if ports.settings.mode == ToolsMode::Disabled {
+        return Err(ToolError::new(ErrorCode::ToolDisabled, "Tool execution disabled").into());
+    }
+    if !ports.policy.is_enabled() {
+        return Err(ToolError::from(ErrorCode::ToolDisabled).into());
+    }
+    // 2. Shape. The tool is looked up first because some have a limit of their own.
+    let registered = ports.registry.lookup(&frame.call.name);
+    let arguments = shape(ports, frame, registered.as_deref())?;
+    // 3. Lookup.
+    let registered = registered.ok_or_else(|| not_found(ports, &frame.call.name))?;
+    let _ = frame.registered.set(Arc::clone(&registered));
+    let definition = &registered.definition;
+    if definition.tier > frame.context.tier {
+        return Err(above_tier(frame, &registered).into());
+    }
+    // 4. Denylist.
+    if let Some(reason) = ports
+        .policy
+        .denies(&frame.context, definition)
+        .map_err(guard_failed)?
+    {
+        frame.facts().rule = Some("denylist");
+        return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
+    }
+    // 5. Permission.
+    match ports
+        .authoriser
+        .authorise(&frame.context, definition)
+        .await
+        .map_err(guard_failed)?
+    {
+        Authorisation::Granted => {}
+        Authorisation::Denied { missing } => return Err(lacks(&registered, &missing).into()),
+    }
+    // 6. Idempotency.
+    let mut asked_before = None;
+    if let (Some(key), Purpose::Run) = (&frame.call.idempotency_key, purpose) {
+        match claim(ports, frame, &registered, key).await? {
+            Claimed::Mine(approval) => asked_before = approval,
+            Claimed::Follow(leader) => return Ok(Planned::Follows(Arc::clone(frame), leader)),
+        }
+    }
+    // 7. Arguments.
+    let (arguments, coercions) = registered
+        .arguments
+        .check(arguments, frame.options.coerce)
+        .map_err(|(sentence, problems)| {
+            ToolError::new(ErrorCode::ValidationFailed, format!("Bad args: {sentence}"))
+                .with_problems(problems)
+        })?;
+    frame.facts().coercions = coercions;
+    if ports.settings.mode == ToolsMode::ParseOnly {
+        return Ok(Planned::Parked(Arc::clone(frame)));
+    }
+    // 8. Prepare, footprint, limits, containment.
+    let level = limits_and_level(ports, frame, &registered)?;
+    let arguments = Args {
+        value: arguments,
+        original: frame.call.arguments.clone(),
+    };
+    let (prepared, footprint) = guarded(|| {
+        let prepared = registered.tool.prepare(&arguments)?;
+        let footprint = prepared.footprint();
+        Ok((prepared, footprint))
+    })?;
+    // 9. Policy.
+    let subject = Subject {
+        context: &frame.context,
+        definition,
+        arguments: &arguments.value,
+        footprint: &footprint,
+    };
+    let verdict = ports.policy.decide(&subject).map_err(guard_failed)?;
+    let ready = Ready {
+        frame: Arc::clone(frame),
+        registered,
+        prepared,
+        footprint,
+        level,
+    };
+    let (rule, reason) = match verdict {
+        Verdict::Deny { rule, reason } => {
+            frame.facts().rule = Some(rule);
+            return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
+        }
+        Verdict::Ask { rule, reason } => (rule, Some(reason)),
+        Verdict::Allow { rule } => (rule, None),
+    };
+    frame.facts().rule = Some(rule);
+    let reason = reason.or_else(|| {
+        frame
+            .options
+            .require_confirmation
+            .then(|| "the caller wants this call to be confirmed".to_owned())
+    });
+    Ok(match reason {
+        Some(reason) => Planned::NeedsApproval {
+            ready,
+            reason,
+            asked_before,
+        },
+        None => Planned::Ready(ready),
+    })
+}
+
+fn shape(
+    ports: &Ports,
+    frame: &Frame,
+    registered: Option<&Registered>,
+) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
+    let own_limit = registered.and_then(|registered| registered.definition.constraints.max_argument_size);
+    let most = own_limit.map_or(ports.settings.max_args_bytes, |own| {
+        usize::try_from(own).unwrap_or(usize::MAX)
+    });
+    let length = frame.call.arguments.len();
+    if length > most {
+        let text =
+            format!("Tool arguments too large: {length} bytes, and {most} is the most. Send less at once");
+        return Err(ToolError::new(ErrorCode::LimitExceeded, text));
+    }
+    if frame.options.detached {
+        let text = "This call asks to be detached, and nothing here runs detached calls. Send it without";
+        return Err(ToolError::new(ErrorCode::ValidationFailed, text));
+    }
+    frame.call.arguments.parse().map_err(|problem| {
+        let text = format!("Invalid tool arguments JSON: {problem}");
+        ToolError::new(ErrorCode::ValidationFailed, text).with_problems(vec![problem])
+    })
+}
+
+fn not_found(ports: &Ports, name: &str) -> ToolError {
+    let shown = haft_core::text::one_line(name, 80);
+    let hint = match ports.registry.nearest(name) {
+        Some(near) => format!(". Did you mean `{near}`?"),
+        None => String::new(),
+    };
+    ToolError::new(ErrorCode::ToolNotFound, format!("Unknown tool: {shown}{hint}"))
+}
+
+fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
+    let (name, needed, has) = (&registered.name, registered.definition.tier, frame.context.tier);
+    let text = format!("`{name}` needs the {needed:?} tier, and this caller has {has:?}");
+    ToolError::new(ErrorCode::LicenseRequired, text)
+}
+
+fn lacks(registered: &Registered, missing: &str) -> ToolError {
+    let text = format!(
+        "`{}` needs the permission `{missing}`, which this caller does not have",
+        registered.name
+    );
+    ToolError::new(ErrorCode::PermissionDenied, text)
+}
+
+/// A guard that errors denies.
+fn guard_failed(error: GuardError) -> ToolError {
+    ToolError::new(
+        ErrorCode::ToolDenied,
+        "This call could not be checked, so it was not run",
+    )
+    .with_diagnostics(error)
+}
+
+enum Claimed {
+    Mine(Option<ApprovalId>),
+    Follow(ExecutionId),
+}
+
+async fn claim(
+    ports: &Ports,
+    frame: &Frame,
+    registered: &Registered,
+    key: &Arc<str>,
+) -> Result<Claimed, Exit> {
+    let request = claim_request(frame, registered, key);
+    let claim = ports
+        .store
+        .claim(request.clone())
+        .await
+        .map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))?;
+    let mine = |approval| {
+        frame.facts().claim = Some(request);
+        Ok(Claimed::Mine(approval))
+    };
+    match claim {
+        Claim::Fresh => mine(None),
+        Claim::Waiting(approval) => mine(Some(approval)),
+        Claim::InFlight(leader) => Ok(Claimed::Follow(leader)),
+        Claim::Settled(result) => Err(Exit::Replay(result)),
+        Claim::Conflict => Err(ToolError::from(ErrorCode::IdempotencyConflict).into()),
+        Claim::OutcomeUnknown(_) => Err(ToolError::from(ErrorCode::OutcomeUnknown).into()),
+    }
+}
+
+pub(crate) fn claim_request(frame: &Frame, registered: &Registered, key: &Arc<str>) -> ClaimRequest {
+    ClaimRequest {
+        execution_id: frame.id,
+        tenant: Arc::clone(&frame.context.tenant),
+        principal: Arc::clone(frame.context.user.as_ref().unwrap_or(&frame.context.agent)),
+        tool: Arc::clone(&registered.name),
+        key: Arc::clone(key),
+        arguments: frame.call.arguments.clone(),
+    }
+}
+
+/// The deadline, the room for output, and the containment that the call gets, or why it cannot have them.
+fn limits_and_level(
+    ports: &Ports,
+    frame: &Frame,
+    registered: &Registered,
+) -> Result<IsolationLevel, ToolError> {
+    let constraints = &registered.definition.constraints;
+    let parent = frame.context.parent.as_ref();
+    let parent_wall = parent.and_then(|parent| parent.limits.wall_time);
+    let timeout = resolve_timeout(
+        frame.options.timeout,
+        constraints.default_timeout,
+        constraints.max_execution_time,
+        parent_wall,
+        ports.settings.default_timeout,
+    )?;
+    let _ = frame.timeout.set(timeout);
+    let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
+    let _ = frame.output_limit.set(
+        tool_most
+            .min(ports.settings.max_output_bytes)
+            .min(frame.capacity()),
+    );
+    if let (Some(limits), Some(parent)) = (&frame.options.limits, parent)
+        && let Some((name, mine, theirs)) = limits.exceeds(&parent.limits)
+    {
+        let text = format!(
+            "{name} of {mine} is above the {theirs} of the sandbox {}",
+            parent.sandbox_id
+        );
+        return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
+    }
+    let required = constraints.required_isolation;
+    let level = frame
+        .options
+        .isolation
+        .map_or(required, |asked| asked.max(required));
+    if level > IsolationLevel::None
+        && let Err(unavailable) = ports.jail.offers(level)
+    {
+        let text = format!(
+            "`{}` needs {level:?} isolation, which cannot be had: {unavailable}",
+            registered.name
+        );
+        return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+    }
+    Ok(level)
+}
+
+/// The deadline: the request's, else the tool's, else the general one. A request above the tool's maximum or the
+/// parent's is refused, naming both; a default is lowered to fit.
+fn resolve_timeout(
+    requested: Option<Duration>,
+    tool_default: Option<Duration>,
+    tool_most: Duration,
+    parent_most: Option<Duration>,
+    general: Duration,
+) -> Result<Duration, ToolError> {
+    let most = parent_most.map_or(tool_most, |parent| parent.min(tool_most));
+    match requested {
+        Some(requested) if requested > most => {
+            let owner = if most == tool_most {
+                "the tool"
+            } else {
+                "the sandbox around it"
+            };
+            let text = format!(
+                "A timeout of {} is above the {} that {owner} allows. Ask for less",
+                iso_duration::format(requested),
+                iso_duration::format(most),
+            );
+            Err(ToolError::new(ErrorCode::ValidationFailed, text))
+        }
+        Some(requested) => Ok(requested),
+        None => Ok(tool_default.unwrap_or(general).min(most)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deadline_comes_from_the_request_then_the_tool_then_the_default() {
+        let seconds = Duration::from_secs;
+        let cases = [
+            ((None, None, 60, None), Ok(30)),
+            ((None, Some(10), 60, None), Ok(10)),
+            ((Some(20), Some(10), 60, None), Ok(20)),
+            ((None, None, 20, None), Ok(20)),
+            ((None, None, 60, Some(5)), Ok(5)),
+            ((Some(60), None, 60, None), Ok(60)),
+            (
+                (Some(61), None, 60, None),
+                Err("A timeout of PT1M1S is above the PT1M that the tool allows. Ask for less"),
+            ),
+            (
+                (Some(9), None, 60, Some(5)),
+                Err("A timeout of PT9S is above the PT5S that the sandbox around it allows. Ask for less"),
+            ),
+        ];
+        for ((requested, default, most, parent), expected) in cases {
+            let resolved = resolve_timeout(
+                requested.map(seconds),
+                default.map(seconds),
+                seconds(most),
+                parent.map(seconds),
+                seconds(30),
+            );
+            let expected = expected.map(seconds).map_err(str::to_owned);
+            assert_eq!(resolved.map_err(|error| error.message), expected);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The numbers that the engine keeps to.
+
+use haft_core::ToolsMode;
+use std::time::Duration;
+
+/// The numbers and switches of an engine. The default is what the documentation says.
+///
+/// ```
+/// let settings = haft_engine::Settings::default();
+/// assert_eq!(settings.max_calls_per_answer, 8);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What happens to calls at all.
+    pub mode: ToolsMode,
+    /// Calls that a model may make in one answer.
+    pub max_calls_per_answer: usize,
+    /// Bytes of a call's arguments, for tools that have no limit of their own.
+    pub max_args_bytes: usize,
+    /// The deadline where neither call nor tool names one.
+    pub default_timeout: Duration,
+    /// Bytes of a result's text.
+    pub max_output_bytes: usize,
+    /// How long a shutdown waits for running calls before it cancels them.
+    pub drain: Duration,
+    /// How long a shutdown waits for cancelled calls to end.
+    pub grace: Duration,
+    /// Progress and output events that a call's log keeps for slow observers.
+    pub event_log_capacity: usize,
+    /// Ended calls and batches whose events can still be observed.
+    pub observable_after_end: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            mode: ToolsMode::Enabled,
+            max_calls_per_answer: 8,
+            max_args_bytes: 256 * 1024,
+            default_timeout: Duration::from_secs(30),
+            max_output_bytes: 100 * 1024,
+            drain: Duration::from_secs(10),
+            grace: Duration::from_secs(2),
+            event_log_capacity: 1024,
+            observable_after_end: 256,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Where a tool's bytes go while it runs: counted, limited, redacted, kept for events and for the result.
+
+use haft_core::{OutputStream, port::Redactor, text::ModelText};
+use std::collections::VecDeque;
+
+/// What a tool has put out so far.
+///
+/// All of it is kept up to a limit. Beyond it, the first and the last half of the limit stay, because the end of a
+/// long output is where the error is, and what is missing between them is counted.
+pub(crate) struct Spool {
+    head: Vec<u8>,
+    tail: VecDeque<u8>,
+    limit: usize,
+    total: u64,
+    streams: [Stream; 2],
+}
+
+#[derive(Default)]
+struct Stream {
+    /// Bytes that may be the beginning of a secret.
+    held: Vec<u8>,
+    model_text: ModelText,
+}
+
+/// A piece that is safe to show, and where it begins in the spool.
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) text: String,
+}
+
+impl Spool {
+    pub(crate) fn new(limit: usize) -> Self {
+        Spool {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            limit,
+            total: 0,
+            streams: Default::default(),
+        }
+    }
+
+    /// Takes bytes, and gives what can be shown of them now.
+    pub(crate) fn write(
+        &mut self,
+        stream: OutputStream,
+        bytes: &[u8],
+        redactor: Option<&dyn Redactor>,
+    ) -> Option<Piece> {
+        match redactor {
+            None => self.release(stream, bytes),
+            Some(redactor) => {
+                let mut held = std::mem::take(&mut self.streams[stream as usize].held);
+                held.extend_from_slice(bytes);
+                let decided = redactor.decided(&held).min(held.len());
+                let piece = self.release(stream, &redactor.redact(&held[..decided]));
+                held.drain(..decided);
+                self.streams[stream as usize].held = held;
+                piece
+            }
+        }
+    }
+
+    /// The streams have ended: what was held back cannot become a secret any more than it is one now.
+    pub(crate) fn finish(&mut self, redactor: Option<&dyn Redactor>) -> Vec<(OutputStream, Piece)> {
+        let mut pieces = Vec::new();
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
+            let held = std::mem::take(&mut self.streams[stream as usize].held);
+            let rest = redactor.map_or_else(|| held.clone(), |redactor| redactor.redact(&held).into_owned());
+            let offset = self.total;
+            let mut text = self
+                .release(stream, &rest)
+                .map(|piece| piece.text)
+                .unwrap_or_default();
+            self.streams[stream as usize].model_text.finish(&mut text);
+            if !text.is_empty() {
+                pieces.push((stream, Piece { offset, text }));
+            }
+        }
+        pieces
+    }
+
+    fn release(&mut self, stream: OutputStream, bytes: &[u8]) -> Option<Piece> {
+        let offset = self.total;
+        self.keep(bytes);
+        let mut text = String::new();
+        self.streams[stream as usize].model_text.push(bytes, &mut text);
+        (!text.is_empty()).then_some(Piece { offset, text })
+    }
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.total += bytes.len() as u64;
+        let head_limit = self.limit / 2;
+        let (first, rest) = bytes.split_at(bytes.len().min(head_limit.saturating_sub(self.head.len())));
+        self.head.extend_from_slice(first);
+        let tail_limit = self.limit - head_limit;
+        let last = &rest[rest.len().saturating_sub(tail_limit)..];
+        let over = (self.tail.len() + last.len()).saturating_sub(tail_limit);
+        self.tail.drain(..over);
+        self.tail.extend(last);
+    }
+
+    /// Bytes put out, kept or not.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// What was kept, in order, with a line in place of what was not.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        let missing = self.total - (self.head.len() + self.tail.len()) as u64;
+        let mut bytes = self.head;
+        if missing > 0 {
+            bytes.extend_from_slice(format!("\n... [{missing} bytes not kept]\n").as_bytes());
+        }
+        bytes.extend(self.tail);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_and_tail_stay_and_the_rest_is_counted() {
+        let mut spool = Spool::new(10);
+        for chunk in ["abc", "defgh", "", "ijklmnopq", "z"] {
+            spool.write(OutputStream::Stdout, chunk.as_bytes(), None);
+        }
+        assert_eq!(spool.total(), 18);
+        assert_eq!(spool.into_bytes(), b"abcde\n... [8 bytes not kept]\nnopqz");
+    }
+
+    #[test]
+    fn below_the_limit_every_byte_stays() {
+        let mut spool = Spool::new(10);
+        spool.write(OutputStream::Stdout, b"0123456789", None);
+        assert_eq!(spool.into_bytes(), b"0123456789");
+    }
+
+    #[test]
+    fn a_secret_cut_between_two_chunks_is_seen() {
+        let secrets = haft_guard::KnownSecrets::new([("TOKEN", "s3cr3t-value")]);
+        let text = b"before s3cr3t-value after";
+        for cut in 0..=text.len() {
+            let mut spool = Spool::new(1000);
+            let mut shown = String::new();
+            for chunk in [&text[..cut], &text[cut..]] {
+                let piece = spool.write(OutputStream::Stdout, chunk, Some(&secrets));
+                shown.extend(piece.map(|piece| piece.text));
+            }
+            shown.extend(
+                spool
+                    .finish(Some(&secrets))
+                    .into_iter()
+                    .map(|(_, piece)| piece.text),
+            );
+            assert_eq!(shown, "before [redacted:TOKEN] after", "cut at {cut}");
+            assert_eq!(spool.into_bytes(), shown.as_bytes(), "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_secret_on_one_stream_is_seen_through_the_other() {
+        let secrets = haft_guard::KnownSecrets::new([("TOKEN", "s3cr3t-value")]);
+        let mut spool = Spool::new(1000);
+        for (stream, chunk) in [
+            (OutputStream::Stdout, "s3cr3t"),
+            (OutputStream::Stderr, "working\n"),
+            (OutputStream::Stdout, "-value\n"),
+        ] {
+            spool.write(stream, chunk.as_bytes(), Some(&secrets));
+        }
+        spool.finish(Some(&secrets));
+        assert_eq!(spool.into_bytes(), b"working\n[redacted:TOKEN]\n");
+    }
+}

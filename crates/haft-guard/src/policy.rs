@@ -1,0 +1,175 @@
+//! Policy by lists and mode.
+
+use haft_core::{
+    ApprovalMode, CallContext, ToolDefinition,
+    port::{GuardError, Policy, Subject, Verdict},
+};
+use std::collections::BTreeSet;
+
+/// What runs, what is asked, what is denied: by two lists of canonical names, a mode, and whether side effects are
+/// asked about.
+///
+/// In this order: switched off, denied by list, denied by mode, a tool that always asks, side effects in prompt
+/// mode, else allowed. The allowlist never overrides a tool that always asks; nothing overrides the denylist.
+///
+/// ```
+/// use haft_guard::ListPolicy;
+/// let policy = ListPolicy::default();
+/// assert!(policy.denylist.contains("run_command"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListPolicy {
+    /// Whether anything may run at all.
+    pub enabled: bool,
+    /// What happens to calls that no list speaks about.
+    pub mode: ApprovalMode,
+    /// Tools that policy does not ask about.
+    pub allowlist: BTreeSet<String>,
+    /// Tools that never run.
+    pub denylist: BTreeSet<String>,
+    /// Whether tools with side effects are asked about in prompt mode.
+    pub prompt_side_effects: bool,
+}
+
+impl Default for ListPolicy {
+    fn default() -> Self {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        ListPolicy {
+            enabled: true,
+            mode: ApprovalMode::Prompt,
+            allowlist: names(&["glob", "list_directory", "read_file", "search_files"]),
+            denylist: names(&["execute_code", "run_command"]),
+            prompt_side_effects: true,
+        }
+    }
+}
+
+impl Policy for ListPolicy {
+    fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    fn denies(
+        &self,
+        _context: &CallContext,
+        definition: &ToolDefinition,
+    ) -> Result<Option<String>, GuardError> {
+        let name = &definition.name;
+        Ok(self.denylist.contains(name).then(|| {
+            format!(
+                "`{name}` is on the denylist, so it was not run. Use another tool, or ask the person who runs this \
+                 to remove it from [tools.approval] denylist"
+            )
+        }))
+    }
+
+    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+        let definition = subject.definition;
+        let name = &definition.name;
+        let listed = self.allowlist.contains(name);
+        if let Some(reason) = self.denies(subject.context, definition)? {
+            return Ok(Verdict::Deny {
+                rule: "denylist",
+                reason,
+            });
+        }
+        if self.mode == ApprovalMode::Deny && !listed {
+            let reason = format!(
+                "`{name}` is not on the allowlist, and nothing else may run in deny mode. Use an allowed tool, or \
+                 ask the person who runs this to add it to [tools.approval] allowlist"
+            );
+            return Ok(Verdict::Deny {
+                rule: "mode_deny",
+                reason,
+            });
+        }
+        if definition.requires_confirmation {
+            return Ok(Verdict::Ask {
+                rule: "tool_requires_confirmation",
+                reason: "this tool always asks".into(),
+            });
+        }
+        if listed {
+            return Ok(Verdict::Allow { rule: "allowlist" });
+        }
+        match self.mode {
+            ApprovalMode::Prompt if self.prompt_side_effects && definition.has_side_effects() => {
+                Ok(Verdict::Ask {
+                    rule: "prompt_side_effects",
+                    reason: "it has side effects, and policy asks about those".into(),
+                })
+            }
+            ApprovalMode::Prompt | ApprovalMode::Auto | ApprovalMode::Deny => {
+                Ok(Verdict::Allow { rule: "mode" })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_core::Footprint;
+    use serde_json::Map;
+
+    fn verdict(policy: &ListPolicy, definition: &ToolDefinition) -> &'static str {
+        let footprint = Footprint::default();
+        let context = CallContext::new("t", "a");
+        let subject = Subject {
+            context: &context,
+            definition,
+            arguments: &Map::new(),
+            footprint: &footprint,
+        };
+        match policy.decide(&subject).unwrap() {
+            Verdict::Allow { .. } => "allow",
+            Verdict::Ask { .. } => "ask",
+            Verdict::Deny { .. } => "deny",
+        }
+    }
+
+    /// Every combination of mode, lists, side effects, the tool's own wish and prompting: 3 × 4 × 2 × 2 × 2.
+    #[test]
+    fn precedence_in_every_combination() {
+        let mut seen = 0;
+        for mode in [ApprovalMode::Auto, ApprovalMode::Prompt, ApprovalMode::Deny] {
+            for (allowed, denied) in [(false, false), (true, false), (false, true), (true, true)] {
+                for effects in [false, true] {
+                    for asks in [false, true] {
+                        for prompt in [false, true] {
+                            let mut policy = ListPolicy {
+                                mode,
+                                prompt_side_effects: prompt,
+                                ..Default::default()
+                            };
+                            let mut definition = ToolDefinition::new("tool", "A tool");
+                            definition.constraints.allow_side_effects = effects;
+                            definition.requires_confirmation = asks;
+                            if allowed {
+                                policy.allowlist.insert("tool".into());
+                            }
+                            if denied {
+                                policy.denylist.insert("tool".into());
+                            }
+                            let expected = if denied || (mode == ApprovalMode::Deny && !allowed) {
+                                "deny"
+                            } else if asks || (mode == ApprovalMode::Prompt && prompt && effects && !allowed)
+                            {
+                                "ask"
+                            } else {
+                                "allow"
+                            };
+                            assert_eq!(
+                                verdict(&policy, &definition),
+                                expected,
+                                "{policy:?} {definition:?}"
+                            );
+                            seen += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert_eq!(seen, 96);
+    }
+}

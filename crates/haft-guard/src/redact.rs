@@ -1,0 +1,118 @@
+//! Secrets that are known by value.
+
+use haft_core::port::Redactor;
+use std::borrow::Cow;
+
+/// Replaces secrets whose values are known, such as those of filtered environment variables.
+///
+/// ```
+/// use haft_core::port::Redactor;
+/// let secrets = haft_guard::KnownSecrets::new([("API_TOKEN", "hunter2-hunter2")]);
+/// assert_eq!(&*secrets.redact(b"token=hunter2-hunter2;"), b"token=[redacted:API_TOKEN];");
+/// assert_eq!(secrets.decided(b"token=hunter2-h"), "token=".len());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct KnownSecrets {
+    /// Longest first, so that a secret which contains another is marked as a whole.
+    secrets: Vec<(String, Vec<u8>)>,
+}
+
+/// Shorter values would match ordinary text and damage it.
+const SHORTEST: usize = 8;
+
+impl KnownSecrets {
+    /// Those secrets, each with the name that is put in its place. Values of fewer than 8 bytes are left out.
+    pub fn new<N: Into<String>, V: Into<Vec<u8>>>(secrets: impl IntoIterator<Item = (N, V)>) -> Self {
+        let mut secrets: Vec<(String, Vec<u8>)> = secrets
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .filter(|(_, value)| value.len() >= SHORTEST)
+            .collect();
+        secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
+        KnownSecrets { secrets }
+    }
+
+    fn at<'a>(&'a self, bytes: &[u8]) -> Option<(&'a str, usize)> {
+        let found = self.secrets.iter().find(|(_, value)| bytes.starts_with(value))?;
+        Some((&found.0, found.1.len()))
+    }
+}
+
+impl Redactor for KnownSecrets {
+    fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        let Some(first) = (0..bytes.len()).find(|&place| self.at(&bytes[place..]).is_some()) else {
+            return Cow::Borrowed(bytes);
+        };
+        let mut out = bytes[..first].to_vec();
+        let mut place = first;
+        while place < bytes.len() {
+            match self.at(&bytes[place..]) {
+                Some((name, length)) => {
+                    out.extend_from_slice(format!("[redacted:{name}]").as_bytes());
+                    place += length;
+                }
+                None => {
+                    out.push(bytes[place]);
+                    place += 1;
+                }
+            }
+        }
+        Cow::Owned(out)
+    }
+
+    fn decided(&self, bytes: &[u8]) -> usize {
+        let longest = self.secrets.first().map_or(0, |(_, value)| value.len());
+        let mut place = 0;
+        while place < bytes.len() {
+            let rest = &bytes[place..];
+            let may_go_on = rest.len() < longest
+                && self
+                    .secrets
+                    .iter()
+                    .any(|(_, value)| value.len() > rest.len() && value.starts_with(rest));
+            if may_go_on {
+                break;
+            }
+            place += self.at(rest).map_or(1, |(_, length)| length);
+        }
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_secret_that_overlaps_its_own_beginning_is_not_cut() {
+        let secrets = KnownSecrets::new([("S", "abcdabcdab")]);
+        assert_eq!(
+            secrets.decided(b"xabcdabcdab"),
+            11,
+            "whole, although its end is also its beginning"
+        );
+        assert_eq!(secrets.decided(b"xabcdabcda"), 1);
+    }
+
+    proptest! {
+        #[test]
+        fn piece_by_piece_is_the_same_as_the_whole(text in "[ab]{0,60}", cuts in prop::collection::vec(1_usize..9, 1..20)) {
+            let secrets = KnownSecrets::new([("A", "abababab"), ("B", "aabbaabbab"), ("C", "bbbbbbbbb")]);
+            let mut out = Vec::new();
+            let mut held = Vec::new();
+            let mut rest = text.as_bytes();
+            for cut in cuts.iter().cycle() {
+                if rest.is_empty() { break; }
+                let (piece, after) = rest.split_at((*cut).min(rest.len()));
+                rest = after;
+                held.extend_from_slice(piece);
+                let free = secrets.decided(&held);
+                out.extend_from_slice(&secrets.redact(&held[..free]));
+                held.drain(..free);
+            }
+            out.extend_from_slice(&secrets.redact(&held));
+            prop_assert_eq!(out, secrets.redact(text.as_bytes()).into_owned());
+        }
+    }
+}

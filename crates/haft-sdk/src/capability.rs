@@ -1,0 +1,166 @@
+//! What a tool may reach, and how. Each is granted by whoever builds the engine; what is not granted refuses.
+
+use haft_core::{
+    ErrorCode, OutputHandle, ToolDefinition, ToolError,
+    port::{BoxFuture, GuestEnd, GuestSpec, OutputRange},
+};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Files, within the roots that were granted.
+pub trait Workspace: Send + Sync {
+    /// The bytes of a file.
+    fn read<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>>;
+    /// Replaces a file as one step: afterwards it is the old one or the new one.
+    fn replace<'a>(&'a self, path: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>>;
+}
+
+/// Programs, in a jail.
+pub trait Commands: Send + Sync {
+    /// Runs a program to its end.
+    fn run<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<GuestEnd, ToolError>>;
+}
+
+/// A request to another machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// Such as `GET`.
+    pub method: String,
+    /// The whole address.
+    pub url: String,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// What is sent.
+    pub body: Vec<u8>,
+}
+
+/// What came back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HttpResponse {
+    /// Such as 200.
+    pub status: u16,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// What was received.
+    pub body: Vec<u8>,
+}
+
+/// Other machines, within the hosts that were granted.
+pub trait Http: Send + Sync {
+    /// Sends a request.
+    fn send<'a>(&'a self, request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, ToolError>>;
+}
+
+/// Outputs of earlier calls of the same tenant.
+pub trait Outputs: Send + Sync {
+    /// A part of an output, with the length of the whole; `None` where there is none of that handle.
+    fn read<'a>(
+        &'a self,
+        tenant: &'a str,
+        handle: &'a OutputHandle,
+        range: OutputRange,
+    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>>;
+}
+
+/// The engine, as a tool may see it.
+pub trait EngineView: Send + Sync {
+    /// What a tool says about itself, by name or alias.
+    fn definition(&self, name: &str) -> Option<Arc<ToolDefinition>>;
+    /// All tools that are switched on, by name.
+    fn definitions(&self) -> Vec<Arc<ToolDefinition>>;
+    /// Counts and times, for all tools or for one.
+    fn metrics(&self, tool: Option<&str>) -> Value;
+}
+
+/// What a call may reach.
+#[derive(Clone)]
+pub struct Capabilities {
+    /// Files.
+    pub workspace: Arc<dyn Workspace>,
+    /// Programs.
+    pub commands: Arc<dyn Commands>,
+    /// Other machines.
+    pub http: Arc<dyn Http>,
+    /// Outputs of earlier calls.
+    pub outputs: Arc<dyn Outputs>,
+    /// The engine.
+    pub engine: Arc<dyn EngineView>,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        let refused = Arc::new(NotGranted);
+        Capabilities {
+            workspace: Arc::clone(&refused) as _,
+            commands: Arc::clone(&refused) as _,
+            http: Arc::clone(&refused) as _,
+            outputs: Arc::clone(&refused) as _,
+            engine: refused as _,
+        }
+    }
+}
+
+/// Nothing was granted: every use is refused, with the reason.
+///
+/// ```
+/// use haft_sdk::capability::{EngineView, NotGranted};
+/// assert!(NotGranted.definition("read_file").is_none());
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NotGranted;
+
+fn refuse<'a, T: Send + 'a>(code: ErrorCode, what: &'static str) -> BoxFuture<'a, Result<T, ToolError>> {
+    Box::pin(async move {
+        Err(ToolError::new(
+            code,
+            format!("{what} are not granted to this call"),
+        ))
+    })
+}
+
+impl Workspace for NotGranted {
+    fn read<'a>(&'a self, _path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
+        refuse(ErrorCode::FilesystemPolicyViolation, "files")
+    }
+
+    fn replace<'a>(&'a self, _path: &'a str, _bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        refuse(ErrorCode::FilesystemPolicyViolation, "files")
+    }
+}
+
+impl Commands for NotGranted {
+    fn run<'a>(&'a self, _spec: GuestSpec) -> BoxFuture<'a, Result<GuestEnd, ToolError>> {
+        refuse(ErrorCode::SandboxCreationFailed, "programs")
+    }
+}
+
+impl Http for NotGranted {
+    fn send<'a>(&'a self, _request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, ToolError>> {
+        refuse(ErrorCode::NetworkPolicyViolation, "other machines")
+    }
+}
+
+impl Outputs for NotGranted {
+    fn read<'a>(
+        &'a self,
+        _tenant: &'a str,
+        _handle: &'a OutputHandle,
+        _range: OutputRange,
+    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>> {
+        refuse(ErrorCode::PermissionDenied, "stored outputs")
+    }
+}
+
+impl EngineView for NotGranted {
+    fn definition(&self, _name: &str) -> Option<Arc<ToolDefinition>> {
+        None
+    }
+
+    fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
+        Vec::new()
+    }
+
+    fn metrics(&self, _tool: Option<&str>) -> Value {
+        Value::Null
+    }
+}

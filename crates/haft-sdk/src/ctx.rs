@@ -1,0 +1,159 @@
+//! What a tool is handed when it runs.
+
+use crate::{
+    Cancel, CancelReason,
+    capability::{Capabilities, Commands, EngineView, Http, Outputs, Workspace},
+};
+use haft_core::{CallContext, ExecutionId, OutputStream, ToolCall, ToolError};
+use std::{fmt, sync::Arc, time::Duration};
+
+/// What stands behind a [`ToolCtx`]: the engine, or a test.
+pub trait Host: Send + Sync {
+    /// The walk of this call.
+    fn execution_id(&self) -> ExecutionId;
+    /// The call as it was made.
+    fn call(&self) -> &ToolCall;
+    /// Who made it.
+    fn context(&self) -> &CallContext;
+    /// Which try it is, from 1.
+    fn attempt(&self) -> u32;
+    /// The time that it has in all.
+    fn timeout(&self) -> Duration;
+    /// How many bytes of output can reach the caller.
+    fn output_limit(&self) -> usize;
+    /// The switch that ends it.
+    fn cancel(&self) -> &Cancel;
+    /// Takes output.
+    fn write(&self, stream: OutputStream, bytes: &[u8]);
+    /// Takes progress.
+    fn progress(&self, percent: Option<u8>, message: Option<&str>);
+    /// Takes a warning.
+    fn warn(&self, message: &str);
+    /// What it may reach.
+    fn capabilities(&self) -> &Capabilities;
+}
+
+/// Everything that a tool can do beyond computing: put out, report, stop in time, and reach the outside through
+/// what it was granted. Made anew for every call; cheap to clone into threads and tasks.
+///
+/// ```
+/// use haft_sdk::{ToolCtx, testing::TestHost};
+/// let host = TestHost::new();
+/// let cx: ToolCtx = host.ctx();
+/// cx.print("half way\n");
+/// cx.progress(50, "half way");
+/// assert_eq!(host.stdout(), "half way\n");
+/// ```
+#[derive(Clone)]
+pub struct ToolCtx(Arc<dyn Host>);
+
+impl ToolCtx {
+    /// The context that stands on that host.
+    pub fn new(host: Arc<dyn Host>) -> Self {
+        ToolCtx(host)
+    }
+
+    /// The walk of this call. It stays the same over attempts, so it also names the effect.
+    pub fn execution_id(&self) -> ExecutionId {
+        self.0.execution_id()
+    }
+
+    /// The call as it was made.
+    pub fn call(&self) -> &ToolCall {
+        self.0.call()
+    }
+
+    /// Who made it.
+    pub fn context(&self) -> &CallContext {
+        self.0.context()
+    }
+
+    /// Which try it is, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt()
+    }
+
+    /// The time that the call has in all.
+    pub fn timeout(&self) -> Duration {
+        self.0.timeout()
+    }
+
+    /// How many bytes of output can reach the caller, for tools that keep their output short themselves.
+    pub fn output_limit(&self) -> usize {
+        self.0.output_limit()
+    }
+
+    /// Puts out text, while the tool runs. Never waits for whoever watches.
+    pub fn print(&self, text: &str) {
+        self.0.write(OutputStream::Stdout, text.as_bytes());
+    }
+
+    /// Puts out bytes on a stream.
+    pub fn write(&self, stream: OutputStream, bytes: &[u8]) {
+        self.0.write(stream, bytes);
+    }
+
+    /// Says how far it is, in percent and words. Starts an idle timeout anew.
+    pub fn progress(&self, percent: u8, message: &str) {
+        self.0.progress(Some(percent.min(100)), Some(message));
+    }
+
+    /// Says that it is alive, and what it does.
+    pub fn status(&self, message: &str) {
+        self.0.progress(None, Some(message));
+    }
+
+    /// Says something that is worth knowing.
+    pub fn warn(&self, message: &str) {
+        self.0.warn(message);
+    }
+
+    /// Why the call is to stop, if it is. For loops that do not await.
+    pub fn cancel_reason(&self) -> Option<CancelReason> {
+        self.0.cancel().reason()
+    }
+
+    /// Fails when the call is to stop: `cx.check_cancelled()?` in a loop.
+    pub fn check_cancelled(&self) -> Result<(), ToolError> {
+        match self.cancel_reason() {
+            None => Ok(()),
+            Some(_) => Err(ToolError::cancelled()),
+        }
+    }
+
+    /// Waits until the call is to stop.
+    pub async fn cancelled(&self) -> CancelReason {
+        self.0.cancel().cancelled().await
+    }
+
+    /// Files.
+    pub fn workspace(&self) -> &dyn Workspace {
+        &*self.0.capabilities().workspace
+    }
+
+    /// Programs.
+    pub fn commands(&self) -> &dyn Commands {
+        &*self.0.capabilities().commands
+    }
+
+    /// Other machines.
+    pub fn http(&self) -> &dyn Http {
+        &*self.0.capabilities().http
+    }
+
+    /// Outputs of earlier calls.
+    pub fn outputs(&self) -> &dyn Outputs {
+        &*self.0.capabilities().outputs
+    }
+
+    /// The engine that runs this.
+    pub fn engine(&self) -> &dyn EngineView {
+        &*self.0.capabilities().engine
+    }
+}
+
+impl fmt::Debug for ToolCtx {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ToolCtx").field(&self.0.execution_id()).finish()
+    }
+}

@@ -1,0 +1,47 @@
+//! What one needs to write a tool.
+//!
+//! A tool is a struct for its arguments, with a doc comment for each, and one async function:
+//!
+//! ```
+//! use haft_sdk::{ToolCtx, ToolError, tool_fn};
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//!
+//! /// Adds two whole numbers.
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     /// The first number.
+//!     a: i64,
+//!     /// The second number.
+//!     b: i64,
+//! }
+//!
+//! async fn add(args: Add, _cx: ToolCtx) -> Result<i64, ToolError> {
+//!     Ok(args.a + args.b)
+//! }
+//!
+//! let tool = tool_fn("add", add).read_only();
+//! # use haft_sdk::Tool;
+//! assert_eq!(tool.definition().description, "Adds two whole numbers.");
+//! ```
+//!
+//! A tool with state implements [`TypedTool`]; one that needs full control implements [`Tool`].
+//! Files, programs and the network are reached only through the [`ToolCtx`].
+
+mod cancel;
+pub mod capability;
+mod ctx;
+mod function;
+mod into_output;
+mod schema;
+pub mod testing;
+mod tool;
+mod typed;
+
+pub use cancel::{Cancel, CancelReason};
+pub use ctx::{Host, ToolCtx};
+pub use function::{FnTool, tool_fn};
+pub use haft_core::{Footprint, OutputStream, Resource, ToolDefinition, ToolError, ToolOutput};
+pub use into_output::{IntoToolOutput, Json};
+pub use tool::{Args, Prepared, Tool, ToolFuture};
+pub use typed::{Typed, TypedTool, typed};

@@ -1,0 +1,165 @@
+//! For trying out a tool without an engine.
+
+use crate::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities};
+use haft_core::{Arguments, CallContext, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput};
+use serde_json::Value;
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+/// A stand-in for the engine that remembers what a tool put out. It checks nothing: no schema, no policy.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use haft_sdk::{ToolCtx, ToolError, testing::TestHost, tool_fn};
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Nothing {}
+/// let tool = tool_fn("hello", async |_: Nothing, cx: ToolCtx| -> Result<(), ToolError> {
+///     cx.print("hello");
+///     Ok(())
+/// });
+/// let host = TestHost::new();
+/// host.call(&tool, serde_json::json!({})).await.unwrap();
+/// assert_eq!(host.stdout(), "hello");
+/// # });
+/// ```
+pub struct TestHost(Arc<Inner>);
+
+struct Inner {
+    call: ToolCall,
+    context: Arc<CallContext>,
+    cancel: Cancel,
+    capabilities: Capabilities,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    progress: Vec<(Option<u8>, Option<String>)>,
+    warnings: Vec<String>,
+}
+
+impl TestHost {
+    /// One that grants nothing.
+    #[expect(
+        clippy::new_without_default,
+        reason = "a test reads better with a word for it"
+    )]
+    pub fn new() -> Self {
+        TestHost::with(Capabilities::default())
+    }
+
+    /// One that grants these.
+    pub fn with(capabilities: Capabilities) -> Self {
+        TestHost(Arc::new(Inner {
+            call: ToolCall::new("test", Arguments::default()),
+            context: CallContext::owner(),
+            cancel: Cancel::new(),
+            capabilities,
+            seen: Mutex::default(),
+        }))
+    }
+
+    /// A context on this host.
+    pub fn ctx(&self) -> ToolCtx {
+        ToolCtx::new(Arc::clone(&self.0) as Arc<dyn Host>)
+    }
+
+    /// Prepares and runs one call.
+    pub async fn call(&self, tool: &dyn Tool, arguments: Value) -> Result<ToolOutput, ToolError> {
+        let original = Arguments::from(arguments);
+        let value = original
+            .parse()
+            .map_err(|problem| ToolError::bad_args(problem.to_string()))?;
+        tool.prepare(&Args { value, original })?.execute(self.ctx()).await
+    }
+
+    /// The switch that ends the call.
+    pub fn cancel(&self) -> &Cancel {
+        &self.0.cancel
+    }
+
+    /// What was put out so far.
+    pub fn stdout(&self) -> String {
+        String::from_utf8_lossy(&self.0.seen().stdout).into_owned()
+    }
+
+    /// What was put out beside it.
+    pub fn stderr(&self) -> String {
+        String::from_utf8_lossy(&self.0.seen().stderr).into_owned()
+    }
+
+    /// What was said about progress.
+    pub fn progress(&self) -> Vec<(Option<u8>, Option<String>)> {
+        self.0.seen().progress.clone()
+    }
+
+    /// What was warned about.
+    pub fn warnings(&self) -> Vec<String> {
+        self.0.seen().warnings.clone()
+    }
+}
+
+impl Inner {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Host for Inner {
+    fn execution_id(&self) -> ExecutionId {
+        ExecutionId::from_uuid(uuid_of_tests())
+    }
+
+    fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    fn context(&self) -> &CallContext {
+        &self.context
+    }
+
+    fn attempt(&self) -> u32 {
+        1
+    }
+
+    fn timeout(&self) -> Duration {
+        Duration::from_secs(30)
+    }
+
+    fn output_limit(&self) -> usize {
+        haft_core::UNKNOWN_BUDGET_BYTES
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn write(&self, stream: OutputStream, bytes: &[u8]) {
+        let mut seen = self.seen();
+        match stream {
+            OutputStream::Stdout => seen.stdout.extend_from_slice(bytes),
+            OutputStream::Stderr => seen.stderr.extend_from_slice(bytes),
+        }
+    }
+
+    fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+        self.seen().progress.push((percent, message.map(str::to_owned)));
+    }
+
+    fn warn(&self, message: &str) {
+        self.seen().warnings.push(message.to_owned());
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+}
+
+/// The same id every time, so that snapshots of tests stay the same.
+fn uuid_of_tests() -> uuid::Uuid {
+    uuid::Uuid::from_u128(0x7e57)
+}

@@ -1,0 +1,45 @@
+//! The object-safe traits behind every tool.
+
+use crate::ToolCtx;
+use haft_core::{Arguments, Footprint, ToolDefinition, ToolError, ToolOutput, port::BoxFuture};
+use serde_json::{Map, Value};
+
+/// Arguments that fit the tool's schema, with the text that they came from.
+#[derive(Clone, Debug)]
+pub struct Args {
+    /// The members, after defaults and coercion.
+    pub value: Map<String, Value>,
+    /// The original bytes: what is hashed and shown.
+    pub original: Arguments,
+}
+
+/// What a tool's run comes to.
+pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
+
+/// A tool: what it says about itself, and how a call of it is prepared.
+///
+/// Nearly every author wants [`tool_fn`](crate::tool_fn) or [`TypedTool`](crate::TypedTool) instead.
+pub trait Tool: Send + Sync + 'static {
+    /// What it says about itself. Always the same.
+    fn definition(&self) -> &ToolDefinition;
+
+    /// The only parse. Pure: no I/O, nothing changed. What comes back is what is shown, approved, hashed and run.
+    fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError>;
+}
+
+/// A call that could run now. The very object that a person agreed to is the one that runs.
+pub trait Prepared: Send + Sync {
+    /// What it would read and write.
+    fn footprint(&self) -> Footprint;
+
+    /// What it would do, in one line for a person; at most 200 characters are shown.
+    fn summary(&self) -> String;
+
+    /// A look at what would change, such as a diff, for the person who is asked. It may read, never write.
+    fn preview(&self, _cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
+        None
+    }
+
+    /// Runs it. Dropping the future ends it.
+    fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture;
+}

@@ -1,0 +1,141 @@
+//! Tools with argument and output types of their own.
+
+use crate::{Args, IntoToolOutput, Prepared, Tool, ToolCtx, ToolFuture, schema};
+use haft_core::{Footprint, IsolationLevel, Parameters, ToolDefinition, ToolError};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use std::{future::Future, sync::Arc};
+
+/// A tool whose schemas come from Rust types.
+///
+/// ```
+/// use haft_sdk::{ToolCtx, ToolDefinition, ToolError, TypedTool, typed, Tool};
+///
+/// struct Greet { greeting: String }
+///
+/// /// Greets somebody.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct GreetArgs {
+///     /// Whom to greet.
+///     name: String,
+/// }
+///
+/// impl TypedTool for Greet {
+///     const NAME: &'static str = "greet";
+///     type Args = GreetArgs;
+///     type Output = String;
+///
+///     fn define(&self, definition: &mut ToolDefinition) {
+///         definition.constraints.allow_side_effects = false;
+///     }
+///
+///     async fn call(&self, args: GreetArgs, _cx: ToolCtx) -> Result<String, ToolError> {
+///         Ok(format!("{}, {}!", self.greeting, args.name))
+///     }
+/// }
+///
+/// let tool = typed(Greet { greeting: "Hello".into() });
+/// assert_eq!(tool.definition().description, "Greets somebody.");
+/// ```
+pub trait TypedTool: Send + Sync + Sized + 'static {
+    /// Its name.
+    const NAME: &'static str;
+    /// Its arguments. The type's doc comment becomes the description, each field's that of a parameter.
+    type Args: DeserializeOwned + JsonSchema + Send + Sync + 'static;
+    /// What it returns.
+    type Output: IntoToolOutput;
+
+    /// Adds to the definition what the types cannot say.
+    fn define(&self, _definition: &mut ToolDefinition) {}
+
+    /// What a call would read and write; `None` where it cannot say, which keeps it apart from all others.
+    fn footprint(&self, _args: &Self::Args) -> Option<Footprint> {
+        None
+    }
+
+    /// What a call would do, in one line for a person; by default the name with the arguments.
+    fn summary(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
+    /// Runs a call.
+    fn call(
+        &self,
+        args: Self::Args,
+        cx: ToolCtx,
+    ) -> impl Future<Output = Result<Self::Output, ToolError>> + Send;
+}
+
+/// A typed tool, ready to be registered.
+pub struct Typed<T> {
+    definition: ToolDefinition,
+    tool: Arc<T>,
+}
+
+/// Makes a tool of a typed one.
+pub fn typed<T: TypedTool>(tool: T) -> Typed<T> {
+    let mut definition = definition_of::<T::Args, T::Output>(T::NAME);
+    tool.define(&mut definition);
+    Typed {
+        definition,
+        tool: Arc::new(tool),
+    }
+}
+
+/// The definition that the types alone give. Code that is linked in runs in haft's own process.
+pub(crate) fn definition_of<A: JsonSchema, O: IntoToolOutput>(name: &str) -> ToolDefinition {
+    let (parameters, description) = schema::of_args::<A>();
+    let mut definition = ToolDefinition::new(name, description);
+    definition.parameters = Parameters::Schema(parameters);
+    definition.output_schema = O::output_schema();
+    definition.constraints.required_isolation = IsolationLevel::None;
+    definition
+}
+
+/// The typed arguments of a call. The schema was checked before, so this fails only where a type is stricter.
+pub(crate) fn read_args<A: DeserializeOwned>(args: &Args) -> Result<A, ToolError> {
+    A::deserialize(&args.value).map_err(|error| ToolError::bad_args(format!("Bad args: {error}")))
+}
+
+impl<T: TypedTool> Tool for Typed<T> {
+    fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
+        Ok(Box::new(TypedCall {
+            args: read_args(args)?,
+            original: args.original.clone(),
+            has_side_effects: self.definition.has_side_effects(),
+            tool: Arc::clone(&self.tool),
+        }))
+    }
+}
+
+struct TypedCall<T: TypedTool> {
+    tool: Arc<T>,
+    args: T::Args,
+    original: haft_core::Arguments,
+    has_side_effects: bool,
+}
+
+impl<T: TypedTool> Prepared for TypedCall<T> {
+    fn footprint(&self) -> Footprint {
+        self.tool
+            .footprint(&self.args)
+            .unwrap_or_else(|| Footprint::undeclared(self.has_side_effects))
+    }
+
+    fn summary(&self) -> String {
+        self.tool
+            .summary(&self.args)
+            .unwrap_or_else(|| format!("{} {}", T::NAME, self.original.as_str()))
+    }
+
+    fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture {
+        Box::pin(async move {
+            let TypedCall { tool, args, .. } = *self;
+            tool.call(args, cx).await?.into_tool_output()
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! A store that lasts as long as the process.
+
+use haft_core::{
+    Arguments, ExecutionId, OutputHandle,
+    port::{
+        AuditRecord, BoxFuture, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store,
+        StoreError, TenantStore,
+    },
+};
+use std::{
+    collections::{HashMap, VecDeque},
+    future::ready,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// How much a [`MemoryStore`] keeps. What is older goes, and is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Audit records.
+    pub audit_records: usize,
+    /// Bytes of stored outputs, all together.
+    pub output_bytes: usize,
+    /// Settled idempotency keys.
+    pub settled_keys: usize,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Retention {
+            audit_records: 10_000,
+            output_bytes: 64 << 20,
+            settled_keys: 10_000,
+        }
+    }
+}
+
+/// A store that lasts as long as the process: for tests, for embedding, and until a durable one is configured.
+///
+/// ```
+/// use haft_core::port::Store;
+/// let store = haft_store::MemoryStore::new();
+/// let _reader = store.for_tenant("acme");
+/// assert_eq!(store.forgotten(), 0);
+/// ```
+#[derive(Clone, Default)]
+pub struct MemoryStore(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    retention: Retention,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    audit: VecDeque<AuditRecord>,
+    forgotten: u64,
+    intents: HashMap<ExecutionId, Intent>,
+    claims: HashMap<Key, (Arguments, Held)>,
+    settled: VecDeque<Key>,
+    outputs: HashMap<OutputHandle, (Arc<str>, Arc<Vec<u8>>)>,
+    output_order: VecDeque<OutputHandle>,
+    output_bytes: usize,
+}
+
+/// Tenant, principal, tool and key: nobody can hit another's.
+type Key = [Arc<str>; 4];
+
+enum Held {
+    InFlight(ExecutionId),
+    Left(Settlement),
+}
+
+impl MemoryStore {
+    /// An empty one.
+    pub fn new() -> Self {
+        MemoryStore::default()
+    }
+
+    /// An empty one that keeps so much.
+    pub fn with_retention(retention: Retention) -> Self {
+        MemoryStore(Arc::new(Shared {
+            retention,
+            state: Mutex::default(),
+        }))
+    }
+
+    /// How many audit records were let go because there were too many.
+    pub fn forgotten(&self) -> u64 {
+        self.0.state().forgotten
+    }
+
+    /// Calls with side effects that were started and have no outcome yet.
+    pub fn open_intents(&self) -> usize {
+        self.0.state().intents.len()
+    }
+}
+
+impl Shared {
+    // A panic while the lock is held cannot leave half a record: every change is one insertion or removal.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key_of(request: &ClaimRequest) -> Key {
+    [&request.tenant, &request.principal, &request.tool, &request.key].map(Arc::clone)
+}
+
+fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, StoreError>> {
+    Box::pin(ready(Ok(value)))
+}
+
+impl Store for MemoryStore {
+    fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.state().intents.insert(intent.execution_id, intent);
+        done(())
+    }
+
+    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+        let retention = self.0.retention;
+        let mut state = self.0.state();
+        if outcome.audit.attempts > 0 {
+            state.intents.remove(&outcome.audit.execution_id);
+        }
+        if let Some((request, settlement)) = outcome.settles {
+            state.settle(
+                key_of(&request),
+                request.arguments,
+                settlement,
+                retention.settled_keys,
+            );
+        }
+        state.audit.push_back(outcome.audit);
+        if state.audit.len() > retention.audit_records {
+            state.audit.pop_front();
+            state.forgotten += 1;
+        }
+        done(())
+    }
+
+    fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        let key = key_of(&request);
+        let mut state = self.0.state();
+        let claim = match state.claims.get(&key) {
+            Some((arguments, _)) if *arguments != request.arguments => Claim::Conflict,
+            Some((_, Held::InFlight(by))) => Claim::InFlight(*by),
+            Some((_, Held::Left(Settlement::Result(result)))) => Claim::Settled(Arc::clone(result)),
+            Some((_, Held::Left(Settlement::Waiting(approval)))) => {
+                let approval = approval.clone();
+                state
+                    .claims
+                    .insert(key, (request.arguments, Held::InFlight(request.execution_id)));
+                Claim::Waiting(approval)
+            }
+            Some((_, Held::Left(Settlement::Released))) | None => {
+                state
+                    .claims
+                    .insert(key, (request.arguments, Held::InFlight(request.execution_id)));
+                Claim::Fresh
+            }
+        };
+        done(claim)
+    }
+
+    fn keep_output<'a>(
+        &'a self,
+        tenant: &'a str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<OutputHandle, StoreError>> {
+        let handle = OutputHandle::random();
+        let limit = self.0.retention.output_bytes;
+        let mut state = self.0.state();
+        state.output_bytes += bytes.len();
+        state
+            .outputs
+            .insert(handle.clone(), (tenant.into(), Arc::new(bytes)));
+        state.output_order.push_back(handle.clone());
+        // The newest always stays, however large it is: somebody was just given its handle.
+        while state.output_bytes > limit && state.output_order.len() > 1 {
+            if let Some(oldest) = state.output_order.pop_front()
+                && let Some((_, bytes)) = state.outputs.remove(&oldest)
+            {
+                state.output_bytes -= bytes.len();
+            }
+        }
+        done(handle)
+    }
+
+    fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {
+        done(())
+    }
+
+    fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
+        Box::new(OneTenant {
+            tenant: tenant.into(),
+            shared: Arc::clone(&self.0),
+        })
+    }
+}
+
+impl State {
+    fn settle(&mut self, key: Key, arguments: Arguments, settlement: Settlement, keep: usize) {
+        if matches!(settlement, Settlement::Released) {
+            self.claims.remove(&key);
+            return;
+        }
+        self.claims
+            .insert(key.clone(), (arguments, Held::Left(settlement)));
+        self.settled.push_back(key);
+        if self.settled.len() > keep
+            && let Some(oldest) = self.settled.pop_front()
+            && matches!(self.claims.get(&oldest), Some((_, Held::Left(_))))
+        {
+            self.claims.remove(&oldest);
+        }
+    }
+}
+
+struct OneTenant {
+    tenant: Arc<str>,
+    shared: Arc<Shared>,
+}
+
+impl TenantStore for OneTenant {
+    fn audit<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<AuditRecord>, StoreError>> {
+        let state = self.shared.state();
+        let mine = state
+            .audit
+            .iter()
+            .rev()
+            .filter(|record| record.context.tenant == self.tenant);
+        done(mine.take(limit).cloned().collect())
+    }
+
+    fn output<'a>(
+        &'a self,
+        handle: &'a OutputHandle,
+        range: OutputRange,
+    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, StoreError>> {
+        let stored = match self.shared.state().outputs.get(handle) {
+            Some((tenant, bytes)) if *tenant == self.tenant => Arc::clone(bytes),
+            _ => return done(None),
+        };
+        let clamp = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(stored.len());
+        let part = &stored[clamp(range.offset)..clamp(range.offset.saturating_add(range.length))];
+        done(Some((part.to_vec(), stored.len() as u64)))
+    }
+}

@@ -1,0 +1,374 @@
+//! What a schema can cost at worst for one value, found without running it.
+//!
+//! A value is checked against its schema, against all that this one refers to, and against each part of `allOf`,
+//! `anyOf` and their like. References make that a graph: a few lines can unfold into millions of checks, or into
+//! a chain so long that following it exhausts the stack. Both can be counted beforehand, as long as no path leads
+//! back to where it came from; a schema where one does says nothing about the value there, and is refused.
+//!
+//! What a check costs over several levels of a content is not counted here; see [`super::metered`].
+
+use std::collections::HashMap;
+
+use jsonschema::{Uri, uri};
+use serde_json::{Map, Value};
+
+use super::spans::push_segment;
+
+/// Keywords whose subschemas apply to the same value: one schema, a list of them, or a map.
+const SAME_ONE: [&str; 4] = ["not", "if", "then", "else"];
+const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
+/// Keywords whose subschemas apply to parts of the value.
+const PART: [&str; 11] = [
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "propertyNames",
+    "items",
+    "prefixItems",
+    "additionalItems",
+    "contains",
+    "contentSchema",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// The name under which schemas with a `$recursiveAnchor` are noted.
+const RECURSIVE: &str = "#";
+/// The root of a schema that has no `$id`.
+const NO_ID: &str = "json-schema:///";
+/// Where the meta-schemas are, which every validator knows.
+const PUBLISHED: [&str; 2] = ["https://json-schema.org/draft/", "http://json-schema.org/draft-"];
+
+/// The worst that a schema can do to one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Checks of one value.
+    pub(super) steps: u64,
+    /// Schemas that wait for each other while one value is checked.
+    pub(super) chain: usize,
+    /// How deep the schema's own JSON is.
+    pub(super) depth: usize,
+}
+
+/// Why a schema cannot be measured, with the pointer of the place in it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unmeasured {
+    /// It applies itself to the same value again.
+    Endless { pointer: String },
+    /// It refers to what is not in it.
+    Nowhere {
+        pointer: String,
+        reference: String,
+        other_document: bool,
+    },
+}
+
+/// Measures `schema`.
+pub(super) fn measure(schema: &Value) -> Result<Shape, Unmeasured> {
+    let mut graph = Graph {
+        ids: HashMap::new(),
+        names: HashMap::new(),
+        nodes: Vec::new(),
+        seen: HashMap::new(),
+    };
+    let depth = graph.index(schema);
+    graph.visit(Place {
+        schema,
+        base: NO_ID.to_owned(),
+        pointer: String::new(),
+    })?;
+    let (steps, chain) = graph.unfold()?;
+    Ok(Shape { steps, chain, depth })
+}
+
+/// A schema and the address that its references are relative to.
+#[derive(Clone)]
+struct Place<'s> {
+    schema: &'s Value,
+    base: String,
+    pointer: String,
+}
+
+struct Node {
+    pointer: String,
+    /// The schemas that apply to the same value.
+    same: Vec<usize>,
+    /// Whether it asks which parts of the value the others have looked at, which makes them run again.
+    unevaluated: bool,
+}
+
+struct Graph<'s> {
+    /// By absolute address.
+    ids: HashMap<String, Place<'s>>,
+    /// By the name of an anchor, wherever it is: a dynamic one can be anywhere.
+    names: HashMap<&'s str, Vec<Place<'s>>>,
+    nodes: Vec<Node>,
+    /// By the place in memory.
+    seen: HashMap<usize, usize>,
+}
+
+impl<'s> Graph<'s> {
+    /// Notes all addresses and anchors; gives the depth.
+    fn index(&mut self, schema: &'s Value) -> usize {
+        let root = Place {
+            schema,
+            base: NO_ID.to_owned(),
+            pointer: String::new(),
+        };
+        self.ids.insert(NO_ID.to_owned(), root.clone());
+        let mut deepest = 0;
+        let mut open = vec![(root, 1)];
+        while let Some((mut place, depth)) = open.pop() {
+            deepest = deepest.max(depth);
+            if let Value::Object(object) = place.schema {
+                place.base = rebase(object, &place.base);
+                self.ids
+                    .entry(place.base.clone())
+                    .or_insert_with(|| place.clone());
+                let text = |keyword| object.get(keyword).and_then(Value::as_str);
+                let old_anchor = text("$id").or(text("id")).and_then(|id| id.strip_prefix('#'));
+                let recursive = object.get("$recursiveAnchor").map(|_| RECURSIVE);
+                for name in [text("$anchor"), text("$dynamicAnchor"), old_anchor, recursive]
+                    .into_iter()
+                    .flatten()
+                {
+                    self.names.entry(name).or_default().push(place.clone());
+                }
+            }
+            open.extend(children(&place).map(|child| (child, depth + 1)));
+        }
+        deepest
+    }
+
+    /// Adds a schema and all that it can lead to.
+    fn visit(&mut self, root: Place<'s>) -> Result<(), Unmeasured> {
+        let mut open = Vec::new();
+        self.number(root, &mut open);
+        while let Some((index, place)) = open.pop() {
+            let Value::Object(object) = place.schema else {
+                continue;
+            };
+            let base = rebase(object, &place.base);
+            let at = |keyword: &str| Place {
+                schema: &object[keyword],
+                base: base.clone(),
+                pointer: {
+                    let mut pointer = place.pointer.clone();
+                    push_segment(&mut pointer, keyword);
+                    pointer
+                },
+            };
+            let has = |keyword: &&&str| object.contains_key(**keyword);
+            let mut same: Vec<Place<'s>> = SAME_ONE.iter().filter(has).map(|keyword| at(keyword)).collect();
+            for keyword in SAME_LIST.iter().chain(&SAME_MAP).filter(has) {
+                same.extend(children(&at(keyword)));
+            }
+            for keyword in REFERENCES.iter().filter(has) {
+                if let Value::String(reference) = &object[*keyword] {
+                    let found = self
+                        .resolve(reference, &base)
+                        .ok_or_else(|| Unmeasured::Nowhere {
+                            pointer: at(keyword).pointer,
+                            reference: reference.clone(),
+                            other_document: !self.ids.contains_key(&join(&base, reference)),
+                        })?;
+                    same.extend(found);
+                    if *keyword == "$recursiveRef" {
+                        same.extend(self.names.get(RECURSIVE).cloned().unwrap_or_default());
+                    }
+                }
+            }
+            let same = same
+                .into_iter()
+                .map(|place| self.number(place, &mut open))
+                .collect();
+            for keyword in PART.iter().filter(has) {
+                let whole = at(keyword);
+                // One schema, or a list or a map of them: what is none of them has no keywords to follow.
+                for part in children(&whole).chain([whole]) {
+                    self.number(part, &mut open);
+                }
+            }
+            self.nodes[index].same = same;
+            self.nodes[index].unevaluated =
+                object.contains_key("unevaluatedProperties") || object.contains_key("unevaluatedItems");
+        }
+        Ok(())
+    }
+
+    fn number(&mut self, place: Place<'s>, open: &mut Vec<(usize, Place<'s>)>) -> usize {
+        let next = self.nodes.len();
+        let index = *self
+            .seen
+            .entry(std::ptr::from_ref(place.schema).addr())
+            .or_insert(next);
+        if index == next {
+            self.nodes.push(Node {
+                pointer: place.pointer.clone(),
+                same: Vec::new(),
+                unevaluated: false,
+            });
+            open.push((index, place));
+        }
+        index
+    }
+
+    /// What `reference` may lead to; nothing to follow where that is a published meta-schema.
+    fn resolve(&self, reference: &str, base: &str) -> Option<Vec<Place<'s>>> {
+        let fragment = decode(reference.split_once('#').map_or("", |(_, fragment)| fragment));
+        let address = join(base, reference);
+        let Some(start) = self.ids.get(&address) else {
+            return PUBLISHED
+                .iter()
+                .any(|start| address.starts_with(start))
+                .then(Vec::new);
+        };
+        if !fragment.is_empty() && !fragment.starts_with('/') {
+            return self.names.get(fragment.as_str()).cloned();
+        }
+        let found = fragment
+            .split('/')
+            .skip(1)
+            .try_fold(start.clone(), |place, step| {
+                let step = step.replace("~1", "/").replace("~0", "~");
+                let schema = match place.schema {
+                    Value::Object(object) => object.get(&step)?,
+                    Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+                    _ => return None,
+                };
+                let base = place
+                    .schema
+                    .as_object()
+                    .map_or(place.base.clone(), |object| rebase(object, &place.base));
+                let mut pointer = place.pointer;
+                push_segment(&mut pointer, &step);
+                Some(Place {
+                    schema,
+                    base,
+                    pointer,
+                })
+            });
+        found.map(|place| vec![place])
+    }
+
+    /// The most checks, and the longest chain of them, that any schema unfolds into.
+    fn unfold(&self) -> Result<(u64, usize), Unmeasured> {
+        let mut done: Vec<Option<(u64, usize)>> = vec![None; self.nodes.len()];
+        let mut waiting = vec![false; self.nodes.len()];
+        let mut worst = (0, 0);
+        for first in 0..self.nodes.len() {
+            let mut open = vec![first];
+            while let Some(index) = open.last().copied() {
+                let node = &self.nodes[index];
+                if done[index].is_some() {
+                    open.pop();
+                    continue;
+                }
+                if !waiting[index] {
+                    waiting[index] = true;
+                    for next in node.same.iter().copied().filter(|next| done[*next].is_none()) {
+                        if waiting[next] {
+                            return Err(Unmeasured::Endless {
+                                pointer: self.nodes[next].pointer.clone(),
+                            });
+                        }
+                        open.push(next);
+                    }
+                    continue;
+                }
+                let parts = node.same.iter().filter_map(|next| done[*next]);
+                let (steps, chain) = parts.fold((1, 0), |(steps, chain): (u64, usize), part| {
+                    (steps.saturating_add(part.0), chain.max(part.1))
+                });
+                let again = if node.unevaluated {
+                    steps.saturating_mul(steps)
+                } else {
+                    0
+                };
+                let total = (steps.saturating_add(again), chain + 1);
+                worst = (worst.0.max(total.0), worst.1.max(total.1));
+                done[index] = Some(total);
+                open.pop();
+            }
+        }
+        Ok(worst)
+    }
+}
+
+fn children<'s>(place: &Place<'s>) -> impl Iterator<Item = Place<'s>> + use<'s> {
+    let Place {
+        schema,
+        base,
+        pointer,
+    } = place.clone();
+    let base = schema
+        .as_object()
+        .map_or(base.clone(), |object| rebase(object, &base));
+    let named: Box<dyn Iterator<Item = (String, &'s Value)>> = match schema {
+        Value::Object(object) => Box::new(object.iter().map(|(name, value)| (name.clone(), value))),
+        Value::Array(items) => Box::new(
+            items
+                .iter()
+                .enumerate()
+                .map(|(index, value)| (index.to_string(), value)),
+        ),
+        _ => Box::new(std::iter::empty()),
+    };
+    named
+        .filter(|(_, value)| value.is_object() || value.is_array())
+        .map(move |(name, schema)| {
+            let mut pointer = pointer.clone();
+            push_segment(&mut pointer, &name);
+            Place {
+                schema,
+                base: base.clone(),
+                pointer,
+            }
+        })
+}
+
+/// The address of a schema, given that of what it is in.
+fn rebase(object: &Map<String, Value>, base: &str) -> String {
+    match object.get("$id").or_else(|| object.get("id")) {
+        Some(Value::String(id)) if !id.starts_with('#') => join(base, id),
+        _ => base.to_owned(),
+    }
+}
+
+fn join(base: &str, address: &str) -> String {
+    let address = address.split('#').next().unwrap_or_default();
+    if address.is_empty() {
+        return base.to_owned();
+    }
+    let base = uri::from_str(base);
+    let joined = base.and_then(|base: Uri<String>| uri::resolve_against(&base.borrow(), address));
+    joined.map_or_else(|_| address.to_owned(), |uri| uri.as_str().to_owned())
+}
+
+/// Undoes percent-encoding.
+fn decode(fragment: &str) -> String {
+    let mut decoded = Vec::new();
+    let mut rest = fragment.as_bytes();
+    while let [first, after @ ..] = rest {
+        let encoded = match rest {
+            [b'%', high, low, ..] => char::from(*high).to_digit(16).zip(char::from(*low).to_digit(16)),
+            _ => None,
+        };
+        match encoded.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
+            Some(byte) => {
+                decoded.push(byte);
+                rest = &rest[3..];
+            }
+            None => {
+                decoded.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&decoded).into_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! The key table: every key that `haft.toml` knows, once.
+//!
+//! Reading, suggestions, environment names, the `haft init` template, and the rule that a folder may only tighten all
+//! come from here. To add a key, add its line to the table below: the doc comment, `name: type = default, rule;`. Its
+//! field appears in the section's struct; the tests then ask for an example of loosening it.
+
+use std::path::PathBuf;
+
+use haft_core::{ApprovalMode, ToolsMode};
+use serde::Serialize;
+
+use super::rule::{self, Rule};
+use super::value::{APPROVAL_MODES, DeclaredTool, Setting, TOOLS_MODES, Value};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const WEEK: u64 = 7 * 24 * 60 * 60;
+
+/// One key of `haft.toml`.
+///
+/// ```
+/// use haft::config;
+///
+/// let key = config::key("tools.approval.mode").expect("it is in the table");
+/// assert_eq!(key.env_name(), "HAFT_TOOLS_APPROVAL_MODE");
+/// assert_eq!(key.default_value().to_string(), r#""prompt""#);
+/// assert_eq!(key.get(&config::Config::default()), key.default_value());
+/// ```
+#[derive(Debug)]
+pub struct Key {
+    path: &'static str,
+    doc: &'static str,
+    rule: Rule,
+    default: fn() -> Value,
+    get: fn(&Config) -> Value,
+    set: fn(&mut Config, &Value) -> bool,
+}
+
+impl Key {
+    /// Its full name, such as `tools.sandbox.allow_absolute`.
+    #[must_use]
+    pub fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// The section it is in, such as `tools.sandbox`.
+    #[must_use]
+    pub fn section(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or("", |(section, _)| section)
+    }
+
+    /// Its name inside its section, such as `allow_absolute`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit_once('.').map_or(self.path, |(_, name)| name)
+    }
+
+    /// What it does, in a line.
+    #[must_use]
+    pub fn doc(&self) -> &'static str {
+        self.doc.trim()
+    }
+
+    /// What it takes, and which change is tighter.
+    #[must_use]
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// The value it has when nobody sets it.
+    #[must_use]
+    pub fn default_value(&self) -> Value {
+        (self.default)()
+    }
+
+    /// Its value in a configuration.
+    #[must_use]
+    pub fn get(&self, config: &Config) -> Value {
+        (self.get)(config)
+    }
+
+    /// The environment variable that sets it.
+    #[must_use]
+    pub fn env_name(&self) -> String {
+        format!("{ENV_PREFIX}{}", self.path.replace('.', "_").to_uppercase())
+    }
+
+    /// Puts a value into a configuration; `false` if the value is not of this key's type.
+    pub(super) fn set(&self, config: &mut Config, value: &Value) -> bool {
+        (self.set)(config, value)
+    }
+}
+
+/// What every environment variable of haft begins with.
+pub(super) const ENV_PREFIX: &str = "HAFT_";
+
+/// A section of `haft.toml`, such as `[tools.sandbox]`.
+#[derive(Debug)]
+pub(super) struct Section {
+    pub(super) path: &'static str,
+    pub(super) docs: &'static [&'static str],
+}
+
+/// Every key, in the order of the template.
+///
+/// ```
+/// assert!(haft::config::keys().iter().any(|key| key.path() == "tools.mode"));
+/// ```
+#[must_use]
+pub fn keys() -> &'static [Key] {
+    KEYS
+}
+
+/// The key with this full name.
+///
+/// ```
+/// assert!(haft::config::key("tools.mode").is_some());
+/// assert!(haft::config::key("tools.mood").is_none());
+/// ```
+#[must_use]
+pub fn key(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+pub(super) fn sections() -> &'static [Section] {
+    SECTIONS
+}
+
+pub(super) fn is_section(path: &str) -> bool {
+    SECTIONS.iter().any(|section| section.path == path)
+}
+
+macro_rules! dotted {
+    ([$first:ident $(.$rest:ident)*] $($field:ident)?) => {
+        concat!(stringify!($first) $(, ".", stringify!($rest))* $(, ".", stringify!($field))?)
+    };
+}
+
+macro_rules! field {
+    ($config:expr, [$($segment:ident).+], $field:ident) => { $config.$($segment).+.$field };
+}
+
+macro_rules! key_table {
+    ($(
+        $(#[doc = $section_doc:literal])+
+        $path:tt = $Section:ident $(with { $($sub:ident: $Sub:ident),+ $(,)? })? {
+            $(#[doc = $doc:literal] $field:ident: $ty:ty = $default:expr, $rule:expr;)+
+        }
+    )+) => {
+        $(
+            $(#[doc = $section_doc])+
+            #[derive(Debug, Clone, PartialEq, Serialize)]
+            #[non_exhaustive]
+            pub struct $Section {
+                $(#[doc = $doc] pub $field: $ty,)+
+                $($(#[doc = concat!("The section `", stringify!($sub), "`.")] pub $sub: $Sub,)+)?
+            }
+
+            impl Default for $Section {
+                fn default() -> Self {
+                    Self { $($field: $default,)+ $($($sub: $Sub::default(),)+)? }
+                }
+            }
+        )+
+
+        static KEYS: &[Key] = &[$($(Key {
+            path: dotted!($path $field),
+            doc: $doc,
+            rule: $rule,
+            default: || { let value: $ty = $default; value.to_value() },
+            get: |config| field!(config, $path, $field).to_value(),
+            set: |config, value| match Setting::from_value(value) {
+                Some(value) => { field!(config, $path, $field) = value; true }
+                None => false,
+            },
+        },)+)+];
+
+        static SECTIONS: &[Section] =
+            &[$(Section { path: dotted!($path), docs: &[$($section_doc),+] },)+];
+    };
+}
+
+/// What is in effect: every key of the table, with its type.
+///
+/// ```
+/// use haft::config::Config;
+///
+/// let config = Config::default();
+/// assert_eq!(config.tools.max_tool_calls_per_batch, 8);
+/// assert!(config.tools.approval.denylist.contains(&"run_command".to_owned()));
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Config {
+    /// The section `tools`.
+    pub tools: ToolsConfig,
+}
+
+key_table! {
+    /// Tool calls as a whole.
+    [tools] = ToolsConfig with {
+        sandbox: SandboxConfig,
+        timeouts: TimeoutsConfig,
+        output: OutputConfig,
+        environment: EnvironmentConfig,
+        approval: ApprovalConfig,
+        read_file: ReadFileConfig,
+        apply_patch: ApplyPatchConfig,
+    } {
+        /// What happens to a call: refused, recorded for a person to answer, or run.
+        mode: ToolsMode = ToolsMode::Enabled, rule::level(TOOLS_MODES);
+        /// Whether calls of one answer may run at the same time.
+        allow_parallel: bool = false, rule::switch_off();
+        /// How many calls a model may make in one answer.
+        max_tool_calls_per_batch: u64 = 8, rule::at_most(1, 10_000);
+        /// How many times a model may call tools before a person speaks again.
+        max_tool_iterations_per_user_turn: u64 = 4, rule::at_most(1, 10_000);
+        /// How many bytes of JSON the arguments of one call may have.
+        max_tool_args_bytes: u64 = 256 << 10, rule::at_most(2, GIB);
+        /// Tools that are only declared: used with mode = "parse_only".
+        definitions: Vec<DeclaredTool> = Vec::new(), rule::declared_tools();
+    }
+
+    /// Which files the file tools may touch.
+    [tools.sandbox] = SandboxConfig {
+        /// The folders they may touch; a relative one starts at the working folder.
+        allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::roots();
+        /// Files in those folders that they may not touch all the same.
+        denied_patterns: Vec<String> = Vec::new(), rule::deny_list();
+        /// Whether a call may name a file by its absolute path.
+        allow_absolute: bool = false, rule::switch_off();
+        /// Whether keys and credentials (.ssh, .gnupg, id_rsa, *.pem, *.key) are denied too.
+        include_default_denies: bool = true, rule::switch_on();
+    }
+
+    /// How long a call may take.
+    [tools.timeouts] = TimeoutsConfig {
+        /// Seconds for a tool that says nothing itself.
+        default_seconds: u64 = 30, rule::at_most(1, WEEK);
+        /// Seconds for a tool that reads or writes files.
+        file_operations_seconds: u64 = 30, rule::at_most(1, WEEK);
+        /// Seconds for a command.
+        shell_commands_seconds: u64 = 300, rule::at_most(1, WEEK);
+    }
+
+    /// What a model gets to see of a result.
+    [tools.output] = OutputConfig {
+        /// How many bytes of one result a model sees; the whole is kept.
+        max_bytes: u64 = 100 << 10, rule::at_most(256, GIB);
+    }
+
+    /// Which environment variables commands get.
+    [tools.environment] = EnvironmentConfig {
+        /// Variables that commands never get. A list is added to these, wherever it stands.
+        denylist: Vec<String> = names(DENIED_VARIABLES), rule::added_deny_list();
+    }
+
+    /// Which calls need a person's approval.
+    [tools.approval] = ApprovalConfig {
+        /// Whether calls may run at all; false refuses every call.
+        enabled: bool = true, rule::switch_off();
+        /// What happens to a call that no list decides.
+        mode: ApprovalMode = ApprovalMode::Prompt, rule::level(APPROVAL_MODES);
+        /// Tools that run without asking, unless they always ask.
+        allowlist: Vec<String> = names(ALLOWED_TOOLS), rule::allow_list();
+        /// Tools that never run. A list in your own file replaces these; one in a folder adds to them.
+        denylist: Vec<String> = names(DENIED_TOOLS), rule::deny_list();
+        /// Whether every tool that changes something asks, unless it is on the allowlist.
+        prompt_side_effects: bool = true, rule::switch_on();
+    }
+
+    /// Limits of read_file.
+    [tools.read_file] = ReadFileConfig {
+        /// The largest file that is read whole, in bytes.
+        max_file_read_bytes: u64 = 200 << 10, rule::at_most(1, GIB);
+        /// How many bytes are scanned to find a range of lines.
+        max_scan_bytes: u64 = 2 * MIB, rule::at_most(1, GIB);
+    }
+
+    /// Limits of apply_patch.
+    [tools.apply_patch] = ApplyPatchConfig {
+        /// The largest patch, in bytes.
+        max_patch_bytes: u64 = 512 << 10, rule::at_most(1, GIB);
+    }
+}
+
+/// Tools that read files and change nothing.
+const ALLOWED_TOOLS: &[&str] = &["read_file", "list_directory", "glob", "search_files"];
+
+/// Tools that run programs.
+const DENIED_TOOLS: &[&str] = &["run_command", "execute_code"];
+
+/// Variables that tend to hold secrets.
+const DENIED_VARIABLES: &[&str] = &[
+    "*_KEY",
+    "*_TOKEN",
+    "*_SECRET",
+    "*_PASSWORD",
+    "AWS_*",
+    "ANTHROPIC_*",
+    "OPENAI_*",
+];
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}

@@ -1,0 +1,65 @@
+//! Configuration: one table of keys, layers of files, variables and flags, and trust.
+//!
+//! - [`keys`]: the table. Reading, suggestions, variable names, the [`template`] and the tightening rule come from it.
+//! - [`resolve`]: the pure core. Text goes in; the [`Config`] in effect, [notes](Note) and origins come out.
+//! - [`load`]: the rim. It finds the files, reads each once and asks the [`TrustStore`].
+//!
+//! # What a folder may do
+//!
+//! A `haft.toml` in the working folder may have come with a cloned repository, or a tool may have written it. So it
+//! *may only tighten*: add denials, lower limits, choose stricter levels. What loosens counts only from the user's own
+//! file, a variable or a flag, or after `haft trust` has pinned the file's hash; what did not count is said once.
+//! Folders are compared as they really are, with links followed, so that a link in a repository does not lead out.
+//! A file that cannot be understood is an error, trusted or not, since nobody knows what it would have forbidden;
+//! `--no-folder-config` goes on without it.
+//!
+//! Not stopped here: whoever can write the user's own file or the record of trusted files, or set variables, has the
+//! user's rights already. The tests in `tests/config_layers.rs` and `tests/config_files.rs` show each of these.
+//!
+//! ```
+//! use haft::config::parse;
+//! use haft_core::ApprovalMode;
+//!
+//! let config = parse("[tools.approval]\nmode = 'deny'\n")?;
+//! assert_eq!(config.tools.approval.mode, ApprovalMode::Deny);
+//! // What the file does not mention keeps its default.
+//! assert_eq!(config.tools.approval.denylist, ["run_command", "execute_code"]);
+//! # Ok::<(), haft::config::ConfigError>(())
+//! ```
+
+mod declared;
+mod discover;
+mod explain;
+mod keys;
+mod layer;
+mod note;
+mod place;
+mod problem;
+mod read;
+mod resolve;
+mod rule;
+mod suggest;
+mod template;
+mod toml_text;
+mod trust;
+mod value;
+mod visible;
+
+pub use discover::{
+    FILE_NAME, FolderConfig, LoadOptions, Surroundings, find_folder_file, gather, lexical_path, load,
+    read_folder_file, real_path,
+};
+pub use explain::{Change, Explanation, explain};
+pub use keys::{
+    ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, OutputConfig, ReadFileConfig,
+    SandboxConfig, TimeoutsConfig, ToolsConfig, key, keys,
+};
+pub use note::{Ignored, Note};
+pub use place::{Owner, Place, Position};
+pub use problem::{ConfigError, EntryFault, MAX_PROBLEMS, Problem};
+pub use read::MAX_FILE_BYTES;
+pub use resolve::{FolderSource, Inputs, Origin, Resolved, SourceText, parse, resolve};
+pub use rule::{Configured, Effect, Kind, Rule, Tighter};
+pub use template::template;
+pub use trust::{Pin, TrustError, TrustStore};
+pub use value::{DeclaredTool, Value};

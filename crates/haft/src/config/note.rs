@@ -1,0 +1,119 @@
+//! What a person should hear about although nothing is broken.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use super::place::Place;
+use super::trust::TrustError;
+use super::value::Value;
+use super::visible;
+
+/// Something a person should hear about. It prints as what follows `warning: `.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Note {
+    /// The file in the folder is not trusted, and part of it would have loosened something. One note for all of it.
+    Ignored {
+        /// The file.
+        path: PathBuf,
+        /// The keys, in the order of the file.
+        ignored: Vec<Ignored>,
+    },
+    /// An environment variable that looks like a key but is none.
+    UnknownVariable {
+        /// Its name.
+        name: String,
+        /// Variables that may have been meant.
+        suggestions: Vec<String>,
+    },
+    /// Tools are declared, but tools run: declarations are for `mode = "parse_only"`.
+    DefinitionsUnused {
+        /// How many.
+        count: usize,
+    },
+    /// The record of trusted files cannot be used, so nothing is trusted.
+    NothingTrusted {
+        /// Why not.
+        why: TrustError,
+    },
+}
+
+/// A key of an untrusted file that did not count, or not wholly.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Ignored {
+    /// The key.
+    pub key: &'static str,
+    /// What the file says.
+    pub proposed: Value,
+    /// What is in effect.
+    pub in_effect: Value,
+    /// Where the file says so.
+    pub place: Place,
+}
+
+impl Note {
+    /// What to do about it, in a line.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::Ignored { .. } => {
+                "read the file; if you want all of it to count, run `haft trust`".to_owned()
+            }
+            Self::UnknownVariable { suggestions, .. } if suggestions.is_empty() => {
+                "`haft init` writes a file with every key; a variable is named after its key".to_owned()
+            }
+            Self::UnknownVariable { suggestions, .. } => {
+                format!("did you mean `{}`?", suggestions.join("` or `"))
+            }
+            Self::DefinitionsUnused { .. } => {
+                "set mode = \"parse_only\" under [tools] to offer them, or remove them".to_owned()
+            }
+            Self::NothingTrusted { why } => why.help(),
+        }
+    }
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ignored { path, ignored } => {
+                let path = visible::path(path);
+                write!(
+                    f,
+                    "{path} is not trusted, so it can only tighten; this did not count:"
+                )?;
+                for Ignored {
+                    key,
+                    proposed,
+                    in_effect,
+                    place,
+                } in ignored
+                {
+                    let proposed = visible::shortened(&proposed.to_string());
+                    let in_effect = visible::shortened(&in_effect.to_string());
+                    write!(f, "\n  {key} = {proposed}")?;
+                    if let Some(position) = place.position() {
+                        write!(f, " (line {})", position.line)?;
+                    }
+                    write!(f, "; in effect: {in_effect}")?;
+                }
+            }
+            Self::UnknownVariable { name, .. } => {
+                write!(
+                    f,
+                    "the environment variable `{}` sets no key",
+                    visible::plain(name)
+                )?;
+            }
+            Self::DefinitionsUnused { count } => {
+                write!(
+                    f,
+                    "tools.definitions declares {count} tools that are not offered while tools.mode is enabled"
+                )?;
+            }
+            Self::NothingTrusted { why } => write!(f, "no folder is trusted: {why}")?,
+        }
+        write!(f, "\n  help: {}", self.help())
+    }
+}

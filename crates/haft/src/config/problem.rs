@@ -1,0 +1,347 @@
+//! What can be wrong with a configuration, where, and what to do about it.
+
+use std::fmt;
+use std::io;
+
+use super::place::Place;
+use super::rule::choices_in_words;
+use super::visible;
+
+/// How many problems one error tells about; the rest are counted.
+pub const MAX_PROBLEMS: usize = 10;
+
+/// One thing that is wrong. It prints as a line; [`help`](Self::help) says what to do next.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A key that haft does not know.
+    #[error("unknown key `{}` {}", visible::plain(.key), .place.within())]
+    UnknownKey {
+        /// Its full name.
+        key: String,
+        /// Keys that may have been meant.
+        suggestions: Vec<String>,
+        /// Where it is.
+        place: Place,
+    },
+    /// A value of another type.
+    #[error("`{key}` must be {expected}, not {found}, {}", .place.within())]
+    WrongType {
+        /// The key.
+        key: String,
+        /// What it takes.
+        expected: String,
+        /// What was there.
+        found: String,
+        /// A line that would be right.
+        example: String,
+        /// Where it is.
+        place: Place,
+    },
+    /// A number that makes no sense here.
+    #[error("`{key}` must be from {min} to {max}, not {found}, {}", .place.within())]
+    OutOfRange {
+        /// The key.
+        key: String,
+        /// The number as written.
+        found: String,
+        /// The lowest that makes sense.
+        min: u64,
+        /// The highest that is accepted.
+        max: u64,
+        /// Where it is.
+        place: Place,
+    },
+    /// A word that is none of the choices.
+    #[error("`{key}` cannot be {found} {}", .place.within())]
+    UnknownChoice {
+        /// The key.
+        key: String,
+        /// The word, quoted.
+        found: String,
+        /// What it can be.
+        choices: &'static [&'static str],
+        /// The choice that may have been meant.
+        suggestion: Option<&'static str>,
+        /// Where it is.
+        place: Place,
+    },
+    /// An entry of a list that cannot be right.
+    #[error("`{key}` has the entry {found}, which {fault}, {}", .place.within())]
+    BadEntry {
+        /// The key.
+        key: String,
+        /// The entry, quoted.
+        found: String,
+        /// What is wrong with it.
+        fault: EntryFault,
+        /// Where it is.
+        place: Place,
+    },
+    /// A list that needs an entry.
+    #[error("`{key}` needs at least one folder {}", .place.within())]
+    NoFolder {
+        /// The key.
+        key: String,
+        /// Where it is.
+        place: Place,
+    },
+    /// A declared tool without something it needs.
+    #[error("`{tool}` has no `{field}` {}", .place.within())]
+    MissingField {
+        /// The tool, as `tools.definitions[0]`.
+        tool: String,
+        /// What is missing.
+        field: &'static str,
+        /// Where the tool is.
+        place: Place,
+    },
+    /// A declared tool that breaks a rule for definitions.
+    #[error("`{key}`: {}, {}", visible::plain(.what), .place.within())]
+    BadDefinition {
+        /// The field, as `tools.definitions[0].name`.
+        key: String,
+        /// What is wrong with it.
+        what: String,
+        /// What to do.
+        fix: String,
+        /// Where the tool is.
+        place: Place,
+    },
+    /// Not TOML.
+    #[error("{} {}", visible::plain(.message), .place.within())]
+    Syntax {
+        /// What the TOML reader says.
+        message: String,
+        /// Where it is.
+        place: Place,
+    },
+    /// Not text.
+    #[error("{place} is not UTF-8 text")]
+    NotText {
+        /// Where the first byte is that is not.
+        place: Place,
+    },
+    /// More than a person writes.
+    #[error("{place} is larger than {limit} bytes")]
+    TooBig {
+        /// The largest that is read.
+        limit: u64,
+        /// The file.
+        place: Place,
+    },
+    /// A folder, a device or a pipe where a file should be.
+    #[error("{place} is {found}, not a file")]
+    NotAFile {
+        /// What it is.
+        found: &'static str,
+        /// The path.
+        place: Place,
+    },
+    /// A file that cannot be read.
+    #[error("{place} cannot be read: {reason}")]
+    Unreadable {
+        /// Why.
+        reason: io::ErrorKind,
+        /// The file.
+        place: Place,
+    },
+}
+
+/// What is wrong with an entry of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EntryFault {
+    /// It is empty.
+    #[error("is empty")]
+    Empty,
+    /// It begins or ends with a space.
+    #[error("begins or ends with a space")]
+    Padded,
+    /// It has a control character.
+    #[error("has a control character")]
+    Control,
+    /// `~` where the home folder is not known.
+    #[error("starts at the home folder, which is not known")]
+    NoHome,
+    /// A second tool of the same name.
+    #[error("is there twice")]
+    Repeated,
+    /// A date, or a number that JSON does not have.
+    #[error("has no form in JSON")]
+    NotJson,
+}
+
+impl Problem {
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::UnknownKey { place, .. }
+            | Self::WrongType { place, .. }
+            | Self::OutOfRange { place, .. }
+            | Self::UnknownChoice { place, .. }
+            | Self::BadEntry { place, .. }
+            | Self::NoFolder { place, .. }
+            | Self::MissingField { place, .. }
+            | Self::BadDefinition { place, .. }
+            | Self::Syntax { place, .. }
+            | Self::NotText { place }
+            | Self::TooBig { place, .. }
+            | Self::NotAFile { place, .. }
+            | Self::Unreadable { place, .. } => place,
+        }
+    }
+
+    pub(super) fn place_mut(&mut self) -> &mut Place {
+        match self {
+            Self::UnknownKey { place, .. }
+            | Self::WrongType { place, .. }
+            | Self::OutOfRange { place, .. }
+            | Self::UnknownChoice { place, .. }
+            | Self::BadEntry { place, .. }
+            | Self::NoFolder { place, .. }
+            | Self::MissingField { place, .. }
+            | Self::BadDefinition { place, .. }
+            | Self::Syntax { place, .. }
+            | Self::NotText { place }
+            | Self::TooBig { place, .. }
+            | Self::NotAFile { place, .. }
+            | Self::Unreadable { place, .. } => place,
+        }
+    }
+
+    /// What to do about it, in a line.
+    #[must_use]
+    pub fn help(&self) -> String {
+        match self {
+            Self::UnknownKey { suggestions, .. } => match suggestions.as_slice() {
+                [] => "remove it; `haft init` writes a file with every key".to_owned(),
+                [one] => format!("did you mean `{one}`?"),
+                several => format!("did you mean `{}`?", several.join("` or `")),
+            },
+            Self::WrongType { example, .. } => format!("write it like this: `{example}`"),
+            Self::OutOfRange { min, max, .. } => format!("choose a whole number from {min} to {max}"),
+            Self::UnknownChoice {
+                choices,
+                suggestion: None,
+                ..
+            } => {
+                format!("it can be {}", choices_in_words(choices))
+            }
+            Self::UnknownChoice {
+                choices,
+                suggestion: Some(suggestion),
+                ..
+            } => {
+                format!(
+                    "did you mean \"{suggestion}\"? It can be {}",
+                    choices_in_words(choices)
+                )
+            }
+            Self::BadEntry { fault, .. } => fault.help().to_owned(),
+            Self::NoFolder { .. } => "remove the line to allow the working folder only".to_owned(),
+            Self::MissingField { field, .. } => format!("add a line `{field} = …` to it"),
+            Self::BadDefinition { fix, .. } => visible::plain(fix),
+            Self::Syntax { message, .. } if message.starts_with("duplicate key") => {
+                "keep one of the two".to_owned()
+            }
+            Self::Syntax { .. } => {
+                "a line is `name = value` under its `[section]`; text goes in double quotes".to_owned()
+            }
+            Self::NotText {
+                place: Place::Variable { .. },
+            } => "set it to UTF-8 text".to_owned(),
+            Self::NotText { .. } => "save the file as UTF-8".to_owned(),
+            Self::TooBig { .. } => "is this the right file? A configuration is a few lines".to_owned(),
+            Self::NotAFile { .. } => "move it away, or put a file there".to_owned(),
+            Self::Unreadable {
+                reason: io::ErrorKind::NotFound,
+                place,
+            } if place.is_in_folder() => "put a file there, or remove the link".to_owned(),
+            Self::Unreadable {
+                reason: io::ErrorKind::NotFound,
+                ..
+            } => "check HAFT_CONFIG, or unset it to use the usual place".to_owned(),
+            Self::Unreadable { .. } => "check that you may read it".to_owned(),
+        }
+    }
+}
+
+impl EntryFault {
+    fn help(self) -> &'static str {
+        match self {
+            Self::Empty => "remove the entry; an empty list is `[]`",
+            Self::Padded => "remove the space: as it is, the entry would match nothing",
+            Self::Control => "remove the control character",
+            Self::NoHome => "write the whole path",
+            Self::Repeated => "keep one of the two",
+            Self::NotJson => "write it as a string",
+        }
+    }
+}
+
+/// A configuration that cannot be used, with everything that is wrong with it.
+///
+/// It prints as what follows `error: `, each problem with what to do about it:
+///
+/// ```
+/// let error = haft::config::parse("[tools.approval]\ndenlist = []\nmode = 'promt'\n").unwrap_err();
+/// assert_eq!(
+///     format!("error: {error}"),
+///     "error: unknown key `tools.approval.denlist` in haft.toml:2:1
+///   help: did you mean `tools.approval.denylist`?
+/// error: `tools.approval.mode` cannot be \"promt\" in haft.toml:3:8
+///   help: did you mean \"prompt\"? It can be \"deny\", \"prompt\" or \"auto\""
+/// );
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    problems: Vec<Problem>,
+    left_out: usize,
+}
+
+impl ConfigError {
+    /// All of them; [`MAX_PROBLEMS`] are kept and the rest counted.
+    pub(super) fn new(mut problems: Vec<Problem>, already_left_out: usize) -> Self {
+        let left_out = already_left_out + problems.len().saturating_sub(MAX_PROBLEMS);
+        problems.truncate(MAX_PROBLEMS);
+        Self { problems, left_out }
+    }
+
+    /// What is wrong, in the order of the file; at most [`MAX_PROBLEMS`].
+    #[must_use]
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// How many more problems there are.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+}
+
+impl From<Problem> for ConfigError {
+    fn from(problem: Problem) -> Self {
+        Self::new(vec![problem], 0)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.problems.iter().enumerate() {
+            let before = if index == 0 { "" } else { "\nerror: " };
+            write!(f, "{before}{problem}\n  help: {}", problem.help())?;
+        }
+        if self.left_out > 0 {
+            write!(f, "\nerror: and {} more", self.left_out)?;
+        }
+        if self.problems.iter().any(|problem| problem.place().is_in_folder()) {
+            f.write_str("\n  help: to go on without the file in this folder, add `--no-folder-config`")?;
+        }
+        Ok(())
+    }
+}

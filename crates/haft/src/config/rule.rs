@@ -1,0 +1,311 @@
+//! What a key takes, and which change of it is tighter.
+//!
+//! Everything here is a pure function of two values. [`tighten`](Rule::tighten) is the door that an untrusted folder
+//! has to pass; [`compare`](Rule::compare) says which way a change goes.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use super::value::Value;
+
+/// What a key takes and which change of it is tighter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rule {
+    /// What it takes.
+    pub kind: Kind,
+    /// Which change is tighter.
+    pub tighter: Tighter,
+    /// What a configured value does to the one below it.
+    pub configured: Configured,
+}
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number in this range, both ends included.
+    Count {
+        /// The lowest that makes sense.
+        min: u64,
+        /// The highest that is accepted.
+        max: u64,
+    },
+    /// One of these, strictest first.
+    Level(&'static [&'static str]),
+    /// A list of names or patterns.
+    Names,
+    /// A list of folders, at least one.
+    Folders,
+    /// A list of declared tools.
+    Tools,
+}
+
+/// Which change of a value is tighter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tighter {
+    /// A lower number.
+    Lower,
+    /// A higher number.
+    Higher,
+    /// `false`.
+    Off,
+    /// `true`.
+    On,
+    /// A choice that comes earlier in the key's list.
+    Earlier,
+    /// More entries: it lists what is denied.
+    More,
+    /// Fewer entries: it lists what is allowed.
+    Fewer,
+    /// Folders inside those that are allowed already.
+    Inside,
+}
+
+/// What a value does to the one from the layer below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Configured {
+    /// It takes its place.
+    Replaces,
+    /// It is added to it, in every layer.
+    Adds,
+}
+
+/// Which way a change goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Effect {
+    /// Nothing changes.
+    Same,
+    /// Less is allowed, and nothing more.
+    Tighter,
+    /// Something is allowed that was not.
+    Looser,
+}
+
+/// What is left of a proposed value when only its tightening part counts.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Tightened {
+    /// The value in effect afterwards.
+    pub(super) value: Value,
+    /// Whether some of what was proposed did not count.
+    pub(super) ignored: bool,
+}
+
+/// How folders are compared: where relative ones start, and what a path really is once links are followed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) working_folder: &'a Path,
+    pub(super) real_path: fn(&Path) -> Option<PathBuf>,
+}
+
+impl Ground<'_> {
+    fn real(&self, folder: &Path) -> Option<PathBuf> {
+        (self.real_path)(&self.working_folder.join(folder))
+    }
+}
+
+pub(super) const fn switch_off() -> Rule {
+    replacing(Kind::Switch, Tighter::Off)
+}
+
+pub(super) const fn switch_on() -> Rule {
+    replacing(Kind::Switch, Tighter::On)
+}
+
+pub(super) const fn at_most(min: u64, max: u64) -> Rule {
+    replacing(Kind::Count { min, max }, Tighter::Lower)
+}
+
+pub(super) const fn level(choices: &'static [&'static str]) -> Rule {
+    replacing(Kind::Level(choices), Tighter::Earlier)
+}
+
+pub(super) const fn deny_list() -> Rule {
+    replacing(Kind::Names, Tighter::More)
+}
+
+pub(super) const fn added_deny_list() -> Rule {
+    Rule {
+        configured: Configured::Adds,
+        ..deny_list()
+    }
+}
+
+pub(super) const fn allow_list() -> Rule {
+    replacing(Kind::Names, Tighter::Fewer)
+}
+
+pub(super) const fn roots() -> Rule {
+    replacing(Kind::Folders, Tighter::Inside)
+}
+
+/// Declaring a tool runs nothing, but it puts words of the file's author before a model: it counts as loosening.
+pub(super) const fn declared_tools() -> Rule {
+    replacing(Kind::Tools, Tighter::Fewer)
+}
+
+const fn replacing(kind: Kind, tighter: Tighter) -> Rule {
+    Rule {
+        kind,
+        tighter,
+        configured: Configured::Replaces,
+    }
+}
+
+impl Rule {
+    /// Which way the change from `old` to `new` goes. A change that tightens in one part and loosens in another
+    /// loosens. Values that are not of this rule's kind count as loosening.
+    pub(super) fn compare(&self, old: &Value, new: &Value, ground: &Ground<'_>) -> Effect {
+        if old == new {
+            return Effect::Same;
+        }
+        let tightened = self.tighten(old, new, ground);
+        if tightened.ignored {
+            Effect::Looser
+        } else if tightened.value == *old {
+            Effect::Same
+        } else {
+            Effect::Tighter
+        }
+    }
+
+    /// The part of `proposed` that tightens `current`.
+    pub(super) fn tighten(&self, current: &Value, proposed: &Value, ground: &Ground<'_>) -> Tightened {
+        match (self.tighter, current, proposed) {
+            (Tighter::Lower, Value::Count(old), Value::Count(new)) => stricter(current, proposed, new <= old),
+            (Tighter::Higher, Value::Count(old), Value::Count(new)) => {
+                stricter(current, proposed, new >= old)
+            }
+            (Tighter::Off, Value::Switch(old), Value::Switch(new)) => {
+                stricter(current, proposed, !new || *old)
+            }
+            (Tighter::On, Value::Switch(old), Value::Switch(new)) => {
+                stricter(current, proposed, *new || !old)
+            }
+            (Tighter::Earlier, Value::Level(old), Value::Level(new)) => {
+                let earlier = self
+                    .place(new)
+                    .zip(self.place(old))
+                    .is_some_and(|(new, old)| new <= old);
+                stricter(current, proposed, earlier)
+            }
+            (Tighter::More, Value::Names(old), Value::Names(new)) => {
+                let drops = self.configured == Configured::Replaces && !is_subset(old, new);
+                Tightened {
+                    value: Value::Names(union(old, new)),
+                    ignored: drops,
+                }
+            }
+            (Tighter::Fewer, Value::Names(old), Value::Names(new)) => {
+                let listed: HashSet<&String> = new.iter().collect();
+                let kept = old.iter().filter(|name| listed.contains(name)).cloned().collect();
+                Tightened {
+                    value: Value::Names(kept),
+                    ignored: !is_subset(new, old),
+                }
+            }
+            (Tighter::Fewer, Value::Tools(old), Value::Tools(new)) => {
+                let kept = old.iter().filter(|tool| new.contains(tool)).cloned().collect();
+                let adds = new.iter().any(|tool| !old.contains(tool));
+                Tightened {
+                    value: Value::Tools(kept),
+                    ignored: adds,
+                }
+            }
+            (Tighter::Inside, Value::Folders(old), Value::Folders(new)) => narrow(old, new, ground),
+            _ => Tightened {
+                value: current.clone(),
+                ignored: true,
+            },
+        }
+    }
+
+    /// What the layers give together when `above` comes from someone who may loosen.
+    pub(super) fn apply(&self, below: &Value, above: &Value) -> Value {
+        match (self.configured, below, above) {
+            (Configured::Adds, Value::Names(below), Value::Names(above)) => Value::Names(union(below, above)),
+            (Configured::Adds | Configured::Replaces, _, above) => above.clone(),
+        }
+    }
+
+    /// What it takes, in words: `true or false`, `a whole number from 1 to 8`.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        match self.kind {
+            Kind::Switch => "true or false".to_owned(),
+            Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Level(choices) => choices_in_words(choices),
+            Kind::Names => "a list of strings".to_owned(),
+            Kind::Folders => "a list of folders".to_owned(),
+            Kind::Tools => "a list of tables".to_owned(),
+        }
+    }
+
+    fn place(&self, level: &str) -> Option<usize> {
+        match self.kind {
+            Kind::Level(choices) => choices.iter().position(|choice| *choice == level),
+            Kind::Switch | Kind::Count { .. } | Kind::Names | Kind::Folders | Kind::Tools => None,
+        }
+    }
+}
+
+/// `"a", "b" or "c"`.
+pub(super) fn choices_in_words(choices: &[&str]) -> String {
+    let quoted: Vec<String> = choices.iter().map(|choice| format!("\"{choice}\"")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+fn stricter(current: &Value, proposed: &Value, counts: bool) -> Tightened {
+    let value = if counts { proposed } else { current };
+    Tightened {
+        value: value.clone(),
+        ignored: !counts,
+    }
+}
+
+// A file may list tens of thousands of names: these take time in proportion.
+
+fn union(old: &[String], new: &[String]) -> Vec<String> {
+    let known: HashSet<&String> = old.iter().collect();
+    old.iter()
+        .chain(new.iter().filter(|name| !known.contains(name)))
+        .cloned()
+        .collect()
+}
+
+fn is_subset(part: &[String], whole: &[String]) -> bool {
+    let whole: HashSet<&String> = whole.iter().collect();
+    part.iter().all(|name| whole.contains(name))
+}
+
+/// The new roots that lie inside an old one, as real paths; the old ones where that leaves none, or changes nothing.
+/// A folder whose real place cannot be told is inside nothing.
+fn narrow(old: &[PathBuf], new: &[PathBuf], ground: &Ground<'_>) -> Tightened {
+    let is_inside = |folder: &Path, roots: &[PathBuf]| roots.iter().any(|root| folder.starts_with(root));
+    // Each is asked for once: what was compared is what is in effect.
+    let roots: Vec<PathBuf> = old.iter().filter_map(|root| ground.real(root)).collect();
+    let inside: Vec<PathBuf> = new
+        .iter()
+        .filter_map(|folder| ground.real(folder))
+        .filter(|folder| is_inside(folder, &roots))
+        .collect();
+    let ignored = inside.len() < new.len();
+    let changes_nothing = roots.len() == old.len() && roots.iter().all(|root| is_inside(root, &inside));
+    let value = if inside.is_empty() || changes_nothing {
+        old.to_vec()
+    } else {
+        inside
+    };
+    Tightened {
+        value: Value::Folders(value),
+        ignored,
+    }
+}

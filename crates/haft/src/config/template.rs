@@ -1,0 +1,52 @@
+//! The commented `haft.toml` that `haft init` writes.
+
+use std::fmt::Write as _;
+
+use super::keys::{keys, sections};
+use super::rule::Kind;
+
+/// A `haft.toml` with every key, its meaning and its default, all commented out: it changes nothing as it is.
+///
+/// Lines that begin with `##` explain; a line that begins with `# ` is a key that can be uncommented.
+///
+/// ```
+/// let text = haft::config::template();
+/// assert!(text.contains("# mode = \"enabled\"\n"));
+/// assert_eq!(haft::config::parse(&text)?, haft::config::Config::default());
+/// # Ok::<(), haft::config::ConfigError>(())
+/// ```
+#[must_use]
+pub fn template() -> String {
+    let mut out = String::from(
+        "## haft.toml: every key with its default. Remove the `# ` before a line to change it.\n\
+         ##\n\
+         ## Your own file (~/.config/haft/haft.toml) may set anything. A file in a project's folder may\n\
+         ## only tighten, until you have read it and run `haft trust`.\n\
+         ##\n\
+         ## Each key is also an environment variable: `mode` in [tools] is HAFT_TOOLS_MODE; lists are\n\
+         ## comma-separated there.\n",
+    );
+    for section in sections() {
+        // Writing to a string cannot fail.
+        let _ = write!(out, "\n## {}\n[{}]\n", section.docs.concat().trim(), section.path);
+        for key in keys().iter().filter(|key| key.section() == section.path) {
+            let _ = writeln!(out, "\n## {}", key.doc());
+            match key.rule().kind {
+                Kind::Level(_) => {
+                    let _ = writeln!(out, "## It can be {}.", key.rule().expected());
+                }
+                Kind::Tools => out.push_str(EXAMPLE),
+                Kind::Switch | Kind::Count { .. } | Kind::Names | Kind::Folders => {}
+            }
+            let _ = writeln!(out, "# {} = {}", key.name(), key.default_value());
+        }
+    }
+    out
+}
+
+const EXAMPLE: &str = "\
+    ## A declared tool looks like this (at the end of the file, in place of the line below):\n\
+    ##   [[tools.definitions]]\n\
+    ##   name = \"ask_colleague\"\n\
+    ##   description = \"Asks the person at the next desk\"\n\
+    ##   parameters = { type = \"object\", properties = { question = { type = \"string\" } } }\n";

@@ -1,0 +1,690 @@
+//! What counts from where: the layers of configuration, and the rule that a folder may only tighten.
+
+use haft::config::{
+    Config, Configured, Effect, FolderSource, Inputs, Key, Kind, Note, Place, Resolved, SourceText, Tighter,
+    Value, explain, key, keys, lexical_path, parse, resolve, template,
+};
+use haft_core::{ApprovalMode, ToolsMode};
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const TOOL: &str = "{ name = 'ask_desk', description = 'Asks at the desk' }";
+
+/// For each key a tight and a loose value, as they stand in a file. A key without a line here fails the tests below.
+const EXAMPLES: &[(&str, &str, &str)] = &[
+    ("tools.mode", "'parse_only'", "'enabled'"),
+    ("tools.allow_parallel", "false", "true"),
+    ("tools.max_tool_calls_per_batch", "8", "9"),
+    ("tools.max_tool_iterations_per_user_turn", "1", "5"),
+    ("tools.max_tool_args_bytes", "262144", "262145"),
+    (
+        "tools.definitions",
+        "[]",
+        "[{ name = 'ask_desk', description = 'Asks at the desk' }]",
+    ),
+    (
+        "tools.sandbox.allowed_roots",
+        "['/repo/src', '/repo/docs']",
+        "['/repo']",
+    ),
+    ("tools.sandbox.denied_patterns", "['**/a', '**/b']", "['**/a']"),
+    ("tools.sandbox.allow_absolute", "false", "true"),
+    ("tools.sandbox.include_default_denies", "true", "false"),
+    ("tools.timeouts.default_seconds", "30", "31"),
+    ("tools.timeouts.file_operations_seconds", "1", "604800"),
+    ("tools.timeouts.shell_commands_seconds", "300", "301"),
+    ("tools.output.max_bytes", "256", "102401"),
+    ("tools.environment.denylist", "['MY_*']", "[]"),
+    ("tools.approval.enabled", "false", "true"),
+    ("tools.approval.mode", "'prompt'", "'auto'"),
+    ("tools.approval.allowlist", "['glob']", "['glob', 'deploy']"),
+    (
+        "tools.approval.denylist",
+        "['run_command', 'deploy']",
+        "['run_command']",
+    ),
+    ("tools.approval.prompt_side_effects", "true", "false"),
+    ("tools.read_file.max_file_read_bytes", "204800", "204801"),
+    ("tools.read_file.max_scan_bytes", "2097152", "2097153"),
+    ("tools.apply_patch.max_patch_bytes", "524288", "524289"),
+];
+
+/// The key's tight and loose value.
+fn example(key: &Key) -> (&'static str, &'static str) {
+    let found = EXAMPLES.iter().find(|(path, _, _)| *path == key.path());
+    let (_, tight, loose) =
+        found.unwrap_or_else(|| panic!("`{}` needs a line in EXAMPLES: what would loosen it?", key.path()));
+    (tight, loose)
+}
+
+fn line(key: &str, value: &str) -> String {
+    format!("{key} = {value}\n")
+}
+
+fn inputs(user: &str, folder: &str) -> Inputs {
+    let source = SourceText::new("/repo/haft.toml", folder);
+    Inputs {
+        user: Some(SourceText::new("/home/ada/.config/haft/haft.toml", user)),
+        folder: Some(FolderSource {
+            source,
+            pinned: false,
+        }),
+        working_folder: "/repo".into(),
+        home: Some("/home/ada".into()),
+        real_path: lexical_path,
+        ..Inputs::default()
+    }
+}
+
+fn trusted(mut inputs: Inputs) -> Inputs {
+    inputs.folder.as_mut().unwrap().pinned = true;
+    inputs
+}
+
+fn resolved(inputs: &Inputs) -> Resolved {
+    resolve(inputs).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The value that a text has for a key in the user's own file.
+fn value(key: &Key, text: &str) -> Value {
+    key.get(&parse(&line(key.path(), text)).unwrap_or_else(|error| panic!("{error}")))
+}
+
+fn is_ignored(note: &Note) -> bool {
+    matches!(note, Note::Ignored { .. })
+}
+
+#[test]
+fn what_a_folder_loosens_does_not_count_and_is_said_once() {
+    for key in keys() {
+        let (tight, loose) = example(key);
+        let user = line(key.path(), tight);
+        let without = resolved(&inputs(&user, "")).config;
+        let with = resolved(&inputs(&user, &line(key.path(), loose)));
+        assert_eq!(with.config, without, "{}", key.path());
+        let notes: Vec<_> = with.notes.iter().filter(|note| is_ignored(note)).collect();
+        if key.rule().configured == Configured::Adds {
+            // Whatever is written is added: nothing can be taken away, so there is nothing to say.
+            assert!(notes.is_empty(), "{}", key.path());
+            continue;
+        }
+        let [note @ Note::Ignored { ignored, .. }] = notes.as_slice() else {
+            panic!("`{}` is said {} times", key.path(), notes.len())
+        };
+        assert_eq!(ignored.len(), 1, "{}", key.path());
+        assert_eq!(
+            (ignored[0].key, &ignored[0].in_effect),
+            (key.path(), &key.get(&without))
+        );
+        assert!(note.to_string().contains("haft trust"), "{note}");
+    }
+}
+
+#[test]
+fn what_a_folder_tightens_counts() {
+    for key in keys() {
+        let (tight, loose) = example(key);
+        let user = line(key.path(), loose);
+        let with = resolved(&inputs(&user, &line(key.path(), tight)));
+        assert_eq!(key.get(&with.config), value(key, tight), "{}", key.path());
+        assert_ne!(with.config, resolved(&inputs(&user, "")).config, "{}", key.path());
+        assert!(
+            !with.notes.iter().any(is_ignored),
+            "{}: {:?}",
+            key.path(),
+            with.notes
+        );
+        let origins = with.origins(key.path());
+        assert!(
+            origins.last().unwrap().to_string().starts_with("haft.toml:1:"),
+            "{origins:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_trusted_folder_loosens_counts() {
+    for key in keys()
+        .iter()
+        .filter(|key| key.rule().configured == Configured::Replaces)
+    {
+        let (tight, loose) = example(key);
+        let inputs = trusted(inputs(&line(key.path(), tight), &line(key.path(), loose)));
+        let with = resolved(&inputs);
+        assert_eq!(key.get(&with.config), value(key, loose), "{}", key.path());
+        assert!(!with.notes.iter().any(is_ignored), "{}", key.path());
+        let explanation = explain(&inputs).unwrap();
+        assert_eq!(
+            explanation.loosens().map(|change| change.key).collect::<Vec<_>>(),
+            [key.path()]
+        );
+    }
+}
+
+#[test]
+fn many_ignored_keys_make_one_note() {
+    let user: String = keys()
+        .iter()
+        .map(|key| line(key.path(), example(key).0))
+        .collect();
+    let folder: String = keys()
+        .iter()
+        .map(|key| line(key.path(), example(key).1))
+        .collect();
+    let with = resolved(&inputs(&user, &folder));
+    assert_eq!(with.config, resolved(&inputs(&user, "")).config);
+    let [Note::Ignored { ignored, .. }] = with.notes.as_slice() else {
+        panic!("{:?}", with.notes)
+    };
+    let lines: Vec<_> = ignored.iter().map(|ignored| ignored.place.to_string()).collect();
+    assert_eq!(
+        lines.len(),
+        keys()
+            .iter()
+            .filter(|key| key.rule().configured == Configured::Replaces)
+            .count()
+    );
+    assert!(
+        lines[0].starts_with("haft.toml:1:") && lines[1].starts_with("haft.toml:2:"),
+        "in the file's order"
+    );
+}
+
+#[test]
+fn a_list_counts_in_part() {
+    let folder = "tools.approval.denylist = ['deploy']\ntools.approval.allowlist = ['glob', 'deploy']\n";
+    let with = resolved(&inputs("", folder));
+    assert_eq!(
+        with.config.tools.approval.denylist,
+        ["run_command", "execute_code", "deploy"]
+    );
+    assert_eq!(with.config.tools.approval.allowlist, ["glob"]);
+    assert_eq!(
+        with.notes[0].to_string(),
+        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+         tools.approval.denylist = [\"deploy\"] (line 1); in effect: [\"run_command\", \"execute_code\", \"deploy\"]\n  \
+         tools.approval.allowlist = [\"glob\", \"deploy\"] (line 2); in effect: [\"glob\"]\n  \
+         help: read the file; if you want all of it to count, run `haft trust`"
+    );
+}
+
+/// Forge: `[tools.approval]` without `denylist` emptied the denylist, and `run_command` was allowed.
+#[test]
+fn trap_approval_without_denylist_keeps_the_denylist() {
+    let config = parse("[tools.approval]\nmode = 'auto'\n").unwrap();
+    assert_eq!(config.tools.approval.denylist, ["run_command", "execute_code"]);
+    // In their own file a person may say otherwise, and then exactly that holds.
+    assert_eq!(
+        parse("[tools.approval]\ndenylist = ['deploy']\n")
+            .unwrap()
+            .tools
+            .approval
+            .denylist,
+        ["deploy"]
+    );
+    assert!(
+        parse("[tools.approval]\ndenylist = []\n")
+            .unwrap()
+            .tools
+            .approval
+            .denylist
+            .is_empty()
+    );
+}
+
+/// Forge: a configured environment denylist replaced the defaults, and tokens reached commands.
+#[test]
+fn trap_the_environment_denylist_is_added_to_the_defaults() {
+    let defaults = Config::default().tools.environment.denylist;
+    let mut inputs = trusted(inputs(
+        "[tools.environment]\ndenylist = ['A_*', 'AWS_*']\n",
+        "[tools.environment]\ndenylist = ['B_*']\n",
+    ));
+    inputs.env = vec![("HAFT_TOOLS_ENVIRONMENT_DENYLIST".into(), "C_*".into())];
+    inputs.flags = vec![("tools.environment.denylist".into(), "[]".into())];
+    let denylist = resolved(&inputs).config.tools.environment.denylist;
+    assert_eq!(
+        denylist,
+        [defaults, vec!["A_*".into(), "B_*".into(), "C_*".into()]].concat()
+    );
+}
+
+#[test]
+fn stronger_layers_win() {
+    let mut inputs = trusted(inputs(
+        "tools.output.max_bytes = 1001\n",
+        "tools.output.max_bytes = 1002\n",
+    ));
+    let bytes = |inputs: &Inputs| resolved(inputs).config.tools.output.max_bytes;
+    assert_eq!(bytes(&inputs), 1002);
+    inputs.env = vec![("HAFT_TOOLS_OUTPUT_MAX_BYTES".into(), "1_003".into())];
+    assert_eq!(bytes(&inputs), 1003);
+    inputs.flags = vec![("tools.output.max_bytes".into(), "1004".into())];
+    assert_eq!(bytes(&inputs), 1004);
+    inputs
+        .flags
+        .push(("tools.output.max_bytes".into(), "1005".into()));
+    assert_eq!(bytes(&inputs), 1005);
+    assert_eq!(
+        resolved(&inputs).origins("tools.output.max_bytes")[0].to_string(),
+        "the command line"
+    );
+    // Untrusted, the folder comes after all of them, and can only tighten.
+    inputs.folder.as_mut().unwrap().pinned = false;
+    assert_eq!(bytes(&inputs), 1002);
+}
+
+#[test]
+fn an_untrusted_folder_tightens_what_variables_and_flags_loosen() {
+    let mut inputs = inputs("", "tools.mode = 'disabled'\ntools.approval.mode = 'prompt'\n");
+    inputs.env = vec![("HAFT_TOOLS_APPROVAL_MODE".into(), "auto".into())];
+    inputs.flags = vec![("tools.mode".into(), "enabled".into())];
+    let config = resolved(&inputs).config;
+    assert_eq!(config.tools.mode, ToolsMode::Disabled);
+    assert_eq!(config.tools.approval.mode, ApprovalMode::Prompt);
+}
+
+#[test]
+fn roots_are_relative_to_the_folder_of_the_file() {
+    let mut inputs = trusted(inputs(
+        "",
+        "tools.sandbox.allowed_roots = ['.', 'src', '/opt', '~/notes', '~']\n",
+    ));
+    inputs.working_folder = "/repo/deep/below".into();
+    let roots = resolved(&inputs).config.tools.sandbox.allowed_roots;
+    assert_eq!(
+        roots,
+        ["/repo", "/repo/src", "/opt", "/home/ada/notes", "/home/ada"].map(PathBuf::from)
+    );
+    // The user's own file is about wherever one works.
+    let own = "tools.sandbox.allowed_roots = ['src', '~/notes']\n";
+    inputs.user = Some(SourceText::new("/home/ada/.config/haft/haft.toml", own));
+    inputs.folder = None;
+    let roots = resolved(&inputs).config.tools.sandbox.allowed_roots;
+    assert_eq!(roots, ["src", "/home/ada/notes"].map(PathBuf::from));
+}
+
+#[test]
+fn roots_of_an_untrusted_folder_must_be_inside() {
+    // Given, what is in effect, and whether something was ignored.
+    for (given, effective, is_ignored) in [
+        ("['.']", vec!["."], false),
+        ("['/repo']", vec!["."], false),
+        ("['src', 'src']", vec!["/repo/src"], false),
+        ("['src', '/etc']", vec!["/repo/src"], true),
+        ("['..']", vec!["."], true),
+        ("['src/../../other']", vec!["."], true),
+        ("['/repository']", vec!["."], true),
+        ("['~/repo']", vec!["."], true),
+        ("['.', '/']", vec!["."], true),
+        ("['/repo/src/./deep']", vec!["/repo/src/deep"], false),
+    ] {
+        let with = resolved(&inputs("", &line("tools.sandbox.allowed_roots", given)));
+        let effective: Vec<_> = effective.into_iter().map(PathBuf::from).collect();
+        assert_eq!(with.config.tools.sandbox.allowed_roots, effective, "{given}");
+        assert_eq!(
+            with.notes.len(),
+            usize::from(is_ignored),
+            "{given}: {:?}",
+            with.notes
+        );
+    }
+}
+
+#[test]
+fn a_link_does_not_lead_out() {
+    fn with_link(path: &Path) -> Option<PathBuf> {
+        let path = lexical_path(path)?;
+        Some(
+            path.strip_prefix("/repo/link")
+                .map(|rest| Path::new("/secrets").join(rest))
+                .unwrap_or(path),
+        )
+    }
+    let mut inputs = inputs("", "tools.sandbox.allowed_roots = ['link/deep', 'src']\n");
+    inputs.real_path = with_link;
+    let with = resolved(&inputs);
+    assert_eq!(
+        with.config.tools.sandbox.allowed_roots,
+        [PathBuf::from("/repo/src")]
+    );
+    assert_eq!(with.notes.len(), 1);
+    // Nothing is known of the disk: then no folder is inside another.
+    inputs.real_path = |_| None;
+    assert_eq!(
+        resolved(&inputs).config.tools.sandbox.allowed_roots,
+        [PathBuf::from(".")]
+    );
+}
+
+#[test]
+fn variables_and_flags_set_every_key() {
+    for key in keys() {
+        let (tight, loose) = example(key);
+        for text in [tight, loose] {
+            // As a person writes it in a shell: without quotes around a word.
+            let plain = text.trim_matches('\'');
+            let with = resolved(&Inputs {
+                env: vec![(key.env_name(), plain.to_owned())],
+                ..Inputs::default()
+            });
+            assert_eq!(
+                key.get(&with.config),
+                value(key, text),
+                "{}={plain}",
+                key.env_name()
+            );
+            assert_eq!(
+                with.origins(key.path()).last().unwrap().to_string(),
+                key.env_name()
+            );
+            let flags = vec![(key.path().to_owned(), plain.to_owned())];
+            assert_eq!(
+                resolved(&Inputs {
+                    flags,
+                    ..Inputs::default()
+                })
+                .config,
+                with.config
+            );
+        }
+    }
+}
+
+#[test]
+fn a_list_in_a_variable_is_comma_separated_or_toml() {
+    let denylist = |text: &str| {
+        let env = vec![("HAFT_TOOLS_APPROVAL_DENYLIST".to_owned(), text.to_owned())];
+        resolved(&Inputs {
+            env,
+            ..Inputs::default()
+        })
+        .config
+        .tools
+        .approval
+        .denylist
+    };
+    assert_eq!(denylist("a, b,c,"), ["a", "b", "c"]);
+    assert_eq!(denylist("['a,b', 'c']"), ["a,b", "c"]);
+    assert!(denylist("[]").is_empty());
+    // An empty variable is one that is not set: it empties nothing.
+    assert_eq!(denylist(""), Config::default().tools.approval.denylist);
+    assert_eq!(denylist("  "), Config::default().tools.approval.denylist);
+}
+
+#[test]
+fn names_of_variables_are_unique() {
+    let names: BTreeSet<String> = keys().iter().map(|key| key.env_name()).collect();
+    assert_eq!(names.len(), keys().len());
+    assert!(names.contains("HAFT_TOOLS_MODE") && names.contains("HAFT_TOOLS_READ_FILE_MAX_SCAN_BYTES"));
+}
+
+#[test]
+fn the_table_agrees_with_itself() {
+    let config = Config::default();
+    for key in keys() {
+        assert_eq!(key.get(&config), key.default_value(), "{}", key.path());
+        // The default is a value that the key takes, and comes back as it went.
+        assert_eq!(
+            value(key, &key.default_value().to_string()),
+            key.default_value(),
+            "{}",
+            key.path()
+        );
+        assert!(
+            !key.doc().is_empty() && !key.doc().contains('\n'),
+            "{}",
+            key.path()
+        );
+    }
+}
+
+#[test]
+fn defaults_are_those_of_the_design() {
+    let tools = Config::default().tools;
+    assert_eq!(tools.mode, ToolsMode::Enabled);
+    assert_eq!(
+        (
+            tools.max_tool_calls_per_batch,
+            tools.max_tool_iterations_per_user_turn,
+            tools.max_tool_args_bytes
+        ),
+        (8, 4, 262_144)
+    );
+    assert_eq!(tools.sandbox.allowed_roots, [PathBuf::from(".")]);
+    assert_eq!(
+        (
+            tools.timeouts.default_seconds,
+            tools.timeouts.file_operations_seconds,
+            tools.timeouts.shell_commands_seconds
+        ),
+        (30, 30, 300)
+    );
+    assert_eq!(tools.output.max_bytes, 102_400);
+    assert_eq!(
+        (
+            tools.read_file.max_file_read_bytes,
+            tools.read_file.max_scan_bytes
+        ),
+        (204_800, 2_097_152)
+    );
+    assert_eq!(tools.apply_patch.max_patch_bytes, 524_288);
+    assert_eq!(tools.approval.mode, ApprovalMode::Prompt);
+    assert_eq!(
+        tools.approval.allowlist,
+        ["read_file", "list_directory", "glob", "search_files"]
+    );
+    assert_eq!(tools.approval.denylist, ["run_command", "execute_code"]);
+    assert!(tools.approval.enabled && tools.approval.prompt_side_effects);
+    assert!(tools.sandbox.include_default_denies && !tools.sandbox.allow_absolute && !tools.allow_parallel);
+}
+
+#[test]
+fn the_template_is_the_defaults() {
+    let text = template();
+    let uncommented: String = text
+        .lines()
+        .map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line)))
+        .collect();
+    assert_eq!(
+        parse(&uncommented).unwrap_or_else(|error| panic!("{error}")),
+        Config::default()
+    );
+    for key in keys() {
+        let line = format!("\n{} = {}\n", key.name(), key.default_value());
+        assert!(
+            uncommented.contains(&line),
+            "`{}` is not in the template",
+            key.path()
+        );
+        assert!(
+            text.contains(&format!("\n## {}\n", key.doc())),
+            "`{}` is not explained",
+            key.path()
+        );
+    }
+    // As it is, it says nothing: also in an untrusted folder.
+    assert_eq!(resolved(&inputs("", &text)).notes, []);
+    assert_eq!(resolved(&inputs("", &uncommented)).notes, []);
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 110),
+        "lines fit a screen"
+    );
+}
+
+#[test]
+fn declared_tools_are_unused_while_tools_run() {
+    let text = format!("tools.definitions = [{TOOL}]\n");
+    let with = resolved(&inputs(&text, ""));
+    assert_eq!(with.notes, [Note::DefinitionsUnused { count: 1 }]);
+    assert_eq!(
+        resolved(&inputs(&format!("{text}tools.mode = 'parse_only'\n"), "")).notes,
+        []
+    );
+}
+
+/// Values of each kind, as text for a file: some tight, some loose, some beside the point.
+fn any_value(key: &'static Key) -> BoxedStrategy<String> {
+    let list = |pool: &'static [&'static str], least: usize| {
+        prop::sample::subsequence(pool, least..=pool.len())
+            .prop_map(|items| format!("[{}]", items.join(", ")))
+            .boxed()
+    };
+    match (key.rule().kind, key.default_value()) {
+        (Kind::Switch, _) => any::<bool>().prop_map(|on| on.to_string()).boxed(),
+        (Kind::Count { min, max }, Value::Count(default)) => {
+            prop_oneof![min..=max, min..=default, Just(default), Just(max), Just(min)]
+                .prop_map(|number| number.to_string())
+                .boxed()
+        }
+        (Kind::Level(choices), _) => prop::sample::select(choices)
+            .prop_map(|choice| format!("'{choice}'"))
+            .boxed(),
+        (Kind::Names, _) => list(
+            &[
+                "'read_file'",
+                "'run_command'",
+                "'execute_code'",
+                "'glob'",
+                "'deploy'",
+                "'AWS_*'",
+                "'**/x'",
+            ],
+            0,
+        ),
+        (Kind::Folders, _) => list(
+            &[
+                "'.'",
+                "'src'",
+                "'/'",
+                "'..'",
+                "'/repo/src/deep'",
+                "'/repo/../etc'",
+                "'~/notes'",
+                "'/repo'",
+            ],
+            1,
+        ),
+        (Kind::Tools, _) => list(
+            &[
+                "{ name = 'a', description = 'A' }",
+                "{ name = 'b', description = 'B' }",
+                TOOL,
+            ],
+            0,
+        ),
+        other => panic!("what are values of {other:?}?"),
+    }
+}
+
+/// A file with some keys set, in any order of the table's.
+fn any_file() -> impl Strategy<Value = String> {
+    let lines: Vec<_> = keys()
+        .iter()
+        .map(|key| {
+            prop::option::of(any_value(key)).prop_map(|value| value.map(|value| line(key.path(), &value)))
+        })
+        .collect();
+    lines.prop_map(|lines| lines.into_iter().flatten().collect())
+}
+
+/// Written apart from the code under test: whether `after` allows something that `before` does not.
+fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
+    let inside = |folder: &PathBuf, roots: &[PathBuf]| {
+        let real = |path: &PathBuf| lexical_path(&Path::new("/repo").join(path)).unwrap();
+        roots.iter().any(|root| real(folder).starts_with(real(root)))
+    };
+    match (key.rule().tighter, before, after) {
+        (Tighter::Lower, Value::Count(before), Value::Count(after)) => after > before,
+        (Tighter::Higher, Value::Count(before), Value::Count(after)) => after < before,
+        (Tighter::Off, Value::Switch(before), Value::Switch(after)) => *after && !before,
+        (Tighter::On, Value::Switch(before), Value::Switch(after)) => !after && *before,
+        (Tighter::Earlier, Value::Level(before), Value::Level(after)) => {
+            let order = ["disabled", "parse_only", "enabled", "deny", "prompt", "auto"];
+            let place = |level| order.iter().position(|known| *known == level).unwrap();
+            place(*after) > place(*before)
+        }
+        (Tighter::More, Value::Names(before), Value::Names(after)) => {
+            before.iter().any(|name| !after.contains(name))
+        }
+        (Tighter::Fewer, Value::Names(before), Value::Names(after)) => {
+            after.iter().any(|name| !before.contains(name))
+        }
+        (Tighter::Fewer, Value::Tools(before), Value::Tools(after)) => {
+            after.iter().any(|tool| !before.contains(tool))
+        }
+        (Tighter::Inside, Value::Folders(before), Value::Folders(after)) => {
+            after.is_empty() || after.iter().any(|folder| !inside(folder, before))
+        }
+        other => panic!("which way does {other:?} go?"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_folder_never_loosens(user in any_file(), folder in any_file(), flag in any_file()) {
+        let flags: Vec<(String, String)> = flag
+            .lines()
+            .filter_map(|line| line.split_once(" = "))
+            .map(|(key, value)| (key.to_owned(), value.trim_matches('\'').to_owned()))
+            .collect();
+        let mut with = inputs(&user, &folder);
+        with.flags = flags;
+        let mut without = with.clone();
+        without.folder = None;
+        let (with, without) = (resolved(&with).config, resolved(&without).config);
+        for key in keys() {
+            let (before, after) = (key.get(&without), key.get(&with));
+            prop_assert!(!is_looser(key, &before, &after), "{}: {before} became {after}", key.path());
+        }
+    }
+
+    #[test]
+    fn a_key_is_noted_just_when_trust_would_loosen_it(user in any_file(), folder in any_file()) {
+        let with = resolved(&inputs(&user, &folder));
+        let noted: Vec<&str> = with.notes.iter().find_map(|note| match note {
+            Note::Ignored { ignored, .. } => Some(ignored.iter().map(|ignored| ignored.key).collect()),
+            _ => None,
+        }).unwrap_or_default();
+        let explanation = explain(&inputs(&user, &folder)).unwrap();
+        let loosened: Vec<&str> = explanation.loosens().map(|change| change.key).collect();
+        prop_assert_eq!(noted, loosened);
+        // What the explanation says is what happens.
+        let trusted = resolved(&trusted(inputs(&user, &folder))).config;
+        for change in &explanation.changes {
+            prop_assert!(change.effect != Effect::Same);
+            prop_assert_eq!(&key(change.key).unwrap().get(&trusted), &change.to);
+        }
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = parse(&text).map_err(|error| error.to_string());
+        let user = Some(SourceText::new("haft.toml", bytes));
+        let _ = resolve(&Inputs { user, ..Inputs::default() }).map_err(|error| error.to_string());
+    }
+
+    #[test]
+    fn a_broken_template_is_read_or_refused(at in 0usize..4000, junk in "[\\PC\n]{0,6}") {
+        let mut text: String = template().replace("\n# ", "\n");
+        text.insert_str(text.floor_char_boundary(at.min(text.len())), &junk);
+        if let Err(error) = parse(&text) {
+            let lines = text.lines().count();
+            for problem in error.problems() {
+                prop_assert!(!problem.help().is_empty());
+                if let Place::File { position: Some(position), .. } = problem.place() {
+                    prop_assert!(position.line <= lines + 1 && position.line > 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_variable_is_read_or_refused(which in 0..keys().len(), text in "\\PC{0,60}") {
+        let env = vec![(keys()[which].env_name(), text)];
+        let _ = resolve(&Inputs { env, ..Inputs::default() }).map_err(|error| error.to_string());
+    }
+}

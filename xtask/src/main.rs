@@ -1,0 +1,70 @@
+//! Developer commands of haft. `cargo xtask` without arguments lists them.
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for a person at a terminal"
+)]
+
+mod args;
+mod bench;
+mod error;
+mod fuzz;
+mod not_run;
+mod packages;
+mod recap;
+mod run;
+mod step;
+mod suggest;
+mod summary;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+use args::Task;
+use error::Error;
+use workspace::Workspace;
+
+const HELP: &str = "\
+Developer commands of haft
+
+Usage: cargo xtask <COMMAND> [OPTIONS]
+
+Commands:
+  run                 Build haft and run a small batch of calls from examples/
+  test                Install what the tests need, then check format, lints, tests, documentation and licences
+      --quick           Inner loop: format, lints of libraries and programs, tests
+      --strict          Fail when a test could not run on this machine
+  bench               Measure the pipeline in a release build and print the ratios
+  fuzz [TARGET]       Run one fuzz target, or all of them
+      --seconds <N>     How long each target runs [default: 30]
+  help                Print this text
+";
+
+fn main() -> ExitCode {
+    match args::parse(std::env::args_os().skip(1)).and_then(carry_out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The recap of a test run has said it all, and its last line has to stay the last one.
+            if !matches!(error, Error::TestsFailed) {
+                eprintln!("error: {error}");
+            }
+            error.exit_code()
+        }
+    }
+}
+
+fn carry_out(task: Task) -> Result<(), Error> {
+    let workspace = Workspace::of_this_program();
+    match task {
+        Task::Help => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Task::Run => run::run(&workspace),
+        Task::Test(options) => test::test(&workspace, options),
+        Task::Bench => bench::bench(&workspace),
+        Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),
+    }
+}
