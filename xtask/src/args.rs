@@ -43,10 +43,7 @@ const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Task, Error> {
     let mut words = Vec::new();
     for arg in args {
-        words.push(
-            arg.into_string()
-                .map_err(|arg| UsageError::NotText(arg.to_string_lossy().into_owned()))?,
-        );
+        words.push(arg.into_string().map_err(|arg| UsageError::NotText(arg.to_string_lossy().into_owned()))?);
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(task(&words)?)
@@ -93,10 +90,7 @@ fn test_options(rest: &[&str]) -> Result<TestOptions, UsageError> {
 }
 
 fn fuzz_options(rest: &[&str]) -> Result<FuzzOptions, UsageError> {
-    let mut options = FuzzOptions {
-        target: None,
-        time: DEFAULT_FUZZ_TIME,
-    };
+    let mut options = FuzzOptions { target: None, time: DEFAULT_FUZZ_TIME };
     let mut words = rest.iter();
     while let Some(word) = words.next() {
         if *word == "--seconds" {
@@ -128,11 +122,7 @@ fn seconds(value: &str) -> Result<Duration, UsageError> {
 
 fn unknown(kind: &'static str, given: &str, known: &[&str]) -> UsageError {
     let similar = nearest(given, known.iter().copied()).map(str::to_owned);
-    UsageError::Unknown {
-        kind,
-        given: given.to_owned(),
-        similar,
-    }
+    UsageError::Unknown { kind, given: given.to_owned(), similar }
 }
 
 #[cfg(test)]
@@ -145,10 +135,7 @@ mod tests {
     }
 
     fn fuzz(target: Option<&str>, seconds: u64) -> Task {
-        Task::Fuzz(FuzzOptions {
-            target: target.map(str::to_owned),
-            time: Duration::from_secs(seconds),
-        })
+        Task::Fuzz(FuzzOptions { target: target.map(str::to_owned), time: Duration::from_secs(seconds) })
     }
 
     #[test]
@@ -162,27 +149,9 @@ mod tests {
             ("run -h", Task::Help),
             ("run", Task::Run),
             ("bench", Task::Bench),
-            (
-                "test",
-                Task::Test(TestOptions {
-                    quick: false,
-                    strict: false,
-                }),
-            ),
-            (
-                "test --strict",
-                Task::Test(TestOptions {
-                    quick: false,
-                    strict: true,
-                }),
-            ),
-            (
-                "test --strict --quick",
-                Task::Test(TestOptions {
-                    quick: true,
-                    strict: true,
-                }),
-            ),
+            ("test", Task::Test(TestOptions { quick: false, strict: false })),
+            ("test --strict", Task::Test(TestOptions { quick: false, strict: true })),
+            ("test --strict --quick", Task::Test(TestOptions { quick: true, strict: true })),
             ("fuzz", fuzz(None, 30)),
             ("fuzz sanitise", fuzz(Some("sanitise"), 30)),
             ("fuzz --seconds 5", fuzz(None, 5)),
@@ -198,29 +167,14 @@ mod tests {
             ("tset", "there is no command `tset`; did you mean `test`?"),
             ("deploy", "there is no command `deploy`"),
             ("tset --help", "there is no command `tset`; did you mean `test`?"),
-            (
-                "test --quik",
-                "there is no option `--quik`; did you mean `--quick`?",
-            ),
-            (
-                "test quick",
-                "there is no option `quick`; did you mean `--quick`?",
-            ),
+            ("test --quik", "there is no option `--quik`; did you mean `--quick`?"),
+            ("test quick", "there is no option `quick`; did you mean `--quick`?"),
             ("run now", "there is no option `now`"),
-            (
-                "fuzz --second 3",
-                "there is no option `--second`; did you mean `--seconds`?",
-            ),
+            ("fuzz --second 3", "there is no option `--second`; did you mean `--seconds`?"),
             ("fuzz a b", "there is no second target `b`"),
             ("fuzz --seconds", "`--seconds` needs a value"),
-            (
-                "fuzz --seconds 0",
-                "`--seconds` takes a whole number from 1 to 86400, not `0`",
-            ),
-            (
-                "fuzz --seconds=soon",
-                "`--seconds` takes a whole number from 1 to 86400, not `soon`",
-            ),
+            ("fuzz --seconds 0", "`--seconds` takes a whole number from 1 to 86400, not `0`"),
+            ("fuzz --seconds=soon", "`--seconds` takes a whole number from 1 to 86400, not `soon`"),
         ] {
             assert_eq!(parsed(line), Err(expected.to_owned()), "{line}");
         }

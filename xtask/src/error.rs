@@ -19,16 +19,9 @@ pub(crate) enum Error {
     /// A program ran and failed; what it printed says why.
     Failed { command: String, status: ExitStatus },
     /// Reading or writing a file or folder failed.
-    File {
-        action: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    File { action: &'static str, path: PathBuf, source: io::Error },
     /// A program printed something else than expected.
-    Unexpected {
-        command: &'static str,
-        missing: &'static str,
-    },
+    Unexpected { command: &'static str, missing: &'static str },
     /// Debian packages are missing and cannot be installed from here.
     Packages(MissingPackages),
     /// The test run failed; its recap says where.
@@ -47,19 +40,11 @@ pub(crate) enum Error {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum UsageError {
     /// Neither a command nor an option of the command; `similar` is what may have been meant.
-    Unknown {
-        kind: &'static str,
-        given: String,
-        similar: Option<String>,
-    },
+    Unknown { kind: &'static str, given: String, similar: Option<String> },
     /// An option without its value.
     NoValue { option: &'static str },
     /// An option with a value it cannot take.
-    BadValue {
-        option: &'static str,
-        given: String,
-        expected: &'static str,
-    },
+    BadValue { option: &'static str, given: String, expected: &'static str },
     /// An argument that is not UTF-8.
     NotText(String),
 }
@@ -86,10 +71,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(error) => write!(
-                f,
-                "{error}\n  help: `cargo xtask help` lists commands and options"
-            ),
+            Self::Usage(error) => write!(f, "{error}\n  help: `cargo xtask help` lists commands and options"),
             Self::Start { program, source } => write!(f, "cannot start `{program}`: {source}"),
             Self::Output(source) => write!(f, "cannot pass on a program's output: {source}"),
             Self::Failed { command, status } => write!(f, "`{command}` failed ({status})"),
@@ -98,10 +80,7 @@ impl fmt::Display for Error {
             Self::Packages(missing) => missing.fmt(f),
             Self::TestsFailed => f.write_str("the test run failed"),
             Self::HaftBroke(status) => {
-                write!(
-                    f,
-                    "haft did not end as it should ({status})\n  help: what it printed above says more"
-                )
+                write!(f, "haft did not end as it should ({status})\n  help: what it printed above says more")
             }
             Self::NoSuchFile(path) => write!(f, "{} is missing", path.display()),
             Self::NoFuzzTargets(folder) => write!(
@@ -125,11 +104,7 @@ impl fmt::Display for UsageError {
                 }
             }
             Self::NoValue { option } => write!(f, "`{option}` needs a value"),
-            Self::BadValue {
-                option,
-                given,
-                expected,
-            } => {
+            Self::BadValue { option, given, expected } => {
                 write!(f, "`{option}` takes {expected}, not `{given}`")
             }
             Self::NotText(given) => write!(f, "the argument `{given}` is not UTF-8"),

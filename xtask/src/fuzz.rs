@@ -51,35 +51,19 @@ pub(crate) fn fuzz(workspace: &Workspace, options: &FuzzOptions) -> Result<(), E
             failed.push(target);
         }
     }
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::FuzzFailed(failed))
-    }
+    if failed.is_empty() { Ok(()) } else { Err(Error::FuzzFailed(failed)) }
 }
 
 /// The targets are the Rust files of the folder.
 fn targets(folder: &Path) -> Result<Vec<String>, Error> {
-    let failed = |source| Error::File {
-        action: "read",
-        path: folder.to_owned(),
-        source,
-    };
+    let failed = |source| Error::File { action: "read", path: folder.to_owned(), source };
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
-        names.extend(
-            name.to_str()
-                .and_then(|name| name.strip_suffix(".rs"))
-                .map(str::to_owned),
-        );
+        names.extend(name.to_str().and_then(|name| name.strip_suffix(".rs")).map(str::to_owned));
     }
     names.sort();
-    if names.is_empty() {
-        Err(Error::NoFuzzTargets(folder.to_owned()))
-    } else {
-        Ok(names)
-    }
+    if names.is_empty() { Err(Error::NoFuzzTargets(folder.to_owned())) } else { Ok(names) }
 }
 
 fn chosen(targets: Vec<String>, options: &FuzzOptions) -> Result<Vec<String>, UsageError> {
@@ -90,39 +74,22 @@ fn chosen(targets: Vec<String>, options: &FuzzOptions) -> Result<Vec<String>, Us
         return Ok(vec![wanted.clone()]);
     }
     let similar = nearest(wanted, targets.iter().map(String::as_str)).map(str::to_owned);
-    Err(UsageError::Unknown {
-        kind: "fuzz target",
-        given: wanted.clone(),
-        similar,
-    })
+    Err(UsageError::Unknown { kind: "fuzz target", given: wanted.clone(), similar })
 }
 
 /// Naming the host's own triple keeps the instrumentation out of build scripts and macros.
 fn host(workspace: &Workspace) -> Result<String, Error> {
     let mut rustc = workspace.command("rustc");
     let output = rustc.arg("-vV").output();
-    let output = output.map_err(|source| Error::Start {
-        program: "rustc".to_owned(),
-        source,
-    })?;
+    let output = output.map_err(|source| Error::Start { program: "rustc".to_owned(), source })?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or(Error::Unexpected {
-        command: "rustc -vV",
-        missing: "line `host:`",
-    })
+    host.map(str::to_owned).ok_or(Error::Unexpected { command: "rustc -vV", missing: "line `host:`" })
 }
 
 fn build(workspace: &Workspace, target: &str, host: &str) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
-    cargo.args([
-        "build",
-        "--release",
-        "--manifest-path",
-        "fuzz/Cargo.toml",
-        "--target-dir",
-        "fuzz/target",
-    ]);
+    cargo.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "fuzz/target"]);
     cargo.args(["--target", host, "--bin", target]);
     // This form wins over RUSTFLAGS and every configuration file, so nothing else gets mixed in.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"));
@@ -145,11 +112,7 @@ fn run(
     let artifacts = format!("fuzz/artifacts/{target}/");
     for folder in [&corpus, &artifacts] {
         let path = workspace.root().join(folder);
-        fs::create_dir_all(&path).map_err(|source| Error::File {
-            action: "create",
-            path,
-            source,
-        })?;
+        fs::create_dir_all(&path).map_err(|source| Error::File { action: "create", path, source })?;
     }
     let mut command = workspace.command(workspace.root().join(program(target, host)));
     command.args([
@@ -176,34 +139,19 @@ fn judge(status: ExitStatus, stderr: &str) -> Result<(), Problem> {
         return Err(artifact(stderr).map_or(Problem::Ended(status), Problem::Found));
     }
     let coverage = coverage(stderr);
-    if coverage < LEAST_COVERAGE {
-        Err(Problem::Blind(coverage))
-    } else {
-        Ok(())
-    }
+    if coverage < LEAST_COVERAGE { Err(Problem::Blind(coverage)) } else { Ok(()) }
 }
 
 /// The file with the input that failed, as in
 /// `artifact_prefix='fuzz/artifacts/definition/'; Test unit written to fuzz/artifacts/definition/crash-0eb8e4ed`.
 fn artifact(stderr: &str) -> Option<String> {
-    let path = stderr
-        .lines()
-        .rev()
-        .find_map(|line| line.split_once("Test unit written to "))?
-        .1;
+    let path = stderr.lines().rev().find_map(|line| line.split_once("Test unit written to "))?.1;
     Some(path.trim().to_owned())
 }
 
 /// The last coverage that was reported, as in `#2097152\tpulse  cov: 268 ft: 1023 corp: 310/12Kb`.
 fn coverage(stderr: &str) -> u64 {
-    let reported = |line: &str| {
-        line.split_once(" cov: ")?
-            .1
-            .split_whitespace()
-            .next()?
-            .parse()
-            .ok()
-    };
+    let reported = |line: &str| line.split_once(" cov: ")?.1.split_whitespace().next()?.parse().ok();
     stderr.lines().rev().find_map(reported).unwrap_or(0)
 }
 
@@ -248,25 +196,16 @@ Base64: aGFmdA==
 ";
 
     fn options(target: Option<&str>) -> FuzzOptions {
-        FuzzOptions {
-            target: target.map(str::to_owned),
-            time: Duration::from_secs(1),
-        }
+        FuzzOptions { target: target.map(str::to_owned), time: Duration::from_secs(1) }
     }
 
     #[test]
     fn a_target_is_chosen_by_name() {
         let targets = || vec!["definition".to_owned(), "sanitise".to_owned()];
         assert_eq!(chosen(targets(), &options(None)), Ok(targets()));
-        assert_eq!(
-            chosen(targets(), &options(Some("sanitise"))),
-            Ok(vec!["sanitise".to_owned()])
-        );
+        assert_eq!(chosen(targets(), &options(Some("sanitise"))), Ok(vec!["sanitise".to_owned()]));
         let error = chosen(targets(), &options(Some("sanitize"))).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "there is no fuzz target `sanitize`; did you mean `sanitise`?"
-        );
+        assert_eq!(error.to_string(), "there is no fuzz target `sanitize`; did you mean `sanitise`?");
     }
 
     #[test]
@@ -279,15 +218,10 @@ Base64: aGFmdA==
     fn runs_are_judged() {
         let (good, bad) = (ExitStatus::from_raw(0), ExitStatus::from_raw(77 << 8));
         assert_eq!(judge(good, CLEAN), Ok(()));
-        assert_eq!(
-            judge(good, "#2\tINITED cov: 3 ft: 4 corp: 1/1b\n"),
-            Err(Problem::Blind(3))
-        );
+        assert_eq!(judge(good, "#2\tINITED cov: 3 ft: 4 corp: 1/1b\n"), Err(Problem::Blind(3)));
         assert_eq!(
             judge(bad, CRASHED),
-            Err(Problem::Found(
-                "fuzz/artifacts/definition/crash-0eb8e4ed".to_owned()
-            ))
+            Err(Problem::Found("fuzz/artifacts/definition/crash-0eb8e4ed".to_owned()))
         );
         assert_eq!(judge(bad, CLEAN), Err(Problem::Ended(bad)));
     }

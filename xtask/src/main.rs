@@ -1,10 +1,6 @@
 //! Developer commands of haft. `cargo xtask` without arguments lists them.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a program for a person at a terminal"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for a person at a terminal")]
 
 mod args;
 mod bench;

@@ -24,11 +24,7 @@ impl List {
     /// A fresh file below the target folder; its own for each run, since two may go on at the same time.
     pub(crate) fn create(target: &Path) -> Result<Self, Error> {
         let folder = target.join("xtask");
-        let failed = |path: &Path, source| Error::File {
-            action: "create",
-            path: path.to_owned(),
-            source,
-        };
+        let failed = |path: &Path, source| Error::File { action: "create", path: path.to_owned(), source };
         fs::create_dir_all(&folder).map_err(|source| failed(&folder, source))?;
         let file = folder.join(format!("not-run-{}.txt", process::id()));
         fs::write(&file, "").map_err(|source| failed(&file, source))?;
@@ -42,12 +38,11 @@ impl List {
     /// What the tests have listed so far. A list that is gone is an error: nobody would know what was not run.
     pub(crate) fn read(&self) -> Result<NotRun, Error> {
         let text = fs::read_to_string(&self.file);
-        text.map(|text| NotRun::parse(&text))
-            .map_err(|source| Error::File {
-                action: "read",
-                path: self.file.clone(),
-                source,
-            })
+        text.map(|text| NotRun::parse(&text)).map_err(|source| Error::File {
+            action: "read",
+            path: self.file.clone(),
+            source,
+        })
     }
 }
 
@@ -65,12 +60,7 @@ impl NotRun {
             Some((test, reason)) => (test.trim().to_owned(), reason.trim().to_owned()),
             None => (line.trim().to_owned(), "no reason given".to_owned()),
         };
-        Self(
-            text.lines()
-                .filter(|line| !line.trim().is_empty())
-                .map(record)
-                .collect(),
-        )
+        Self(text.lines().filter(|line| !line.trim().is_empty()).map(record).collect())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -79,9 +69,7 @@ impl NotRun {
 
     /// Test and reason, in the order of the names.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0
-            .iter()
-            .map(|(test, reason)| (test.as_str(), reason.as_str()))
+        self.0.iter().map(|(test, reason)| (test.as_str(), reason.as_str()))
     }
 }
 

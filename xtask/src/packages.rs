@@ -36,12 +36,7 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "links the test programs and compiles the C parts of crates",
     },
-    Package {
-        command: "c++",
-        debian: &["g++"],
-        need: Need::Fuzz,
-        why: "compiles libFuzzer",
-    },
+    Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 
 /// Packages that are not there and could not be installed from here.
@@ -110,17 +105,12 @@ fn is_on_path(path: &OsStr, command: &str) -> bool {
 }
 
 fn is_executable(file: &Path) -> bool {
-    file.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 impl MissingPackages {
     fn names(&self) -> Vec<&'static str> {
-        self.0
-            .iter()
-            .flat_map(|package| package.debian)
-            .copied()
-            .collect()
+        self.0.iter().flat_map(|package| package.debian).copied().collect()
     }
 }
 
@@ -151,19 +141,13 @@ mod tests {
     #[test]
     fn the_line_to_type_is_complete() {
         let text = missing(Need::Fuzz, |_| false).to_string();
-        assert_eq!(
-            text,
-            "not installed: c++\n  help: sudo apt-get install -y --no-install-recommends g++"
-        );
+        assert_eq!(text, "not installed: c++\n  help: sudo apt-get install -y --no-install-recommends g++");
     }
 
     #[test]
     fn programs_are_found_on_the_path() {
         assert!(is_on_path(OsStr::new("/nowhere:/usr/bin:/bin"), "sh"));
-        assert!(!is_on_path(
-            OsStr::new("/nowhere:/usr/bin:/bin"),
-            "surely-no-such-program"
-        ));
+        assert!(!is_on_path(OsStr::new("/nowhere:/usr/bin:/bin"), "surely-no-such-program"));
         assert!(!is_on_path(OsStr::new("/"), "usr"), "a folder is not a program");
     }
 }

@@ -48,21 +48,14 @@ impl Report {
             }
         }
         if self.strict && self.not_run.len() > 0 {
-            failures.push(format!(
-                "{} not run, which --strict does not accept",
-                self.not_run.len()
-            ));
+            failures.push(format!("{} not run, which --strict does not accept", self.not_run.len()));
         }
         failures
     }
 
     /// The counts of all runners together; `None` when one of them is not known.
     fn total(&self) -> Option<Counts> {
-        let known: Option<Vec<Counts>> = self
-            .counts
-            .iter()
-            .map(|(_, counts)| counts.clone().ok())
-            .collect();
+        let known: Option<Vec<Counts>> = self.counts.iter().map(|(_, counts)| counts.clone().ok()).collect();
         let total = known?.into_iter().reduce(|sum, counts| sum + counts)?;
         Some(total.without_not_run(self.not_run.len()))
     }
@@ -100,37 +93,16 @@ mod tests {
     use super::*;
 
     fn outcome(name: &'static str, milliseconds: u64, end: End) -> Outcome {
-        Outcome {
-            name,
-            took: Duration::from_millis(milliseconds),
-            end,
-        }
+        Outcome { name, took: Duration::from_millis(milliseconds), end }
     }
 
     fn good() -> Report {
         Report {
             strict: false,
-            outcomes: vec![
-                outcome("format", 1_234, End::Passed),
-                outcome("tests", 123_400, End::Passed),
-            ],
+            outcomes: vec![outcome("format", 1_234, End::Passed), outcome("tests", 123_400, End::Passed)],
             counts: vec![
-                (
-                    "tests",
-                    Ok(Counts {
-                        passed: 10,
-                        failed: 0,
-                        skipped: 1,
-                    }),
-                ),
-                (
-                    "doc tests",
-                    Ok(Counts {
-                        passed: 5,
-                        failed: 0,
-                        skipped: 0,
-                    }),
-                ),
+                ("tests", Ok(Counts { passed: 10, failed: 0, skipped: 1 })),
+                ("doc tests", Ok(Counts { passed: 5, failed: 0, skipped: 0 })),
             ],
             not_run: NotRun::default(),
         }
@@ -152,10 +124,7 @@ not run: 0
 
     #[test]
     fn a_test_that_was_not_run_is_named_and_does_not_count_as_passed() {
-        let report = Report {
-            not_run: NotRun::parse("haft-core parses\tno data\n"),
-            ..good()
-        };
+        let report = Report { not_run: NotRun::parse("haft-core parses\tno data\n"), ..good() };
         assert!(report.succeeded());
         let text = report.to_string();
         assert!(
@@ -166,24 +135,11 @@ not run: 0
 
     #[test]
     fn with_strict_a_test_that_was_not_run_fails_the_run() {
-        let report = Report {
-            strict: true,
-            not_run: NotRun::parse("a\tb\n"),
-            ..good()
-        };
+        let report = Report { strict: true, not_run: NotRun::parse("a\tb\n"), ..good() };
         assert!(!report.succeeded());
         let text = report.to_string();
-        assert!(
-            text.contains("\nfailed: 1 not run, which --strict does not accept\n14 passed"),
-            "{text}"
-        );
-        assert!(
-            Report {
-                strict: true,
-                ..good()
-            }
-            .succeeded()
-        );
+        assert!(text.contains("\nfailed: 1 not run, which --strict does not accept\n14 passed"), "{text}");
+        assert!(Report { strict: true, ..good() }.succeeded());
     }
 
     #[test]
@@ -191,14 +147,9 @@ not run: 0
         let mut report = good();
         report.outcomes.push(outcome("clippy", 5, End::Failed));
         report.outcomes.push(outcome("rustdoc", 5, End::Failed));
-        report
-            .outcomes
-            .push(outcome("licences", 0, End::Information("not checked")));
+        report.outcomes.push(outcome("licences", 0, End::Information("not checked")));
         assert!(!report.succeeded());
-        assert!(
-            report.to_string().contains("\nfailed: clippy; rustdoc\n"),
-            "{report}"
-        );
+        assert!(report.to_string().contains("\nfailed: clippy; rustdoc\n"), "{report}");
     }
 
     #[test]
@@ -207,14 +158,8 @@ not run: 0
         report.counts.push(("doc tests", Err(NoCount::NoSummary)));
         assert!(!report.succeeded());
         let text = report.to_string();
-        assert!(
-            text.ends_with("no count of the tests\n") && !text.contains(" passed, "),
-            "{text}"
-        );
-        let nothing = Report {
-            counts: Vec::new(),
-            ..good()
-        };
+        assert!(text.ends_with("no count of the tests\n") && !text.contains(" passed, "), "{text}");
+        let nothing = Report { counts: Vec::new(), ..good() };
         assert!(nothing.to_string().ends_with("no count of the tests\n"));
     }
 }

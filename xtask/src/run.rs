@@ -24,10 +24,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Error> {
 
     let program = workspace.target().join("debug/haft");
     let from_root = program.strip_prefix(workspace.root()).unwrap_or(&program);
-    println!(
-        "\n==> run: {} batch {BATCH}\n",
-        quoted(&from_root.to_string_lossy())
-    );
+    println!("\n==> run: {} batch {BATCH}\n", quoted(&from_root.to_string_lossy()));
     let status = step::run(workspace.command(&program).args(["batch", BATCH]))?;
     let explanation = explain(status).ok_or(Error::HaftBroke(status))?;
     println!("\n{explanation}");
@@ -49,9 +46,7 @@ fn explain(status: ExitStatus) -> Option<String> {
         5 => "it needs a person's approval",
         _ => return None,
     };
-    Some(format!(
-        "Exit code {code}: that of the first call which did not succeed; {meaning}."
-    ))
+    Some(format!("Exit code {code}: that of the first call which did not succeed; {meaning}."))
 }
 
 fn what_next(program: &Path) -> String {
@@ -81,12 +76,7 @@ mod tests {
     fn exit_codes_of_results_are_explained() {
         assert_eq!(explain(exited(0)).unwrap(), "Exit code 0: every call succeeded.");
         for code in 1..=5 {
-            assert!(
-                explain(exited(code))
-                    .unwrap()
-                    .starts_with(&format!("Exit code {code}: ")),
-                "{code}"
-            );
+            assert!(explain(exited(code)).unwrap().starts_with(&format!("Exit code {code}: ")), "{code}");
         }
     }
 

@@ -24,14 +24,8 @@ pub(crate) fn announce(name: &str, command: &Command) {
 pub(crate) fn shown(command: &Command) -> String {
     let program = command.get_program().to_string_lossy();
     // Cargo is started by its full path; nobody types that.
-    let program = if program.ends_with("/cargo") {
-        "cargo".into()
-    } else {
-        quoted(&program)
-    };
-    command
-        .get_args()
-        .fold(program, |line, arg| line + " " + &quoted(&arg.to_string_lossy()))
+    let program = if program.ends_with("/cargo") { "cargo".into() } else { quoted(&program) };
+    command.get_args().fold(program, |line, arg| line + " " + &quoted(&arg.to_string_lossy()))
 }
 
 /// The word as a shell takes it.
@@ -52,22 +46,12 @@ pub(crate) fn run(command: &mut Command) -> Result<ExitStatus, Error> {
 /// Runs the command; anything but success is an error.
 pub(crate) fn must_succeed(command: &mut Command) -> Result<(), Error> {
     let status = run(command)?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Error::Failed {
-            command: shown(command),
-            status,
-        })
-    }
+    if status.success() { Ok(()) } else { Err(Error::Failed { command: shown(command), status }) }
 }
 
 /// Whether the command can be run at all and succeeds; its output is dropped.
 pub(crate) fn works(command: &mut Command) -> bool {
-    let quiet = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }
 
@@ -97,17 +81,11 @@ pub(crate) fn run_captured(command: &mut Command, show: Filter) -> Result<Captur
         (joined(stdout), joined(stderr))
     });
     let status = child.wait().map_err(Error::Output)?;
-    Ok(Captured {
-        status,
-        stdout: stdout?,
-        stderr: stderr?,
-    })
+    Ok(Captured { status, stdout: stdout?, stderr: stderr? })
 }
 
 fn joined(copier: thread::ScopedJoinHandle<'_, io::Result<String>>) -> Result<String, Error> {
-    let ended = copier
-        .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the copying thread panicked")));
+    let ended = copier.join().unwrap_or_else(|_| Err(io::Error::other("the copying thread panicked")));
     ended.map_err(Error::Output)
 }
 
@@ -131,10 +109,7 @@ fn tee(from: Option<impl Read>, mut to: impl Write, show: Filter) -> io::Result<
 }
 
 fn cannot_start(command: &Command, source: io::Error) -> Error {
-    Error::Start {
-        program: command.get_program().to_string_lossy().into_owned(),
-        source,
-    }
+    Error::Start { program: command.get_program().to_string_lossy().into_owned(), source }
 }
 
 #[cfg(test)]
@@ -145,19 +120,14 @@ mod tests {
     fn commands_are_shown_as_a_person_types_them() {
         let mut command = Command::new("/some/where/bin/cargo");
         command.args(["test", "two words", "it's", "", "--color=always"]);
-        assert_eq!(
-            shown(&command),
-            r"cargo test 'two words' 'it'\''s' '' --color=always"
-        );
+        assert_eq!(shown(&command), r"cargo test 'two words' 'it'\''s' '' --color=always");
     }
 
     #[test]
     fn tee_copies_shows_and_keeps() {
         let mut shown = Vec::new();
-        let text = tee(Some(&b"one\n#two\n\xff three"[..]), &mut shown, |line| {
-            !line.starts_with('#')
-        })
-        .unwrap();
+        let text =
+            tee(Some(&b"one\n#two\n\xff three"[..]), &mut shown, |line| !line.starts_with('#')).unwrap();
         assert_eq!(shown, b"one\n\xff three");
         assert_eq!(text, "one\n#two\n\u{fffd} three");
     }
@@ -167,22 +137,14 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo out; echo err >&2; exit 3"]);
         let captured = run_captured(&mut shell, |_| false).unwrap();
-        assert_eq!(
-            (captured.stdout.as_str(), captured.stderr.as_str()),
-            ("out\n", "err\n")
-        );
+        assert_eq!((captured.stdout.as_str(), captured.stderr.as_str()), ("out\n", "err\n"));
         assert_eq!(captured.status.code(), Some(3));
     }
 
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let error = must_succeed(&mut Command::new("surely-no-such-program")).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("cannot start `surely-no-such-program`"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("cannot start `surely-no-such-program`"), "{error}");
         assert!(!works(&mut Command::new("surely-no-such-program")));
     }
 }

@@ -54,11 +54,7 @@ impl Counts {
     /// Tests that returned early because they could not run were counted as passed by the runner. They were not.
     pub(crate) fn without_not_run(self, not_run: usize) -> Self {
         let moved = not_run.min(self.passed);
-        Self {
-            passed: self.passed - moved,
-            skipped: self.skipped + moved,
-            ..self
-        }
+        Self { passed: self.passed - moved, skipped: self.skipped + moved, ..self }
     }
 }
 
@@ -76,11 +72,7 @@ impl Add for Counts {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} passed, {} failed, {} skipped",
-            self.passed, self.failed, self.skipped
-        )
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
 }
 
@@ -99,15 +91,11 @@ impl fmt::Display for NoCount {
 fn nextest(stderr: &str) -> Result<Counts, NoCount> {
     let stderr = without_colours(stderr);
     // The last one: a failing test may print such a line too, but before the runner does.
-    let line = stderr
-        .lines()
-        .rfind(|line| line.trim_start().starts_with("Summary ["))
-        .ok_or(NoCount::NoSummary)?;
+    let line =
+        stderr.lines().rfind(|line| line.trim_start().starts_with("Summary [")).ok_or(NoCount::NoSummary)?;
     let unreadable = || NoCount::Unreadable(line.trim().to_owned());
-    let (_, outcomes) = line
-        .split_once(" tests run: ")
-        .or_else(|| line.split_once(" test run: "))
-        .ok_or_else(unreadable)?;
+    let (_, outcomes) =
+        line.split_once(" tests run: ").or_else(|| line.split_once(" test run: ")).ok_or_else(unreadable)?;
     let mut counts = Counts::default();
     for outcome in without_parentheses(outcomes).split(',') {
         let (number, kind) = outcome.trim().split_once(' ').ok_or_else(unreadable)?;
@@ -134,10 +122,7 @@ fn cargo_test(stdout: &str) -> Result<Counts, NoCount> {
         let unreadable = || NoCount::Unreadable(line.to_owned());
         let (_, outcomes) = result.split_once(". ").ok_or_else(unreadable)?;
         let mut counts = Counts::default();
-        for outcome in outcomes
-            .split("; ")
-            .filter(|outcome| !outcome.starts_with("finished in"))
-        {
+        for outcome in outcomes.split("; ").filter(|outcome| !outcome.starts_with("finished in")) {
             let (number, kind) = outcome.trim().split_once(' ').ok_or_else(unreadable)?;
             let number: usize = number.parse().map_err(|_| unreadable())?;
             match kind {
@@ -193,40 +178,18 @@ mod tests {
 ";
 
     fn counts(passed: usize, failed: usize, skipped: usize) -> Counts {
-        Counts {
-            passed,
-            failed,
-            skipped,
-        }
+        Counts { passed, failed, skipped }
     }
 
     #[test]
     fn nextest_summaries() {
         for (output, expected) in [
-            (
-                "     Summary [   0.021s] 7 tests run: 7 passed, 1 skipped\n",
-                counts(7, 0, 1),
-            ),
-            (
-                "     Summary [   0.005s] 1 test run: 1 passed, 7 skipped\n",
-                counts(1, 0, 7),
-            ),
-            (
-                "     Summary [   0.004s] 1 test run: 1 passed, 0 skipped\n",
-                counts(1, 0, 0),
-            ),
-            (
-                "     Summary [   0.000s] 0 tests run: 0 passed, 8 skipped\n",
-                counts(0, 0, 8),
-            ),
-            (
-                "     Summary [   0.082s] 2/7 tests run: 1 passed, 1 failed, 1 skipped\n",
-                counts(1, 1, 1),
-            ),
-            (
-                "     Summary [   6.019s] 7 tests run: 6 passed, 1 timed out, 1 skipped\n",
-                counts(6, 1, 1),
-            ),
+            ("     Summary [   0.021s] 7 tests run: 7 passed, 1 skipped\n", counts(7, 0, 1)),
+            ("     Summary [   0.005s] 1 test run: 1 passed, 7 skipped\n", counts(1, 0, 7)),
+            ("     Summary [   0.004s] 1 test run: 1 passed, 0 skipped\n", counts(1, 0, 0)),
+            ("     Summary [   0.000s] 0 tests run: 0 passed, 8 skipped\n", counts(0, 0, 8)),
+            ("     Summary [   0.082s] 2/7 tests run: 1 passed, 1 failed, 1 skipped\n", counts(1, 1, 1)),
+            ("     Summary [   6.019s] 7 tests run: 6 passed, 1 timed out, 1 skipped\n", counts(6, 1, 1)),
             (
                 "     Summary [   1.100s] 9 tests run: 5 passed (2 slow), 2 failed (1 due to being leaky), 1 exec failed, 1 timed out, 0 skipped\n",
                 counts(5, 4, 0),
@@ -272,10 +235,7 @@ all doctests ran in 0.25s; merged doctests compilation took 0.24s
 
     #[test]
     fn what_cannot_be_read_is_an_error_and_not_zero() {
-        assert_eq!(
-            nextest("error: could not compile `haft-core`\n"),
-            Err(NoCount::NoSummary)
-        );
+        assert_eq!(nextest("error: could not compile `haft-core`\n"), Err(NoCount::NoSummary));
         assert_eq!(cargo_test("running 3 tests\n"), Err(NoCount::NoSummary));
         for line in [
             "Summary [   0.1s] 3 tests run: 2 passed, 1 vanished",
@@ -284,11 +244,8 @@ all doctests ran in 0.25s; merged doctests compilation took 0.24s
         ] {
             assert_eq!(nextest(line), Err(NoCount::Unreadable(line.to_owned())));
         }
-        for line in [
-            "test result: ok",
-            "test result: ok. 3 passed; 1 vanished",
-            "test result: ok. x passed",
-        ] {
+        for line in ["test result: ok", "test result: ok. 3 passed; 1 vanished", "test result: ok. x passed"]
+        {
             assert_eq!(cargo_test(line), Err(NoCount::Unreadable(line.to_owned())));
         }
     }
@@ -299,10 +256,7 @@ all doctests ran in 0.25s; merged doctests compilation took 0.24s
             "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n";
         let runner = Runner::CargoTest;
         assert_eq!(runner.counts(crashed, "", Succeeded::Yes), Ok(counts(2, 0, 0)));
-        assert_eq!(
-            runner.counts(crashed, "", Succeeded::No),
-            Err(NoCount::FailedWithoutFailures)
-        );
+        assert_eq!(runner.counts(crashed, "", Succeeded::No), Err(NoCount::FailedWithoutFailures));
     }
 
     #[test]

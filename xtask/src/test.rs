@@ -21,11 +21,7 @@ struct Check {
 
 impl Check {
     fn new(name: &'static str, command: &'static [&'static str]) -> Self {
-        Self {
-            name,
-            commands: vec![command],
-            environment: &[],
-        }
+        Self { name, commands: vec![command], environment: &[] }
     }
 }
 
@@ -35,10 +31,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         true => Runner::Nextest,
         false => Runner::CargoTest,
     };
-    let mut report = Report {
-        strict: options.strict,
-        ..Report::default()
-    };
+    let mut report = Report { strict: options.strict, ..Report::default() };
     if !options.quick {
         report.outcomes.push(install_packages(workspace));
     }
@@ -57,11 +50,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
     }
     report.not_run = list.read()?;
     print!("{report}");
-    if report.succeeded() {
-        Ok(())
-    } else {
-        Err(Error::TestsFailed)
-    }
+    if report.succeeded() { Ok(()) } else { Err(Error::TestsFailed) }
 }
 
 fn lints(options: TestOptions) -> [Check; 2] {
@@ -84,15 +73,9 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
     let tests: &[&str] = match runner {
         Runner::Nextest => &["nextest", "run", "--workspace", "--no-fail-fast"],
         // Every kind but the benches (`--all-targets` has them) and the doc tests (the default has them).
-        Runner::CargoTest => &[
-            "test",
-            "--workspace",
-            "--no-fail-fast",
-            "--lib",
-            "--bins",
-            "--tests",
-            "--examples",
-        ],
+        Runner::CargoTest => {
+            &["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"]
+        }
     };
     let mut checks = vec![(Check::new("tests", tests), runner)];
     if !options.quick {
@@ -120,11 +103,7 @@ fn carry_out(workspace: &Workspace, check: &Check) -> Result<Outcome, Error> {
             end = End::Failed;
         }
     }
-    Ok(Outcome {
-        name: check.name,
-        took: started.elapsed(),
-        end,
-    })
+    Ok(Outcome { name: check.name, took: started.elapsed(), end })
 }
 
 fn run_tests(
@@ -135,9 +114,7 @@ fn run_tests(
 ) -> Result<(Outcome, Result<Counts, NoCount>), Error> {
     let started = Instant::now();
     let mut cargo = workspace.cargo();
-    cargo
-        .args(check.commands.iter().copied().flatten())
-        .env(not_run::VARIABLE, list.path());
+    cargo.args(check.commands.iter().copied().flatten()).env(not_run::VARIABLE, list.path());
     step::announce(check.name, &cargo);
     let output = step::run_captured(&mut cargo, step::every_line)?;
     let (succeeded, end) = match output.status.success() {
@@ -145,14 +122,7 @@ fn run_tests(
         false => (Succeeded::No, End::Failed),
     };
     let counts = runner.counts(&output.stdout, &output.stderr, succeeded);
-    Ok((
-        Outcome {
-            name: check.name,
-            took: started.elapsed(),
-            end,
-        },
-        counts,
-    ))
+    Ok((Outcome { name: check.name, took: started.elapsed(), end }, counts))
 }
 
 /// What cannot be installed does not end the run: the tests that need it say themselves that they were not run.
@@ -166,11 +136,7 @@ fn install_packages(workspace: &Workspace) -> Outcome {
             End::Information("some are missing; the line to type is above")
         }
     };
-    Outcome {
-        name: "packages",
-        took: started.elapsed(),
-        end,
-    }
+    Outcome { name: "packages", took: started.elapsed(), end }
 }
 
 /// Only what the lock file says is looked at. Advisories change from day to day and need the network: a test run that
@@ -183,11 +149,7 @@ fn check_licences(workspace: &Workspace) -> Result<Outcome, Error> {
         );
     }
     let end = End::Information("cargo-deny not installed: licences not checked");
-    Ok(Outcome {
-        name: "licences",
-        took: std::time::Duration::ZERO,
-        end,
-    })
+    Ok(Outcome { name: "licences", took: std::time::Duration::ZERO, end })
 }
 
 #[cfg(test)]
@@ -195,27 +157,14 @@ mod tests {
     use super::*;
 
     fn lines(checks: impl IntoIterator<Item = Check>) -> Vec<String> {
-        checks
-            .into_iter()
-            .flat_map(|check| check.commands)
-            .map(|command| command.join(" "))
-            .collect()
+        checks.into_iter().flat_map(|check| check.commands).map(|command| command.join(" ")).collect()
     }
 
     #[test]
     fn quick_leaves_out_the_slow_checks() {
-        let quick = TestOptions {
-            quick: true,
-            strict: false,
-        };
-        assert_eq!(
-            lines(lints(quick)).last().unwrap(),
-            "clippy --workspace -- -D warnings"
-        );
-        let tests: Vec<_> = tests(quick, Runner::Nextest)
-            .into_iter()
-            .map(|(check, _)| check)
-            .collect();
+        let quick = TestOptions { quick: true, strict: false };
+        assert_eq!(lines(lints(quick)).last().unwrap(), "clippy --workspace -- -D warnings");
+        let tests: Vec<_> = tests(quick, Runner::Nextest).into_iter().map(|(check, _)| check).collect();
         assert_eq!(lines(tests), ["nextest run --workspace --no-fail-fast"]);
     }
 
@@ -229,11 +178,7 @@ mod tests {
             );
             let lines = lines(checks.into_iter().map(|(check, _)| check));
             assert_eq!(lines.iter().filter(|line| line.contains("--doc")).count(), 1);
-            assert!(
-                lines
-                    .iter()
-                    .all(|line| !line.contains("--all-targets") && !line.contains("--benches"))
-            );
+            assert!(lines.iter().all(|line| !line.contains("--all-targets") && !line.contains("--benches")));
         }
     }
 

@@ -59,10 +59,7 @@ fn target_folder(root: &Path, named: Option<OsString>) -> PathBuf {
 fn is_about_this_package(variable: &str) -> bool {
     variable.starts_with("CARGO_PKG_")
         || variable.starts_with("CARGO_MANIFEST_")
-        || matches!(
-            variable,
-            "CARGO_BIN_NAME" | "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE"
-        )
+        || matches!(variable, "CARGO_BIN_NAME" | "CARGO_CRATE_NAME" | "CARGO_PRIMARY_PACKAGE")
 }
 
 #[cfg(test)]
@@ -72,17 +69,10 @@ mod tests {
     #[test]
     fn the_target_folder_follows_the_variable() {
         let root = Path::new("/w");
-        for (named, expected) in [
-            (None, "/w/target"),
-            (Some(""), "/w/target"),
-            (Some("out"), "/w/out"),
-            (Some("/out"), "/out"),
-        ] {
-            assert_eq!(
-                target_folder(root, named.map(OsString::from)),
-                Path::new(expected),
-                "{named:?}"
-            );
+        for (named, expected) in
+            [(None, "/w/target"), (Some(""), "/w/target"), (Some("out"), "/w/out"), (Some("/out"), "/out")]
+        {
+            assert_eq!(target_folder(root, named.map(OsString::from)), Path::new(expected), "{named:?}");
         }
     }
 

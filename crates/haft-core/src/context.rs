@@ -153,11 +153,7 @@ impl CallContext {
             Err("the context names no agent")
         } else if !plain(&self.tenant) || !plain(&self.agent) {
             Err("tenant and agent must be at most 255 bytes, without control characters")
-        } else if self
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.sandbox_id.is_empty())
-        {
+        } else if self.parent.as_ref().is_some_and(|parent| parent.sandbox_id.is_empty()) {
             Err("the context has a parent without a sandbox id")
         } else {
             Ok(())

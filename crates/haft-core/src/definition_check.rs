@@ -53,11 +53,7 @@ impl ToolDefinition {
             }
         }
         if self.description.trim().is_empty() {
-            add(
-                "description".into(),
-                "it is empty".into(),
-                "say what the tool does, in one sentence".into(),
-            );
+            add("description".into(), "it is empty".into(), "say what the tool does, in one sentence".into());
         } else if self.description.len() > 1024 {
             add(
                 "description".into(),
@@ -88,11 +84,7 @@ impl ToolDefinition {
             && !schema.is_object()
             && !schema.is_boolean()
         {
-            add(
-                "outputSchema".into(),
-                "it is not a JSON Schema".into(),
-                "use an object or a boolean".into(),
-            );
+            add("outputSchema".into(), "it is not a JSON Schema".into(), "use an object or a boolean".into());
         }
         found
     }
@@ -102,10 +94,7 @@ impl ToolDefinition {
         if !TIME.contains(&constraints.max_execution_time) {
             add(
                 "constraints.maxExecutionTime".into(),
-                format!(
-                    "{} is out of range",
-                    crate::iso_duration::format(constraints.max_execution_time)
-                ),
+                format!("{} is out of range", crate::iso_duration::format(constraints.max_execution_time)),
                 "use PT1S to PT10M".into(),
             );
         }
@@ -114,14 +103,8 @@ impl ToolDefinition {
         {
             add(
                 "constraints.defaultTimeout".into(),
-                format!(
-                    "{} is zero or above maxExecutionTime",
-                    crate::iso_duration::format(default)
-                ),
-                format!(
-                    "use at most {}",
-                    crate::iso_duration::format(constraints.max_execution_time)
-                ),
+                format!("{} is zero or above maxExecutionTime", crate::iso_duration::format(default)),
+                format!("use at most {}", crate::iso_duration::format(constraints.max_execution_time)),
             );
         }
         if !OUTPUT.contains(&constraints.max_output_size) {
@@ -146,17 +129,10 @@ fn name_problem(name: &str, place: &str, add: &mut impl FnMut(String, String, St
         add(
             place.into(),
             format!("`{name}` is not a valid name"),
-            format!(
-                "use only a-z, 0-9 and _, and begin with a letter, such as `{}`",
-                snake_case(name)
-            ),
+            format!("use only a-z, 0-9 and _, and begin with a letter, such as `{}`", snake_case(name)),
         );
     } else if name.len() > 64 {
-        add(
-            place.into(),
-            format!("it has {} characters", name.len()),
-            "use at most 64".into(),
-        );
+        add(place.into(), format!("it has {} characters", name.len()), "use at most 64".into());
     } else if RESERVED.contains(&name) {
         add(
             place.into(),
@@ -173,18 +149,11 @@ fn check_list(list: &[Parameter], add: &mut impl FnMut(String, String, String)) 
             add(
                 place("name"),
                 format!("`{}` is not a valid name", parameter.name),
-                format!(
-                    "use snake_case of at most 64 characters, such as `{}`",
-                    snake_case(&parameter.name)
-                ),
+                format!("use snake_case of at most 64 characters, such as `{}`", snake_case(&parameter.name)),
             );
         }
         if list[..index].iter().any(|earlier| earlier.name == parameter.name) {
-            add(
-                place("name"),
-                format!("`{}` is there twice", parameter.name),
-                "rename or remove one".into(),
-            );
+            add(place("name"), format!("`{}` is there twice", parameter.name), "rename or remove one".into());
         }
         if let Some(default) = &parameter.default {
             if parameter.required {
@@ -200,16 +169,8 @@ fn check_list(list: &[Parameter], add: &mut impl FnMut(String, String, String)) 
                     format!("{default} is not of type {:?}", parameter.kind),
                     "use a value of the parameter's type".into(),
                 );
-            } else if parameter
-                .choices
-                .as_ref()
-                .is_some_and(|choices| !choices.contains(default))
-            {
-                add(
-                    place("default"),
-                    format!("{default} is not in enum"),
-                    "use one of the choices".into(),
-                );
+            } else if parameter.choices.as_ref().is_some_and(|choices| !choices.contains(default)) {
+                add(place("default"), format!("{default} is not in enum"), "use one of the choices".into());
             }
         }
         check_choices(parameter, &place, add);
@@ -223,11 +184,7 @@ fn check_choices(
 ) {
     match &parameter.choices {
         Some(choices) if choices.is_empty() => {
-            add(
-                place("enum"),
-                "it is empty".into(),
-                "name the choices, or remove it".into(),
-            );
+            add(place("enum"), "it is empty".into(), "name the choices, or remove it".into());
         }
         Some(choices) => {
             for value in choices.iter().filter(|value| !parameter.kind.fits(value)) {
@@ -239,10 +196,8 @@ fn check_choices(
             }
         }
         None => {
-            let structured = matches!(
-                parameter.kind,
-                crate::ParameterType::Array | crate::ParameterType::Object
-            );
+            let structured =
+                matches!(parameter.kind, crate::ParameterType::Array | crate::ParameterType::Object);
             if structured && parameter.schema.is_none() {
                 add(
                     place("schema"),
@@ -252,24 +207,14 @@ fn check_choices(
             }
         }
     }
-    if parameter
-        .schema
-        .as_ref()
-        .is_some_and(|schema| !matches!(schema, Value::Object(_)))
-    {
-        add(
-            place("schema"),
-            "it is not a JSON Schema object".into(),
-            "use an object".into(),
-        );
+    if parameter.schema.as_ref().is_some_and(|schema| !matches!(schema, Value::Object(_))) {
+        add(place("schema"), "it is not a JSON Schema object".into(), "use an object".into());
     }
 }
 
 fn is_snake_case(name: &str) -> bool {
     name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn snake_case(name: &str) -> String {
@@ -277,11 +222,7 @@ fn snake_case(name: &str) -> String {
     for c in name.chars() {
         match c {
             'A'..='Z' => {
-                if out
-                    .chars()
-                    .last()
-                    .is_some_and(|last| last.is_ascii_lowercase() || last.is_ascii_digit())
-                {
+                if out.chars().last().is_some_and(|last| last.is_ascii_lowercase() || last.is_ascii_digit()) {
                     out.push('_');
                 }
                 out.push(c.to_ascii_lowercase());
@@ -291,26 +232,16 @@ fn snake_case(name: &str) -> String {
             _ => out.push('_'),
         }
     }
-    let trimmed = out
-        .trim_matches('_')
-        .trim_start_matches(|c: char| c.is_ascii_digit());
-    if trimmed.is_empty() {
-        "my_tool".to_owned()
-    } else {
-        trimmed.chars().take(64).collect()
-    }
+    let trimmed = out.trim_matches('_').trim_start_matches(|c: char| c.is_ascii_digit());
+    if trimmed.is_empty() { "my_tool".to_owned() } else { trimmed.chars().take(64).collect() }
 }
 
 fn is_semver(version: &str) -> bool {
     if version.len() > 32 {
         return false;
     }
-    let (version, build) = version
-        .split_once('+')
-        .map_or((version, None), |(v, b)| (v, Some(b)));
-    let (core, pre) = version
-        .split_once('-')
-        .map_or((version, None), |(v, p)| (v, Some(p)));
+    let (version, build) = version.split_once('+').map_or((version, None), |(v, b)| (v, Some(b)));
+    let (core, pre) = version.split_once('-').map_or((version, None), |(v, p)| (v, Some(p)));
     let number = |text: &str| {
         !text.is_empty()
             && text.bytes().all(|b| b.is_ascii_digit())
@@ -318,10 +249,7 @@ fn is_semver(version: &str) -> bool {
     };
     let labels = |text: &str| {
         text.split('.').all(|part| {
-            !part.is_empty()
-                && part
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         })
     };
     let parts: Vec<&str> = core.split('.').collect();

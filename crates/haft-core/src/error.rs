@@ -280,8 +280,7 @@ impl Serialize for ErrorCode {
 impl<'de> Deserialize<'de> for ErrorCode {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse()
-            .map_err(|_| serde::de::Error::custom(format!("`{text}` is not an error code of haft")))
+        text.parse().map_err(|_| serde::de::Error::custom(format!("`{text}` is not an error code of haft")))
     }
 }
 
@@ -305,11 +304,7 @@ pub struct Problem {
 impl Problem {
     /// A problem at `pointer`, against `rule`.
     pub fn new(pointer: impl Into<String>, rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Problem {
-            pointer: pointer.into(),
-            rule: rule.into(),
-            message: message.into(),
-        }
+        Problem { pointer: pointer.into(), rule: rule.into(), message: message.into() }
     }
 }
 
@@ -350,13 +345,7 @@ pub struct ToolError {
 impl ToolError {
     /// An error of that row with a text of its own.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        ToolError {
-            code,
-            message: message.into(),
-            diagnostics: None,
-            problems: Vec::new(),
-            data: None,
-        }
+        ToolError { code, message: message.into(), diagnostics: None, problems: Vec::new(), data: None }
     }
 
     /// The tool failed; `message` says why. A message that is a JSON object reaches the model byte for byte.

@@ -175,10 +175,7 @@ impl EventPayload {
 
     /// Whether it may be let go when an observer is slow. Changes of state never are.
     pub const fn is_droppable(&self) -> bool {
-        matches!(
-            self,
-            EventPayload::InProgress { .. } | EventPayload::Output { .. }
-        )
+        matches!(self, EventPayload::InProgress { .. } | EventPayload::Output { .. })
     }
 
     fn data(&self) -> Value {
@@ -189,29 +186,17 @@ impl EventPayload {
                 json!({"args": arguments, "timeout": ms(timeout)})
             }
             EventPayload::InProgress { .. } | EventPayload::Warning { .. } => Value::Null,
-            EventPayload::Output {
-                stream,
-                offset,
-                chunk,
-            } => {
+            EventPayload::Output { stream, offset, chunk } => {
                 json!({"stream": stream, "offset": offset, "chunk": chunk})
             }
             EventPayload::ConfirmationRequested { approval_id, summary } => {
                 json!({"approvalId": approval_id, "summary": summary})
             }
-            EventPayload::ConfirmationReceived {
-                approval_id,
-                approved,
-            } => {
+            EventPayload::ConfirmationReceived { approval_id, approved } => {
                 json!({"approvalId": approval_id, "approved": approved})
             }
             EventPayload::Completed { duration } => json!({"duration": ms(duration), "success": true}),
-            EventPayload::Failed {
-                status,
-                code,
-                message,
-                duration,
-            } => {
+            EventPayload::Failed { status, code, message, duration } => {
                 json!({"status": status, "code": code, "error": message, "duration": ms(duration)})
             }
             EventPayload::Timeout { timeout } => json!({"timeout": ms(timeout)}),
@@ -219,12 +204,7 @@ impl EventPayload {
             EventPayload::BatchStarted { count, is_parallel } => {
                 json!({"count": count, "isParallel": is_parallel})
             }
-            EventPayload::BatchCompleted {
-                count,
-                succeeded,
-                failed,
-                duration,
-            } => json!({
+            EventPayload::BatchCompleted { count, succeeded, failed, duration } => json!({
                 "count": count, "successCount": succeeded, "failureCount": failed, "duration": ms(duration)
             }),
             EventPayload::Gap { from, to } => json!({"from": from, "to": to}),

@@ -49,8 +49,7 @@ impl Resource {
 
 fn contains(folder: &str, path: &str) -> bool {
     let folder = folder.strip_suffix('/').unwrap_or(folder);
-    path.strip_prefix(folder)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// What a call would read and write. The default touches nothing that another call could see.
@@ -75,18 +74,12 @@ pub struct Footprint {
 impl Footprint {
     /// Only reads these.
     pub fn reads(resources: impl IntoIterator<Item = Resource>) -> Self {
-        Footprint {
-            reads: resources.into_iter().collect(),
-            writes: Vec::new(),
-        }
+        Footprint { reads: resources.into_iter().collect(), writes: Vec::new() }
     }
 
     /// Writes these.
     pub fn writes(resources: impl IntoIterator<Item = Resource>) -> Self {
-        Footprint {
-            reads: Vec::new(),
-            writes: resources.into_iter().collect(),
-        }
+        Footprint { reads: Vec::new(), writes: resources.into_iter().collect() }
     }
 
     /// What must be assumed of a tool that does not say: it reads anything, and with side effects writes anything.

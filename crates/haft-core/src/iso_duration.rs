@@ -11,9 +11,7 @@ use std::time::Duration;
 /// assert_eq!(haft_core::iso_duration::format(Duration::from_secs(90)), "PT1M30S");
 /// ```
 pub fn format(duration: Duration) -> String {
-    SignedDuration::try_from(duration)
-        .unwrap_or(SignedDuration::MAX)
-        .to_string()
+    SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX).to_string()
 }
 
 /// The duration of a text, if it is one and not negative.

@@ -17,18 +17,12 @@ use std::fmt;
 /// ```
 pub fn parse(text: &str) -> Result<Value, Problem> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let parsed = Strict
-        .deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value));
+    let parsed = Strict.deserialize(&mut deserializer).and_then(|value| deserializer.end().map(|()| value));
     parsed.map_err(|error| {
         let place = format!(" at line {} column {}", error.line(), error.column());
         let text = error.to_string();
         let what = text.strip_suffix(&place).unwrap_or(&text);
-        Problem::new(
-            "",
-            "json",
-            format!("{what} (line {} column {})", error.line(), error.column()),
-        )
+        Problem::new("", "json", format!("{what} (line {} column {})", error.line(), error.column()))
     })
 }
 
@@ -65,9 +59,7 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("a number is out of range"))
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is out of range"))
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -94,10 +86,7 @@ impl<'de> Visitor<'de> for Strict {
                     slot.insert(entries.next_value_seed(Strict)?);
                 }
                 serde_json::map::Entry::Occupied(slot) => {
-                    return Err(A::Error::custom(format_args!(
-                        "the key {:?} is there twice",
-                        slot.key()
-                    )));
+                    return Err(A::Error::custom(format_args!("the key {:?} is there twice", slot.key())));
                 }
             }
         }
@@ -114,21 +103,14 @@ mod tests {
         for (text, message) in [
             ("", "EOF while parsing a value (line 1 column 0)"),
             ("{\"a\":1}x", "trailing characters (line 1 column 8)"),
-            (
-                "{\"a\":{\"b\":1,\"b\":2}}",
-                "the key \"b\" is there twice (line 1 column 15)",
-            ),
+            ("{\"a\":{\"b\":1,\"b\":2}}", "the key \"b\" is there twice (line 1 column 15)"),
             ("[1e999]", "number out of range (line 1 column 6)"),
             (
                 "\"a\u{0}b\"",
                 "control character (\\u0000-\\u001F) found while parsing a string (line 1 column 2)",
             ),
         ] {
-            assert_eq!(
-                parse(text).map_err(|problem| problem.message),
-                Err(message.to_owned()),
-                "{text:?}"
-            );
+            assert_eq!(parse(text).map_err(|problem| problem.message), Err(message.to_owned()), "{text:?}");
         }
         let bomb = "[".repeat(100_000);
         assert_eq!(

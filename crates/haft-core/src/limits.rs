@@ -20,18 +20,10 @@ pub struct Limits {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_millicores: Option<u32>,
     /// Time on a core, as opposed to time on the wall.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "crate::iso_duration::option"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::iso_duration::option")]
     pub cpu_time: Option<Duration>,
     /// Time on the wall.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        with = "crate::iso_duration::option"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::iso_duration::option")]
     pub wall_time: Option<Duration>,
     /// Processes and threads at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,33 +57,19 @@ impl Limits {
             |time: Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let pairs = [
             ("memoryBytes", self.memory_bytes, parent.memory_bytes),
-            (
-                "cpuMillicores",
-                self.cpu_millicores.map(u64::from),
-                parent.cpu_millicores.map(u64::from),
-            ),
+            ("cpuMillicores", self.cpu_millicores.map(u64::from), parent.cpu_millicores.map(u64::from)),
             ("cpuTime (ms)", millis(self.cpu_time), millis(parent.cpu_time)),
             ("wallTime (ms)", millis(self.wall_time), millis(parent.wall_time)),
-            (
-                "processes",
-                self.processes.map(u64::from),
-                parent.processes.map(u64::from),
-            ),
-            (
-                "openFiles",
-                self.open_files.map(u64::from),
-                parent.open_files.map(u64::from),
-            ),
+            ("processes", self.processes.map(u64::from), parent.processes.map(u64::from)),
+            ("openFiles", self.open_files.map(u64::from), parent.open_files.map(u64::from)),
             ("fileBytes", self.file_bytes, parent.file_bytes),
             ("scratchBytes", self.scratch_bytes, parent.scratch_bytes),
             ("outputBytes", self.output_bytes, parent.output_bytes),
         ];
-        pairs
-            .into_iter()
-            .find_map(|(name, mine, theirs)| match (mine, theirs) {
-                (Some(mine), Some(theirs)) if mine > theirs => Some((name, mine, theirs)),
-                _ => None,
-            })
+        pairs.into_iter().find_map(|(name, mine, theirs)| match (mine, theirs) {
+            (Some(mine), Some(theirs)) if mine > theirs => Some((name, mine, theirs)),
+            _ => None,
+        })
     }
 }
 

@@ -21,10 +21,7 @@ pub struct Retry {
 
 impl Default for Retry {
     fn default() -> Self {
-        Retry {
-            max_retries: 2,
-            base: Duration::from_secs(1),
-        }
+        Retry { max_retries: 2, base: Duration::from_secs(1) }
     }
 }
 

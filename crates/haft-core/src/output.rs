@@ -145,18 +145,12 @@ pub struct ToolOutput {
 impl ToolOutput {
     /// Just words.
     pub fn text(text: impl Into<String>) -> Self {
-        ToolOutput {
-            text: Some(text.into()),
-            ..ToolOutput::default()
-        }
+        ToolOutput { text: Some(text.into()), ..ToolOutput::default() }
     }
 
     /// Just a value; its JSON becomes the words.
     pub fn structured(value: Value) -> Self {
-        ToolOutput {
-            structured: Some(value),
-            ..ToolOutput::default()
-        }
+        ToolOutput { structured: Some(value), ..ToolOutput::default() }
     }
 
     /// The same with a value.

@@ -149,15 +149,9 @@ impl Parameters {
             Parameters::Schema(schema) => return schema.clone(),
             Parameters::List(list) => list,
         };
-        let properties: Map<String, Value> = list
-            .iter()
-            .map(|parameter| (parameter.name.clone(), property(parameter)))
-            .collect();
-        let required: Vec<&str> = list
-            .iter()
-            .filter(|p| p.required)
-            .map(|p| p.name.as_str())
-            .collect();
+        let properties: Map<String, Value> =
+            list.iter().map(|parameter| (parameter.name.clone(), property(parameter))).collect();
+        let required: Vec<&str> = list.iter().filter(|p| p.required).map(|p| p.name.as_str()).collect();
         let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
         if !required.is_empty() {
             schema["required"] = json!(required);
@@ -186,10 +180,7 @@ impl Parameters {
         };
         let empty = Map::new();
         let properties = schema.get("properties").map_or(Some(&empty), Value::as_object)?;
-        let list = properties
-            .iter()
-            .map(|(name, property)| parameter(name, property, &required))
-            .collect();
+        let list = properties.iter().map(|(name, property)| parameter(name, property, &required)).collect();
         list
     }
 

@@ -7,7 +7,7 @@ use crate::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{fmt::Write as _, sync::Arc, time::Duration};
+use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 
 /// The error of a call, as a model and a program may see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,10 +37,22 @@ pub struct Enforcement {
     /// The level that was enforced.
     pub level: IsolationLevel,
     /// By which jail; `in_process` where there was none.
-    pub jail: String,
+    pub jail: Cow<'static, str>,
     /// What was enforced, by name: filters, cgroup version, network, masks.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub details: Map<String, Value>,
+}
+
+impl Enforcement {
+    /// Nothing but the process itself: code that is linked in.
+    ///
+    /// ```
+    /// use haft_core::{Enforcement, IsolationLevel};
+    /// assert_eq!(Enforcement::in_process().level, IsolationLevel::None);
+    /// ```
+    pub fn in_process() -> Self {
+        Enforcement { level: IsolationLevel::None, jail: Cow::Borrowed("in_process"), details: Map::new() }
+    }
 }
 
 /// Something that containment stopped or noticed.
@@ -123,7 +135,7 @@ pub struct ResultMetadata {
     pub sandbox_id: Option<String>,
     /// What held it in; absent where it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enforcement: Option<Box<Enforcement>>,
+    pub enforcement: Option<Enforcement>,
     /// What it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Box<Metrics>>,
@@ -178,8 +190,8 @@ pub struct ToolResult {
     /// What only an operator should see. Never written to a wire.
     #[serde(skip)]
     pub diagnostics: Option<Box<str>>,
-    /// The facts.
-    pub metadata: ResultMetadata,
+    /// The facts. Shared with the audit record of the call.
+    pub metadata: Arc<ResultMetadata>,
 }
 
 impl ToolResult {
@@ -217,11 +229,7 @@ impl ToolResult {
             let status = if self.is_success() { "Success" } else { "Failed" };
             let duration = self.metadata.duration.as_millis();
             // Writing to a String cannot fail.
-            let _ = write!(
-                out,
-                "Tool: {}\nStatus: {status}\nDuration: {duration}ms\n---\n",
-                self.tool
-            );
+            let _ = write!(out, "Tool: {}\nStatus: {status}\nDuration: {duration}ms\n---\n", self.tool);
         }
         match &self.error {
             None => out.push_str(&text::truncate_chars(self.text(), max_chars).0),
@@ -264,10 +272,7 @@ impl BatchSummary {
         BatchSummary {
             batch_id,
             total: results.len(),
-            executed: results
-                .iter()
-                .filter(|result| result.metadata.attempts > 0)
-                .count(),
+            executed: results.iter().filter(|result| result.metadata.attempts > 0).count(),
             succeeded,
             failed: results.len() - succeeded,
             duration,

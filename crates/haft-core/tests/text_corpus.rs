@@ -33,11 +33,7 @@ impl Filter for PeopleText {
 fn files_below(folder: &Path, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.is_dir() {
-            files_below(&path, found)?
-        } else {
-            found.push(path)
-        }
+        if path.is_dir() { files_below(&path, found)? } else { found.push(path) }
     }
     Ok(())
 }
@@ -67,13 +63,8 @@ fn corpus(folder: &Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
         ("<NUL>", "\0"),
     ];
     let list = fs::read_to_string(folder.join("vt-push-parser-escapes.txt"))?;
-    let list = notation
-        .iter()
-        .fold(list, |list, (name, byte)| list.replace(name, byte));
-    files.push((
-        "vt-push-parser-escapes.txt, decoded".to_owned(),
-        list.into_bytes(),
-    ));
+    let list = notation.iter().fold(list, |list, (name, byte)| list.replace(name, byte));
+    files.push(("vt-push-parser-escapes.txt, decoded".to_owned(), list.into_bytes()));
     Ok(files)
 }
 
@@ -104,11 +95,7 @@ fn check_every_cut<F: Filter + std::fmt::Debug>(name: &str, raw: &[u8], whole: &
         filter.push(&raw[cut..again], &mut out);
         let (expected, expected_end) = &states[again];
         assert_eq!(&filter, expected, "{name} cut at {cut}: the state at {again}");
-        assert_eq!(
-            out,
-            whole[*written..*expected_end],
-            "{name} cut at {cut}: the text up to {again}"
-        );
+        assert_eq!(out, whole[*written..*expected_end], "{name} cut at {cut}: the text up to {again}");
         if end_to_end {
             let (mut filter, mut out) = (F::default(), String::new());
             filter.push(&raw[..cut], &mut out);
@@ -153,15 +140,9 @@ fn t_out_02_recorded_sessions_keep_their_words() {
     };
     let cases = [
         // A prompt that sets the window's title
-        (
-            "t0501-bash_ls.in",
-            "directory\nmark@mark-desktop:~/vt100-to-html/scripts$ ls\nbash.script\n",
-        ),
+        ("t0501-bash_ls.in", "directory\nmark@mark-desktop:~/vt100-to-html/scripts$ ls\nbash.script\n"),
         // A coloured listing
-        (
-            "t0504-vim.in",
-            "\r\ninput                     t0017-SD.in            t0051-IL.in\r\n",
-        ),
+        ("t0504-vim.in", "\r\ninput                     t0017-SD.in            t0051-IL.in\r\n"),
     ];
     for (name, words) in cases {
         let raw = fs::read(folder.join(name)).unwrap();
@@ -177,10 +158,7 @@ fn t_out_02_recorded_sessions_keep_their_words() {
 #[test]
 fn naughty_strings_that_can_be_printed_survive() {
     let Some(path) = shared_data("terminal/blns/blns.json") else {
-        return not_run(
-            "naughty_strings_that_can_be_printed_survive",
-            "no naughty strings in the test data",
-        );
+        return not_run("naughty_strings_that_can_be_printed_survive", "no naughty strings in the test data");
     };
     let strings: Vec<String> = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     assert!(strings.len() > 500, "only {}", strings.len());

@@ -20,18 +20,8 @@ fn is_safe(text: &str) -> bool {
 
 /// Checks one case in one piece, in chunks of one byte, and cut in two at every place.
 fn check(raw: &[u8], expected: &str) {
-    assert_eq!(
-        model_text(raw),
-        expected,
-        "{:?} in one piece",
-        raw.escape_ascii().to_string()
-    );
-    assert_eq!(
-        in_chunks(raw.chunks(1)),
-        expected,
-        "{:?} byte by byte",
-        raw.escape_ascii().to_string()
-    );
+    assert_eq!(model_text(raw), expected, "{:?} in one piece", raw.escape_ascii().to_string());
+    assert_eq!(in_chunks(raw.chunks(1)), expected, "{:?} byte by byte", raw.escape_ascii().to_string());
     for cut in 0..=raw.len() {
         let (head, tail) = raw.split_at(cut);
         let shown = (head.escape_ascii().to_string(), tail.escape_ascii().to_string());
@@ -67,29 +57,17 @@ fn t_out_02_terminal_controls_are_removed() {
         (b"a\x1b(Bb\x1b)0c\x1b*Cd\x1b+Ce", "abcde"),
         (b"a\x1b#8b\x1b%Gc\x1b Fd\x1b$(Ce", "abcde"),
         (b"a\x1b7b\x1b8c\x1bcd\x1bDe\x1bEf\x1bHg\x1bMh", "abcdefgh"),
-        (
-            b"a\x1bNb\x1bOc\x1bZd\x1b=e\x1b>f\x1b<g\x1b|h\x1b}i\x1b~j",
-            "abcdefghij",
-        ),
+        (b"a\x1bNb\x1bOc\x1bZd\x1b=e\x1b>f\x1b<g\x1b|h\x1b}i\x1b~j", "abcdefghij"),
         (b"a\x1b", "a"),
         // C1 as code points
         ("a\u{9b}31mb".as_bytes(), "ab"),
         ("a\u{9d}0;title\u{9c}b".as_bytes(), "ab"),
         ("a\u{9d}0;title\x07b".as_bytes(), "ab"),
-        (
-            "a\u{90}q data\u{9c}b\u{98}sos\u{9c}c\u{9e}pm\u{9c}d\u{9f}apc\u{9c}e".as_bytes(),
-            "abcde",
-        ),
+        ("a\u{90}q data\u{9c}b\u{98}sos\u{9c}c\u{9e}pm\u{9c}d\u{9f}apc\u{9c}e".as_bytes(), "abcde"),
         ("a\u{90}q data\x1b\\b".as_bytes(), "ab"),
-        (
-            "a\u{80}b\u{84}c\u{85}d\u{8d}e\u{99}f\u{9a}g\u{9c}h".as_bytes(),
-            "abcdefgh",
-        ),
+        ("a\u{80}b\u{84}c\u{85}d\u{8d}e\u{99}f\u{9a}g\u{9c}h".as_bytes(), "abcdefgh"),
         // C0 and DEL
-        (
-            b"a\0b\x01c\x07d\x08e\x0bf\x0cg\x0eh\x0fi\x1fj\x7fk",
-            "abcdefghijk",
-        ),
+        (b"a\0b\x01c\x07d\x08e\x0bf\x0cg\x0eh\x0fi\x1fj\x7fk", "abcdefghijk"),
         (b"a\tb\nc\r\nd\re", "a\tb\nc\r\nd\re"),
         (b"", ""),
     ];
@@ -200,13 +178,7 @@ fn a_string_that_never_ends_takes_no_more_than_the_maximum() {
 
 #[test]
 fn clean_text_is_borrowed() {
-    for text in [
-        "",
-        "a",
-        "plain words\r\n\tand more",
-        "é\u{a0}€ 🙂",
-        &"long line\n".repeat(1000),
-    ] {
+    for text in ["", "a", "plain words\r\n\tand more", "é\u{a0}€ 🙂", &"long line\n".repeat(1000)] {
         assert!(matches!(model_str(text), Cow::Borrowed(same) if same == text));
         assert!(matches!(model_text(text.as_bytes()), Cow::Borrowed(same) if same == text));
     }

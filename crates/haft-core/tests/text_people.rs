@@ -61,15 +61,8 @@ fn check(text: &str, expected: &str) {
 #[test]
 fn ordinary_text_is_unchanged_for_models_and_for_people() {
     for text in ORDINARY {
-        assert!(
-            matches!(model_str(text), Cow::Borrowed(same) if same == *text),
-            "{text:?}"
-        );
-        assert!(
-            matches!(people_text(text), Cow::Borrowed(same) if same == *text),
-            "{:?}",
-            people_text(text)
-        );
+        assert!(matches!(model_str(text), Cow::Borrowed(same) if same == *text), "{text:?}");
+        assert!(matches!(people_text(text), Cow::Borrowed(same) if same == *text), "{:?}", people_text(text));
         check(text, text);
     }
 }
@@ -96,14 +89,8 @@ fn t_out_02_invisible_characters_are_shown_by_name_to_people_alone() {
         0x034F..=0x034F, // line separators, old controls, grapheme joiner
     ];
     for c in always.into_iter().flatten().filter_map(char::from_u32) {
-        for (before, after) in [
-            ("", ""),
-            ("a", "b"),
-            ("م", "خ"),
-            ("👩", "👧"),
-            ("🏴", "x"),
-            ("क्", "ष"),
-        ] {
+        for (before, after) in [("", ""), ("a", "b"), ("م", "خ"), ("👩", "👧"), ("🏴", "x"), ("क्", "ष")]
+        {
             let text = format!("{before}{c}{after}");
             check(&text, &format!("{before}⟨U+{:04X}⟩{after}", u32::from(c)));
             assert_eq!(model_str(&text), text);
@@ -162,14 +149,8 @@ fn a_carriage_return_that_would_overwrite_the_line_is_shown() {
 
 #[test]
 fn t_out_02_people_get_no_terminal_controls_either() {
-    check(
-        "\x1b[8mhidden\x1b[0m \u{9d}0;title\u{9c}\x07\u{202E}txt",
-        "hidden ⟨U+202E⟩txt",
-    );
-    assert_eq!(
-        in_chunks([&b"\xff\xe2\x80"[..], b"\x8b\xe2"]),
-        "\u{FFFD}⟨U+200B⟩\u{FFFD}"
-    );
+    check("\x1b[8mhidden\x1b[0m \u{9d}0;title\u{9c}\x07\u{202E}txt", "hidden ⟨U+202E⟩txt");
+    assert_eq!(in_chunks([&b"\xff\xe2\x80"[..], b"\x8b\xe2"]), "\u{FFFD}⟨U+200B⟩\u{FFFD}");
 }
 
 #[test]
@@ -187,11 +168,7 @@ fn one_line_is_one_line_and_no_longer_than_asked() {
         // No half of a joined character: neither a joiner nor half a flag
         ("👩\u{200D}👧 x", 3, "👩…"),
         ("👩\u{200D}👧 x", 4, "👩\u{200D}👧…"),
-        (
-            "🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F} x",
-            5,
-            "🏴…",
-        ),
+        ("🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F} x", 5, "🏴…"),
     ];
     for (text, max, expected) in cases {
         assert_eq!(one_line(text, max), expected, "{text:?} in {max}");

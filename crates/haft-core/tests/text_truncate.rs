@@ -10,63 +10,32 @@ fn check(text: &str, limit: usize, handle: Option<&str>) -> Truncated<'static> {
     let cut = truncate(text, limit, handle);
     let shown = format!("{} bytes to {limit}, handle {handle:?}: {cut:?}", text.len());
     assert!(cut.text.len() <= limit, "too long: {shown}");
-    assert_eq!(
-        cut.head_bytes + cut.omitted_bytes + cut.tail_bytes,
-        text.len(),
-        "{shown}"
-    );
+    assert_eq!(cut.head_bytes + cut.omitted_bytes + cut.tail_bytes, text.len(), "{shown}");
     assert_eq!(cut.is_truncated(), text.len() > limit, "{shown}");
     let (head, rest) = text.split_at(cut.head_bytes);
     let (omitted, tail) = rest.split_at(cut.omitted_bytes);
     assert!(cut.text.starts_with(head) && cut.text.ends_with(tail), "{shown}");
-    assert_eq!(
-        cut.omitted_lines,
-        omitted.split_inclusive('\n').count(),
-        "{shown}"
-    );
-    assert!(
-        !(head.ends_with('\r') && omitted.starts_with('\n')),
-        "a CRLF was cut: {shown}"
-    );
-    assert!(
-        !(omitted.ends_with('\r') && tail.starts_with('\n')),
-        "a CRLF was cut: {shown}"
-    );
+    assert_eq!(cut.omitted_lines, omitted.split_inclusive('\n').count(), "{shown}");
+    assert!(!(head.ends_with('\r') && omitted.starts_with('\n')), "a CRLF was cut: {shown}");
+    assert!(!(omitted.ends_with('\r') && tail.starts_with('\n')), "a CRLF was cut: {shown}");
     if cut.is_truncated() {
         let marker = &cut.text[head.len()..cut.text.len() - tail.len()];
         assert!(
             "... [output truncated".starts_with(marker.trim()) || marker.contains("... [output truncated")
         );
         if marker.contains("left out") {
-            assert!(
-                marker.contains(&format!(" {} byte", cut.omitted_bytes)),
-                "{shown}"
-            );
-            assert!(
-                marker.contains(&format!(" {} line", cut.omitted_lines)),
-                "{shown}"
-            );
+            assert!(marker.contains(&format!(" {} byte", cut.omitted_bytes)), "{shown}");
+            assert!(marker.contains(&format!(" {} line", cut.omitted_lines)), "{shown}");
         }
     }
-    Truncated {
-        text: Cow::Owned(cut.text.into_owned()),
-        ..cut
-    }
+    Truncated { text: Cow::Owned(cut.text.into_owned()), ..cut }
 }
 
 #[test]
 fn t_out_01_marker_is_inside_the_limit() {
     let lines: String = (0..60).map(|n| format!("line {n}\r\n")).collect();
-    let texts = [
-        "",
-        "a",
-        "short",
-        &"x".repeat(500),
-        &"é".repeat(250),
-        &"🙂".repeat(125),
-        &"\n".repeat(500),
-        &lines,
-    ];
+    let texts =
+        ["", "a", "short", &"x".repeat(500), &"é".repeat(250), &"🙂".repeat(125), &"\n".repeat(500), &lines];
     for text in texts {
         for handle in [None, Some("out_1"), Some("")] {
             for limit in 0..=text.len() + 1 {
@@ -82,15 +51,7 @@ fn t_out_01_a_limit_below_the_marker_gets_the_start_of_the_marker() {
     for limit in 0..=22 {
         let cut = check(&text, limit, Some("out_1"));
         assert_eq!(cut.text, "... [output truncated]"[..limit]);
-        assert_eq!(
-            (
-                cut.head_bytes,
-                cut.omitted_bytes,
-                cut.omitted_lines,
-                cut.tail_bytes
-            ),
-            (0, 500, 1, 0)
-        );
+        assert_eq!((cut.head_bytes, cut.omitted_bytes, cut.omitted_lines, cut.tail_bytes), (0, 500, 1, 0));
     }
 }
 
@@ -101,14 +62,8 @@ fn the_marker_says_as_much_as_fits() {
         (22, "... [output truncated]"),
         (28, "x\n\n... [output truncated]\n\nx"),
         (56, "... [output truncated: 500 bytes in 1 line left out]"),
-        (
-            64,
-            "xxxx\n\n... [output truncated: 492 bytes in 1 line left out]\n\nxxxx",
-        ),
-        (
-            94,
-            "... [output truncated: 500 bytes in 1 line left out; read the rest with read_output out_1]",
-        ),
+        (64, "xxxx\n\n... [output truncated: 492 bytes in 1 line left out]\n\nxxxx"),
+        (94, "... [output truncated: 500 bytes in 1 line left out; read the rest with read_output out_1]"),
         (
             97,
             "xx\n\n... [output truncated: 497 bytes in 1 line left out; read the rest with read_output out_1]\n\nx",
@@ -124,25 +79,17 @@ fn a_text_that_fits_is_borrowed() {
     for text in ["", "fits", "fits\n"] {
         let cut = truncate(text, text.len(), Some("out_1"));
         assert!(matches!(cut.text, Cow::Borrowed(same) if same == text));
-        assert_eq!(
-            (cut.head_bytes, cut.omitted_bytes, cut.omitted_lines),
-            (text.len(), 0, 0)
-        );
+        assert_eq!((cut.head_bytes, cut.omitted_bytes, cut.omitted_lines), (text.len(), 0, 0));
     }
 }
 
 #[test]
 fn the_error_at_the_end_of_a_build_log_is_kept() {
-    let mut log: String = (0..5000)
-        .map(|n| format!("   Compiling crate_{n} v0.1.0\n"))
-        .collect();
+    let mut log: String = (0..5000).map(|n| format!("   Compiling crate_{n} v0.1.0\n")).collect();
     log.insert_str(0, "$ cargo build\n");
     log.push_str("error[E0308]: mismatched types\n");
     let cut = check(&log, 4096, None);
-    assert!(
-        cut.text
-            .starts_with("$ cargo build\n   Compiling crate_0 v0.1.0\n")
-    );
+    assert!(cut.text.starts_with("$ cargo build\n   Compiling crate_0 v0.1.0\n"));
     assert!(cut.text.ends_with("v0.1.0\nerror[E0308]: mismatched types\n"));
     assert!(
         cut.head_bytes.abs_diff(cut.tail_bytes) < 100,
@@ -160,10 +107,7 @@ fn cuts_are_at_line_ends_within_reach() {
         let cut = check(&lines, limit, Some("out_1"));
         assert_eq!((cut.head_bytes % 16, cut.tail_bytes % 16), (0, 0), "at {limit}");
         assert_eq!(cut.omitted_bytes, cut.omitted_lines * 16, "at {limit}");
-        assert!(
-            !cut.text.contains("\n\n\n"),
-            "one empty line on either side of the marker, not two"
-        );
+        assert!(!cut.text.contains("\n\n\n"), "one empty line on either side of the marker, not two");
     }
 }
 
@@ -171,11 +115,8 @@ fn cuts_are_at_line_ends_within_reach() {
 fn the_room_that_the_head_gives_up_goes_to_the_tail() {
     let text = format!("{}\n{}", "h".repeat(85), "x".repeat(1000));
     let room = 200;
-    let cut = check(
-        &text,
-        room + "\n\n... [output truncated: 1000 bytes in 2 lines left out]\n\n".len(),
-        None,
-    );
+    let cut =
+        check(&text, room + "\n\n... [output truncated: 1000 bytes in 2 lines left out]\n\n".len(), None);
     assert_eq!((cut.head_bytes, cut.tail_bytes), (86, room - 86));
 }
 
@@ -199,11 +140,7 @@ fn truncate_chars_is_the_cut_of_format_for_context() {
         ("🙂🙂🙂", 1, "🙂\n... (truncated, 2 characters omitted)", 2),
     ];
     for (text, max, expected, omitted) in cases {
-        assert_eq!(
-            truncate_chars(text, max),
-            (expected.into(), omitted),
-            "{text:?} to {max}"
-        );
+        assert_eq!(truncate_chars(text, max), (expected.into(), omitted), "{text:?} to {max}");
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{
     run::guarded,
 };
 use haft_core::{
-    ApprovalId, ApprovalRequest, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, ToolError,
+    ApprovalId, ApprovalRequest, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, Risk, ToolError,
     port::{Approver, GuardError},
     text,
 };
@@ -28,27 +28,27 @@ pub(crate) enum Decided {
 
 /// Asks for what needs asking, and decides what may run.
 pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
-    if !planned
-        .iter()
-        .any(|planned| matches!(planned, Planned::NeedsApproval { .. }))
-    {
+    if !planned.iter().any(|planned| matches!(planned, Planned::NeedsApproval { .. })) {
         return planned.into_iter().map(without_asking).collect();
     }
+    // Boxed, because it is rare and its state would make every walk larger to move.
+    Box::pin(approve_asking(ports, planned)).await
+}
+
+async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     let mut asked = Vec::new();
     let mut decided: Vec<Option<Decided>> = Vec::with_capacity(planned.len());
     for planned in planned {
         match planned {
-            Planned::NeedsApproval {
-                ready,
-                reason,
-                asked_before,
-            } => match question(ports, &ready, reason, asked_before) {
-                Ok(request) => {
-                    asked.push((decided.len(), ready, request));
-                    decided.push(None);
+            Planned::NeedsApproval { ready, reason, asked_before } => {
+                match question(ports, &ready, reason, asked_before) {
+                    Ok(request) => {
+                        asked.push((decided.len(), ready, request));
+                        decided.push(None);
+                    }
+                    Err(error) => decided.push(Some(Decided::Resolved(ready.frame, error.into()))),
                 }
-                Err(error) => decided.push(Some(Decided::Resolved(ready.frame, error.into()))),
-            },
+            }
             other => decided.push(Some(without_asking(other))),
         }
     }
@@ -81,15 +81,16 @@ fn question(
     asked_before: Option<ApprovalId>,
 ) -> Result<ApprovalRequest, ToolError> {
     let frame = &ready.frame;
+    let risk = frame.registered.get().map(|registered| registered.definition.risk()).unwrap_or(Risk::High);
     let summary = guarded(|| Ok(ready.prepared.summary()))?;
     let summary = String::from_utf8_lossy(&ports.redact(summary.as_bytes())).into_owned();
     let request = ApprovalRequest {
         id: asked_before.unwrap_or_else(ApprovalId::random),
         execution_id: frame.id,
         call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(&ready.registered.name),
+        tool: Arc::clone(frame.tool_name()),
         summary: text::one_line(summary.trim(), 200),
-        risk: ready.registered.definition.risk(),
+        risk,
         reason,
         arguments: frame.call.arguments.clone(),
         fingerprint: fingerprint(ready),
@@ -104,22 +105,20 @@ fn question(
 
 /// Over everything that the approval covers, so that nothing else can run under it.
 fn fingerprint(ready: &Ready) -> String {
-    let (frame, definition) = (&ready.frame, &ready.registered.definition);
+    let frame = &ready.frame;
+    let definition = frame.registered.get().map(|registered| &*registered.definition);
     let covered = json!({
         "tenant": frame.context.tenant,
         "principal": frame.context.user.as_ref().unwrap_or(&frame.context.agent),
         "session": frame.context.session,
-        "tool": ready.registered.name,
+        "tool": frame.tool_name(),
         "definition": definition,
         "arguments": frame.call.arguments.as_str(),
         "footprint": ready.footprint,
         "isolation": ready.level,
         "limits": frame.options.limits,
     });
-    Sha256::digest(covered.to_string().as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(covered.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 type Asked = (usize, Ready, ApprovalRequest);
@@ -143,12 +142,7 @@ async fn ask(ports: &Ports, asked: &[Asked]) -> Vec<Result<Decision, ToolError>>
         Ok(answers) => {
             let missing = requests.len().saturating_sub(answers.len());
             let unanswered = std::iter::repeat_n(Decision::Unanswered, missing);
-            answers
-                .into_iter()
-                .take(requests.len())
-                .chain(unanswered)
-                .map(Ok)
-                .collect()
+            answers.into_iter().take(requests.len()).chain(unanswered).map(Ok).collect()
         }
         Err(error) => requests.iter().map(|_| Err(could_not_ask(&error))).collect(),
     }
@@ -203,8 +197,7 @@ fn answered(ready: Ready, request: &ApprovalRequest, decision: Result<Decision, 
 /// Later calls that touch what an unapproved call would touch must not run as if it had run.
 fn block(decided: Vec<Decided>, open: &[(usize, Footprint)]) -> Vec<Decided> {
     let blocked_by = |place: usize, footprint: &Footprint| {
-        open.iter()
-            .find(|(earlier, other)| *earlier < place && other.conflicts_with(footprint))
+        open.iter().find(|(earlier, other)| *earlier < place && other.conflicts_with(footprint))
     };
     decided
         .into_iter()

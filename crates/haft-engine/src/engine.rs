@@ -38,9 +38,7 @@ pub(crate) struct Inner {
 impl Inner {
     /// The runtime that calls were made on.
     pub(crate) fn runtime(&self) -> Option<tokio::runtime::Handle> {
-        tokio::runtime::Handle::try_current()
-            .ok()
-            .or_else(|| self.runtime.get().cloned())
+        tokio::runtime::Handle::try_current().ok().or_else(|| self.runtime.get().cloned())
     }
 }
 
@@ -151,18 +149,14 @@ impl Engine {
         // Made before the first poll: a future that is dropped unpolled still ends its call.
         let walkers = Walkers::new(Arc::clone(&self.0), vec![frame]);
         async move {
-            walkers
-                .engine()
-                .runtime
-                .get_or_init(tokio::runtime::Handle::current);
+            walkers.engine().runtime.get_or_init(tokio::runtime::Handle::current);
             let mut results = match refusal {
-                Some(error) => refuse(walkers, error).await,
+                // Boxed like everything that is rare: its state would make every walk larger to move.
+                Some(error) => Box::pin(refuse(walkers, error)).await,
                 None => walk(walkers, None).await,
             };
             // One call went in, and each gets one result.
-            let Some(result) = results.pop() else {
-                unreachable!("one call, one result")
-            };
+            let Some(result) = results.pop() else { unreachable!("one call, one result") };
             result
         }
     }
@@ -172,12 +166,7 @@ impl Engine {
         &self,
         request: R,
     ) -> impl Future<Output = (Vec<ToolResult>, BatchSummary)> + Send + use<R> {
-        let BatchRequest {
-            calls,
-            context,
-            options,
-            approver,
-        } = request.into();
+        let BatchRequest { calls, context, options, approver } = request.into();
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
         let mut batch_id = match options.call.execution_id {
@@ -224,24 +213,15 @@ impl Engine {
         let walkers = Walkers::new(Arc::clone(&self.0), frames);
         let end = EndOfBatch(Arc::clone(&self.0), Arc::clone(&batch));
         async move {
-            walkers
-                .engine()
-                .runtime
-                .get_or_init(tokio::runtime::Handle::current);
+            walkers.engine().runtime.get_or_init(tokio::runtime::Handle::current);
             let _end = end;
-            batch.emit(
-                EventPayload::BatchStarted {
-                    count,
-                    is_parallel: false,
-                },
-                false,
-            );
+            batch.emit(EventPayload::BatchStarted { count, is_parallel: false }, false);
             if options.strategy != Strategy::Sequential {
                 let message = "calls of a batch run one after the other here".to_owned();
                 batch.emit(EventPayload::Warning { message }, false);
             }
             let results = match refusal {
-                Some(error) => refuse(walkers, error).await,
+                Some(error) => Box::pin(refuse(walkers, error)).await,
                 None => walk(walkers, Some((Arc::clone(&batch), options))).await,
             };
             let summary = BatchSummary::of(batch.id, &results, batch.arrived.elapsed());
@@ -284,12 +264,7 @@ impl Engine {
 
     /// What would happen to calls, without running, claiming or recording anything.
     pub async fn plan(&self, request: impl Into<BatchRequest>) -> Vec<Preview> {
-        let BatchRequest {
-            calls,
-            context,
-            options,
-            approver,
-        } = request.into();
+        let BatchRequest { calls, context, options, approver } = request.into();
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
         let batch = Arc::new(Batch {
@@ -343,10 +318,7 @@ impl Engine {
         match target {
             Target::Call(id) => {
                 let frame = self.0.executions.frame(id);
-                frame
-                    .into_iter()
-                    .filter(|frame| !frame.finished.load(Ordering::Acquire))
-                    .collect()
+                frame.into_iter().filter(|frame| !frame.finished.load(Ordering::Acquire)).collect()
             }
             Target::Batch(id) => {
                 let mut frames = self.0.executions.unfinished();
@@ -389,22 +361,12 @@ impl Engine {
 
     /// What the tools say about themselves, by name.
     pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
-        self.0
-            .ports
-            .registry
-            .all()
-            .iter()
-            .map(|registered| Arc::clone(&registered.definition))
-            .collect()
+        self.0.ports.registry.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
     }
 
     /// What one tool says about itself, by name or alias in any case.
     pub fn definition(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        self.0
-            .ports
-            .registry
-            .lookup(name)
-            .map(|registered| Arc::clone(&registered.definition))
+        self.0.ports.registry.lookup(name).map(|registered| Arc::clone(&registered.definition))
     }
 
     /// The name that was probably meant.
@@ -463,13 +425,7 @@ impl Drop for EndOfBatch {
     fn drop(&mut self) {
         // Where the batch has completed, its log has ended and this is not heard.
         let message = CancelReason::Abandoned.model_text().to_owned();
-        self.1.emit(
-            EventPayload::Cancelled {
-                code: ErrorCode::Cancelled,
-                message,
-            },
-            true,
-        );
+        self.1.emit(EventPayload::Cancelled { code: ErrorCode::Cancelled, message }, true);
         self.0.executions.end_batch(&self.1);
     }
 }
@@ -482,24 +438,22 @@ fn id_in_use(id: &dyn std::fmt::Display) -> ToolError {
 fn preview(planned: Planned) -> Preview {
     match planned {
         Planned::Ready(ready) => Preview::Ready {
-            tool: Arc::clone(&ready.registered.name),
+            tool: Arc::clone(ready.frame.tool_name()),
             summary: ready.prepared.summary(),
             rule: ready.frame.facts().rule,
             footprint: ready.footprint,
         },
         Planned::NeedsApproval { ready, reason, .. } => Preview::NeedsApproval {
-            tool: Arc::clone(&ready.registered.name),
+            tool: Arc::clone(ready.frame.tool_name()),
             summary: ready.prepared.summary(),
             rule: ready.frame.facts().rule,
             reason,
         },
-        Planned::Parked(frame) | Planned::Follows(frame, _) => Preview::Pending {
-            tool: Arc::clone(frame.tool_name()),
-        },
+        Planned::Parked(frame) | Planned::Follows(frame, _) => {
+            Preview::Pending { tool: Arc::clone(frame.tool_name()) }
+        }
         Planned::Resolved(_, Exit::Error(error)) => Preview::Refused(error),
-        Planned::Resolved(frame, Exit::Replay(_)) => Preview::Pending {
-            tool: Arc::clone(frame.tool_name()),
-        },
+        Planned::Resolved(frame, Exit::Replay(_)) => Preview::Pending { tool: Arc::clone(frame.tool_name()) },
     }
 }
 

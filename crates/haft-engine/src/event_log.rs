@@ -28,8 +28,17 @@ struct Entries {
 struct Entry {
     seq: u64,
     elapsed: Duration,
-    source: Source,
+    /// Where the log's own source is not meant: a call's event in the log of its batch.
+    source: Option<Box<Source>>,
     payload: EventPayload,
+}
+
+/// Something with a log.
+pub(crate) trait Logged: Send + Sync {
+    fn log(&self) -> &EventLog;
+
+    /// Whose events these are, unless they say otherwise.
+    fn source(&self) -> Source;
 }
 
 /// Which call an event belongs to.
@@ -42,12 +51,7 @@ pub(crate) struct Source {
 
 impl EventLog {
     pub(crate) fn new(arrived: Timestamp, capacity: usize) -> Self {
-        EventLog {
-            arrived,
-            capacity,
-            entries: Mutex::default(),
-            changed: Notify::const_new(),
-        }
+        EventLog { arrived, capacity, entries: Mutex::default(), changed: Notify::const_new() }
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -55,7 +59,13 @@ impl EventLog {
     }
 
     /// Adds an event; afterwards, if it is the last, the log ends. What comes after the end is not for observers.
-    pub(crate) fn push(&self, elapsed: Duration, source: Source, payload: EventPayload, is_last: bool) {
+    pub(crate) fn push(
+        &self,
+        elapsed: Duration,
+        source: Option<Box<Source>>,
+        payload: EventPayload,
+        is_last: bool,
+    ) {
         let mut entries = self.entries();
         if entries.closed {
             return;
@@ -63,12 +73,7 @@ impl EventLog {
         let seq = entries.next_seq;
         entries.next_seq += 1;
         entries.droppable += usize::from(payload.is_droppable());
-        entries.list.push_back(Entry {
-            seq,
-            elapsed,
-            source,
-            payload,
-        });
+        entries.list.push_back(Entry { seq, elapsed, source, payload });
         if entries.droppable > self.capacity
             && let Some(oldest) = entries.list.iter().position(|entry| entry.payload.is_droppable())
         {
@@ -81,35 +86,29 @@ impl EventLog {
     }
 
     /// The event at `seq`, or the gap that begins there; `None` at the end, `Err` when it is yet to come.
-    fn read(&self, seq: u64) -> Result<Option<Event>, NotYet> {
+    fn read(&self, own: &dyn Logged, seq: u64) -> Result<Option<Event>, NotYet> {
         let entries = self.entries();
         let index = entries.list.partition_point(|entry| entry.seq < seq);
         match entries.list.get(index) {
-            Some(entry) if entry.seq == seq => Ok(Some(self.event(entry))),
+            Some(entry) if entry.seq == seq => Ok(Some(self.event(own, entry))),
             Some(entry) => {
-                let gap = EventPayload::Gap {
-                    from: seq,
-                    to: entry.seq - 1,
-                };
-                Ok(Some(Event {
-                    seq,
-                    payload: gap,
-                    ..self.event(entry)
-                }))
+                let gap = EventPayload::Gap { from: seq, to: entry.seq - 1 };
+                Ok(Some(Event { seq, payload: gap, ..self.event(own, entry) }))
             }
             None if entries.closed => Ok(None),
             None => Err(NotYet),
         }
     }
 
-    fn event(&self, entry: &Entry) -> Event {
+    fn event(&self, own: &dyn Logged, entry: &Entry) -> Event {
+        let source = entry.source.as_ref().map_or_else(|| own.source(), |source| Source::clone(source));
         let elapsed = SignedDuration::try_from(entry.elapsed).unwrap_or_default();
         Event {
             seq: entry.seq,
-            execution_id: entry.source.execution_id,
-            batch_id: entry.source.batch.map(|(id, _)| id),
-            batch_index: entry.source.batch.and_then(|(_, index)| index),
-            tool: Arc::clone(&entry.source.tool),
+            execution_id: source.execution_id,
+            batch_id: source.batch.map(|(id, _)| id),
+            batch_index: source.batch.and_then(|(_, index)| index),
+            tool: source.tool,
             timestamp: self.arrived.checked_add(elapsed).unwrap_or(self.arrived),
             elapsed: entry.elapsed,
             payload: entry.payload.clone(),
@@ -136,23 +135,23 @@ struct NotYet;
 /// Whoever is too slow gets a [`Gap`](EventPayload::Gap) in place of progress and output that is gone; changes of
 /// state are never lost.
 pub struct Observer {
-    log: Arc<dyn AsRef<EventLog> + Send + Sync>,
+    watched: Arc<dyn Logged>,
     next: u64,
 }
 
 impl Observer {
-    pub(crate) fn new(log: Arc<dyn AsRef<EventLog> + Send + Sync>) -> Self {
-        Observer { log, next: 0 }
+    pub(crate) fn new(watched: Arc<dyn Logged>) -> Self {
+        Observer { watched, next: 0 }
     }
 
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Event> {
-        let log = Arc::clone(&self.log);
-        let log = (*log).as_ref();
+        let watched = Arc::clone(&self.watched);
+        let log = watched.log();
         loop {
             let mut changed = std::pin::pin!(log.changed.notified());
             changed.as_mut().enable();
-            match log.read(self.next) {
+            match log.read(&*watched, self.next) {
                 Ok(event) => {
                     let event = event?;
                     self.next = match event.payload {
@@ -171,68 +170,41 @@ impl Observer {
 mod tests {
     use super::*;
 
-    struct Logged(EventLog);
-    impl AsRef<EventLog> for Logged {
-        fn as_ref(&self) -> &EventLog {
+    struct Watched(EventLog);
+    impl Logged for Watched {
+        fn log(&self) -> &EventLog {
             &self.0
+        }
+
+        fn source(&self) -> Source {
+            Source { execution_id: None, batch: None, tool: "t".into() }
         }
     }
 
     fn push(log: &EventLog, payload: EventPayload, is_last: bool) {
-        let source = Source {
-            execution_id: None,
-            batch: None,
-            tool: "t".into(),
-        };
-        log.push(Duration::ZERO, source, payload, is_last);
+        log.push(Duration::ZERO, None, payload, is_last);
     }
 
     #[tokio::test]
     async fn a_slow_observer_gets_a_gap_and_never_loses_a_change_of_state() {
-        let logged = Arc::new(Logged(EventLog::new(Timestamp::UNIX_EPOCH, 3)));
+        let logged = Arc::new(Watched(EventLog::new(Timestamp::UNIX_EPOCH, 3)));
         let mut early = Observer::new(Arc::clone(&logged) as _);
         push(
             &logged.0,
-            EventPayload::Started {
-                arguments: Default::default(),
-                timeout: Duration::ZERO,
-            },
+            EventPayload::Started { arguments: Default::default(), timeout: Duration::ZERO },
             false,
         );
         for percent in 0..10 {
-            push(
-                &logged.0,
-                EventPayload::InProgress {
-                    percent: Some(percent),
-                    message: None,
-                },
-                false,
-            );
+            push(&logged.0, EventPayload::InProgress { percent: Some(percent), message: None }, false);
         }
-        push(
-            &logged.0,
-            EventPayload::Completed {
-                duration: Duration::ZERO,
-            },
-            true,
-        );
+        push(&logged.0, EventPayload::Completed { duration: Duration::ZERO }, true);
 
         let mut seen = Vec::new();
         while let Some(event) = early.next().await {
             seen.push(event);
         }
         let kinds: Vec<_> = seen.iter().map(|event| event.payload.kind()).collect();
-        assert_eq!(
-            kinds,
-            [
-                "Started",
-                "Gap",
-                "InProgress",
-                "InProgress",
-                "InProgress",
-                "Completed"
-            ]
-        );
+        assert_eq!(kinds, ["Started", "Gap", "InProgress", "InProgress", "InProgress", "Completed"]);
         assert_eq!(seen[1].payload, EventPayload::Gap { from: 1, to: 7 });
         assert_eq!(seen[2].seq, 8);
 

@@ -32,10 +32,7 @@ impl<I: Copy + Eq + Hash, T> Table<I, T> {
         Table {
             hashing: Hashing::default(),
             shards: std::array::from_fn(|_| {
-                Mutex::new(Shard {
-                    by_id: HashMap::default(),
-                    ended: VecDeque::new(),
-                })
+                Mutex::new(Shard { by_id: HashMap::default(), ended: VecDeque::new() })
             }),
             keep_ended: keep_ended.div_ceil(SHARDS),
         }
@@ -65,10 +62,7 @@ impl<I: Copy + Eq + Hash, T> Table<I, T> {
         let mut shard = self.shard(id);
         shard.ended.push_back(id);
         let gone = if shard.ended.len() > self.keep_ended {
-            shard
-                .ended
-                .pop_front()
-                .and_then(|oldest| shard.by_id.remove(&oldest))
+            shard.ended.pop_front().and_then(|oldest| shard.by_id.remove(&oldest))
         } else {
             None
         };

@@ -20,25 +20,19 @@ pub(crate) async fn walk(walkers: Walkers, batch: Option<(Arc<Batch>, BatchOptio
     let bounds = batch.as_ref().map(|(batch, options)| (&**batch, options.origin));
     let planned = plan(&engine.ports, bounds, &walkers.frames, Purpose::Run).await;
     let decided = approve(&engine.ports, planned).await;
-    let continue_on_failure = batch
-        .as_ref()
-        .is_none_or(|(_, options)| options.continue_on_failure);
-    schedule(
-        bounds.map(|(batch, _)| batch),
-        continue_on_failure,
-        decided,
-        |turn| take(engine, turn),
-    )
-    .await
+    let continue_on_failure = batch.as_ref().is_none_or(|(_, options)| options.continue_on_failure);
+    schedule(bounds.map(|(batch, _)| batch), continue_on_failure, decided, |turn| take(engine, turn)).await
 }
 
 /// A call's turn has come: run and finish.
 async fn take(engine: &Inner, turn: Turn) -> ToolResult {
     let (frame, raw) = match turn {
         Turn::Take(Decided::Go(ready)) => (Arc::clone(&ready.frame), run(&engine.ports, ready).await.into()),
-        Turn::Take(Decided::Parked(frame)) => (Arc::clone(&frame), parked::wait(engine, &frame).await.into()),
+        Turn::Take(Decided::Parked(frame)) => {
+            (Arc::clone(&frame), Box::pin(parked::wait(engine, &frame)).await.into())
+        }
         Turn::Take(Decided::Follows(frame, leader)) => {
-            (Arc::clone(&frame), parked::follow(engine, &frame, leader).await)
+            (Arc::clone(&frame), Box::pin(parked::follow(engine, &frame, leader)).await)
         }
         Turn::Take(Decided::Resolved(frame, exit)) => (frame, Raw::from(exit)),
         Turn::Skip(
@@ -79,11 +73,8 @@ impl Walkers {
 
 impl Drop for Walkers {
     fn drop(&mut self) {
-        let left: Vec<_> = self
-            .frames
-            .drain(..)
-            .filter(|frame| !frame.finished.load(Ordering::Acquire))
-            .collect();
+        let left: Vec<_> =
+            self.frames.drain(..).filter(|frame| !frame.finished.load(Ordering::Acquire)).collect();
         if left.is_empty() {
             return;
         }

@@ -1,21 +1,18 @@
 //! Finish: check the output, fit it to size, write the record, send the last event. Here and nowhere else.
 
-use crate::{
-    engine::Inner,
-    frame::{Facts, Frame},
-    plan::Exit,
-    ports::Ports,
-};
+use crate::{engine::Inner, frame::Frame, plan::Exit, ports::Ports};
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, EventPayload, OutputHandle, ResultMetadata, Status, ToolError,
     ToolOutput, ToolResult,
-    port::{AuditRecord, Outcome, Settlement},
+    port::{AuditRecord, BoxFuture, Outcome, Settlement, StoreError},
     text,
 };
 use haft_sdk::Host;
-use jiff::SignedDuration;
 use serde_json::Value;
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    borrow::Cow,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// How a call ended, before it has the form of a result.
 pub(crate) enum Raw {
@@ -50,34 +47,58 @@ impl From<Exit> for Raw {
 
 /// Ends a call: once, whatever happened.
 pub(crate) async fn finish(engine: &Inner, frame: &Frame, raw: Raw) -> ToolResult {
-    let ports = &*engine.ports;
-    let content = match raw {
-        Raw::Returned(output) => match check_output(frame, &output) {
-            Ok(()) => success(ports, frame, output).await,
-            Err(error) => failure(ports, frame, error).await,
-        },
-        Raw::Error(error) => failure(ports, frame, error).await,
-        Raw::Replay(result) => Content::of(&result),
+    let content = match compose(&engine.ports, frame, raw) {
+        Composed::Now(content) => content,
+        Composed::Later(content) => content.await,
     };
-    // From here to the store nothing waits, so whoever drops this future drops it before the call has ended or
-    // after; and in the second case `Last` still sends the last event.
+    // From here to the store nothing waits. So whoever drops this future drops it before the call has ended, or
+    // after, and then `Last` still sends the last event.
+    let (recorded, last) = record(engine, frame, content);
+    last.end(recorded.await)
+}
+
+/// Hands the record to the store.
+fn record<'a>(
+    engine: &'a Inner,
+    frame: &'a Frame,
+    content: Content,
+) -> (BoxFuture<'a, Result<(), StoreError>>, Last<'a>) {
     frame.finished.store(true, Ordering::Release);
     let facts = std::mem::take(&mut *frame.facts());
-    let elapsed = frame.arrived.elapsed();
-    let audit = audit_record(frame, &facts, &content, elapsed);
-    let claim = facts.claim.clone();
-    let mut last = Last {
-        engine,
-        frame,
-        result: Some(result(frame, facts, content, &audit)),
+    let audit = AuditRecord {
+        context: Arc::clone(&frame.context),
+        call_id: Arc::clone(&frame.call.id),
+        tool: Arc::clone(frame.tool_name()),
+        status: content.status,
+        code: content.error.as_ref().map(|error| error.code),
+        rule: facts.rule,
+        approval: facts.approval,
+        input_size: frame.call.arguments.len() as u64,
+        diagnostics: content.diagnostics.clone(),
+        metadata: Arc::new(ResultMetadata {
+            side_effects: content.side_effects,
+            output_size: content.size,
+            output_truncated: content.truncated,
+            output_handle: content.handle,
+            attempts: facts.attempts,
+            enforcement: facts.enforcement,
+            coercions: facts.coercions,
+            ..frame.metadata()
+        }),
     };
-    let settles = claim.zip(last.result.as_ref().map(settlement));
-    if let Err(error) = ports.store.outcome(Outcome { audit, settles }).await
-        && let Some(result) = &mut last.result
-    {
-        unrecorded(result, &error.to_string());
-    }
-    last.end()
+    let result = ToolResult {
+        call_id: Arc::clone(&audit.call_id),
+        tool: Arc::clone(&audit.tool),
+        status: content.status,
+        output: content.output,
+        content: content.parts,
+        error: content.error,
+        diagnostics: content.diagnostics,
+        metadata: Arc::clone(&audit.metadata),
+    };
+    let settles = facts.claim.map(|claim| (claim, settlement(&result)));
+    let recorded = engine.ports.store.outcome(Outcome { audit, settles });
+    (recorded, Last { engine, frame, result: Some(result) })
 }
 
 /// Sends the last event, when it is asked to or when it is dropped, whichever comes first.
@@ -88,11 +109,12 @@ struct Last<'a> {
 }
 
 impl Last<'_> {
-    fn end(mut self) -> ToolResult {
+    fn end(mut self, recorded: Result<(), StoreError>) -> ToolResult {
         // It was put there when this was made, and only this takes it.
-        let Some(result) = self.result.take() else {
-            unreachable!("a call ends once")
-        };
+        let Some(mut result) = self.result.take() else { unreachable!("a call ends once") };
+        if let Err(error) = recorded {
+            unrecorded(&mut result, &error.to_string());
+        }
         self.close(&result);
         result
     }
@@ -102,9 +124,7 @@ impl Last<'_> {
         if let Some((batch, _)) = &frame.batch {
             let used = result.text().len();
             let less = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(used));
-            let _ = batch
-                .capacity
-                .fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
+            let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
         }
         if let Some(registered) = frame.registered.get() {
             registered.stats.record(result.status, result.metadata.duration);
@@ -153,11 +173,7 @@ impl Content {
 
 /// A value that does not fit the tool's own schema is not passed on.
 fn check_output(frame: &Frame, output: &ToolOutput) -> Result<(), ToolError> {
-    let Some(schema) = frame
-        .registered
-        .get()
-        .and_then(|registered| registered.output.as_ref())
-    else {
+    let Some(schema) = frame.registered.get().and_then(|registered| registered.output.as_ref()) else {
         return Ok(());
     };
     let Some(structured) = &output.structured else {
@@ -173,14 +189,25 @@ fn check_output(frame: &Frame, output: &ToolOutput) -> Result<(), ToolError> {
     })
 }
 
-async fn success(ports: &Ports, frame: &Frame, output: ToolOutput) -> Content {
-    let ToolOutput {
-        text,
-        mut structured,
-        parts,
-        side_effects,
-        keep_whole,
-    } = output;
+/// The content of a result, or how to get it. Nearly always it is there at once, so that is not a future.
+enum Composed<'a> {
+    Now(Content),
+    Later(BoxFuture<'a, Content>),
+}
+
+fn compose<'a>(ports: &'a Ports, frame: &'a Frame, raw: Raw) -> Composed<'a> {
+    match raw {
+        Raw::Returned(output) => match check_output(frame, &output) {
+            Ok(()) => success(ports, frame, output),
+            Err(error) => Composed::Later(Box::pin(failure(ports, frame, error))),
+        },
+        Raw::Error(error) => Composed::Later(Box::pin(failure(ports, frame, error))),
+        Raw::Replay(result) => Composed::Now(Content::of(&result)),
+    }
+}
+
+fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Composed<'a> {
+    let ToolOutput { text, mut structured, parts, side_effects, keep_whole } = output;
     if let Some(structured) = &mut structured {
         ports.redact_value(structured);
     }
@@ -192,68 +219,63 @@ async fn success(ports: &Ports, frame: &Frame, output: ToolOutput) -> Content {
         (None, None, Some((bytes, _))) => (String::from_utf8_lossy(&bytes).into_owned(), false),
         (None, None, None) => (String::new(), true),
     };
-    let size = if returned {
-        raw.len() as u64 + streamed
-    } else {
-        streamed
+    let size = if returned { raw.len() as u64 + streamed } else { streamed };
+    let limit = if keep_whole { usize::MAX } else { frame.output_limit() };
+    let content = move |text: String, handle, truncated, output| {
+        let mut content = Vec::with_capacity(1 + parts.len());
+        if !text.is_empty() || parts.is_empty() {
+            content.push(ContentPart::Text { text });
+        }
+        content.extend(parts);
+        Content {
+            status: Status::Success,
+            output,
+            parts: content,
+            error: None,
+            diagnostics: None,
+            side_effects,
+            size,
+            truncated,
+            handle,
+        }
     };
-    let limit = if keep_whole {
-        usize::MAX
-    } else {
-        frame.output_limit()
-    };
-    let (text, handle, truncated) = fit(ports, frame, raw, limit).await;
-    // A value that a model could not take is not sent to one; the whole is behind the handle.
-    if truncated && frame.capacity() != usize::MAX {
-        structured = None;
-    }
-    let mut content = Vec::with_capacity(1 + parts.len());
-    if !text.is_empty() || parts.is_empty() {
-        content.push(ContentPart::Text { text });
-    }
-    content.extend(parts);
-    Content {
-        status: Status::Success,
-        output: structured,
-        parts: content,
-        error: None,
-        diagnostics: None,
-        side_effects,
-        size,
-        truncated,
-        handle,
+    match fits(raw, limit) {
+        Ok(text) => Composed::Now(content(text, None, false, structured)),
+        Err(raw) => Composed::Later(Box::pin(async move {
+            let (text, handle, truncated) = cut(ports, frame, raw, limit).await;
+            // A value that a model could not take is not sent to one; the whole is behind the handle.
+            let structured = structured.filter(|_| frame.capacity() == usize::MAX);
+            content(text, handle, truncated, structured)
+        })),
     }
 }
 
 fn redacted(ports: &Ports, text: String) -> String {
     match ports.redact(text.as_bytes()) {
-        std::borrow::Cow::Borrowed(_) => text,
-        std::borrow::Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Cow::Borrowed(_) => text,
+        Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
     }
 }
 
-/// The text for a model within the limit. Where something must be left out, the whole is kept in the store, raw but
-/// for redaction.
-async fn fit(
+/// The text for a model, if it is within the limit; else the text as it was.
+fn fits(raw: String, limit: usize) -> Result<String, String> {
+    match text::model_str(&raw) {
+        Cow::Borrowed(_) if raw.len() <= limit => Ok(raw),
+        Cow::Owned(shown) if shown.len() <= limit => Ok(shown),
+        Cow::Borrowed(_) | Cow::Owned(_) => Err(raw),
+    }
+}
+
+/// The text for a model, cut to the limit. The whole is kept in the store, raw but for redaction.
+async fn cut(
     ports: &Ports,
     frame: &Frame,
     raw: String,
     limit: usize,
 ) -> (String, Option<OutputHandle>, bool) {
-    let shown = match text::model_str(&raw) {
-        std::borrow::Cow::Borrowed(_) => None,
-        std::borrow::Cow::Owned(shown) => Some(shown),
-    };
-    if shown.as_ref().unwrap_or(&raw).len() <= limit {
-        return (shown.unwrap_or(raw), None, false);
-    }
-    let shown = shown.unwrap_or_else(|| raw.clone());
+    let shown = text::model_str(&raw).into_owned();
     // Without a handle the result is still right; it only cannot be read on.
-    let handle = ports
-        .store
-        .keep_output(&frame.context.tenant, raw.into_bytes())
-        .await
-        .ok();
+    let handle = ports.store.keep_output(&frame.context.tenant, raw.into_bytes()).await.ok();
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
     (cut.text.into_owned(), handle, true)
 }
@@ -261,13 +283,7 @@ async fn fit(
 async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
     let spooled = frame.take_spool();
     let size = spooled.as_ref().map_or(0, |(_, total)| *total);
-    let ToolError {
-        code,
-        message,
-        diagnostics,
-        mut problems,
-        mut data,
-    } = error;
+    let ToolError { code, message, diagnostics, mut problems, mut data } = error;
     for problem in &mut problems {
         problem.message = ports.safe_text(&problem.message);
     }
@@ -283,9 +299,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
             ErrorCode::ExecutionFailed => format!("{} failed: {message}", frame.tool_name()),
             _ => message,
         };
-        let message = text::truncate(&ports.safe_string(message), limit, None)
-            .text
-            .into_owned();
+        let message = text::truncate(&ports.safe_string(message), limit, None).text.into_owned();
         // What a program said before it failed is the most useful part of its failure.
         let shown = match spooled {
             Some((bytes, _)) if !bytes.is_empty() => {
@@ -293,7 +307,10 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
             }
             _ => message.clone(),
         };
-        let (shown, handle, truncated) = fit(ports, frame, shown, limit).await;
+        let (shown, handle, truncated) = match fits(shown, limit) {
+            Ok(shown) => (shown, None, false),
+            Err(raw) => cut(ports, frame, raw, limit).await,
+        };
         (message, shown, handle, truncated)
     };
     Content {
@@ -332,93 +349,17 @@ async fn pass_through(
         return (json.clone(), json, None, false);
     }
     let length = json.len();
-    let handle = ports
-        .store
-        .keep_output(&frame.context.tenant, json.into_bytes())
-        .await
-        .ok();
-    let place = handle.as_ref().map_or_else(String::new, |handle| {
-        format!("; read it with read_output {handle}")
-    });
-    let text = format!(
-        "{} failed with a JSON error of {length} bytes{place}",
-        frame.tool_name()
-    );
+    let handle = ports.store.keep_output(&frame.context.tenant, json.into_bytes()).await.ok();
+    let place =
+        handle.as_ref().map_or_else(String::new, |handle| format!("; read it with read_output {handle}"));
+    let text = format!("{} failed with a JSON error of {length} bytes{place}", frame.tool_name());
     let text = text::truncate(&text, limit, None).text.into_owned();
     (text.clone(), text, handle, true)
 }
 
-fn audit_record(
-    frame: &Frame,
-    facts: &Facts,
-    content: &Content,
-    elapsed: std::time::Duration,
-) -> AuditRecord {
-    let duration = SignedDuration::try_from(elapsed).unwrap_or_default();
-    AuditRecord {
-        execution_id: frame.id,
-        batch: frame.batch_place(),
-        context: Arc::clone(&frame.context),
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(frame.tool_name()),
-        status: content.status,
-        code: content.error.as_ref().map(|error| error.code),
-        rule: facts.rule,
-        approval: facts.approval.clone(),
-        started_at: frame.arrived_at,
-        completed_at: frame.arrived_at.checked_add(duration).unwrap_or(frame.arrived_at),
-        duration: elapsed,
-        attempts: facts.attempts,
-        input_size: frame.call.arguments.len() as u64,
-        output_size: content.size,
-        enforcement: facts.enforcement.clone(),
-        diagnostics: content.diagnostics.clone(),
-    }
-}
-
-fn result(frame: &Frame, facts: Facts, content: Content, audit: &AuditRecord) -> ToolResult {
-    ToolResult {
-        call_id: Arc::clone(&audit.call_id),
-        tool: Arc::clone(&audit.tool),
-        status: content.status,
-        output: content.output,
-        content: content.parts,
-        error: content.error,
-        diagnostics: content.diagnostics,
-        metadata: ResultMetadata {
-            execution_id: frame.id,
-            batch_id: audit.batch.map(|(id, _)| id),
-            batch_index: audit.batch.map(|(_, index)| index),
-            started_at: audit.started_at,
-            completed_at: audit.completed_at,
-            duration: audit.duration,
-            attempts: facts.attempts,
-            output_size: content.size,
-            output_truncated: content.truncated,
-            output_handle: content.handle,
-            sandbox_id: None,
-            enforcement: facts.enforcement,
-            metrics: None,
-            violations: Vec::new(),
-            side_effects: content.side_effects,
-            coercions: facts.coercions,
-            correlation_id: frame.context.correlation_id.clone(),
-        },
-    }
-}
-
 /// What a repetition of a call with an idempotency key gets.
 fn settlement(result: &ToolResult) -> Settlement {
-    let approval = || {
-        result
-            .error
-            .as_ref()?
-            .data
-            .as_ref()?
-            .get("approvalId")?
-            .as_str()
-            .map(str::to_owned)
-    };
+    let approval = || result.error.as_ref()?.data.as_ref()?.get("approvalId")?.as_str().map(str::to_owned);
     if result.metadata.attempts > 0 {
         Settlement::Result(Arc::new(result.clone()))
     } else if let (Status::RequiresConfirmation, Some(approval)) = (result.status, approval()) {
@@ -433,16 +374,9 @@ fn unrecorded(result: &mut ToolResult, error: &str) {
     let code = ErrorCode::StoreUnavailable;
     let message = match result.metadata.attempts {
         0 => code.model_text().to_owned(),
-        _ => format!(
-            "The call ran and ended with {}, but that could not be recorded",
-            result.status
-        ),
+        _ => format!("The call ran and ended with {}, but that could not be recorded", result.status),
     };
-    let old = result
-        .diagnostics
-        .take()
-        .map(|old| format!("{old}; "))
-        .unwrap_or_default();
+    let old = result.diagnostics.take().map(|old| format!("{old}; ")).unwrap_or_default();
     result.diagnostics = Some(format!("{old}{error}").into());
     result.status = Status::Failed;
     result.output = None;
@@ -463,18 +397,8 @@ fn last_event(frame: &Frame, result: &ToolResult) -> EventPayload {
         return EventPayload::Completed { duration };
     };
     match result.status {
-        Status::Timeout => EventPayload::Timeout {
-            timeout: frame.timeout(),
-        },
-        Status::Cancelled => EventPayload::Cancelled {
-            code: error.code,
-            message: error.message.clone(),
-        },
-        status => EventPayload::Failed {
-            status,
-            code: error.code,
-            message: error.message.clone(),
-            duration,
-        },
+        Status::Timeout => EventPayload::Timeout { timeout: frame.timeout() },
+        Status::Cancelled => EventPayload::Cancelled { code: error.code, message: error.message.clone() },
+        status => EventPayload::Failed { status, code: error.code, message: error.message.clone(), duration },
     }
 }

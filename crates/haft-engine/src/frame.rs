@@ -1,18 +1,18 @@
 //! One call on its walk: who and what, what is known so far, and what the tool is handed.
 
 use crate::{
-    event_log::{EventLog, Source},
+    event_log::{EventLog, Logged, Source},
     ports::Ports,
     registry::Registered,
     spool::Spool,
 };
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, OutputStream,
-    ToolCall,
+    ResultMetadata, ToolCall,
     port::{Approver, ClaimRequest},
 };
 use haft_sdk::{Cancel, Host, capability::Capabilities};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -31,20 +31,19 @@ pub(crate) struct Batch {
     pub(crate) capacity: AtomicUsize,
 }
 
-impl AsRef<EventLog> for Batch {
-    fn as_ref(&self) -> &EventLog {
+impl Logged for Batch {
+    fn log(&self) -> &EventLog {
         &self.log
+    }
+
+    fn source(&self) -> Source {
+        Source { execution_id: None, batch: Some((self.id, None)), tool: Arc::default() }
     }
 }
 
 impl Batch {
     pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {
-        let source = Source {
-            execution_id: None,
-            batch: Some((self.id, None)),
-            tool: Arc::default(),
-        };
-        self.log.push(self.arrived.elapsed(), source, payload, is_last);
+        self.log.push(self.arrived.elapsed(), None, payload, is_last);
     }
 }
 
@@ -54,10 +53,16 @@ pub(crate) struct Facts {
     pub(crate) rule: Option<&'static str>,
     pub(crate) approval: Option<ApprovalId>,
     pub(crate) attempts: u32,
-    pub(crate) enforcement: Option<Box<Enforcement>>,
+    pub(crate) enforcement: Option<Enforcement>,
     pub(crate) coercions: Vec<String>,
     /// The idempotency key that this call owns.
     pub(crate) claim: Option<ClaimRequest>,
+}
+
+/// How long a call may take, and how much of its output reaches the caller.
+pub(crate) struct Bounds {
+    pub(crate) timeout: Duration,
+    pub(crate) output: usize,
 }
 
 /// One call on its walk.
@@ -74,8 +79,7 @@ pub(crate) struct Frame {
     pub(crate) log: EventLog,
     /// The tool, once it is known.
     pub(crate) registered: OnceLock<Arc<Registered>>,
-    pub(crate) timeout: OnceLock<Duration>,
-    pub(crate) output_limit: OnceLock<usize>,
+    pub(crate) bounds: OnceLock<Bounds>,
     pub(crate) finished: AtomicBool,
     facts: Mutex<Facts>,
     spool: Mutex<SpoolState>,
@@ -83,16 +87,24 @@ pub(crate) struct Frame {
     ports: Arc<Ports>,
 }
 
-impl AsRef<EventLog> for Frame {
-    fn as_ref(&self) -> &EventLog {
+impl Logged for Frame {
+    fn log(&self) -> &EventLog {
         &self.log
+    }
+
+    fn source(&self) -> Source {
+        Source {
+            execution_id: Some(self.id),
+            batch: self.batch.as_ref().map(|(batch, index)| (batch.id, Some(*index))),
+            tool: Arc::clone(self.tool_name()),
+        }
     }
 }
 
 /// Made with the first byte, closed when the call ends.
 #[derive(Default)]
 struct SpoolState {
-    spool: Option<Spool>,
+    spool: Option<Box<Spool>>,
     is_closed: bool,
 }
 
@@ -121,8 +133,7 @@ impl Frame {
             cancel: Cancel::new(),
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
-            timeout: OnceLock::new(),
-            output_limit: OnceLock::new(),
+            bounds: OnceLock::new(),
             finished: AtomicBool::new(false),
             facts: Mutex::default(),
             spool: Mutex::default(),
@@ -139,15 +150,43 @@ impl Frame {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The canonical name, or what was asked for.
+    /// The canonical name, or what was asked for. Where both are the same it is the call's own copy, which other
+    /// threads do not count references to.
     pub(crate) fn tool_name(&self) -> &Arc<str> {
-        self.registered
-            .get()
-            .map_or(&self.call.name, |registered| &registered.name)
+        match self.registered.get() {
+            Some(registered) if registered.name != self.call.name => &registered.name,
+            _ => &self.call.name,
+        }
     }
 
     pub(crate) fn batch_place(&self) -> Option<(BatchId, u32)> {
         self.batch.as_ref().map(|(batch, index)| (batch.id, *index))
+    }
+
+    /// What is known about the walk as such; it ends now.
+    pub(crate) fn metadata(&self) -> ResultMetadata {
+        let duration = self.arrived.elapsed();
+        let signed = SignedDuration::try_from(duration).unwrap_or_default();
+        let place = self.batch_place();
+        ResultMetadata {
+            execution_id: self.id,
+            batch_id: place.map(|(id, _)| id),
+            batch_index: place.map(|(_, index)| index),
+            started_at: self.arrived_at,
+            completed_at: self.arrived_at.checked_add(signed).unwrap_or(self.arrived_at),
+            duration,
+            attempts: 0,
+            output_size: 0,
+            output_truncated: false,
+            output_handle: None,
+            sandbox_id: None,
+            enforcement: None,
+            metrics: None,
+            violations: Vec::new(),
+            side_effects: Vec::new(),
+            coercions: Vec::new(),
+            correlation_id: self.context.correlation_id.clone(),
+        }
     }
 
     /// Bytes of results that the model behind the call can still take.
@@ -167,18 +206,12 @@ impl Frame {
         if payload.is_droppable() && !self.context.tier.full_progress() {
             return;
         }
-        let source = Source {
-            execution_id: Some(self.id),
-            batch: self.batch.as_ref().map(|(batch, index)| (batch.id, Some(*index))),
-            tool: Arc::clone(self.tool_name()),
-        };
         let is_last = payload.is_terminal();
         if let Some((batch, _)) = &self.batch {
-            batch
-                .log
-                .push(batch.arrived.elapsed(), source.clone(), payload.clone(), false);
+            let source = Some(Box::new(self.source()));
+            batch.log.push(batch.arrived.elapsed(), source, payload.clone(), false);
         }
-        self.log.push(elapsed, source, payload, is_last);
+        self.log.push(elapsed, None, payload, is_last);
     }
 
     /// When the tool last put something out or reported progress, as time since the call came in.
@@ -199,11 +232,7 @@ impl Frame {
         let mut spool = state.spool.take()?;
         drop(state);
         for (stream, piece) in spool.finish(self.ports.redactor.as_deref()) {
-            self.emit(EventPayload::Output {
-                stream,
-                offset: piece.offset,
-                chunk: piece.text,
-            });
+            self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
         }
         let total = spool.total();
         Some((spool.into_bytes(), total))
@@ -228,17 +257,11 @@ impl Host for Frame {
     }
 
     fn timeout(&self) -> Duration {
-        self.timeout
-            .get()
-            .copied()
-            .unwrap_or(self.ports.settings.default_timeout)
+        self.bounds.get().map_or(self.ports.settings.default_timeout, |bounds| bounds.timeout)
     }
 
     fn output_limit(&self) -> usize {
-        self.output_limit
-            .get()
-            .copied()
-            .unwrap_or(self.ports.settings.max_output_bytes)
+        self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output)
     }
 
     fn cancel(&self) -> &Cancel {
@@ -251,23 +274,17 @@ impl Host for Frame {
         if bytes.is_empty() || state.is_closed {
             return;
         }
-        let limit = self
-            .registered
-            .get()
-            .map_or(0, |registered| registered.definition.constraints.max_output_size);
+        let limit =
+            self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let piece = state.spool.get_or_insert_with(|| Spool::new(limit)).write(
+        let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
             stream,
             bytes,
             self.ports.redactor.as_deref(),
         );
         // Under the lock, so that chunks reach the log in the order of their offsets.
         if let Some(piece) = piece {
-            self.emit(EventPayload::Output {
-                stream,
-                offset: piece.offset,
-                chunk: piece.text,
-            });
+            self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
         }
     }
 
@@ -279,9 +296,7 @@ impl Host for Frame {
 
     fn warn(&self, message: &str) {
         self.is_alive();
-        self.emit(EventPayload::Warning {
-            message: self.ports.safe_text(message),
-        });
+        self.emit(EventPayload::Warning { message: self.ports.safe_text(message) });
     }
 
     fn capabilities(&self) -> &Capabilities {

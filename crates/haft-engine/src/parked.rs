@@ -52,10 +52,7 @@ impl Parked {
     }
 
     pub(crate) fn list(&self) -> Vec<PendingCall> {
-        self.waiting()
-            .values()
-            .map(|(pending, _)| pending.clone())
-            .collect()
+        self.waiting().values().map(|(pending, _)| pending.clone()).collect()
     }
 
     /// Gives a waiting call its result, by execution id or by the caller's own name for it.
@@ -66,11 +63,8 @@ impl Parked {
         }
         let matches =
             |pending: &PendingCall| &*pending.call_id == id || pending.execution_id.to_string() == id;
-        let found: Vec<ExecutionId> = waiting
-            .iter()
-            .filter(|(_, (pending, _))| matches(pending))
-            .map(|(id, _)| *id)
-            .collect();
+        let found: Vec<ExecutionId> =
+            waiting.iter().filter(|(_, (pending, _))| matches(pending)).map(|(id, _)| *id).collect();
         let [found] = found[..] else {
             return Err(match found.len() {
                 0 => SubmitError::Unknown(id.to_owned()),
@@ -149,8 +143,5 @@ pub(crate) async fn follow(engine: &Inner, frame: &Frame, leader: ExecutionId) -
 }
 
 fn still_running() -> ToolError {
-    ToolError::new(
-        ErrorCode::Timeout,
-        "The call with the same idempotency key still runs. Ask again later",
-    )
+    ToolError::new(ErrorCode::Timeout, "The call with the same idempotency key still runs. Ask again later")
 }

@@ -4,7 +4,7 @@
 //! the claim on an idempotency key, asks nobody. A batch is planned whole before anyone is asked.
 
 use crate::{
-    frame::{Batch, Frame},
+    frame::{Batch, Bounds, Frame},
     ports::Ports,
     registry::Registered,
     run::guarded,
@@ -20,10 +20,10 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 /// A call that passed every check.
 pub(crate) struct Ready {
     pub(crate) frame: Arc<Frame>,
-    pub(crate) registered: Arc<Registered>,
     pub(crate) prepared: Box<dyn Prepared>,
     pub(crate) footprint: Footprint,
     pub(crate) level: IsolationLevel,
+    pub(crate) has_side_effects: bool,
 }
 
 /// What planning a call came to.
@@ -119,28 +119,19 @@ fn batch_too_large(ports: &Ports, frames: &[Arc<Frame>], origin: BatchOrigin) ->
                 "A batch of {count} calls is more than the {tier:?} tier allows ({most}). Nothing was run. Send \
                  fewer calls at once"
             );
-            Some(BatchRefusal {
-                from: 0,
-                error: ToolError::new(ErrorCode::LimitExceeded, text),
-            })
+            Some(BatchRefusal { from: 0, error: ToolError::new(ErrorCode::LimitExceeded, text) })
         }
     }
 }
 
 fn duplicate_id(frame: &Frame) -> ToolError {
-    let text = format!(
-        "Duplicate tool call id: {}. The first call of that id was taken",
-        frame.call.id
-    );
+    let text = format!("Duplicate tool call id: {}. The first call of that id was taken", frame.call.id);
     ToolError::new(ErrorCode::DuplicateCallId, text)
 }
 
 async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Result<Planned, Exit> {
     // 0. The context is well formed.
-    frame
-        .context
-        .check()
-        .map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
+    frame.context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
     // 1. Switched off.
     if ports.settings.mode == ToolsMode::Disabled {
         return Err(ToolError::new(ErrorCode::ToolDisabled, "Tool execution disabled").into());
@@ -153,76 +144,52 @@ async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Resul
     let arguments = shape(ports, frame, registered.as_deref())?;
     // 3. Lookup.
     let registered = registered.ok_or_else(|| not_found(ports, &frame.call.name))?;
-    let _ = frame.registered.set(Arc::clone(&registered));
+    let registered = frame.registered.get_or_init(|| registered);
     let definition = &registered.definition;
     if definition.tier > frame.context.tier {
-        return Err(above_tier(frame, &registered).into());
+        return Err(above_tier(frame, registered).into());
     }
     // 4. Denylist.
-    if let Some(reason) = ports
-        .policy
-        .denies(&frame.context, definition)
-        .map_err(guard_failed)?
-    {
+    if let Some(reason) = ports.policy.denies(&frame.context, definition).map_err(guard_failed)? {
         frame.facts().rule = Some("denylist");
         return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
     }
     // 5. Permission.
-    match ports
-        .authoriser
-        .authorise(&frame.context, definition)
-        .await
-        .map_err(guard_failed)?
-    {
+    match ports.authoriser.authorise(&frame.context, definition).await.map_err(guard_failed)? {
         Authorisation::Granted => {}
-        Authorisation::Denied { missing } => return Err(lacks(&registered, &missing).into()),
+        Authorisation::Denied { missing } => return Err(lacks(registered, &missing).into()),
     }
     // 6. Idempotency.
     let mut asked_before = None;
     if let (Some(key), Purpose::Run) = (&frame.call.idempotency_key, purpose) {
-        match claim(ports, frame, &registered, key).await? {
+        match Box::pin(claim(ports, frame, registered, key)).await? {
             Claimed::Mine(approval) => asked_before = approval,
             Claimed::Follow(leader) => return Ok(Planned::Follows(Arc::clone(frame), leader)),
         }
     }
     // 7. Arguments.
-    let (arguments, coercions) = registered
-        .arguments
-        .check(arguments, frame.options.coerce)
-        .map_err(|(sentence, problems)| {
+    let (arguments, coercions) =
+        registered.arguments.check(arguments, frame.options.coerce).map_err(|(sentence, problems)| {
             ToolError::new(ErrorCode::ValidationFailed, format!("Bad args: {sentence}"))
                 .with_problems(problems)
         })?;
-    frame.facts().coercions = coercions;
     if ports.settings.mode == ToolsMode::ParseOnly {
         return Ok(Planned::Parked(Arc::clone(frame)));
     }
     // 8. Prepare, footprint, limits, containment.
-    let level = limits_and_level(ports, frame, &registered)?;
-    let arguments = Args {
-        value: arguments,
-        original: frame.call.arguments.clone(),
-    };
+    let level = limits_and_level(ports, frame, registered)?;
+    let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
     let (prepared, footprint) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
         let footprint = prepared.footprint();
         Ok((prepared, footprint))
     })?;
     // 9. Policy.
-    let subject = Subject {
-        context: &frame.context,
-        definition,
-        arguments: &arguments.value,
-        footprint: &footprint,
-    };
+    let subject =
+        Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };
     let verdict = ports.policy.decide(&subject).map_err(guard_failed)?;
-    let ready = Ready {
-        frame: Arc::clone(frame),
-        registered,
-        prepared,
-        footprint,
-        level,
-    };
+    let has_side_effects = definition.has_side_effects();
+    let ready = Ready { frame: Arc::clone(frame), prepared, footprint, level, has_side_effects };
     let (rule, reason) = match verdict {
         Verdict::Deny { rule, reason } => {
             frame.facts().rule = Some(rule);
@@ -231,19 +198,16 @@ async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Resul
         Verdict::Ask { rule, reason } => (rule, Some(reason)),
         Verdict::Allow { rule } => (rule, None),
     };
-    frame.facts().rule = Some(rule);
+    {
+        let mut facts = frame.facts();
+        facts.rule = Some(rule);
+        facts.coercions = coercions;
+    }
     let reason = reason.or_else(|| {
-        frame
-            .options
-            .require_confirmation
-            .then(|| "the caller wants this call to be confirmed".to_owned())
+        frame.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
     Ok(match reason {
-        Some(reason) => Planned::NeedsApproval {
-            ready,
-            reason,
-            asked_before,
-        },
+        Some(reason) => Planned::NeedsApproval { ready, reason, asked_before },
         None => Planned::Ready(ready),
     })
 }
@@ -254,9 +218,8 @@ fn shape(
     registered: Option<&Registered>,
 ) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
     let own_limit = registered.and_then(|registered| registered.definition.constraints.max_argument_size);
-    let most = own_limit.map_or(ports.settings.max_args_bytes, |own| {
-        usize::try_from(own).unwrap_or(usize::MAX)
-    });
+    let most =
+        own_limit.map_or(ports.settings.max_args_bytes, |own| usize::try_from(own).unwrap_or(usize::MAX));
     let length = frame.call.arguments.len();
     if length > most {
         let text =
@@ -289,20 +252,15 @@ fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
 }
 
 fn lacks(registered: &Registered, missing: &str) -> ToolError {
-    let text = format!(
-        "`{}` needs the permission `{missing}`, which this caller does not have",
-        registered.name
-    );
+    let text =
+        format!("`{}` needs the permission `{missing}`, which this caller does not have", registered.name);
     ToolError::new(ErrorCode::PermissionDenied, text)
 }
 
 /// A guard that errors denies.
 fn guard_failed(error: GuardError) -> ToolError {
-    ToolError::new(
-        ErrorCode::ToolDenied,
-        "This call could not be checked, so it was not run",
-    )
-    .with_diagnostics(error)
+    ToolError::new(ErrorCode::ToolDenied, "This call could not be checked, so it was not run")
+        .with_diagnostics(error)
 }
 
 enum Claimed {
@@ -363,34 +321,22 @@ fn limits_and_level(
         parent_wall,
         ports.settings.default_timeout,
     )?;
-    let _ = frame.timeout.set(timeout);
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
-    let _ = frame.output_limit.set(
-        tool_most
-            .min(ports.settings.max_output_bytes)
-            .min(frame.capacity()),
-    );
+    let output = tool_most.min(ports.settings.max_output_bytes).min(frame.capacity());
+    let _ = frame.bounds.set(Bounds { timeout, output });
     if let (Some(limits), Some(parent)) = (&frame.options.limits, parent)
         && let Some((name, mine, theirs)) = limits.exceeds(&parent.limits)
     {
-        let text = format!(
-            "{name} of {mine} is above the {theirs} of the sandbox {}",
-            parent.sandbox_id
-        );
+        let text = format!("{name} of {mine} is above the {theirs} of the sandbox {}", parent.sandbox_id);
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
     }
     let required = constraints.required_isolation;
-    let level = frame
-        .options
-        .isolation
-        .map_or(required, |asked| asked.max(required));
+    let level = frame.options.isolation.map_or(required, |asked| asked.max(required));
     if level > IsolationLevel::None
         && let Err(unavailable) = ports.jail.offers(level)
     {
-        let text = format!(
-            "`{}` needs {level:?} isolation, which cannot be had: {unavailable}",
-            registered.name
-        );
+        let text =
+            format!("`{}` needs {level:?} isolation, which cannot be had: {unavailable}", registered.name);
         return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
     }
     Ok(level)
@@ -408,11 +354,7 @@ fn resolve_timeout(
     let most = parent_most.map_or(tool_most, |parent| parent.min(tool_most));
     match requested {
         Some(requested) if requested > most => {
-            let owner = if most == tool_most {
-                "the tool"
-            } else {
-                "the sandbox around it"
-            };
+            let owner = if most == tool_most { "the tool" } else { "the sandbox around it" };
             let text = format!(
                 "A timeout of {} is above the {} that {owner} allows. Ask for less",
                 iso_duration::format(requested),

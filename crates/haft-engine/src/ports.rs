@@ -27,9 +27,7 @@ pub(crate) struct Ports {
 impl Ports {
     /// Bytes without secrets.
     pub(crate) fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        self.redactor
-            .as_ref()
-            .map_or(Cow::Borrowed(bytes), |redactor| redactor.redact(bytes))
+        self.redactor.as_ref().map_or(Cow::Borrowed(bytes), |redactor| redactor.redact(bytes))
     }
 
     /// A text without secrets, escape sequences and control characters.
@@ -77,17 +75,11 @@ pub(crate) struct View(pub(crate) Arc<Registry>);
 
 impl EngineView for View {
     fn definition(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        self.0
-            .lookup(name)
-            .map(|registered| Arc::clone(&registered.definition))
+        self.0.lookup(name).map(|registered| Arc::clone(&registered.definition))
     }
 
     fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
-        self.0
-            .all()
-            .iter()
-            .map(|registered| Arc::clone(&registered.definition))
-            .collect()
+        self.0.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
     }
 
     fn metrics(&self, tool: Option<&str>) -> Value {
@@ -95,10 +87,7 @@ impl EngineView for View {
         let mut tools = Map::new();
         let wanted = tool.and_then(|name| self.0.lookup(name));
         for registered in self.0.all() {
-            if wanted
-                .as_ref()
-                .is_some_and(|wanted| !Arc::ptr_eq(wanted, &registered))
-            {
+            if wanted.as_ref().is_some_and(|wanted| !Arc::ptr_eq(wanted, &registered)) {
                 continue;
             }
             registered.stats.add_to(&mut sum);
@@ -122,13 +111,9 @@ impl Outputs for StoredOutputs {
         range: OutputRange,
     ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>> {
         Box::pin(async move {
-            self.0
-                .for_tenant(tenant)
-                .output(handle, range)
-                .await
-                .map_err(|error| {
-                    ToolError::from(haft_core::ErrorCode::StoreUnavailable).with_diagnostics(error)
-                })
+            self.0.for_tenant(tenant).output(handle, range).await.map_err(|error| {
+                ToolError::from(haft_core::ErrorCode::StoreUnavailable).with_diagnostics(error)
+            })
         })
     }
 }

@@ -39,11 +39,7 @@ impl RegisterError {
 }
 
 fn list(problems: &[DefinitionProblem]) -> String {
-    problems
-        .iter()
-        .map(ToString::to_string)
-        .collect::<Vec<_>>()
-        .join("; ")
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// A tool with everything that can be known about it before it is called.
@@ -82,19 +78,10 @@ impl Registry {
         problems.extend(arguments.as_ref().err().cloned());
         problems.extend(output.as_ref().err().cloned());
         let (Ok(arguments), Ok(output), true) = (arguments, output, problems.is_empty()) else {
-            return Err(RegisterError::BadDefinition {
-                name: definition.name.clone(),
-                problems,
-            });
+            return Err(RegisterError::BadDefinition { name: definition.name.clone(), problems });
         };
-        let registered = Arc::new(Registered {
-            tool,
-            name,
-            arguments,
-            output,
-            stats: Stats::default(),
-            definition,
-        });
+        let registered =
+            Arc::new(Registered { tool, name, arguments, output, stats: Stats::default(), definition });
         let mut clash = None;
         self.current.rcu(|old| {
             let (next, found) = old.with(&registered);
@@ -135,10 +122,7 @@ impl Registry {
 
 impl Snapshot {
     fn with(&self, registered: &Arc<Registered>) -> (Snapshot, Option<String>) {
-        let mut next = Snapshot {
-            by_name: self.by_name.clone(),
-            sorted: self.sorted.clone(),
-        };
+        let mut next = Snapshot { by_name: self.by_name.clone(), sorted: self.sorted.clone() };
         let definition = &registered.definition;
         for name in std::iter::once(&definition.name).chain(&definition.aliases) {
             let key = name.to_ascii_lowercase().into_boxed_str();

@@ -27,12 +27,7 @@ pub struct Request {
 impl Request {
     /// A call by the owner of the machine.
     pub fn new(call: ToolCall) -> Self {
-        Request {
-            call,
-            context: CallContext::owner(),
-            options: default_options(),
-            approver: None,
-        }
+        Request { call, context: CallContext::owner(), options: default_options(), approver: None }
     }
 
     /// The same by somebody else.

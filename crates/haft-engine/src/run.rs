@@ -16,27 +16,21 @@ use std::{
 
 /// Runs a call.
 pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolError> {
-    let Ready {
-        frame,
-        registered,
-        prepared,
-        level,
-        ..
-    } = ready;
+    let Ready { frame, prepared, level, has_side_effects, .. } = ready;
     if let Some(reason) = frame.cancel.reason() {
         return Err(cancelled(&frame.cancel, reason));
     }
     let enforcement = enforcement(ports, level)?;
-    frame.facts().enforcement = Some(enforcement);
-    if registered.definition.has_side_effects() {
+    if has_side_effects {
         record_intent(ports, &frame).await?;
     }
-    frame.facts().attempts = 1;
+    {
+        let mut facts = frame.facts();
+        facts.enforcement = Some(enforcement);
+        facts.attempts = 1;
+    }
     let timeout = frame.timeout();
-    frame.emit(EventPayload::Started {
-        arguments: frame.call.arguments.clone(),
-        timeout,
-    });
+    frame.emit(EventPayload::Started { arguments: frame.call.arguments.clone(), timeout });
     let cx = ToolCtx::new(Arc::clone(&frame) as Arc<dyn Host>);
     let tool = guarded(move || Ok(prepared.execute(cx)))?;
     // After a panic the future is dropped and never polled again.
@@ -82,18 +76,13 @@ async fn record_intent(ports: &Ports, frame: &Frame) -> Result<(), ToolError> {
 }
 
 /// What holds the call in. Never weaker than planned: a jail that cannot deliver any more refuses here.
-fn enforcement(ports: &Ports, level: IsolationLevel) -> Result<Box<Enforcement>, ToolError> {
+fn enforcement(ports: &Ports, level: IsolationLevel) -> Result<Enforcement, ToolError> {
     match level {
-        IsolationLevel::None => Ok(Box::new(Enforcement {
-            level,
-            jail: "in_process".to_owned(),
-            details: serde_json::Map::new(),
-        })),
-        IsolationLevel::Standard | IsolationLevel::Strict | IsolationLevel::Restricted => {
-            ports.jail.offers(level).map(Box::new).map_err(|unavailable| {
-                ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
-            })
-        }
+        IsolationLevel::None => Ok(Enforcement::in_process()),
+        IsolationLevel::Standard | IsolationLevel::Strict | IsolationLevel::Restricted => ports
+            .jail
+            .offers(level)
+            .map_err(|unavailable| ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())),
     }
 }
 
@@ -112,10 +101,7 @@ async fn deadline(frame: &Frame, timeout: Duration) -> ToolError {
             return timed_out(frame, &format!("after {}", seconds(timeout)));
         }
         if now >= silent_until {
-            return timed_out(
-                frame,
-                &format!("after {} without output or progress", seconds(idle)),
-            );
+            return timed_out(frame, &format!("after {} without output or progress", seconds(idle)));
         }
         tokio::time::sleep(silent_until.min(end) - now).await;
     }
@@ -135,9 +121,7 @@ fn seconds(duration: Duration) -> String {
     if duration.subsec_nanos() == 0 {
         format!("{}s", duration.as_secs())
     } else {
-        iso_duration::format(duration)
-            .trim_start_matches("PT")
-            .to_ascii_lowercase()
+        iso_duration::format(duration).trim_start_matches("PT").to_ascii_lowercase()
     }
 }
 
@@ -167,10 +151,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> ToolError {
         let message = text::one_line(fixed, 200);
         return ToolError::new(ErrorCode::Panicked, format!("Tool panicked: {message}"));
     }
-    let error = ToolError::new(
-        ErrorCode::Panicked,
-        "Tool panicked. Its message is in the operator's record",
-    );
+    let error = ToolError::new(ErrorCode::Panicked, "Tool panicked. Its message is in the operator's record");
     match panic.downcast_ref::<String>() {
         Some(message) => error.with_diagnostics(message),
         None => error,

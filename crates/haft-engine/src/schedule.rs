@@ -40,9 +40,6 @@ pub(crate) async fn schedule<F: Future<Output = ToolResult>>(
 }
 
 fn not_started(failed: usize) -> ToolError {
-    let text = format!(
-        "Not started, because call {} of this batch did not succeed",
-        failed + 1
-    );
+    let text = format!("Not started, because call {} of this batch did not succeed", failed + 1);
     ToolError::new(ErrorCode::NotStarted, text)
 }

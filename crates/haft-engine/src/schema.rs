@@ -23,11 +23,7 @@ impl ArgumentSchema {
     pub(crate) fn new(definition: &ToolDefinition) -> Result<Self, DefinitionProblem> {
         let source = definition.parameters.to_schema();
         let schema = Schema::compile(&source).map_err(|error| problem("parameters", &error))?;
-        Ok(ArgumentSchema {
-            defaults: Defaults::of(&source),
-            schema,
-            source,
-        })
+        Ok(ArgumentSchema { defaults: Defaults::of(&source), schema, source })
     }
 
     /// Coercion where asked for, then defaults, then the schema. Gives the pointers of what was coerced.
@@ -36,11 +32,7 @@ impl ArgumentSchema {
         mut arguments: Map<String, Value>,
         coerce: bool,
     ) -> Result<(Map<String, Value>, Vec<String>), (String, Vec<Problem>)> {
-        let coerced = if coerce {
-            haft_schema::coerce(&self.source, &mut arguments)
-        } else {
-            Vec::new()
-        };
+        let coerced = if coerce { haft_schema::coerce(&self.source, &mut arguments) } else { Vec::new() };
         self.defaults.apply(&mut arguments);
         let value = Value::Object(arguments);
         if !self.schema.is_valid(&value) {
@@ -73,17 +65,10 @@ impl OutputSchema {
         let Some(source) = &definition.output_schema else {
             return Ok(None);
         };
-        Schema::compile(source)
-            .map(OutputSchema)
-            .map(Some)
-            .map_err(|error| problem("outputSchema", &error))
+        Schema::compile(source).map(OutputSchema).map(Some).map_err(|error| problem("outputSchema", &error))
     }
 
     pub(crate) fn check(&self, output: &Value) -> Result<(), (String, Vec<Problem>)> {
-        if self.0.is_valid(output) {
-            Ok(())
-        } else {
-            Err(self.0.explain(output))
-        }
+        if self.0.is_valid(output) { Ok(()) } else { Err(self.0.explain(output)) }
     }
 }

@@ -30,13 +30,7 @@ pub(crate) struct Piece {
 
 impl Spool {
     pub(crate) fn new(limit: usize) -> Self {
-        Spool {
-            head: Vec::new(),
-            tail: VecDeque::new(),
-            limit,
-            total: 0,
-            streams: Default::default(),
-        }
+        Spool { head: Vec::new(), tail: VecDeque::new(), limit, total: 0, streams: Default::default() }
     }
 
     /// Takes bytes, and gives what can be shown of them now.
@@ -67,10 +61,7 @@ impl Spool {
             let held = std::mem::take(&mut self.streams[stream as usize].held);
             let rest = redactor.map_or_else(|| held.clone(), |redactor| redactor.redact(&held).into_owned());
             let offset = self.total;
-            let mut text = self
-                .release(stream, &rest)
-                .map(|piece| piece.text)
-                .unwrap_or_default();
+            let mut text = self.release(stream, &rest).map(|piece| piece.text).unwrap_or_default();
             self.streams[stream as usize].model_text.finish(&mut text);
             if !text.is_empty() {
                 pieces.push((stream, Piece { offset, text }));
@@ -148,12 +139,7 @@ mod tests {
                 let piece = spool.write(OutputStream::Stdout, chunk, Some(&secrets));
                 shown.extend(piece.map(|piece| piece.text));
             }
-            shown.extend(
-                spool
-                    .finish(Some(&secrets))
-                    .into_iter()
-                    .map(|(_, piece)| piece.text),
-            );
+            shown.extend(spool.finish(Some(&secrets)).into_iter().map(|(_, piece)| piece.text));
             assert_eq!(shown, "before [redacted:TOKEN] after", "cut at {cut}");
             assert_eq!(spool.into_bytes(), shown.as_bytes(), "cut at {cut}");
         }

@@ -68,20 +68,14 @@ impl Policy for ListPolicy {
         let name = &definition.name;
         let listed = self.allowlist.contains(name);
         if let Some(reason) = self.denies(subject.context, definition)? {
-            return Ok(Verdict::Deny {
-                rule: "denylist",
-                reason,
-            });
+            return Ok(Verdict::Deny { rule: "denylist", reason });
         }
         if self.mode == ApprovalMode::Deny && !listed {
             let reason = format!(
                 "`{name}` is not on the allowlist, and nothing else may run in deny mode. Use an allowed tool, or \
                  ask the person who runs this to add it to [tools.approval] allowlist"
             );
-            return Ok(Verdict::Deny {
-                rule: "mode_deny",
-                reason,
-            });
+            return Ok(Verdict::Deny { rule: "mode_deny", reason });
         }
         if definition.requires_confirmation {
             return Ok(Verdict::Ask {
@@ -115,12 +109,8 @@ mod tests {
     fn verdict(policy: &ListPolicy, definition: &ToolDefinition) -> &'static str {
         let footprint = Footprint::default();
         let context = CallContext::new("t", "a");
-        let subject = Subject {
-            context: &context,
-            definition,
-            arguments: &Map::new(),
-            footprint: &footprint,
-        };
+        let subject =
+            Subject { context: &context, definition, arguments: &Map::new(), footprint: &footprint };
         match policy.decide(&subject).unwrap() {
             Verdict::Allow { .. } => "allow",
             Verdict::Ask { .. } => "ask",
@@ -137,11 +127,8 @@ mod tests {
                 for effects in [false, true] {
                     for asks in [false, true] {
                         for prompt in [false, true] {
-                            let mut policy = ListPolicy {
-                                mode,
-                                prompt_side_effects: prompt,
-                                ..Default::default()
-                            };
+                            let mut policy =
+                                ListPolicy { mode, prompt_side_effects: prompt, ..Default::default() };
                             let mut definition = ToolDefinition::new("tool", "A tool");
                             definition.constraints.allow_side_effects = effects;
                             definition.requires_confirmation = asks;
@@ -159,11 +146,7 @@ mod tests {
                             } else {
                                 "allow"
                             };
-                            assert_eq!(
-                                verdict(&policy, &definition),
-                                expected,
-                                "{policy:?} {definition:?}"
-                            );
+                            assert_eq!(verdict(&policy, &definition), expected, "{policy:?} {definition:?}");
                             seen += 1;
                         }
                     }

@@ -66,10 +66,7 @@ impl Redactor for KnownSecrets {
         while place < bytes.len() {
             let rest = &bytes[place..];
             let may_go_on = rest.len() < longest
-                && self
-                    .secrets
-                    .iter()
-                    .any(|(_, value)| value.len() > rest.len() && value.starts_with(rest));
+                && self.secrets.iter().any(|(_, value)| value.len() > rest.len() && value.starts_with(rest));
             if may_go_on {
                 break;
             }
@@ -87,11 +84,7 @@ mod tests {
     #[test]
     fn a_secret_that_overlaps_its_own_beginning_is_not_cut() {
         let secrets = KnownSecrets::new([("S", "abcdabcdab")]);
-        assert_eq!(
-            secrets.decided(b"xabcdabcdab"),
-            11,
-            "whole, although its end is also its beginning"
-        );
+        assert_eq!(secrets.decided(b"xabcdabcdab"), 11, "whole, although its end is also its beginning");
         assert_eq!(secrets.decided(b"xabcdabcda"), 1);
     }
 

@@ -56,11 +56,9 @@ fn one(schema: &Value, value: &mut Value, pointer: String, changed: &mut Vec<Str
 /// The value that a string stands for, if it stands for exactly one and would be written the same way.
 fn meant(text: &str, wanted: &str) -> Option<Value> {
     let value = match wanted {
-        "integer" => text
-            .parse::<i64>()
-            .ok()
-            .map(Value::from)
-            .or_else(|| text.parse::<u64>().ok().map(Value::from)),
+        "integer" => {
+            text.parse::<i64>().ok().map(Value::from).or_else(|| text.parse::<u64>().ok().map(Value::from))
+        }
         "number" => {
             let number: Number = serde_json::from_str(text).ok()?;
             Some(Value::Number(number))
@@ -101,10 +99,7 @@ mod tests {
     #[test]
     fn nested_places_are_named() {
         let schema = json!({"properties": {"a/b": {"items": {"properties": {"n": {"type": "integer"}}}}}});
-        let mut arguments = json!({"a/b": [{"n": 1}, {"n": "2"}]})
-            .as_object()
-            .unwrap()
-            .clone();
+        let mut arguments = json!({"a/b": [{"n": 1}, {"n": "2"}]}).as_object().unwrap().clone();
         assert_eq!(coerce(&schema, &mut arguments), ["/a~1b/1/n"]);
     }
 

@@ -45,11 +45,7 @@ impl Schema {
     /// At most `most` problems, and how many there are beyond those.
     pub fn problems(&self, value: &Value, most: usize) -> (Vec<Problem>, usize) {
         let mut errors = self.0.iter_errors(value);
-        let problems = errors
-            .by_ref()
-            .take(most)
-            .map(|error| words::describe(&error))
-            .collect();
+        let problems = errors.by_ref().take(most).map(|error| words::describe(&error)).collect();
         (problems, errors.count())
     }
 
@@ -63,11 +59,7 @@ impl Schema {
     /// ```
     pub fn explain(&self, value: &Value) -> (String, Vec<Problem>) {
         let (problems, more) = self.problems(value, 5);
-        let mut sentence = problems
-            .iter()
-            .map(ToString::to_string)
-            .collect::<Vec<_>>()
-            .join("; ");
+        let mut sentence = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
         if more > 0 {
             sentence.push_str(&format!("; and {more} more"));
         }

@@ -69,11 +69,7 @@ pub struct Cancel {
 impl Cancel {
     /// Not cancelled.
     pub const fn new() -> Self {
-        Cancel {
-            reason: AtomicU8::new(0),
-            note: OnceLock::new(),
-            changed: Notify::const_new(),
-        }
+        Cancel { reason: AtomicU8::new(0), note: OnceLock::new(), changed: Notify::const_new() }
     }
 
     /// Cancels; false if it was already. The note is somebody's own words about why.
@@ -85,10 +81,8 @@ impl Cancel {
             // Only the first note is kept, as only the first reason is.
             let _ = self.note.set(note.into());
         }
-        let first = self
-            .reason
-            .compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok();
+        let first =
+            self.reason.compare_exchange(0, reason as u8, Ordering::AcqRel, Ordering::Acquire).is_ok();
         self.changed.notify_waiters();
         first
     }

@@ -110,12 +110,7 @@ impl Default for Capabilities {
 pub struct NotGranted;
 
 fn refuse<'a, T: Send + 'a>(code: ErrorCode, what: &'static str) -> BoxFuture<'a, Result<T, ToolError>> {
-    Box::pin(async move {
-        Err(ToolError::new(
-            code,
-            format!("{what} are not granted to this call"),
-        ))
-    })
+    Box::pin(async move { Err(ToolError::new(code, format!("{what} are not granted to this call"))) })
 }
 
 impl Workspace for NotGranted {

@@ -37,11 +37,7 @@ where
     Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
     O: IntoToolOutput + 'static,
 {
-    FnTool {
-        definition: typed::definition_of::<A, O>(name),
-        function: Arc::new(function),
-        args: PhantomData,
-    }
+    FnTool { definition: typed::definition_of::<A, O>(name), function: Arc::new(function), args: PhantomData }
 }
 
 impl<A, F> FnTool<A, F> {

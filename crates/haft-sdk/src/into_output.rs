@@ -85,10 +85,8 @@ impl<T: Serialize + JsonSchema + Send> IntoToolOutput for Json<T> {
     }
 
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
-        serde_json::to_value(self.0)
-            .map(ToolOutput::structured)
-            .map_err(|error| {
-                ToolError::failed("the tool's output cannot be written as JSON").with_diagnostics(error)
-            })
+        serde_json::to_value(self.0).map(ToolOutput::structured).map_err(|error| {
+            ToolError::failed("the tool's output cannot be written as JSON").with_diagnostics(error)
+        })
     }
 }

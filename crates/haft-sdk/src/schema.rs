@@ -24,14 +24,7 @@ pub(crate) fn of_args<T: JsonSchema>() -> (Value, String) {
         if let Some(Value::String(text)) = schema.remove("description") {
             description = text;
         }
-        let closed = [
-            "additionalProperties",
-            "unevaluatedProperties",
-            "oneOf",
-            "anyOf",
-            "allOf",
-            "$ref",
-        ];
+        let closed = ["additionalProperties", "unevaluatedProperties", "oneOf", "anyOf", "allOf", "$ref"];
         if !closed.iter().any(|key| schema.contains_key(*key)) {
             schema.insert("additionalProperties".into(), Value::Bool(false));
         }

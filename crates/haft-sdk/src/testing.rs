@@ -44,10 +44,7 @@ struct Seen {
 
 impl TestHost {
     /// One that grants nothing.
-    #[expect(
-        clippy::new_without_default,
-        reason = "a test reads better with a word for it"
-    )]
+    #[expect(clippy::new_without_default, reason = "a test reads better with a word for it")]
     pub fn new() -> Self {
         TestHost::with(Capabilities::default())
     }
@@ -71,9 +68,7 @@ impl TestHost {
     /// Prepares and runs one call.
     pub async fn call(&self, tool: &dyn Tool, arguments: Value) -> Result<ToolOutput, ToolError> {
         let original = Arguments::from(arguments);
-        let value = original
-            .parse()
-            .map_err(|problem| ToolError::bad_args(problem.to_string()))?;
+        let value = original.parse().map_err(|problem| ToolError::bad_args(problem.to_string()))?;
         tool.prepare(&Args { value, original })?.execute(self.ctx()).await
     }
 

@@ -76,10 +76,7 @@ pub struct Typed<T> {
 pub fn typed<T: TypedTool>(tool: T) -> Typed<T> {
     let mut definition = definition_of::<T::Args, T::Output>(T::NAME);
     tool.define(&mut definition);
-    Typed {
-        definition,
-        tool: Arc::new(tool),
-    }
+    Typed { definition, tool: Arc::new(tool) }
 }
 
 /// The definition that the types alone give. Code that is linked in runs in haft's own process.
@@ -121,15 +118,11 @@ struct TypedCall<T: TypedTool> {
 
 impl<T: TypedTool> Prepared for TypedCall<T> {
     fn footprint(&self) -> Footprint {
-        self.tool
-            .footprint(&self.args)
-            .unwrap_or_else(|| Footprint::undeclared(self.has_side_effects))
+        self.tool.footprint(&self.args).unwrap_or_else(|| Footprint::undeclared(self.has_side_effects))
     }
 
     fn summary(&self) -> String {
-        self.tool
-            .summary(&self.args)
-            .unwrap_or_else(|| format!("{} {}", T::NAME, self.original.as_str()))
+        self.tool.summary(&self.args).unwrap_or_else(|| format!("{} {}", T::NAME, self.original.as_str()))
     }
 
     fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture {

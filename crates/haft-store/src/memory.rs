@@ -26,11 +26,7 @@ pub struct Retention {
 
 impl Default for Retention {
     fn default() -> Self {
-        Retention {
-            audit_records: 10_000,
-            output_bytes: 64 << 20,
-            settled_keys: 10_000,
-        }
+        Retention { audit_records: 1_000, output_bytes: 64 << 20, settled_keys: 1_000 }
     }
 }
 
@@ -79,10 +75,7 @@ impl MemoryStore {
 
     /// An empty one that keeps so much.
     pub fn with_retention(retention: Retention) -> Self {
-        MemoryStore(Arc::new(Shared {
-            retention,
-            state: Mutex::default(),
-        }))
+        MemoryStore(Arc::new(Shared { retention, state: Mutex::default() }))
     }
 
     /// How many audit records were let go because there were too many.
@@ -120,16 +113,11 @@ impl Store for MemoryStore {
     fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
         let retention = self.0.retention;
         let mut state = self.0.state();
-        if outcome.audit.attempts > 0 {
-            state.intents.remove(&outcome.audit.execution_id);
+        if outcome.audit.metadata.attempts > 0 {
+            state.intents.remove(&outcome.audit.metadata.execution_id);
         }
         if let Some((request, settlement)) = outcome.settles {
-            state.settle(
-                key_of(&request),
-                request.arguments,
-                settlement,
-                retention.settled_keys,
-            );
+            state.settle(key_of(&request), request.arguments, settlement, retention.settled_keys);
         }
         state.audit.push_back(outcome.audit);
         if state.audit.len() > retention.audit_records {
@@ -148,15 +136,11 @@ impl Store for MemoryStore {
             Some((_, Held::Left(Settlement::Result(result)))) => Claim::Settled(Arc::clone(result)),
             Some((_, Held::Left(Settlement::Waiting(approval)))) => {
                 let approval = approval.clone();
-                state
-                    .claims
-                    .insert(key, (request.arguments, Held::InFlight(request.execution_id)));
+                state.claims.insert(key, (request.arguments, Held::InFlight(request.execution_id)));
                 Claim::Waiting(approval)
             }
             Some((_, Held::Left(Settlement::Released))) | None => {
-                state
-                    .claims
-                    .insert(key, (request.arguments, Held::InFlight(request.execution_id)));
+                state.claims.insert(key, (request.arguments, Held::InFlight(request.execution_id)));
                 Claim::Fresh
             }
         };
@@ -172,9 +156,7 @@ impl Store for MemoryStore {
         let limit = self.0.retention.output_bytes;
         let mut state = self.0.state();
         state.output_bytes += bytes.len();
-        state
-            .outputs
-            .insert(handle.clone(), (tenant.into(), Arc::new(bytes)));
+        state.outputs.insert(handle.clone(), (tenant.into(), Arc::new(bytes)));
         state.output_order.push_back(handle.clone());
         // The newest always stays, however large it is: somebody was just given its handle.
         while state.output_bytes > limit && state.output_order.len() > 1 {
@@ -192,10 +174,7 @@ impl Store for MemoryStore {
     }
 
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
-        Box::new(OneTenant {
-            tenant: tenant.into(),
-            shared: Arc::clone(&self.0),
-        })
+        Box::new(OneTenant { tenant: tenant.into(), shared: Arc::clone(&self.0) })
     }
 }
 
@@ -205,8 +184,7 @@ impl State {
             self.claims.remove(&key);
             return;
         }
-        self.claims
-            .insert(key.clone(), (arguments, Held::Left(settlement)));
+        self.claims.insert(key.clone(), (arguments, Held::Left(settlement)));
         self.settled.push_back(key);
         if self.settled.len() > keep
             && let Some(oldest) = self.settled.pop_front()
@@ -225,11 +203,7 @@ struct OneTenant {
 impl TenantStore for OneTenant {
     fn audit<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<AuditRecord>, StoreError>> {
         let state = self.shared.state();
-        let mine = state
-            .audit
-            .iter()
-            .rev()
-            .filter(|record| record.context.tenant == self.tenant);
+        let mine = state.audit.iter().rev().filter(|record| record.context.tenant == self.tenant);
         done(mine.take(limit).cloned().collect())
     }
 

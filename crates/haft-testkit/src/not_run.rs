@@ -42,15 +42,9 @@ pub fn not_run(test: &str, reason: &str) {
         return;
     };
     if let Err(error) = append(Path::new(&list), &line) {
-        #[expect(
-            clippy::panic,
-            reason = "a test that was not run and is not listed would count as passed"
-        )]
+        #[expect(clippy::panic, reason = "a test that was not run and is not listed would count as passed")]
         {
-            panic!(
-                "cannot list `{test}` as not run in {}: {error}",
-                Path::new(&list).display()
-            );
+            panic!("cannot list `{test}` as not run in {}: {error}", Path::new(&list).display());
         }
     }
 }
@@ -69,11 +63,7 @@ fn one_line(text: &str) -> String {
 fn append(list: &Path, line: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).create(true).open(list)?;
     let written = file.write(line.as_bytes())?;
-    if written == line.len() {
-        Ok(())
-    } else {
-        Err(io::ErrorKind::WriteZero.into())
-    }
+    if written == line.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }
 
 #[cfg(test)]
@@ -83,10 +73,7 @@ mod tests {
 
     #[test]
     fn a_record_is_one_line_with_one_tab() {
-        assert_eq!(
-            line(Some("haft-core"), "parses", "no data"),
-            "haft-core parses\tno data\n"
-        );
+        assert_eq!(line(Some("haft-core"), "parses", "no data"), "haft-core parses\tno data\n");
         assert_eq!(line(None, "par\tses", " no\n  data\n"), "par ses\tno data\n");
     }
 

@@ -106,11 +106,8 @@ impl Jail for NoJail {
 
     fn start<'a>(&'a self, _spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         let refusal = NoJail::refusal();
-        Box::pin(async move {
-            Err(ToolError::new(
-                crate::ErrorCode::SandboxCreationFailed,
-                refusal.to_string(),
-            ))
-        })
+        Box::pin(
+            async move { Err(ToolError::new(crate::ErrorCode::SandboxCreationFailed, refusal.to_string())) },
+        )
     }
 }

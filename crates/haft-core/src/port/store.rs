@@ -2,11 +2,11 @@
 
 use super::BoxFuture;
 use crate::{
-    ApprovalId, Arguments, BatchId, CallContext, Enforcement, ErrorCode, ExecutionId, OutputHandle, Status,
-    ToolResult,
+    ApprovalId, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle, ResultMetadata,
+    Status, ToolResult,
 };
 use jiff::Timestamp;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// Something could not be remembered, or not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,10 +37,6 @@ pub struct Intent {
 /// One exit of one call, whatever it was.
 #[derive(Clone, Debug)]
 pub struct AuditRecord {
-    /// The walk.
-    pub execution_id: ExecutionId,
-    /// The batch and the place in it.
-    pub batch: Option<(BatchId, u32)>,
     /// Who called.
     pub context: Arc<CallContext>,
     /// The caller's own name for the call.
@@ -55,22 +51,12 @@ pub struct AuditRecord {
     pub rule: Option<&'static str>,
     /// The approval that it ran under.
     pub approval: Option<ApprovalId>,
-    /// When the call came in.
-    pub started_at: Timestamp,
-    /// When its result was final.
-    pub completed_at: Timestamp,
-    /// The time between, by a clock that never jumps.
-    pub duration: Duration,
-    /// How often it was tried.
-    pub attempts: u32,
     /// Bytes of its arguments.
     pub input_size: u64,
-    /// Bytes that the tool put out.
-    pub output_size: u64,
-    /// What held it in.
-    pub enforcement: Option<Box<Enforcement>>,
     /// What only the operator sees.
     pub diagnostics: Option<Box<str>>,
+    /// Ids, times, sizes, attempts, enforcement: the same facts that are on the result.
+    pub metadata: Arc<ResultMetadata>,
 }
 
 /// The end of a call: its record, and its result where somebody may ask for it again.

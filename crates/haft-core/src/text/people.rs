@@ -164,22 +164,14 @@ fn show(before: &mut Option<char>, text: &str, ending: Ending, out: &mut String)
 
 fn is_suspect(c: char) -> bool {
     // Most text is ASCII, and of that only CR is in question.
-    if c.is_ascii() {
-        c == '\r'
-    } else {
-        is_hidden(c) || is_shaping(c)
-    }
+    if c.is_ascii() { c == '\r' } else { is_hidden(c) || is_shaping(c) }
 }
 
 /// Decides about the suspect character `c`, the first of `rest`. It leans only on neighbours that stay as
 /// they are: that is what makes showing a text twice the same as showing it once.
 fn judge(before: Option<char>, c: char, rest: &str, ending: Ending) -> Verdict {
     let keep_if = |keep: bool| {
-        if keep {
-            Verdict::Keep(c.len_utf8())
-        } else {
-            Verdict::Show
-        }
+        if keep { Verdict::Keep(c.len_utf8()) } else { Verdict::Show }
     };
     let keep_if_next = |keep: &dyn Fn(char) -> bool| match rest.chars().nth(1) {
         Some(next) => keep_if(keep(next)),

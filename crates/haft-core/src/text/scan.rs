@@ -13,11 +13,7 @@ pub(super) fn clean_len(text: &str) -> usize {
         }
         at += 32;
     }
-    if is_clean_end(bytes) {
-        bytes.len()
-    } else {
-        at + first_control(&bytes[at..])
-    }
+    if is_clean_end(bytes) { bytes.len() } else { at + first_control(&bytes[at..]) }
 }
 
 /// Whether the last bytes hold no control: 33 of them, or all there are.

@@ -85,11 +85,7 @@ pub fn truncate<'a>(text: &'a str, limit: usize, handle: Option<&str>) -> Trunca
             tail_bytes: 0,
         };
     }
-    let notes = [
-        Note::CountsAndHandle(handle.unwrap_or_default()),
-        Note::Counts,
-        Note::Bare,
-    ];
+    let notes = [Note::CountsAndHandle(handle.unwrap_or_default()), Note::Counts, Note::Bare];
     let notes = if handle.is_some() { &notes[..] } else { &notes[1..] };
     // The counts are not known before the cuts are, so the room is reserved for the largest they could be.
     let (most_bytes, most_lines) = (text.len(), count_lines(text));
@@ -107,10 +103,7 @@ pub fn truncate<'a>(text: &'a str, limit: usize, handle: Option<&str>) -> Trunca
     let omitted = &text[head.len()..text.len() - tail.len()];
     let (omitted_bytes, omitted_lines) = (omitted.len(), count_lines(omitted));
     let text = match note {
-        Some(note) => format!(
-            "{head}{}{tail}",
-            marker(head, note, omitted_bytes, omitted_lines, tail)
-        ),
+        Some(note) => format!("{head}{}{tail}", marker(head, note, omitted_bytes, omitted_lines, tail)),
         None => SHORT_MARKER[..limit.min(SHORT_MARKER.len())].to_owned(),
     };
     Truncated {
@@ -135,10 +128,7 @@ fn marker(head: &str, note: &Note<'_>, bytes: usize, lines: usize, tail: &str) -
     if !head.is_empty() {
         marker.push_str(if head.ends_with('\n') { "\n" } else { "\n\n" });
     }
-    let (b, l) = (
-        if bytes == 1 { "byte" } else { "bytes" },
-        if lines == 1 { "line" } else { "lines" },
-    );
+    let (b, l) = (if bytes == 1 { "byte" } else { "bytes" }, if lines == 1 { "line" } else { "lines" });
     let counts = format!("... [output truncated: {bytes} {b} in {lines} {l} left out");
     // Writing to a `String` cannot fail.
     let _ = match note {
@@ -160,11 +150,7 @@ fn head_of(text: &str, room: usize) -> &str {
     if line_end > 0 && end - line_end <= room / LINE_REACH {
         return &text[..line_end];
     }
-    if head.ends_with('\r') && text[end..].starts_with('\n') {
-        &text[..end - 1]
-    } else {
-        head
-    }
+    if head.ends_with('\r') && text[end..].starts_with('\n') { &text[..end - 1] } else { head }
 }
 
 /// The longest end of `text` of at most `room` bytes that starts well.
@@ -211,8 +197,5 @@ pub fn truncate_chars(text: &str, max_chars: usize) -> (Cow<'_, str>, usize) {
     };
     let (head, rest) = text.split_at(end);
     let omitted = rest.chars().count();
-    (
-        Cow::Owned(format!("{head}\n... (truncated, {omitted} characters omitted)")),
-        omitted,
-    )
+    (Cow::Owned(format!("{head}\n... (truncated, {omitted} characters omitted)")), omitted)
 }
