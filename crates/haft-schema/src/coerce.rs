@@ -1,5 +1,6 @@
 //! `"5"` where 5 was meant: models send strings where numbers belong.
 
+use crate::pointer::push_segment;
 use serde_json::{Map, Number, Value};
 
 /// Turns members into the type that the schema names, where nothing is lost, and gives the pointers of those that it
@@ -25,8 +26,9 @@ fn members(schema: &Value, object: &mut Map<String, Value>, pointer: &str, chang
     };
     for (name, property) in properties {
         if let Some(value) = object.get_mut(name) {
-            let escaped = name.replace('~', "~0").replace('/', "~1");
-            one(property, value, format!("{pointer}/{escaped}"), changed);
+            let mut pointer = pointer.to_owned();
+            push_segment(&mut pointer, name);
+            one(property, value, pointer, changed);
         }
     }
 }

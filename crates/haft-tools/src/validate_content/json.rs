@@ -11,7 +11,8 @@ use std::ops::Range;
 use serde_json::{Map, Value};
 
 use super::problem::{Findings, Found, Lines};
-use super::spans::{Inside, Member, Node, push_segment};
+use super::spans::{Inside, Member, Node};
+use haft_schema::pointer::push_segment;
 
 mod scalar;
 mod text;
@@ -33,23 +34,10 @@ pub(super) struct Scan {
 
 /// Reads `lines`' text and puts what is wrong with it into `findings`.
 pub(super) fn scan(text: &str, lines: &Lines<'_>, findings: &mut Findings) -> Scan {
-    let mut scanner = Scanner {
-        text,
-        lines,
-        findings,
-        at: 0,
-        path: Vec::new(),
-        exact: true,
-    };
+    let mut scanner = Scanner { text, lines, findings, at: 0, path: Vec::new(), exact: true };
     match scanner.document() {
-        Ok((value, places)) => Scan {
-            value: scanner.exact.then_some(value),
-            places: Some(places),
-        },
-        Err(Stop) => Scan {
-            value: None,
-            places: None,
-        },
+        Ok((value, places)) => Scan { value: scanner.exact.then_some(value), places: Some(places) },
+        Err(Stop) => Scan { value: None, places: None },
     }
 }
 
@@ -86,12 +74,8 @@ struct Open {
 impl Scanner<'_, '_> {
     fn document(&mut self) -> Reading<(Value, Node)> {
         if self.rest().starts_with('\u{feff}') {
-            self.report(
-                0,
-                "byte_order_mark",
-                "expected a JSON value, got a byte order mark (U+FEFF)",
-            )
-            .hint("remove the first character, which is invisible");
+            self.report(0, "byte_order_mark", "expected a JSON value, got a byte order mark (U+FEFF)")
+                .hint("remove the first character, which is invisible");
             self.at = '\u{feff}'.len_utf8();
         }
         self.skip_blank()?;
@@ -146,13 +130,7 @@ impl Scanner<'_, '_> {
             places.push(place);
             closed = self.next(&open)?;
         }
-        Ok((
-            Value::Array(values),
-            Node {
-                span: open.at..self.at,
-                inside: Inside::Items(places),
-            },
-        ))
+        Ok((Value::Array(values), Node { span: open.at..self.at, inside: Inside::Items(places) }))
     }
 
     fn object(&mut self) -> Reading<(Value, Node)> {
@@ -175,13 +153,7 @@ impl Scanner<'_, '_> {
             }
             closed = self.next(&open)?;
         }
-        Ok((
-            Value::Object(values),
-            Node {
-                span: open.at..self.at,
-                inside: Inside::Members(places),
-            },
-        ))
+        Ok((Value::Object(values), Node { span: open.at..self.at, inside: Inside::Members(places) }))
     }
 
     fn open(&mut self, close: u8, wants: &'static str) -> Reading<Open> {
@@ -225,8 +197,7 @@ impl Scanner<'_, '_> {
             }
             Some(byte) if self.may_start_entry(open, byte) => {
                 let message = format!("expected `,` or `{close}`, got {}", self.got());
-                self.report(self.at, "missing_comma", message)
-                    .hint("put a comma before it");
+                self.report(self.at, "missing_comma", message).hint("put a comma before it");
                 Ok(false)
             }
             _ => {
@@ -248,8 +219,7 @@ impl Scanner<'_, '_> {
     fn skip_extra_commas(&mut self, open: &Open) -> Reading<()> {
         while self.byte() == Some(b',') {
             let message = format!("expected {}, got a comma", open.wants);
-            self.report(self.at, "extra_comma", message)
-                .hint("remove this comma");
+            self.report(self.at, "extra_comma", message).hint("remove this comma");
             self.at += 1;
             self.skip_blank()?;
         }
@@ -274,12 +244,8 @@ impl Scanner<'_, '_> {
                 let Some(word) = self.word().map(str::to_owned) else {
                     return Err(self.unexpected("a key in double quotes or `}`"));
                 };
-                self.report(
-                    start,
-                    "unquoted_key",
-                    format!("expected a key in double quotes, got `{word}`"),
-                )
-                .hint(format!("write {}", text::quoted(&word)));
+                self.report(start, "unquoted_key", format!("expected a key in double quotes, got `{word}`"))
+                    .hint(format!("write {}", text::quoted(&word)));
                 self.at += word.len();
                 word
             }
@@ -302,13 +268,15 @@ impl Scanner<'_, '_> {
     }
 
     fn repeated(&mut self, name: &str, at: usize, first: usize) {
+        if !self.findings.has_room() {
+            self.findings.count_unlisted(1);
+            return;
+        }
         let first = self.lines.words(first);
         let mut pointer = self.pointer();
         push_segment(&mut pointer, name);
-        let message = format!(
-            "expected each key once, got {} again: it is first at {first}",
-            text::quoted(name)
-        );
+        let name = text::quoted(name);
+        let message = format!("expected each key once, got {name} again: it is first at {first}");
         self.report_at(at, pointer, "duplicate_key", message)
             .hint("keep one of the two: most readers take the last");
     }
@@ -318,11 +286,7 @@ impl Scanner<'_, '_> {
 impl Scanner<'_, '_> {
     /// Reports what is here instead of `wanted`.
     fn unexpected(&mut self, wanted: &str) -> Stop {
-        let rule = if self.byte().is_some() {
-            "syntax"
-        } else {
-            "unexpected_end"
-        };
+        let rule = if self.byte().is_some() { "syntax" } else { "unexpected_end" };
         let message = format!("expected {wanted}, got {}", self.got());
         let hint = self.rest().chars().next().and_then(text::hint_for);
         let findings = self.report(self.at, rule, message);
@@ -338,8 +302,7 @@ impl Scanner<'_, '_> {
         let what = if open.close == b']' { "array" } else { "object" };
         if matches!(self.byte(), None | Some(b']' | b'}')) {
             let (close, place) = (char::from(open.close), self.lines.words(open.at));
-            self.findings
-                .hint(format!("close the {what} that starts at {place} with `{close}`"));
+            self.findings.hint(format!("close the {what} that starts at {place} with `{close}`"));
         }
         stop
     }
@@ -357,13 +320,7 @@ impl Scanner<'_, '_> {
         message: impl Into<String>,
     ) -> &mut Findings {
         let (rule, message) = (rule.to_owned(), message.into());
-        self.findings.push(Found {
-            offset,
-            pointer: Some(pointer),
-            rule,
-            message,
-            hint: None,
-        })
+        self.findings.push(Found { offset, pointer: Some(pointer), rule, message, hint: None })
     }
 
     fn pointer(&self) -> String {

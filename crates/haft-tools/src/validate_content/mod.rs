@@ -9,8 +9,8 @@
 //! | `toml` | the same for TOML, on top of the `toml` crate |
 //! | `spans` | places by JSON pointer |
 //! | `problem` | problems and the report |
-//! | `checker` | a compiled schema; what it may cost is bounded by `shape` beforehand and by `metered` at work |
-//! | `schema_words` | words for what the schema validator finds |
+//!
+//! Schemas, and the words for what they find, come from `haft-schema`.
 
 use std::fmt;
 
@@ -18,23 +18,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-mod checker;
 mod json;
-mod metered;
 mod problem;
-pub mod schema_words;
-mod shape;
 mod spans;
 mod toml;
 
 #[cfg(test)]
 mod tests;
 
-pub use checker::{BadSchema, Checker};
+pub use haft_schema::BadSchema;
 pub use problem::{Problem, Report};
 
 use problem::{Findings, Found, Lines, MAX_LISTED};
-use schema_words::{Place, SchemaProblem};
+use haft_schema::{
+    Checker,
+    words::{Place, SchemaProblem},
+};
 use spans::Node;
 
 /// How many problems are listed when the call does not say.
@@ -88,12 +87,7 @@ impl Args {
     /// # Ok::<(), haft_tools::validate_content::BadSchema>(())
     /// ```
     pub fn json(content: impl Into<String>) -> Self {
-        Self {
-            content: content.into(),
-            format: Format::Json,
-            schema: None,
-            max_problems: None,
-        }
+        Self { content: content.into(), format: Format::Json, schema: None, max_problems: None }
     }
 
     /// Arguments that validate `content` as TOML, without a schema.
@@ -105,10 +99,7 @@ impl Args {
     /// # Ok::<(), haft_tools::validate_content::BadSchema>(())
     /// ```
     pub fn toml(content: impl Into<String>) -> Self {
-        Self {
-            format: Format::Toml,
-            ..Self::json(content)
-        }
+        Self { format: Format::Toml, ..Self::json(content) }
     }
 }
 
@@ -174,14 +165,10 @@ pub fn validate(args: &Args) -> Result<Report, BadSchema> {
         }
     };
     if let (Some(checker), Some(value), Some(places)) = (checker, value, places) {
-        let mut found: Vec<Found> = checker
-            .check(&value)?
-            .into_iter()
-            .map(|problem| place(problem, &places))
-            .collect();
-        found.sort_by_key(|found| found.offset);
-        for found in found {
-            findings.push(found);
+        let checked = checker.check(&value)?;
+        findings.count_unlisted(checked.total - checked.problems.len());
+        for problem in checked.problems {
+            findings.push(place(problem, &places));
         }
     }
     let listed = args.max_problems.unwrap_or(DEFAULT_LISTED);

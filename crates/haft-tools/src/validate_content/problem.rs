@@ -124,11 +124,21 @@ pub(super) struct Findings {
 impl Findings {
     pub(super) fn push(&mut self, found: Found) -> &mut Self {
         self.total += 1;
-        self.last_kept = self.kept.len() < MAX_LISTED;
+        self.last_kept = self.has_room();
         if self.last_kept {
             self.kept.push(found);
         }
         self
+    }
+
+    /// Whether the next problem would be kept, so that its words are worth finding.
+    pub(super) fn has_room(&self) -> bool {
+        self.kept.len() < MAX_LISTED
+    }
+
+    /// Counts problems that are known by their number only.
+    pub(super) fn count_unlisted(&mut self, number: usize) {
+        self.total += number;
     }
 
     /// Adds what to do about the problem pushed last.
@@ -156,12 +166,7 @@ impl Findings {
                 hint: found.hint,
             }
         });
-        Report {
-            valid: self.total == 0,
-            format,
-            problems: problems.collect(),
-            total: self.total,
-        }
+        Report { valid: self.total == 0, format, problems: problems.collect(), total: self.total }
     }
 }
 
@@ -174,31 +179,22 @@ pub(super) struct Lines<'t> {
 
 impl<'t> Lines<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        let after_breaks = text
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| *byte == b'\n')
-            .map(|(at, _)| at + 1);
-        Self {
-            text,
-            starts: std::iter::once(0).chain(after_breaks).collect(),
-        }
+        let after_breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        Self { text, starts: std::iter::once(0).chain(after_breaks).collect() }
+    }
+
+    /// Line of `offset`, from 1.
+    pub(super) fn line(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
     }
 
     /// Line and column of `offset`, both from 1; the column counts characters.
     pub(super) fn place(&self, offset: usize) -> (usize, usize) {
-        let line = self.starts.partition_point(|start| *start <= offset);
+        let line = self.line(offset);
         let start = self.starts.get(line.saturating_sub(1)).copied().unwrap_or(0);
-        let before = self
-            .text
-            .as_bytes()
-            .get(start..offset.min(self.text.len()))
-            .unwrap_or_default();
+        let before = self.text.as_bytes().get(start..offset.min(self.text.len())).unwrap_or_default();
         // Every byte that does not continue a character starts one.
-        let characters = before
-            .iter()
-            .filter(|byte| (**byte & 0b1100_0000) != 0b1000_0000)
-            .count();
+        let characters = before.iter().filter(|byte| (**byte & 0b1100_0000) != 0b1000_0000).count();
         (line, characters + 1)
     }
 
@@ -216,14 +212,8 @@ mod tests {
     #[test]
     fn places_count_characters_not_bytes() {
         let lines = Lines::new("äb\n\nc");
-        for (offset, place) in [
-            (0, (1, 1)),
-            (2, (1, 2)),
-            (3, (1, 3)),
-            (4, (2, 1)),
-            (5, (3, 1)),
-            (6, (3, 2)),
-        ] {
+        for (offset, place) in [(0, (1, 1)), (2, (1, 2)), (3, (1, 3)), (4, (2, 1)), (5, (3, 1)), (6, (3, 2))]
+        {
             assert_eq!(lines.place(offset), place, "offset {offset}");
         }
         assert_eq!(lines.place(99), (3, 2), "past the end is the end");

@@ -26,10 +26,7 @@ pub(super) struct Member {
 
 impl Node {
     pub(super) fn leaf(span: Range<usize>) -> Self {
-        Self {
-            span,
-            inside: Inside::Nothing,
-        }
+        Self { span, inside: Inside::Nothing }
     }
 
     /// The value at `pointer`.
@@ -60,21 +57,7 @@ impl Node {
         match &self.inside {
             Inside::Nothing => None,
             Inside::Items(items) => Some((None, items.get(segment.parse::<usize>().ok()?)?)),
-            Inside::Members(members) => members
-                .get(segment)
-                .map(|member| (Some(&member.key), &member.value)),
-        }
-    }
-}
-
-/// Appends one step to a JSON pointer.
-pub(super) fn push_segment(pointer: &mut String, segment: &str) {
-    pointer.push('/');
-    for character in segment.chars() {
-        match character {
-            '~' => pointer.push_str("~0"),
-            '/' => pointer.push_str("~1"),
-            other => pointer.push(other),
+            Inside::Members(members) => members.get(segment).map(|member| (Some(&member.key), &member.value)),
         }
     }
 }
@@ -94,16 +77,10 @@ mod tests {
     #[test]
     fn pointers_are_escaped_and_found() {
         let mut pointer = String::new();
-        push_segment(&mut pointer, "a/b~c");
+        haft_schema::pointer::push_segment(&mut pointer, "a/b~c");
         assert_eq!(pointer, "/a~1b~0c");
-        let member = Member {
-            key: 1..8,
-            value: Node::leaf(10..11),
-        };
-        let root = Node {
-            span: 0..12,
-            inside: Inside::Members([("a/b~c".to_owned(), member)].into()),
-        };
+        let member = Member { key: 1..8, value: Node::leaf(10..11) };
+        let root = Node { span: 0..12, inside: Inside::Members([("a/b~c".to_owned(), member)].into()) };
         assert_eq!(root.value_at(&pointer), Some(&Node::leaf(10..11)));
         assert_eq!(root.key_at(&pointer), Some(1..8));
         assert_eq!(root.key_at(""), None);

@@ -14,9 +14,7 @@ impl Scanner<'_, '_> {
         let mut control_seen = false;
         loop {
             let plain = self.rest();
-            let run = plain
-                .bytes()
-                .position(|byte| byte == quote || byte == b'\\' || byte < 0x20);
+            let run = plain.bytes().position(|byte| byte == quote || byte == b'\\' || byte < 0x20);
             read.push_str(&plain[..run.unwrap_or(plain.len())]);
             self.at += run.unwrap_or(plain.len());
             match self.byte() {
@@ -39,12 +37,8 @@ impl Scanner<'_, '_> {
         }
         self.at += 1;
         if quote == b'\'' {
-            self.report(
-                start,
-                "quotes",
-                "expected double quotes around the string, got single quotes",
-            )
-            .hint(format!("write {}", quoted(&read)));
+            self.report(start, "quotes", "expected double quotes around the string, got single quotes")
+                .hint(format!("write {}", quoted(&read)));
         }
         Ok(read)
     }
@@ -52,10 +46,7 @@ impl Scanner<'_, '_> {
     fn unterminated(&mut self, start: usize) -> Stop {
         let (end, hint) = match self.byte() {
             None => ("the end of the content", "close the string with `\"`"),
-            Some(_) => (
-                "a line break",
-                "close the string with `\"`, or write the line break in it as `\\n`",
-            ),
+            Some(_) => ("a line break", "close the string with `\"`, or write the line break in it as `\\n`"),
         };
         let message = format!("expected `\"` at the end of the string that starts here, got {end}");
         self.report(start, "unterminated_string", message).hint(hint);
@@ -86,14 +77,9 @@ impl Scanner<'_, '_> {
                 return Err(self.unterminated(start));
             }
             other => {
-                let found = if other.is_control() {
-                    name(other)
-                } else {
-                    format!("`\\{other}`")
-                };
+                let found = if other.is_control() { name(other) } else { format!("`\\{other}`") };
                 let message = format!("expected an escape such as `\\n`, `\\\"` or `\\u00e9`, got {found}");
-                self.report(at, "escape", message)
-                    .hint("write a backslash itself as `\\\\`");
+                self.report(at, "escape", message).hint("write a backslash itself as `\\\\`");
                 self.exact = false;
                 other
             }
@@ -132,21 +118,12 @@ impl Scanner<'_, '_> {
     }
 
     fn four_digits(&mut self, at: usize) -> Option<u32> {
-        let digits = self
-            .rest()
-            .bytes()
-            .take(4)
-            .take_while(u8::is_ascii_hexdigit)
-            .count();
+        let digits = self.rest().bytes().take(4).take_while(u8::is_ascii_hexdigit).count();
         self.at += digits;
         let read = &self.text[self.at - digits..self.at];
         if digits < 4 {
-            let message = format!(
-                "expected four hexadecimal digits after `\\u`, got {}",
-                quoted(read)
-            );
-            self.report(at, "escape", message)
-                .hint("write `\\u` and four digits, as in `\\u00e9`");
+            let message = format!("expected four hexadecimal digits after `\\u`, got {}", quoted(read));
+            self.report(at, "escape", message).hint("write `\\u` and four digits, as in `\\u00e9`");
             self.exact = false;
             return None;
         }
@@ -172,20 +149,12 @@ impl Scanner<'_, '_> {
             (None, "NaN" | "nan" | "Infinity" | "inf") => {
                 "JSON has neither NaN nor infinity: write null, or a string".to_owned()
             }
-            (None, _) => match ["true", "false", "null"]
-                .iter()
-                .find(|plain| plain.starts_with(word))
-            {
+            (None, _) => match ["true", "false", "null"].iter().find(|plain| plain.starts_with(word)) {
                 Some(plain) => format!("write `{plain}`"),
                 None => format!("put a string in double quotes: {}", quoted(word)),
             },
         };
-        self.report(
-            start,
-            "literal",
-            format!("expected a JSON value, got `{}`", cut(word)),
-        )
-        .hint(hint);
+        self.report(start, "literal", format!("expected a JSON value, got `{}`", cut(word))).hint(hint);
         self.exact &= meant.is_some();
         meant.map_or(Value::Null, |(_, value)| value)
     }
@@ -210,20 +179,14 @@ impl Scanner<'_, '_> {
 
 /// A control character as JSON writes it.
 fn escaped(control: char) -> String {
-    serde_json::Value::from(control.to_string())
-        .to_string()
-        .trim_matches('"')
-        .to_owned()
+    serde_json::Value::from(control.to_string()).to_string().trim_matches('"').to_owned()
 }
 
 /// Whether `token` is a number by the grammar of RFC 8259.
 fn is_number(token: &str) -> bool {
     let whole = token.strip_prefix('-').unwrap_or(token);
     let (mantissa, exponent) = match whole.split_once(['e', 'E']) {
-        Some((mantissa, exponent)) => (
-            mantissa,
-            Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)),
-        ),
+        Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
         None => (whole, None),
     };
     let (integer, fraction) = match mantissa.split_once('.') {
@@ -242,11 +205,7 @@ fn digits(text: &str) -> bool {
 
 /// The value of a number; one too large for a float becomes the largest.
 fn value_of(token: &str) -> Value {
-    let largest = if token.starts_with('-') {
-        f64::MIN
-    } else {
-        f64::MAX
-    };
+    let largest = if token.starts_with('-') { f64::MIN } else { f64::MAX };
     match serde_json::from_str::<Number>(token) {
         Ok(number) => Value::Number(number),
         Err(_) => Value::from(largest),
@@ -259,15 +218,10 @@ fn explain(token: &str) -> (&'static str, String) {
     let sign = if token.starts_with('-') { "-" } else { "" };
     let lower = unsigned.to_ascii_lowercase();
     let fixed = |text: String| is_number(&text).then(|| format!("write {text}"));
-    let hexadecimal = lower
-        .strip_prefix("0x")
-        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let hexadecimal = lower.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
     let without_zeros = unsigned.trim_start_matches('0');
     let (what, fix) = if lower.starts_with("nan") || lower.starts_with("inf") {
-        (
-            "a number",
-            Some("JSON has neither NaN nor infinity: write null, or a string".to_owned()),
-        )
+        ("a number", Some("JSON has neither NaN nor infinity: write null, or a string".to_owned()))
     } else if let Some(value) = hexadecimal {
         ("a decimal number", Some(format!("write {sign}{value}")))
     } else if unsigned.contains('_') {
@@ -279,10 +233,7 @@ fn explain(token: &str) -> (&'static str, String) {
     } else if unsigned.ends_with('.') {
         ("a digit after the point", fixed(format!("{sign}{unsigned}0")))
     } else if unsigned.starts_with('0') && is_number(without_zeros) {
-        let fix = format!(
-            "write {sign}{without_zeros}, or {} if the zeros matter",
-            quoted(token)
-        );
+        let fix = format!("write {sign}{without_zeros}, or {} if the zeros matter", quoted(token));
         ("a number without leading zeros", Some(fix))
     } else if unsigned.is_empty() {
         ("digits after the sign", None)

@@ -5,15 +5,7 @@ fn problems(content: &str) -> Vec<String> {
     let report = validate(&Args::json(content)).expect("no schema");
     assert_eq!(report.valid, report.problems.is_empty());
     let line = |problem: &Problem| {
-        let Problem {
-            line,
-            column,
-            pointer,
-            rule,
-            message,
-            hint,
-            ..
-        } = problem;
+        let Problem { line, column, pointer, rule, message, hint, .. } = problem;
         let pointer = pointer.as_deref().unwrap_or("?");
         let hint = hint.as_deref().map_or(String::new(), |hint| format!(" | {hint}"));
         format!("{line}:{column} {pointer} {rule}: {message}{hint}")
@@ -24,14 +16,8 @@ fn problems(content: &str) -> Vec<String> {
 #[test]
 fn words_for_each_mistake() {
     let table: &[(&str, &[&str])] = &[
-        (
-            "",
-            &["1:1  unexpected_end: expected a JSON value, got the end of the content"],
-        ),
-        (
-            " \n ",
-            &["2:2  unexpected_end: expected a JSON value, got the end of the content"],
-        ),
+        ("", &["1:1  unexpected_end: expected a JSON value, got the end of the content"]),
+        (" \n ", &["2:2  unexpected_end: expected a JSON value, got the end of the content"]),
         // Commas.
         (
             "{\"a\": 1,}",
@@ -43,22 +29,10 @@ fn words_for_each_mistake() {
                 "2:2 /a trailing_comma: expected a value after the comma, got `]` | remove the comma before `]`",
             ],
         ),
-        (
-            "[1,,2]",
-            &["1:4  extra_comma: expected a value, got a comma | remove this comma"],
-        ),
-        (
-            "[,1]",
-            &["1:2  extra_comma: expected a value, got a comma | remove this comma"],
-        ),
-        (
-            "{,}",
-            &["1:2  extra_comma: expected a key, got a comma | remove this comma"],
-        ),
-        (
-            "[1 2]",
-            &["1:4  missing_comma: expected `,` or `]`, got `2` | put a comma before it"],
-        ),
+        ("[1,,2]", &["1:4  extra_comma: expected a value, got a comma | remove this comma"]),
+        ("[,1]", &["1:2  extra_comma: expected a value, got a comma | remove this comma"]),
+        ("{,}", &["1:2  extra_comma: expected a key, got a comma | remove this comma"]),
+        ("[1 2]", &["1:4  missing_comma: expected `,` or `]`, got `2` | put a comma before it"]),
         (
             "{\"a\": 1\n \"b\": 2}",
             &["2:2  missing_comma: expected `,` or `}`, got `\"` | put a comma before it"],
@@ -78,33 +52,19 @@ fn words_for_each_mistake() {
                keep one of the two: most readers take the last",
             ],
         ),
-        (
-            "{a: 1}",
-            &["1:2  unquoted_key: expected a key in double quotes, got `a` | write \"a\""],
-        ),
-        (
-            "{1: 1}",
-            &["1:2  syntax: expected a key in double quotes or `}`, got `1`"],
-        ),
-        (
-            "{\"a\" 1}",
-            &["1:6  syntax: expected `:` after the key \"a\", got `1`"],
-        ),
+        ("{a: 1}", &["1:2  unquoted_key: expected a key in double quotes, got `a` | write \"a\""]),
+        ("{1: 1}", &["1:2  syntax: expected a key in double quotes or `}`, got `1`"]),
+        ("{\"a\" 1}", &["1:6  syntax: expected `:` after the key \"a\", got `1`"]),
         (
             "{\"a\" = 1}",
             &["1:6  syntax: expected `:` after the key \"a\", got `=` | write `:` instead of `=`"],
         ),
-        (
-            "{\"a\":}",
-            &["1:6 /a syntax: expected a value for the key \"a\", got `}`"],
-        ),
+        ("{\"a\":}", &["1:6 /a syntax: expected a value for the key \"a\", got `}`"]),
         // Brackets.
         (
             "{\"a\": [1, 2",
-            &[
-                "1:12 /a unexpected_end: expected `,` or `]`, got the end of the content | \
-               close the array that starts at line 1, column 7 with `]`",
-            ],
+            &["1:12 /a unexpected_end: expected `,` or `]`, got the end of the content | \
+               close the array that starts at line 1, column 7 with `]`"],
         ),
         (
             "[\n  {\n    \"a\": 1\n  ]",
@@ -114,17 +74,13 @@ fn words_for_each_mistake() {
         ),
         (
             "[1,",
-            &[
-                "1:4  unexpected_end: expected a value or `]`, got the end of the content | \
-                   close the array that starts at line 1, column 1 with `]`",
-            ],
+            &["1:4  unexpected_end: expected a value or `]`, got the end of the content | \
+                   close the array that starts at line 1, column 1 with `]`"],
         ),
         (
             "{",
-            &[
-                "1:2  unexpected_end: expected a key or `}`, got the end of the content | \
-                 close the object that starts at line 1, column 1 with `}`",
-            ],
+            &["1:2  unexpected_end: expected a key or `}`, got the end of the content | \
+                 close the object that starts at line 1, column 1 with `}`"],
         ),
         (
             "[1]]",
@@ -138,10 +94,7 @@ fn words_for_each_mistake() {
                 "2:1  trailing_data: expected the end of the content, got `{` | JSON is one value: put several into an array",
             ],
         ),
-        (
-            "(1)",
-            &["1:1  syntax: expected a JSON value, got `(` | use `[` and `]` for lists"],
-        ),
+        ("(1)", &["1:1  syntax: expected a JSON value, got `(` | use `[` and `]` for lists"]),
         // Comments and blanks.
         (
             "// a\n[1, /* b */ 2] # c",
@@ -159,17 +112,13 @@ fn words_for_each_mistake() {
         ),
         (
             "\u{feff}{}",
-            &[
-                "1:1  byte_order_mark: expected a JSON value, got a byte order mark (U+FEFF) | \
-               remove the first character, which is invisible",
-            ],
+            &["1:1  byte_order_mark: expected a JSON value, got a byte order mark (U+FEFF) | \
+               remove the first character, which is invisible"],
         ),
         (
             "[1,\u{a0}2]",
-            &[
-                "1:4  blank: expected a space, a tab or a line break, got a no-break space (U+00A0) | \
-               replace it by a plain space, or remove it",
-            ],
+            &["1:4  blank: expected a space, a tab or a line break, got a no-break space (U+00A0) | \
+               replace it by a plain space, or remove it"],
         ),
         (
             "```json\n{}\n```",
@@ -182,10 +131,7 @@ fn words_for_each_mistake() {
             "['it\\'s', \"b\"]",
             &["1:2 /0 quotes: expected double quotes around the string, got single quotes | write \"it's\""],
         ),
-        (
-            "[“a”]",
-            &["1:2 /0 syntax: expected a value or `]`, got `“` | use plain double quotes: `\"`"],
-        ),
+        ("[“a”]", &["1:2 /0 syntax: expected a value or `]`, got `“` | use plain double quotes: `\"`"]),
         (
             "[\"abc",
             &[
@@ -210,17 +156,13 @@ fn words_for_each_mistake() {
         ),
         (
             "[\"C:\\dir\"]",
-            &[
-                "1:5 /0 escape: expected an escape such as `\\n`, `\\\"` or `\\u00e9`, got `\\d` | \
-               write a backslash itself as `\\\\`",
-            ],
+            &["1:5 /0 escape: expected an escape such as `\\n`, `\\\"` or `\\u00e9`, got `\\d` | \
+               write a backslash itself as `\\\\`"],
         ),
         (
             "[\"\\u12g4\"]",
-            &[
-                "1:3 /0 escape: expected four hexadecimal digits after `\\u`, got \"12\" | \
-               write `\\u` and four digits, as in `\\u00e9`",
-            ],
+            &["1:3 /0 escape: expected four hexadecimal digits after `\\u`, got \"12\" | \
+               write `\\u` and four digits, as in `\\u00e9`"],
         ),
         (
             "[\"ab\\ud800\"]",
@@ -306,11 +248,7 @@ fn depth_is_limited_and_never_overflows() {
     let found = problems(&nested(129));
     assert!(found[0].starts_with(too_deep), "{found:?}");
     assert!(found[0].ends_with("depth: expected at most 128 arrays and objects inside each other, got more"));
-    for bomb in [
-        "[".repeat(100_000),
-        "{\"a\":".repeat(100_000),
-        "[{\"a\":".repeat(100_000),
-    ] {
+    for bomb in ["[".repeat(100_000), "{\"a\":".repeat(100_000), "[{\"a\":".repeat(100_000)] {
         assert_eq!(problems(&bomb).len(), 1);
     }
 }
@@ -325,20 +263,9 @@ fn long_pieces_are_cut() {
 #[test]
 fn many_problems_are_counted_and_listed_up_to_the_limit() {
     let content = format!("[{}1]", "01,".repeat(5000));
-    let report = validate(&Args {
-        max_problems: Some(5000),
-        ..Args::json(&content)
-    })
-    .expect("no schema");
+    let report = validate(&Args { max_problems: Some(5000), ..Args::json(&content) }).expect("no schema");
     assert_eq!((report.problems.len(), report.total), (1000, 5000));
-    let report = validate(&Args {
-        max_problems: Some(0),
-        ..Args::json(&content)
-    })
-    .expect("no schema");
+    let report = validate(&Args { max_problems: Some(0), ..Args::json(&content) }).expect("no schema");
     assert_eq!((report.problems.len(), report.total), (1, 5000));
-    assert_eq!(
-        validate(&Args::json(&content)).expect("no schema").problems.len(),
-        20
-    );
+    assert_eq!(validate(&Args::json(&content)).expect("no schema").problems.len(), 20);
 }

@@ -32,8 +32,7 @@ impl<'t> Scanner<'t, '_> {
                 '/' if self.rest().starts_with("/*") => self.block_comment()?,
                 other if is_blank(other) => {
                     let message = format!("expected a space, a tab or a line break, got {}", name(other));
-                    self.report(self.at, "blank", message)
-                        .hint("replace it by a plain space, or remove it");
+                    self.report(self.at, "blank", message).hint("replace it by a plain space, or remove it");
                     self.at += other.len_utf8();
                 }
                 _ => break,
@@ -44,22 +43,14 @@ impl<'t> Scanner<'t, '_> {
 
     fn comment(&mut self, mark: usize) {
         let mark = &self.rest()[..mark];
-        self.report(
-            self.at,
-            "comment",
-            format!("expected JSON, which has no comments, got `{mark}`"),
-        )
-        .hint("remove the comment");
+        self.report(self.at, "comment", format!("expected JSON, which has no comments, got `{mark}`"))
+            .hint("remove the comment");
         self.at += self.rest().find('\n').unwrap_or(self.rest().len());
     }
 
     fn block_comment(&mut self) -> Reading<()> {
         let end = self.rest().find("*/");
-        let findings = self.report(
-            self.at,
-            "comment",
-            "expected JSON, which has no comments, got `/*`",
-        );
+        let findings = self.report(self.at, "comment", "expected JSON, which has no comments, got `/*`");
         match end {
             Some(end) => {
                 findings.hint("remove the comment");

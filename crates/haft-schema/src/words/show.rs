@@ -7,13 +7,14 @@ use serde_json::Value;
 
 /// Characters of one value that a message shows.
 const SHOWN: usize = 80;
+/// Candidates that are looked at for the one that was meant.
 /// Characters of a list that a message shows.
 const LIST_SHOWN: usize = 240;
 
 /// A value as JSON, cut to 80 characters.
 ///
 /// ```
-/// use haft_tools::validate_content::schema_words::shown;
+/// use haft_schema::words::shown;
 /// use serde_json::json;
 ///
 /// assert_eq!(shown(&json!({"a": [1, null]})), "{\"a\":[1,null]}");
@@ -77,10 +78,7 @@ pub(super) fn got(value: &Value) -> String {
         Value::Array(items) => format!("an array of {}", count(items.len() as u64, "item")),
         Value::Object(members) if members.is_empty() => "an empty object".to_owned(),
         Value::Object(members) => {
-            format!(
-                "an object with {}",
-                listed(members.keys().map(|name| quoted(name)))
-            )
+            format!("an object with {}", listed(members.keys(), |name| quoted(name)))
         }
     }
 }
@@ -117,20 +115,22 @@ pub(super) fn list(parts: impl Iterator<Item = String>, last: &str) -> String {
 }
 
 /// `a, b, c`, or as much of it as fits and how many more there are.
-pub(super) fn listed(parts: impl Iterator<Item = String>) -> String {
+pub(super) fn listed<T>(parts: impl Iterator<Item = T>, show: impl Fn(T) -> String) -> String {
     let mut text = String::new();
+    let mut parts = parts;
     let mut left_out = 0;
-    for part in parts {
-        if left_out > 0 || (!text.is_empty() && text.chars().count() + part.chars().count() + 2 > LIST_SHOWN)
-        {
-            left_out += 1;
-            continue;
-        }
+    for part in parts.by_ref() {
+        let part = show(part);
         if !text.is_empty() {
+            if text.chars().count() + part.chars().count() + 2 > LIST_SHOWN {
+                left_out = 1;
+                break;
+            }
             text.push_str(", ");
         }
         text.push_str(&part);
     }
+    left_out += parts.count();
     if left_out > 0 {
         text.push_str(&format!(" and {left_out} more"));
     }
@@ -140,52 +140,4 @@ pub(super) fn listed(parts: impl Iterator<Item = String>) -> String {
 /// One step of a JSON pointer, read.
 pub(super) fn unescape(step: &str) -> String {
     step.replace("~1", "/").replace("~0", "~")
-}
-
-/// The candidate that `name` was probably meant to be.
-///
-/// ```
-/// use haft_tools::validate_content::schema_words::nearest;
-///
-/// assert_eq!(nearest("colour", ["color", "size"]), Some("color"));
-/// assert_eq!(nearest("maxLength", ["max_length"]), Some("max_length"));
-/// assert_eq!(nearest("weight", ["color", "size"]), None);
-/// ```
-#[must_use]
-pub fn nearest<'c>(name: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    let plain = |text: &str| -> Vec<char> {
-        text.chars()
-            .filter(|c| c.is_alphanumeric())
-            .flat_map(char::to_lowercase)
-            .take(SHOWN)
-            .collect()
-    };
-    let name = plain(name);
-    let allowed = (name.len() / 3).min(3);
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(&name, &plain(candidate)), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
-}
-
-/// How many characters to add, remove, replace or swap with their neighbour to get from one to the other.
-fn distance(from: &[char], to: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (i, a) in from.iter().enumerate() {
-        let mut next = vec![i + 1];
-        for (j, b) in to.iter().enumerate() {
-            let mut best = (row[j] + usize::from(a != b))
-                .min(row[j + 1] + 1)
-                .min(next[j] + 1);
-            if i > 0 && j > 0 && *a == to[j - 1] && from[i - 1] == *b {
-                best = best.min(before[j - 1] + 1);
-            }
-            next.push(best);
-        }
-        before = std::mem::replace(&mut row, next);
-    }
-    row[to.len()]
 }

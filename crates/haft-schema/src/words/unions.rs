@@ -30,24 +30,14 @@ impl Words<'_> {
         let expected = format!("one of the {all} of `{}`", error.kind().keyword());
         let said = Said::new(expected, got(value));
         let none = format!("matches none of the {all} of `{}`", error.kind().keyword());
-        let closest = branches
-            .iter()
-            .enumerate()
-            .min_by_key(|(_, branch)| farness(here, branch));
+        let closest = branches.iter().enumerate().min_by_key(|(_, branch)| farness(here, branch));
         let Some((index, branch)) = closest.filter(|_| self.nested < MAX_NESTED) else {
             return said.message(none);
         };
-        let Some(first) = branch
-            .iter()
-            .min_by_key(|problem| problem.instance_path().as_str().len())
-        else {
+        let Some(first) = branch.iter().min_by_key(|problem| problem.instance_path().as_str().len()) else {
             return said.message(none);
         };
-        let problem = Words {
-            nested: self.nested + 1,
-            ..*self
-        }
-        .describe(first);
+        let problem = Words { nested: self.nested + 1, ..*self }.describe(first);
         let place = match problem.pointer.strip_prefix(here) {
             Some("") | None => String::new(),
             Some(_) => format!("{}: ", problem.pointer),
@@ -56,11 +46,8 @@ impl Words<'_> {
             1 => String::new(),
             several => format!(" (and {} more)", several - 1),
         };
-        let message = format!(
-            "{none}; the closest is number {}: {place}{}{more}",
-            index + 1,
-            problem.message
-        );
+        let message =
+            format!("{none}; the closest is number {}: {place}{}{more}", index + 1, problem.message);
         said.message(message).hint(problem.hint)
     }
 
@@ -70,10 +57,7 @@ impl Words<'_> {
         for branch in branches {
             let own = |error: &&ValidationError<'_>| {
                 error.instance_path().as_str() == here
-                    && matches!(
-                        error.kind(),
-                        Kind::Type { .. } | Kind::Enum { .. } | Kind::Constant { .. }
-                    )
+                    && matches!(error.kind(), Kind::Type { .. } | Kind::Enum { .. } | Kind::Constant { .. })
             };
             let expected = self.say(branch.iter().find(own)?).expected;
             if !asked.contains(&expected) {
@@ -87,16 +71,9 @@ impl Words<'_> {
 /// How far a value is from an alternative: another type is farthest, then another tag, then the number of problems.
 fn farness(here: &str, branch: &Branch) -> (bool, bool, usize) {
     let own = |error: &&ValidationError<'_>| error.instance_path().as_str() == here;
-    let wrong_type = branch
-        .iter()
-        .filter(own)
-        .any(|error| matches!(error.kind(), Kind::Type { .. }));
+    let wrong_type = branch.iter().filter(own).any(|error| matches!(error.kind(), Kind::Type { .. }));
     let wrong_tag = branch.iter().any(|error| {
-        let below = error
-            .instance_path()
-            .as_str()
-            .get(here.len()..)
-            .unwrap_or_default();
+        let below = error.instance_path().as_str().get(here.len()..).unwrap_or_default();
         below.matches('/').count() <= 1 && matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. })
     });
     (wrong_type, wrong_tag, branch.len())
@@ -104,18 +81,14 @@ fn farness(here: &str, branch: &Branch) -> (bool, bool, usize) {
 
 /// More than one alternative of `oneOf` matches.
 pub(super) fn several_alternatives(branches: &[Branch], value: &Value) -> Said {
-    let matching = branches
-        .iter()
-        .enumerate()
-        .filter(|(_, branch)| branch.is_empty());
+    let matching = branches.iter().enumerate().filter(|(_, branch)| branch.is_empty());
     let numbers: Vec<String> = matching.map(|(index, _)| (index + 1).to_string()).collect();
     let all = count(branches.len() as u64, "alternative");
     let which = match numbers.len() {
         0 => "more than one".to_owned(),
-        several => format!(
-            "{several} of the {all} of `oneOf` (numbers {})",
-            list(numbers.into_iter(), "and")
-        ),
+        several => {
+            format!("{several} of the {all} of `oneOf` (numbers {})", list(numbers.into_iter(), "and"))
+        }
     };
     let message = format!("matches {which}, but has to match exactly one");
     Said::new(format!("exactly one of the {all} of `oneOf`"), got(value)).message(message)

@@ -2,11 +2,11 @@
 //!
 //! The time a JSON Schema takes is not bounded by its size: `{"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}` under a
 //! property doubles the work at each level of the content. The library has no limit of its own, so the limit sits in
-//! what it reads: once the budget is spent, every value looks like null and every check comes out as passed, so
-//! that the validation ends at once. Its outcome is then thrown away.
+//! what it reads: once the budget is spent, every value looks like null and every property is there, so that the
+//! validation ends at once. Its outcome is then thrown away.
 //!
-//! Errors hold a short stand-in for the value, not a copy of it: a union that fails would else copy the content
-//! once for each problem in each of its branches.
+//! Errors inside of a union hold a copy of the value that they are about, so a union with many branches could copy
+//! the content thousands of times. Where it is safe they get a short stand-in instead; else the copies are paid for.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,30 +15,41 @@ use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, cmp, unique};
 use serde_json::{Map, Number, Value};
 
-/// Looks that one error costs: it takes far more memory than a look.
-const ERROR_COST: u64 = 100;
-/// Characters of a string that an error keeps.
+/// Looks that an error costs: it takes far more memory than a look.
+const ERROR_COST: u64 = 50;
+/// Looks that each value in the copy that an error may take costs.
+const COPY_COST: u64 = 8;
+/// Looks that a string costs where a pattern may go over it again and again.
+const BACKTRACK_COST: u64 = 500;
+/// Characters of a string in a stand-in.
 const KEPT: usize = 100;
 
 static NULL: Value = Value::Null;
-/// For values that are not part of the content: names of properties.
-static UNMETERED: Meter = Meter {
-    left: AtomicU64::new(u64::MAX),
-};
+/// For values that are not part of the content: names of properties. They are short, so errors hold them whole.
+static UNMETERED: Meter = Meter { left: AtomicU64::new(u64::MAX), patterns: Patterns::Backtracking };
+
+/// Which patterns the schema has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patterns {
+    /// Those that take one pass over a string. Errors may then hold stand-ins.
+    Linear,
+    /// Some with look-around or back-references. When one of them gives up, the library looks up errors' values in
+    /// the content, so the values must be the real ones.
+    Backtracking,
+}
 
 /// How many looks are left.
-pub(super) struct Meter {
+pub(crate) struct Meter {
     left: AtomicU64,
+    patterns: Patterns,
 }
 
 impl Meter {
-    pub(super) fn new(budget: u64) -> Self {
-        Self {
-            left: AtomicU64::new(budget),
-        }
+    pub(crate) fn new(budget: u64, patterns: Patterns) -> Self {
+        Self { left: AtomicU64::new(budget), patterns }
     }
 
-    pub(super) fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.left.load(Relaxed) == 0
     }
 
@@ -51,17 +62,17 @@ impl Meter {
 }
 
 /// The representation, for `jsonschema::options_for::<Metered>()`.
-pub(super) struct Metered;
+pub(crate) struct Metered;
 
 /// A value and the meter that counts looks at it.
 #[derive(Clone, Copy)]
-pub(super) struct MeteredValue<'a> {
+pub(crate) struct MeteredValue<'a> {
     value: &'a Value,
     meter: &'a Meter,
 }
 
 impl<'a> MeteredValue<'a> {
-    pub(super) fn new(value: &'a Value, meter: &'a Meter) -> Self {
+    pub(crate) fn new(value: &'a Value, meter: &'a Meter) -> Self {
         Self { value, meter }
     }
 
@@ -71,10 +82,7 @@ impl<'a> MeteredValue<'a> {
     }
 
     fn with(&self, value: &'a Value) -> Self {
-        Self {
-            value,
-            meter: self.meter,
-        }
+        Self { value, meter: self.meter }
     }
 }
 
@@ -89,10 +97,7 @@ impl Json for Metered {
 
     fn with_string_node<T>(buffer: &mut Value, string: &str, f: impl FnOnce(MeteredValue<'_>) -> T) -> T {
         *buffer = Value::String(string.to_owned());
-        f(MeteredValue {
-            value: buffer,
-            meter: &UNMETERED,
-        })
+        f(MeteredValue { value: buffer, meter: &UNMETERED })
     }
 }
 
@@ -103,10 +108,7 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
 
     fn as_object(&self) -> Option<MeteredObject<'a>> {
         let members = self.look().as_object()?;
-        Some(MeteredObject {
-            whole: *self,
-            members,
-        })
+        Some(MeteredObject { whole: *self, members })
     }
 
     fn as_array(&self) -> Option<MeteredArray<'a>> {
@@ -116,8 +118,10 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
         let string = self.look().as_str()?;
-        // A pattern reads all of it.
-        self.meter.take(string.len() as u64 / 64);
+        self.meter.take(match self.meter.patterns {
+            Patterns::Linear => string.len() as u64 / 64,
+            Patterns::Backtracking => BACKTRACK_COST,
+        });
         Some(Cow::Borrowed(string))
     }
 
@@ -151,8 +155,14 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
         !self.meter.take(1) || cmp::equal(self.value, expected)
     }
 
-    /// A stand-in, as it is only used for errors.
+    /// For errors only.
     fn to_value(&self) -> Cow<'a, Value> {
+        if self.meter.patterns == Patterns::Backtracking {
+            if !self.meter.is_spent() {
+                self.meter.take(ERROR_COST + COPY_COST * size(self.value));
+            }
+            return Cow::Borrowed(self.value);
+        }
         self.meter.take(ERROR_COST);
         Cow::Owned(match self.value {
             Value::Array(_) => Value::Array(Vec::new()),
@@ -168,8 +178,17 @@ impl<'a> Node<'a, Metered> for MeteredValue<'a> {
     }
 }
 
+/// How many values are in `value`. Only for values whose depth is known to be bounded.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(size).sum::<u64>(),
+        Value::Object(members) => 1 + members.values().map(size).sum::<u64>(),
+        _ => 1,
+    }
+}
+
 #[derive(Clone, Copy)]
-pub(super) struct MeteredObject<'a> {
+pub(crate) struct MeteredObject<'a> {
     whole: MeteredValue<'a>,
     members: &'a Map<String, Value>,
 }
@@ -193,14 +212,11 @@ impl<'a> Object<'a, Metered> for MeteredObject<'a> {
     }
 
     fn members(&self) -> MeteredMembers<'a> {
-        MeteredMembers {
-            whole: self.whole,
-            members: self.members.iter(),
-        }
+        MeteredMembers { whole: self.whole, members: self.members.iter() }
     }
 }
 
-pub(super) struct MeteredMembers<'a> {
+pub(crate) struct MeteredMembers<'a> {
     whole: MeteredValue<'a>,
     members: serde_json::map::Iter<'a>,
 }
@@ -212,14 +228,12 @@ impl<'a> Iterator for MeteredMembers<'a> {
         if !self.whole.meter.take(1) {
             return None;
         }
-        self.members
-            .next()
-            .map(|(key, value)| (key.as_str(), self.whole.with(value)))
+        self.members.next().map(|(key, value)| (key.as_str(), self.whole.with(value)))
     }
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct MeteredArray<'a> {
+pub(crate) struct MeteredArray<'a> {
     whole: MeteredValue<'a>,
     items: &'a [Value],
 }
@@ -233,10 +247,7 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     }
 
     fn elements(&self) -> MeteredItems<'a> {
-        MeteredItems {
-            whole: self.whole,
-            items: self.items.iter(),
-        }
+        MeteredItems { whole: self.whole, items: self.items.iter() }
     }
 
     fn is_unique(&self) -> bool {
@@ -244,7 +255,7 @@ impl<'a> Array<'a, Metered> for MeteredArray<'a> {
     }
 }
 
-pub(super) struct MeteredItems<'a> {
+pub(crate) struct MeteredItems<'a> {
     whole: MeteredValue<'a>,
     items: std::slice::Iter<'a, Value>,
 }

@@ -6,7 +6,8 @@ use jsonschema::JsonType;
 use jsonschema::error::TypeKind;
 use serde_json::Value;
 
-use super::show::{nearest, quoted, shown};
+use super::show::{quoted, shown};
+use haft_core::suggest::nearest;
 
 /// What to do about a value of the wrong type.
 pub(super) fn wrong_type(kind: &TypeKind, value: &Value) -> Option<String> {
@@ -51,15 +52,9 @@ pub(super) fn near_option(options: &[Value], value: &Value) -> Option<String> {
         Value::String(text) => match nearest(text, options.iter().filter_map(Value::as_str)) {
             Some(near) => Value::from(near),
             // The right value in quotes.
-            None => options
-                .iter()
-                .find(|option| !option.is_string() && option.to_string() == *text)?
-                .clone(),
+            None => options.iter().find(|option| !option.is_string() && option.to_string() == *text)?.clone(),
         },
-        other => options
-            .iter()
-            .find(|option| option.as_str() == Some(&other.to_string()))?
-            .clone(),
+        other => options.iter().find(|option| option.as_str() == Some(&other.to_string()))?.clone(),
     };
     Some(format!("did you mean {}?", shown(&near)))
 }

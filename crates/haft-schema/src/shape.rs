@@ -5,90 +5,121 @@
 //! a chain so long that following it exhausts the stack. Both can be counted beforehand, as long as no path leads
 //! back to where it came from; a schema where one does says nothing about the value there, and is refused.
 //!
-//! What a check costs over several levels of a content is not counted here; see [`super::metered`].
+//! What a check costs over several levels of a content is not counted here; see [`crate::metered`].
 
 use std::collections::HashMap;
 
 use jsonschema::{Uri, uri};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::spans::push_segment;
+use crate::pointer::push_segment;
 
 /// Keywords whose subschemas apply to the same value: one schema, a list of them, or a map.
 const SAME_ONE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords whose subschemas apply to parts of the value.
-const PART: [&str; 11] = [
-    "properties",
-    "patternProperties",
+/// Keywords whose subschemas apply to parts of the value, the same.
+const PART_ONE: [&str; 8] = [
     "additionalProperties",
     "propertyNames",
     "items",
-    "prefixItems",
     "additionalItems",
     "contains",
     "contentSchema",
     "unevaluatedItems",
     "unevaluatedProperties",
 ];
-const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+const PART_SEVERAL: [&str; 4] = ["properties", "patternProperties", "prefixItems", "items"];
+pub(crate) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// The name under which schemas with a `$recursiveAnchor` are noted.
 const RECURSIVE: &str = "#";
 /// The root of a schema that has no `$id`.
 const NO_ID: &str = "json-schema:///";
+/// How often schemas may refer to each other. One dynamic reference leads to each anchor of its name.
+const MAX_EDGES: usize = 200_000;
 /// Where the meta-schemas are, which every validator knows.
 const PUBLISHED: [&str; 2] = ["https://json-schema.org/draft/", "http://json-schema.org/draft-"];
 
 /// The worst that a schema can do to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Checks of one value.
-    pub(super) steps: u64,
+    pub(crate) steps: u64,
     /// Schemas that wait for each other while one value is checked.
-    pub(super) chain: usize,
+    pub(crate) chain: usize,
     /// How deep the schema's own JSON is.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
 }
 
 /// Why a schema cannot be measured, with the pointer of the place in it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unmeasured {
+pub(crate) enum Unmeasured {
     /// It applies itself to the same value again.
     Endless { pointer: String },
+    /// It has too many schemas that refer to each other.
+    TooMany,
     /// It refers to what is not in it.
-    Nowhere {
-        pointer: String,
-        reference: String,
-        other_document: bool,
-    },
+    Nowhere { pointer: String, reference: String, other_document: bool },
 }
 
 /// Measures `schema`.
-pub(super) fn measure(schema: &Value) -> Result<Shape, Unmeasured> {
-    let mut graph = Graph {
-        ids: HashMap::new(),
-        names: HashMap::new(),
-        nodes: Vec::new(),
-        seen: HashMap::new(),
-    };
+pub(crate) fn measure(schema: &Value) -> Result<Shape, Unmeasured> {
+    let mut graph =
+        Graph { ids: HashMap::new(), names: HashMap::new(), nodes: Vec::new(), seen: HashMap::new() };
     let depth = graph.index(schema);
-    graph.visit(Place {
-        schema,
-        base: NO_ID.to_owned(),
-        pointer: String::new(),
-    })?;
+    graph.visit(Place::root(schema))?;
     let (steps, chain) = graph.unfold()?;
     Ok(Shape { steps, chain, depth })
 }
 
-/// A schema and the address that its references are relative to.
+/// A schema, and the address of what it is in.
 #[derive(Clone)]
 struct Place<'s> {
     schema: &'s Value,
     base: String,
     pointer: String,
+    dialect: Dialect,
+}
+
+/// How a schema names its address.
+#[derive(Clone, Copy)]
+struct Dialect {
+    id: &'static str,
+    /// Whether nothing beside a `$ref` counts.
+    reference_alone: bool,
+}
+
+impl<'s> Place<'s> {
+    fn root(schema: &'s Value) -> Self {
+        let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        let dialect = Dialect {
+            id: if draft.contains("draft-04") { "id" } else { "$id" },
+            reference_alone: draft.contains("draft-0"),
+        };
+        Self { schema, base: NO_ID.to_owned(), pointer: String::new(), dialect }
+    }
+
+    /// The address of the schema itself, which is that of what is in it.
+    fn address(&self) -> String {
+        let Value::Object(object) = self.schema else {
+            return self.base.clone();
+        };
+        match object.get(self.dialect.id) {
+            Some(Value::String(id)) if !id.starts_with('#') => {
+                let ignored = self.dialect.reference_alone && object.contains_key("$ref");
+                if ignored { self.base.clone() } else { join(&self.base, id) }
+            }
+            _ => self.base.clone(),
+        }
+    }
+
+    /// What is under `name` in it.
+    fn below(&self, name: &str, schema: &'s Value, base: String) -> Self {
+        let mut pointer = self.pointer.clone();
+        push_segment(&mut pointer, name);
+        Self { schema, base, pointer, dialect: self.dialect }
+    }
 }
 
 struct Node {
@@ -112,27 +143,19 @@ struct Graph<'s> {
 impl<'s> Graph<'s> {
     /// Notes all addresses and anchors; gives the depth.
     fn index(&mut self, schema: &'s Value) -> usize {
-        let root = Place {
-            schema,
-            base: NO_ID.to_owned(),
-            pointer: String::new(),
-        };
+        let root = Place::root(schema);
         self.ids.insert(NO_ID.to_owned(), root.clone());
         let mut deepest = 0;
         let mut open = vec![(root, 1)];
-        while let Some((mut place, depth)) = open.pop() {
+        while let Some((place, depth)) = open.pop() {
             deepest = deepest.max(depth);
             if let Value::Object(object) = place.schema {
-                place.base = rebase(object, &place.base);
-                self.ids
-                    .entry(place.base.clone())
-                    .or_insert_with(|| place.clone());
+                self.ids.entry(place.address()).or_insert_with(|| place.clone());
                 let text = |keyword| object.get(keyword).and_then(Value::as_str);
-                let old_anchor = text("$id").or(text("id")).and_then(|id| id.strip_prefix('#'));
+                let old_anchor = text(place.dialect.id).and_then(|id| id.strip_prefix('#'));
                 let recursive = object.get("$recursiveAnchor").map(|_| RECURSIVE);
-                for name in [text("$anchor"), text("$dynamicAnchor"), old_anchor, recursive]
-                    .into_iter()
-                    .flatten()
+                for name in
+                    [text("$anchor"), text("$dynamicAnchor"), old_anchor, recursive].into_iter().flatten()
                 {
                     self.names.entry(name).or_default().push(place.clone());
                 }
@@ -145,21 +168,14 @@ impl<'s> Graph<'s> {
     /// Adds a schema and all that it can lead to.
     fn visit(&mut self, root: Place<'s>) -> Result<(), Unmeasured> {
         let mut open = Vec::new();
+        let mut edges = 0;
         self.number(root, &mut open);
         while let Some((index, place)) = open.pop() {
             let Value::Object(object) = place.schema else {
                 continue;
             };
-            let base = rebase(object, &place.base);
-            let at = |keyword: &str| Place {
-                schema: &object[keyword],
-                base: base.clone(),
-                pointer: {
-                    let mut pointer = place.pointer.clone();
-                    push_segment(&mut pointer, keyword);
-                    pointer
-                },
-            };
+            let base = place.address();
+            let at = |keyword: &str| place.below(keyword, &object[keyword], base.clone());
             let has = |keyword: &&&str| object.contains_key(**keyword);
             let mut same: Vec<Place<'s>> = SAME_ONE.iter().filter(has).map(|keyword| at(keyword)).collect();
             for keyword in SAME_LIST.iter().chain(&SAME_MAP).filter(has) {
@@ -167,29 +183,31 @@ impl<'s> Graph<'s> {
             }
             for keyword in REFERENCES.iter().filter(has) {
                 if let Value::String(reference) = &object[*keyword] {
-                    let found = self
-                        .resolve(reference, &base)
-                        .ok_or_else(|| Unmeasured::Nowhere {
-                            pointer: at(keyword).pointer,
-                            reference: reference.clone(),
-                            other_document: !self.ids.contains_key(&join(&base, reference)),
-                        })?;
+                    let found = self.resolve(reference, &base).ok_or_else(|| Unmeasured::Nowhere {
+                        pointer: at(keyword).pointer,
+                        reference: reference.clone(),
+                        other_document: !self.ids.contains_key(&join(&base, reference)),
+                    })?;
                     same.extend(found);
                     if *keyword == "$recursiveRef" {
                         same.extend(self.names.get(RECURSIVE).cloned().unwrap_or_default());
                     }
                 }
             }
-            let same = same
-                .into_iter()
-                .map(|place| self.number(place, &mut open))
-                .collect();
-            for keyword in PART.iter().filter(has) {
-                let whole = at(keyword);
-                // One schema, or a list or a map of them: what is none of them has no keywords to follow.
-                for part in children(&whole).chain([whole]) {
-                    self.number(part, &mut open);
+            edges += same.len();
+            if edges > MAX_EDGES {
+                return Err(Unmeasured::TooMany);
+            }
+            let same = same.into_iter().map(|place| self.number(place, &mut open)).collect();
+            let mut parts: Vec<Place<'s>> = PART_ONE.iter().filter(has).map(|keyword| at(keyword)).collect();
+            for keyword in PART_SEVERAL.iter().filter(has) {
+                // In old drafts `items` may be a list; that it is one schema was dealt with.
+                if *keyword != "items" || object["items"].is_array() {
+                    parts.extend(children(&at(keyword)));
                 }
+            }
+            for part in parts {
+                self.number(part, &mut open);
             }
             self.nodes[index].same = same;
             self.nodes[index].unevaluated =
@@ -200,16 +218,9 @@ impl<'s> Graph<'s> {
 
     fn number(&mut self, place: Place<'s>, open: &mut Vec<(usize, Place<'s>)>) -> usize {
         let next = self.nodes.len();
-        let index = *self
-            .seen
-            .entry(std::ptr::from_ref(place.schema).addr())
-            .or_insert(next);
+        let index = *self.seen.entry(std::ptr::from_ref(place.schema).addr()).or_insert(next);
         if index == next {
-            self.nodes.push(Node {
-                pointer: place.pointer.clone(),
-                same: Vec::new(),
-                unevaluated: false,
-            });
+            self.nodes.push(Node { pointer: place.pointer.clone(), same: Vec::new(), unevaluated: false });
             open.push((index, place));
         }
         index
@@ -220,123 +231,84 @@ impl<'s> Graph<'s> {
         let fragment = decode(reference.split_once('#').map_or("", |(_, fragment)| fragment));
         let address = join(base, reference);
         let Some(start) = self.ids.get(&address) else {
-            return PUBLISHED
-                .iter()
-                .any(|start| address.starts_with(start))
-                .then(Vec::new);
+            return PUBLISHED.iter().any(|start| address.starts_with(start)).then(Vec::new);
         };
         if !fragment.is_empty() && !fragment.starts_with('/') {
             return self.names.get(fragment.as_str()).cloned();
         }
-        let found = fragment
-            .split('/')
-            .skip(1)
-            .try_fold(start.clone(), |place, step| {
-                let step = step.replace("~1", "/").replace("~0", "~");
-                let schema = match place.schema {
-                    Value::Object(object) => object.get(&step)?,
-                    Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
-                    _ => return None,
-                };
-                let base = place
-                    .schema
-                    .as_object()
-                    .map_or(place.base.clone(), |object| rebase(object, &place.base));
-                let mut pointer = place.pointer;
-                push_segment(&mut pointer, &step);
-                Some(Place {
-                    schema,
-                    base,
-                    pointer,
-                })
-            });
+        let found = fragment.split('/').skip(1).try_fold(start.clone(), |place, step| {
+            let step = step.replace("~1", "/").replace("~0", "~");
+            let schema = match place.schema {
+                Value::Object(object) => object.get(&step)?,
+                Value::Array(items) => items.get(step.parse::<usize>().ok()?)?,
+                _ => return None,
+            };
+            Some(place.below(&step, schema, place.address()))
+        });
         found.map(|place| vec![place])
     }
 
     /// The most checks, and the longest chain of them, that any schema unfolds into.
     fn unfold(&self) -> Result<(u64, usize), Unmeasured> {
-        let mut done: Vec<Option<(u64, usize)>> = vec![None; self.nodes.len()];
+        let mut done: Vec<Option<Unfolded>> = vec![None; self.nodes.len()];
         let mut waiting = vec![false; self.nodes.len()];
-        let mut worst = (0, 0);
         for first in 0..self.nodes.len() {
             let mut open = vec![first];
             while let Some(index) = open.last().copied() {
                 let node = &self.nodes[index];
                 if done[index].is_some() {
                     open.pop();
-                    continue;
-                }
-                if !waiting[index] {
+                } else if waiting[index] {
+                    let mut all = Unfolded { checks: 1, repeats: 0, chain: 0 };
+                    for part in node.same.iter().filter_map(|next| done[*next]) {
+                        all.checks = all.checks.saturating_add(part.checks);
+                        all.repeats = all.repeats.saturating_add(part.repeats);
+                        all.chain = all.chain.max(part.chain);
+                    }
+                    if node.unevaluated {
+                        all.repeats = all.repeats.saturating_add(all.checks.saturating_mul(all.checks));
+                    }
+                    all.chain += 1;
+                    done[index] = Some(all);
+                } else {
                     waiting[index] = true;
                     for next in node.same.iter().copied().filter(|next| done[*next].is_none()) {
                         if waiting[next] {
-                            return Err(Unmeasured::Endless {
-                                pointer: self.nodes[next].pointer.clone(),
-                            });
+                            return Err(Unmeasured::Endless { pointer: self.nodes[next].pointer.clone() });
                         }
                         open.push(next);
                     }
-                    continue;
                 }
-                let parts = node.same.iter().filter_map(|next| done[*next]);
-                let (steps, chain) = parts.fold((1, 0), |(steps, chain): (u64, usize), part| {
-                    (steps.saturating_add(part.0), chain.max(part.1))
-                });
-                let again = if node.unevaluated {
-                    steps.saturating_mul(steps)
-                } else {
-                    0
-                };
-                let total = (steps.saturating_add(again), chain + 1);
-                worst = (worst.0.max(total.0), worst.1.max(total.1));
-                done[index] = Some(total);
-                open.pop();
             }
         }
-        Ok(worst)
+        let steps = done.iter().flatten().map(|all| all.checks.saturating_add(all.repeats)).max();
+        let chain = done.iter().flatten().map(|all| all.chain).max();
+        Ok((steps.unwrap_or(0), chain.unwrap_or(0)))
     }
+}
+
+/// What one schema unfolds into.
+#[derive(Clone, Copy)]
+struct Unfolded {
+    checks: u64,
+    /// Checks that run again to find out which parts of the value were looked at: each may run all others.
+    repeats: u64,
+    chain: usize,
 }
 
 fn children<'s>(place: &Place<'s>) -> impl Iterator<Item = Place<'s>> + use<'s> {
-    let Place {
-        schema,
-        base,
-        pointer,
-    } = place.clone();
-    let base = schema
-        .as_object()
-        .map_or(base.clone(), |object| rebase(object, &base));
-    let named: Box<dyn Iterator<Item = (String, &'s Value)>> = match schema {
+    let named: Box<dyn Iterator<Item = (String, &'s Value)>> = match place.schema {
         Value::Object(object) => Box::new(object.iter().map(|(name, value)| (name.clone(), value))),
-        Value::Array(items) => Box::new(
-            items
-                .iter()
-                .enumerate()
-                .map(|(index, value)| (index.to_string(), value)),
-        ),
+        Value::Array(items) => Box::new(items.iter().enumerate().map(|(at, value)| (at.to_string(), value))),
         _ => Box::new(std::iter::empty()),
     };
+    let (place, base) = (place.clone(), place.address());
     named
         .filter(|(_, value)| value.is_object() || value.is_array())
-        .map(move |(name, schema)| {
-            let mut pointer = pointer.clone();
-            push_segment(&mut pointer, &name);
-            Place {
-                schema,
-                base: base.clone(),
-                pointer,
-            }
-        })
+        .map(move |(name, schema)| place.below(&name, schema, base.clone()))
 }
 
-/// The address of a schema, given that of what it is in.
-fn rebase(object: &Map<String, Value>, base: &str) -> String {
-    match object.get("$id").or_else(|| object.get("id")) {
-        Some(Value::String(id)) if !id.starts_with('#') => join(base, id),
-        _ => base.to_owned(),
-    }
-}
-
+/// The absolute form of `address`, without what follows `#`.
 fn join(base: &str, address: &str) -> String {
     let address = address.split('#').next().unwrap_or_default();
     if address.is_empty() {
