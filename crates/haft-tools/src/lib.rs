@@ -1,1 +1,72 @@
-//! placeholder
+//! The tools that come with haft, one folder or file each. Each changes nothing and touches nothing outside.
+//!
+//! | tool | what it does |
+//! |---|---|
+//! | `validate_content` | says whether a text is valid JSON or TOML, and whether it fits a JSON Schema |
+//! | `inspect_tool` | says what a tool takes, gives and may do |
+//! | `get_metrics` | says how often tools were called, how it went, and how long it took |
+//!
+//! ```
+//! let names: Vec<_> = haft_tools::builtin().iter().map(|tool| tool.definition().name.clone()).collect();
+//! assert_eq!(names, ["get_metrics", "inspect_tool", "validate_content"]);
+//! ```
+
+pub mod describe;
+mod get_metrics;
+mod inspect_tool;
+mod validate_content_tool;
+mod worded;
+
+pub mod validate_content;
+
+pub use get_metrics::GetMetrics;
+pub use inspect_tool::InspectTool;
+pub use validate_content_tool::ValidateContent;
+
+use haft_core::{Category, Risk, Source, ToolDefinition, suggest};
+use haft_sdk::{Tool, capability::EngineView, typed};
+
+/// Every tool that comes with haft, by name.
+///
+/// ```
+/// assert!(haft_tools::builtin().iter().all(|tool| !tool.definition().has_side_effects()));
+/// ```
+pub fn builtin() -> Vec<Box<dyn Tool>> {
+    vec![Box::new(typed(GetMetrics)), Box::new(typed(InspectTool)), Box::new(typed(ValidateContent))]
+}
+
+/// What all of them have in common.
+fn harmless(definition: &mut ToolDefinition, title: &str, description: &str) {
+    definition.title = Some(title.to_owned());
+    definition.description = description.to_owned();
+    definition.category = Category::System;
+    definition.constraints.allow_side_effects = false;
+    definition.risk = Some(Risk::Low);
+    definition.idempotent = true;
+    definition.version = Some("1.0.0".to_owned());
+    definition.source = Source::BuiltIn;
+}
+
+/// What to tell somebody who named a tool that is not there.
+fn no_such_tool(engine: &dyn EngineView, name: &str) -> String {
+    const MOST: usize = 20;
+    let definitions = engine.definitions();
+    let known = definitions
+        .iter()
+        .flat_map(|definition| std::iter::once(&definition.name).chain(&definition.aliases))
+        .map(String::as_str);
+    let mut text = format!("There is no tool named `{}`.", haft_core::text::one_line(name, 80));
+    if let Some(near) = suggest::nearest(name, known) {
+        text.push_str(&format!(" Did you mean `{near}`?"));
+    }
+    let names: Vec<_> =
+        definitions.iter().take(MOST).map(|definition| format!("`{}`", definition.name)).collect();
+    if !names.is_empty() {
+        let more = match definitions.len().saturating_sub(MOST) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text.push_str(&format!(" There are {}{more}", names.join(", ")));
+    }
+    text
+}

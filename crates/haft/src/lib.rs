@@ -1,1 +1,82 @@
-//! placeholder
+//! haft runs the tools that an AI agent asks for: it checks a call, asks a person where policy says so, contains
+//! it, runs it, and answers it exactly once.
+//!
+//! A tool is a struct for its arguments and an async function; a call is its name with arguments as JSON:
+//!
+//! ```
+//! use haft::prelude::*;
+//!
+//! /// Counts the words of a text.
+//! #[derive(Deserialize, JsonSchema)]
+//! struct WordCount {
+//!     /// The text.
+//!     text: String,
+//! }
+//!
+//! async fn word_count(args: WordCount, _cx: ToolCtx) -> Result<u64, ToolError> {
+//!     Ok(args.text.split_whitespace().count() as u64)
+//! }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let haft = Haft::builder().tool(tool_fn("word_count", word_count).read_only()).build()?;
+//! let result = haft.execute(ToolCall::new("word_count", json!({"text": "to be or not"}))).await;
+//! assert_eq!(result.output, Some(json!(4)));
+//!
+//! // What is wrong comes back as a result, in words that a model can act on.
+//! let result = haft.execute(ToolCall::new("word_count", json!({"txt": "to be"}))).await;
+//! assert_eq!(result.status, Status::ValidationError);
+//! # Ok::<(), haft::Error>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # What is where
+//!
+//! - [`Haft`]: an engine with everything wired. It is an [`Engine`]: [`execute`](Engine::execute),
+//!   [`execute_batch`](Engine::execute_batch), [`plan`](Engine::plan), [`observe`](Engine::observe),
+//!   [`cancel`](Engine::cancel), [`shutdown`](Engine::shutdown).
+//! - [`ask_with`] and [`ask_with_async`]: a function of one's own that is asked before a call with side effects runs.
+//! - [`config`]: `haft.toml`, for programs that want the same files as the command line.
+//! - [`cli`]: the command line itself, for programs that add tools of their own to it.
+//!
+//! # The derives
+//!
+//! `#[derive(Deserialize)]` needs `serde` among a program's own dependencies, or `#[serde(crate = "haft::serde")]` on
+//! the type. `#[derive(JsonSchema)]` finds [`schemars`] through the [`prelude`]; without it, the program depends on
+//! `schemars` 1 itself or writes `#[schemars(crate = "haft::schemars")]`.
+
+mod approver;
+pub mod cli;
+pub mod config;
+mod error;
+mod facade;
+pub mod prelude;
+mod wiring;
+
+pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
+pub use error::Error;
+pub use facade::{Builder, Haft};
+pub use wiring::DeclaredTool;
+
+pub use haft_core::{
+    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
+    CallContext, CallOptions, Category, Constraints, ContentPart, Decision, ErrorCode, ErrorInfo, Event,
+    EventPayload, ExecutionId, Footprint, IsolationLevel, Limits, ModelBudget, OutputStream, Problem,
+    Resource, ResultMetadata, Risk, SideEffect, SideEffectKind, Source, Status, Strategy, Tier, ToolCall,
+    ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
+};
+pub use haft_engine::{
+    BatchRequest, Engine, Observer, PendingCall, Preview, RegisterError, Request, Settings, Shutdown,
+    SubmitError, Target,
+};
+pub use haft_guard::{KnownSecrets, ListPolicy, PermissionStrings};
+pub use haft_sdk::{
+    Args, CancelReason, FnTool, IntoToolOutput, Json, Prepared, Tool, ToolCtx, ToolFuture, Typed, TypedTool,
+    capability, testing, tool_fn, typed,
+};
+pub use haft_store::{MemoryStore, Retention};
+pub use haft_tools::builtin as builtin_tools;
+
+pub use jiff;
+pub use schemars;
+pub use serde;
+pub use serde_json;

@@ -1,5 +1,7 @@
 //! Finding and reading the files, and the record of trusted ones.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
+
 use haft::config::{
     FolderConfig, FolderSource, LoadOptions, Note, Resolved, Surroundings, TrustError, TrustStore, explain,
     find_folder_file, gather, load, read_folder_file, real_path, template,
@@ -30,12 +32,7 @@ impl House {
         let user_id = Some(std::os::unix::fs::MetadataExt::uid(&fs::metadata(&home).unwrap()));
         #[cfg(not(unix))]
         let user_id = None;
-        Self {
-            _folder: folder,
-            home,
-            repo,
-            user_id,
-        }
+        Self { _folder: folder, home, repo, user_id }
     }
 
     fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) -> PathBuf {
@@ -63,9 +60,7 @@ impl House {
     }
 
     fn trust(&self, file: &Path) {
-        self.store()
-            .trust(file, &fs::read(file).unwrap(), Timestamp::UNIX_EPOCH)
-            .unwrap();
+        self.store().trust(file, &fs::read(file).unwrap(), Timestamp::UNIX_EPOCH).unwrap();
     }
 }
 
@@ -73,48 +68,26 @@ impl House {
 fn the_users_own_file_is_where_xdg_says() {
     let house = House::new();
     let mut surroundings = house.at(&house.repo);
-    assert_eq!(
-        surroundings.user_file(),
-        Some(house.home.join(".config/haft/haft.toml"))
-    );
-    assert_eq!(
-        surroundings.state_folder(),
-        Some(house.home.join(".local/state/haft"))
-    );
+    assert_eq!(surroundings.user_file(), Some(house.home.join(".config/haft/haft.toml")));
+    assert_eq!(surroundings.state_folder(), Some(house.home.join(".local/state/haft")));
     surroundings.env = vec![
         ("XDG_CONFIG_HOME".into(), "/xdg/config".into()),
         ("XDG_STATE_HOME".into(), "/xdg/state".into()),
     ];
-    assert_eq!(
-        surroundings.user_file(),
-        Some("/xdg/config/haft/haft.toml".into())
-    );
+    assert_eq!(surroundings.user_file(), Some("/xdg/config/haft/haft.toml".into()));
     assert_eq!(surroundings.state_folder(), Some("/xdg/state/haft".into()));
     // As XDG has it, what is relative or empty does not count.
-    surroundings.env = vec![
-        ("XDG_CONFIG_HOME".into(), "config".into()),
-        ("XDG_STATE_HOME".into(), "".into()),
-    ];
-    assert_eq!(
-        surroundings.user_file(),
-        Some(house.home.join(".config/haft/haft.toml"))
-    );
-    assert_eq!(
-        surroundings.state_folder(),
-        Some(house.home.join(".local/state/haft"))
-    );
-    surroundings.env = vec![
-        ("HAFT_CONFIG".into(), "mine.toml".into()),
-        ("HAFT_STATE_DIR".into(), "/var/haft".into()),
-    ];
+    surroundings.env =
+        vec![("XDG_CONFIG_HOME".into(), "config".into()), ("XDG_STATE_HOME".into(), "".into())];
+    assert_eq!(surroundings.user_file(), Some(house.home.join(".config/haft/haft.toml")));
+    assert_eq!(surroundings.state_folder(), Some(house.home.join(".local/state/haft")));
+    surroundings.env =
+        vec![("HAFT_CONFIG".into(), "mine.toml".into()), ("HAFT_STATE_DIR".into(), "/var/haft".into())];
     assert_eq!(surroundings.user_file(), Some(house.repo.join("mine.toml")));
     assert_eq!(surroundings.state_folder(), Some("/var/haft".into()));
     surroundings.env.clear();
     surroundings.home = None;
-    assert_eq!(
-        (surroundings.user_file(), surroundings.state_folder()),
-        (None, None)
-    );
+    assert_eq!((surroundings.user_file(), surroundings.state_folder()), (None, None));
     assert_eq!(surroundings.trust_store().unwrap_err(), TrustError::NoFolder);
 }
 
@@ -136,16 +109,8 @@ fn the_nearest_file_is_found() {
     fs::create_dir_all(&plain).unwrap();
     assert_eq!(find_folder_file(&plain, home), Some(above.clone()));
     fs::remove_file(above).unwrap();
-    assert_eq!(
-        find_folder_file(&plain, home),
-        None,
-        "the home folder ends the search"
-    );
-    assert_eq!(
-        find_folder_file(&house.home, home),
-        Some(house.home.join("haft.toml")),
-        "one stands in it"
-    );
+    assert_eq!(find_folder_file(&plain, home), None, "the home folder ends the search");
+    assert_eq!(find_folder_file(&house.home, home), Some(house.home.join("haft.toml")), "one stands in it");
 }
 
 #[test]
@@ -153,59 +118,35 @@ fn a_worktree_has_a_git_file() {
     let house = House::new();
     house.write("work/haft.toml", "");
     house.write("work/tree/.git", "gitdir: ../repo/.git/worktrees/tree\n");
-    assert_eq!(
-        find_folder_file(&house.home.join("work/tree"), Some(&house.home)),
-        None
-    );
+    assert_eq!(find_folder_file(&house.home.join("work/tree"), Some(&house.home)), None);
 }
 
 #[test]
 fn files_variables_and_flags_come_together() {
     let house = House::new();
-    house.write(
-        ".config/haft/haft.toml",
-        "[tools]\nmode = 'parse_only'\nmax_tool_calls_per_batch = 20\n",
-    );
+    house.write(".config/haft/haft.toml", "[tools]\nmode = 'parse_only'\nmax_tool_calls_per_batch = 20\n");
     house.write("work/repo/haft.toml", "[tools]\nmax_tool_calls_per_batch = 10\n");
     let mut surroundings = house.at(&house.repo.join("src"));
     surroundings.env = vec![("HAFT_TOOLS_MODE".into(), "enabled".into())];
     let flags = vec![("tools.output.max_bytes".to_owned(), "4096".to_owned())];
-    let options = LoadOptions {
-        flags,
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { flags, ..LoadOptions::default() };
     let resolved = load(&surroundings, &options).unwrap();
     assert_eq!(resolved.config.tools.mode, ToolsMode::Enabled);
     assert_eq!(resolved.config.tools.max_tool_calls_per_batch, 10);
     assert_eq!(resolved.config.tools.output.max_bytes, 4096);
     assert_eq!(resolved.notes, []);
-    let options = LoadOptions {
-        folder_config: FolderConfig::Skip,
-        ..options
-    };
-    assert_eq!(
-        load(&surroundings, &options)
-            .unwrap()
-            .config
-            .tools
-            .max_tool_calls_per_batch,
-        20
-    );
+    let options = LoadOptions { folder_config: FolderConfig::Skip, ..options };
+    assert_eq!(load(&surroundings, &options).unwrap().config.tools.max_tool_calls_per_batch, 20);
 }
 
 #[test]
 fn a_file_that_is_named_must_be_there() {
     let house = House::new();
     let mut surroundings = house.at(&house.repo);
-    assert!(
-        load(&surroundings, &LoadOptions::default()).is_ok(),
-        "the usual one need not be"
-    );
+    assert!(load(&surroundings, &LoadOptions::default()).is_ok(), "the usual one need not be");
     surroundings.env = vec![("HAFT_CONFIG".into(), "/nowhere/haft.toml".into())];
     assert_eq!(
-        load(&surroundings, &LoadOptions::default())
-            .unwrap_err()
-            .to_string(),
+        load(&surroundings, &LoadOptions::default()).unwrap_err().to_string(),
         "/nowhere/haft.toml cannot be read: entity not found\n  \
          help: check HAFT_CONFIG, or unset it to use the usual place"
     );
@@ -216,21 +157,14 @@ fn what_is_not_a_file_is_refused() {
     let house = House::new();
     fs::create_dir(house.repo.join("haft.toml")).unwrap();
     assert_eq!(
-        load(&house.at(&house.repo), &LoadOptions::default())
-            .unwrap_err()
-            .to_string(),
+        load(&house.at(&house.repo), &LoadOptions::default()).unwrap_err().to_string(),
         "haft.toml is a folder, not a file\n  help: move it away, or put a file there\n  \
          help: to go on without the file in this folder, add `--no-folder-config`"
     );
     fs::remove_dir(house.repo.join("haft.toml")).unwrap();
     house.write("work/repo/haft.toml", "#".repeat((1 << 20) + 1));
     let error = load(&house.at(&house.repo), &LoadOptions::default()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("haft.toml is larger than 1048576 bytes"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("haft.toml is larger than 1048576 bytes"), "{error}");
 }
 
 #[cfg(unix)]
@@ -241,19 +175,11 @@ fn links_devices_and_odd_bytes() {
     let file = house.repo.join("haft.toml");
     std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
     let error = load(&house.at(&house.repo), &LoadOptions::default()).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("haft.toml is a device or a pipe, not a file"),
-        "{error}"
-    );
+    assert!(error.to_string().starts_with("haft.toml is a device or a pipe, not a file"), "{error}");
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("nowhere", &file).unwrap();
     let error = load(&house.at(&house.repo), &LoadOptions::default()).unwrap_err();
-    assert!(
-        error.to_string().contains("put a file there, or remove the link"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("put a file there, or remove the link"), "{error}");
     fs::remove_file(&file).unwrap();
 
     let mut surroundings = house.at(&house.repo);
@@ -262,10 +188,7 @@ fn links_devices_and_odd_bytes() {
     assert!(load(&surroundings, &LoadOptions::default()).is_ok());
     surroundings.env.push(("HAFT_TOOLS_MODE".into(), odd));
     let error = load(&surroundings, &LoadOptions::default()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "HAFT_TOOLS_MODE is not UTF-8 text\n  help: set it to UTF-8 text"
-    );
+    assert_eq!(error.to_string(), "HAFT_TOOLS_MODE is not UTF-8 text\n  help: set it to UTF-8 text");
 }
 
 #[test]
@@ -295,10 +218,7 @@ fn trust_holds_until_the_file_changes() {
     assert_eq!(mode(), ApprovalMode::Auto);
     assert!(house.store().untrust(&file).unwrap());
     assert_eq!(mode(), ApprovalMode::Prompt);
-    assert!(
-        !house.store().untrust(&file).unwrap(),
-        "it was not trusted any more"
-    );
+    assert!(!house.store().untrust(&file).unwrap(), "it was not trusted any more");
 }
 
 #[test]
@@ -341,10 +261,7 @@ fn the_record_lists_what_is_trusted() {
         pins.iter().map(|pin| &pin.path).collect::<Vec<_>>(),
         [&house.home.join("work/other/haft.toml"), &file]
     );
-    assert_eq!(
-        pins[0].sha256,
-        "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-    );
+    assert_eq!(pins[0].sha256, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     assert_eq!(pins[0].trusted_at, Timestamp::UNIX_EPOCH);
     // A file that is gone can still be taken off.
     fs::remove_file(&file).unwrap();
@@ -363,16 +280,9 @@ fn the_record_is_private() {
     let folder = house.home.join(".local/state/haft");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&folder), 0o700);
-    let mut names: Vec<_> = fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name())
-        .collect();
+    let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(
-        names,
-        ["trusted.json", "trusted.lock"],
-        "nothing is left lying about"
-    );
+    assert_eq!(names, ["trusted.json", "trusted.lock"], "nothing is left lying about");
     assert!(names.iter().all(|name| mode(&folder.join(name)) == 0o600));
 }
 
@@ -397,22 +307,10 @@ fn a_damaged_record_trusts_nothing_and_says_so() {
         fs::write(&record, &bad).unwrap();
         let resolved = house.load();
         assert_eq!(resolved.config.tools.approval.mode, ApprovalMode::Prompt, "{bad}");
-        assert!(
-            matches!(
-                &resolved.notes[..],
-                [Note::NothingTrusted { .. }, Note::Ignored { .. }]
-            ),
-            "{bad}"
-        );
-        assert!(
-            resolved.notes[0].to_string().contains("help: remove "),
-            "{}",
-            resolved.notes[0]
-        );
+        assert!(matches!(&resolved.notes[..], [Note::NothingTrusted { .. }, Note::Ignored { .. }]), "{bad}");
+        assert!(resolved.notes[0].to_string().contains("help: remove "), "{}", resolved.notes[0]);
         // It is not overwritten: what it held may matter to somebody.
-        let refused = house
-            .store()
-            .trust(&file, LOOSE.as_bytes(), Timestamp::UNIX_EPOCH);
+        let refused = house.store().trust(&file, LOOSE.as_bytes(), Timestamp::UNIX_EPOCH);
         assert!(matches!(refused, Err(TrustError::Damaged { .. })), "{refused:?}");
         assert_eq!(fs::read_to_string(&record).unwrap(), bad);
     }
@@ -433,25 +331,13 @@ fn a_record_that_others_could_have_written_trusts_nothing() {
     house.trust(&file);
     let folder = house.home.join(".local/state/haft");
     let record = folder.join("trusted.json");
-    for (path, open, closed) in [
-        (&record, 0o602, 0o600),
-        (&record, 0o620, 0o600),
-        (&folder, 0o770, 0o700),
-    ] {
+    for (path, open, closed) in [(&record, 0o602, 0o600), (&record, 0o620, 0o600), (&folder, 0o770, 0o700)] {
         fs::set_permissions(path, fs::Permissions::from_mode(open)).unwrap();
         let resolved = house.load();
         assert_eq!(resolved.config.tools.approval.mode, ApprovalMode::Prompt);
         let why = TrustError::Exposed { path: path.clone() };
-        assert_eq!(
-            house
-                .store()
-                .trust(&file, b"", Timestamp::UNIX_EPOCH)
-                .unwrap_err(),
-            why
-        );
-        let Note::NothingTrusted { why: said } = &resolved.notes[0] else {
-            panic!("{:?}", resolved.notes)
-        };
+        assert_eq!(house.store().trust(&file, b"", Timestamp::UNIX_EPOCH).unwrap_err(), why);
+        let Note::NothingTrusted { why: said } = &resolved.notes[0] else { panic!("{:?}", resolved.notes) };
         assert_eq!(*said, why);
         assert!(said.help().starts_with("run `chmod go-w "));
         fs::set_permissions(path, fs::Permissions::from_mode(closed)).unwrap();
@@ -480,9 +366,7 @@ fn a_dead_process_leaves_nothing_in_the_way() {
 #[test]
 fn many_at_once_lose_nothing() {
     let house = House::new();
-    let files: Vec<PathBuf> = (0..16)
-        .map(|n| house.write(format!("work/{n}/haft.toml"), LOOSE))
-        .collect();
+    let files: Vec<PathBuf> = (0..16).map(|n| house.write(format!("work/{n}/haft.toml"), LOOSE)).collect();
     std::thread::scope(|scope| {
         for file in &files {
             scope.spawn(|| house.trust(file));
@@ -499,20 +383,14 @@ fn trusting_is_of_the_bytes_that_were_shown() {
     let surroundings = house.at(&house.repo);
     let (mut inputs, _) = gather(&surroundings, &LoadOptions::default()).unwrap();
     let source = read_folder_file(&surroundings, Path::new("haft.toml")).unwrap();
-    inputs.folder = Some(FolderSource {
-        source: source.clone(),
-        pinned: false,
-    });
+    inputs.folder = Some(FolderSource { source: source.clone(), pinned: false });
     assert_eq!(
         explain(&inputs).unwrap().to_string(),
         "haft.toml would loosen:\n  tools.approval.mode (line 2)\n    - \"prompt\"\n    + \"auto\""
     );
     // Swapped while the person was reading.
     house.write("work/repo/haft.toml", "[tools.approval]\ndenylist = []\n");
-    house
-        .store()
-        .trust(&source.path, &source.bytes, Timestamp::UNIX_EPOCH)
-        .unwrap();
+    house.store().trust(&source.path, &source.bytes, Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(house.load().notes.len(), 1, "what lies there now is not trusted");
     assert!(house.store().is_trusted(&path, LOOSE.as_bytes()).unwrap());
 }
@@ -550,10 +428,7 @@ fn a_link_in_a_repository_does_not_lead_out() {
         "[tools.sandbox]\nallowed_roots = ['docs', 'dangling', 'dangling/x', 'inside/new']\n",
     );
     let resolved = house.load();
-    assert_eq!(
-        resolved.config.tools.sandbox.allowed_roots,
-        [house.repo.join("src/new")]
-    );
+    assert_eq!(resolved.config.tools.sandbox.allowed_roots, [house.repo.join("src/new")]);
     assert_eq!(resolved.notes.len(), 1);
 }
 

@@ -1,5 +1,7 @@
 //! What counts from where: the layers of configuration, and the rule that a folder may only tighten.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
+
 use haft::config::{
     Config, Configured, Effect, FolderSource, Inputs, Key, Kind, Note, Place, Resolved, SourceText, Tighter,
     Value, explain, key, keys, lexical_path, parse, resolve, template,
@@ -11,23 +13,16 @@ use std::path::{Path, PathBuf};
 
 const TOOL: &str = "{ name = 'ask_desk', description = 'Asks at the desk' }";
 
-/// For each key a tight and a loose value, as they stand in a file. A key without a line here fails the tests below.
+/// For each key a tight and a loose value, as they stand in a file. A key without a line here fails the tests
+/// below.
 const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.mode", "'parse_only'", "'enabled'"),
     ("tools.allow_parallel", "false", "true"),
     ("tools.max_tool_calls_per_batch", "8", "9"),
     ("tools.max_tool_iterations_per_user_turn", "1", "5"),
     ("tools.max_tool_args_bytes", "262144", "262145"),
-    (
-        "tools.definitions",
-        "[]",
-        "[{ name = 'ask_desk', description = 'Asks at the desk' }]",
-    ),
-    (
-        "tools.sandbox.allowed_roots",
-        "['/repo/src', '/repo/docs']",
-        "['/repo']",
-    ),
+    ("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
+    ("tools.sandbox.allowed_roots", "['/repo/src', '/repo/docs']", "['/repo']"),
     ("tools.sandbox.denied_patterns", "['**/a', '**/b']", "['**/a']"),
     ("tools.sandbox.allow_absolute", "false", "true"),
     ("tools.sandbox.include_default_denies", "true", "false"),
@@ -39,11 +34,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.approval.enabled", "false", "true"),
     ("tools.approval.mode", "'prompt'", "'auto'"),
     ("tools.approval.allowlist", "['glob']", "['glob', 'deploy']"),
-    (
-        "tools.approval.denylist",
-        "['run_command', 'deploy']",
-        "['run_command']",
-    ),
+    ("tools.approval.denylist", "['run_command', 'deploy']", "['run_command']"),
     ("tools.approval.prompt_side_effects", "true", "false"),
     ("tools.read_file.max_file_read_bytes", "204800", "204801"),
     ("tools.read_file.max_scan_bytes", "2097152", "2097153"),
@@ -66,10 +57,7 @@ fn inputs(user: &str, folder: &str) -> Inputs {
     let source = SourceText::new("/repo/haft.toml", folder);
     Inputs {
         user: Some(SourceText::new("/home/ada/.config/haft/haft.toml", user)),
-        folder: Some(FolderSource {
-            source,
-            pinned: false,
-        }),
+        folder: Some(FolderSource { source, pinned: false }),
         working_folder: "/repo".into(),
         home: Some("/home/ada".into()),
         real_path: lexical_path,
@@ -113,10 +101,7 @@ fn what_a_folder_loosens_does_not_count_and_is_said_once() {
             panic!("`{}` is said {} times", key.path(), notes.len())
         };
         assert_eq!(ignored.len(), 1, "{}", key.path());
-        assert_eq!(
-            (ignored[0].key, &ignored[0].in_effect),
-            (key.path(), &key.get(&without))
-        );
+        assert_eq!((ignored[0].key, &ignored[0].in_effect), (key.path(), &key.get(&without)));
         assert!(note.to_string().contains("haft trust"), "{note}");
     }
 }
@@ -129,61 +114,36 @@ fn what_a_folder_tightens_counts() {
         let with = resolved(&inputs(&user, &line(key.path(), tight)));
         assert_eq!(key.get(&with.config), value(key, tight), "{}", key.path());
         assert_ne!(with.config, resolved(&inputs(&user, "")).config, "{}", key.path());
-        assert!(
-            !with.notes.iter().any(is_ignored),
-            "{}: {:?}",
-            key.path(),
-            with.notes
-        );
+        assert!(!with.notes.iter().any(is_ignored), "{}: {:?}", key.path(), with.notes);
         let origins = with.origins(key.path());
-        assert!(
-            origins.last().unwrap().to_string().starts_with("haft.toml:1:"),
-            "{origins:?}"
-        );
+        assert!(origins.last().unwrap().to_string().starts_with("haft.toml:1:"), "{origins:?}");
     }
 }
 
 #[test]
 fn what_a_trusted_folder_loosens_counts() {
-    for key in keys()
-        .iter()
-        .filter(|key| key.rule().configured == Configured::Replaces)
-    {
+    for key in keys().iter().filter(|key| key.rule().configured == Configured::Replaces) {
         let (tight, loose) = example(key);
         let inputs = trusted(inputs(&line(key.path(), tight), &line(key.path(), loose)));
         let with = resolved(&inputs);
         assert_eq!(key.get(&with.config), value(key, loose), "{}", key.path());
         assert!(!with.notes.iter().any(is_ignored), "{}", key.path());
         let explanation = explain(&inputs).unwrap();
-        assert_eq!(
-            explanation.loosens().map(|change| change.key).collect::<Vec<_>>(),
-            [key.path()]
-        );
+        assert_eq!(explanation.loosens().map(|change| change.key).collect::<Vec<_>>(), [key.path()]);
     }
 }
 
 #[test]
 fn many_ignored_keys_make_one_note() {
-    let user: String = keys()
-        .iter()
-        .map(|key| line(key.path(), example(key).0))
-        .collect();
-    let folder: String = keys()
-        .iter()
-        .map(|key| line(key.path(), example(key).1))
-        .collect();
+    let user: String = keys().iter().map(|key| line(key.path(), example(key).0)).collect();
+    let folder: String = keys().iter().map(|key| line(key.path(), example(key).1)).collect();
     let with = resolved(&inputs(&user, &folder));
     assert_eq!(with.config, resolved(&inputs(&user, "")).config);
-    let [Note::Ignored { ignored, .. }] = with.notes.as_slice() else {
-        panic!("{:?}", with.notes)
-    };
+    let [Note::Ignored { ignored, .. }] = with.notes.as_slice() else { panic!("{:?}", with.notes) };
     let lines: Vec<_> = ignored.iter().map(|ignored| ignored.place.to_string()).collect();
     assert_eq!(
         lines.len(),
-        keys()
-            .iter()
-            .filter(|key| key.rule().configured == Configured::Replaces)
-            .count()
+        keys().iter().filter(|key| key.rule().configured == Configured::Replaces).count()
     );
     assert!(
         lines[0].starts_with("haft.toml:1:") && lines[1].starts_with("haft.toml:2:"),
@@ -195,10 +155,7 @@ fn many_ignored_keys_make_one_note() {
 fn a_list_counts_in_part() {
     let folder = "tools.approval.denylist = ['deploy']\ntools.approval.allowlist = ['glob', 'deploy']\n";
     let with = resolved(&inputs("", folder));
-    assert_eq!(
-        with.config.tools.approval.denylist,
-        ["run_command", "execute_code", "deploy"]
-    );
+    assert_eq!(with.config.tools.approval.denylist, ["run_command", "execute_code", "deploy"]);
     assert_eq!(with.config.tools.approval.allowlist, ["glob"]);
     assert_eq!(
         with.notes[0].to_string(),
@@ -209,31 +166,20 @@ fn a_list_counts_in_part() {
     );
 }
 
-/// Forge: `[tools.approval]` without `denylist` emptied the denylist, and `run_command` was allowed.
+/// A section that leaves its denylist out must not empty it: `run_command` would be allowed.
 #[test]
 fn trap_approval_without_denylist_keeps_the_denylist() {
     let config = parse("[tools.approval]\nmode = 'auto'\n").unwrap();
     assert_eq!(config.tools.approval.denylist, ["run_command", "execute_code"]);
     // In their own file a person may say otherwise, and then exactly that holds.
     assert_eq!(
-        parse("[tools.approval]\ndenylist = ['deploy']\n")
-            .unwrap()
-            .tools
-            .approval
-            .denylist,
+        parse("[tools.approval]\ndenylist = ['deploy']\n").unwrap().tools.approval.denylist,
         ["deploy"]
     );
-    assert!(
-        parse("[tools.approval]\ndenylist = []\n")
-            .unwrap()
-            .tools
-            .approval
-            .denylist
-            .is_empty()
-    );
+    assert!(parse("[tools.approval]\ndenylist = []\n").unwrap().tools.approval.denylist.is_empty());
 }
 
-/// Forge: a configured environment denylist replaced the defaults, and tokens reached commands.
+/// A list that replaced the defaults would let tokens reach commands.
 #[test]
 fn trap_the_environment_denylist_is_added_to_the_defaults() {
     let defaults = Config::default().tools.environment.denylist;
@@ -244,32 +190,21 @@ fn trap_the_environment_denylist_is_added_to_the_defaults() {
     inputs.env = vec![("HAFT_TOOLS_ENVIRONMENT_DENYLIST".into(), "C_*".into())];
     inputs.flags = vec![("tools.environment.denylist".into(), "[]".into())];
     let denylist = resolved(&inputs).config.tools.environment.denylist;
-    assert_eq!(
-        denylist,
-        [defaults, vec!["A_*".into(), "B_*".into(), "C_*".into()]].concat()
-    );
+    assert_eq!(denylist, [defaults, vec!["A_*".into(), "B_*".into(), "C_*".into()]].concat());
 }
 
 #[test]
 fn stronger_layers_win() {
-    let mut inputs = trusted(inputs(
-        "tools.output.max_bytes = 1001\n",
-        "tools.output.max_bytes = 1002\n",
-    ));
+    let mut inputs = trusted(inputs("tools.output.max_bytes = 1001\n", "tools.output.max_bytes = 1002\n"));
     let bytes = |inputs: &Inputs| resolved(inputs).config.tools.output.max_bytes;
     assert_eq!(bytes(&inputs), 1002);
     inputs.env = vec![("HAFT_TOOLS_OUTPUT_MAX_BYTES".into(), "1_003".into())];
     assert_eq!(bytes(&inputs), 1003);
     inputs.flags = vec![("tools.output.max_bytes".into(), "1004".into())];
     assert_eq!(bytes(&inputs), 1004);
-    inputs
-        .flags
-        .push(("tools.output.max_bytes".into(), "1005".into()));
+    inputs.flags.push(("tools.output.max_bytes".into(), "1005".into()));
     assert_eq!(bytes(&inputs), 1005);
-    assert_eq!(
-        resolved(&inputs).origins("tools.output.max_bytes")[0].to_string(),
-        "the command line"
-    );
+    assert_eq!(resolved(&inputs).origins("tools.output.max_bytes")[0].to_string(), "the command line");
     // Untrusted, the folder comes after all of them, and can only tighten.
     inputs.folder.as_mut().unwrap().pinned = false;
     assert_eq!(bytes(&inputs), 1002);
@@ -287,16 +222,11 @@ fn an_untrusted_folder_tightens_what_variables_and_flags_loosen() {
 
 #[test]
 fn roots_are_relative_to_the_folder_of_the_file() {
-    let mut inputs = trusted(inputs(
-        "",
-        "tools.sandbox.allowed_roots = ['.', 'src', '/opt', '~/notes', '~']\n",
-    ));
+    let mut inputs =
+        trusted(inputs("", "tools.sandbox.allowed_roots = ['.', 'src', '/opt', '~/notes', '~']\n"));
     inputs.working_folder = "/repo/deep/below".into();
     let roots = resolved(&inputs).config.tools.sandbox.allowed_roots;
-    assert_eq!(
-        roots,
-        ["/repo", "/repo/src", "/opt", "/home/ada/notes", "/home/ada"].map(PathBuf::from)
-    );
+    assert_eq!(roots, ["/repo", "/repo/src", "/opt", "/home/ada/notes", "/home/ada"].map(PathBuf::from));
     // The user's own file is about wherever one works.
     let own = "tools.sandbox.allowed_roots = ['src', '~/notes']\n";
     inputs.user = Some(SourceText::new("/home/ada/.config/haft/haft.toml", own));
@@ -323,12 +253,7 @@ fn roots_of_an_untrusted_folder_must_be_inside() {
         let with = resolved(&inputs("", &line("tools.sandbox.allowed_roots", given)));
         let effective: Vec<_> = effective.into_iter().map(PathBuf::from).collect();
         assert_eq!(with.config.tools.sandbox.allowed_roots, effective, "{given}");
-        assert_eq!(
-            with.notes.len(),
-            usize::from(is_ignored),
-            "{given}: {:?}",
-            with.notes
-        );
+        assert_eq!(with.notes.len(), usize::from(is_ignored), "{given}: {:?}", with.notes);
     }
 }
 
@@ -336,26 +261,16 @@ fn roots_of_an_untrusted_folder_must_be_inside() {
 fn a_link_does_not_lead_out() {
     fn with_link(path: &Path) -> Option<PathBuf> {
         let path = lexical_path(path)?;
-        Some(
-            path.strip_prefix("/repo/link")
-                .map(|rest| Path::new("/secrets").join(rest))
-                .unwrap_or(path),
-        )
+        Some(path.strip_prefix("/repo/link").map(|rest| Path::new("/secrets").join(rest)).unwrap_or(path))
     }
     let mut inputs = inputs("", "tools.sandbox.allowed_roots = ['link/deep', 'src']\n");
     inputs.real_path = with_link;
     let with = resolved(&inputs);
-    assert_eq!(
-        with.config.tools.sandbox.allowed_roots,
-        [PathBuf::from("/repo/src")]
-    );
+    assert_eq!(with.config.tools.sandbox.allowed_roots, [PathBuf::from("/repo/src")]);
     assert_eq!(with.notes.len(), 1);
     // Nothing is known of the disk: then no folder is inside another.
     inputs.real_path = |_| None;
-    assert_eq!(
-        resolved(&inputs).config.tools.sandbox.allowed_roots,
-        [PathBuf::from(".")]
-    );
+    assert_eq!(resolved(&inputs).config.tools.sandbox.allowed_roots, [PathBuf::from(".")]);
 }
 
 #[test]
@@ -365,29 +280,12 @@ fn variables_and_flags_set_every_key() {
         for text in [tight, loose] {
             // As a person writes it in a shell: without quotes around a word.
             let plain = text.trim_matches('\'');
-            let with = resolved(&Inputs {
-                env: vec![(key.env_name(), plain.to_owned())],
-                ..Inputs::default()
-            });
-            assert_eq!(
-                key.get(&with.config),
-                value(key, text),
-                "{}={plain}",
-                key.env_name()
-            );
-            assert_eq!(
-                with.origins(key.path()).last().unwrap().to_string(),
-                key.env_name()
-            );
+            let with =
+                resolved(&Inputs { env: vec![(key.env_name(), plain.to_owned())], ..Inputs::default() });
+            assert_eq!(key.get(&with.config), value(key, text), "{}={plain}", key.env_name());
+            assert_eq!(with.origins(key.path()).last().unwrap().to_string(), key.env_name());
             let flags = vec![(key.path().to_owned(), plain.to_owned())];
-            assert_eq!(
-                resolved(&Inputs {
-                    flags,
-                    ..Inputs::default()
-                })
-                .config,
-                with.config
-            );
+            assert_eq!(resolved(&Inputs { flags, ..Inputs::default() }).config, with.config);
         }
     }
 }
@@ -396,14 +294,7 @@ fn variables_and_flags_set_every_key() {
 fn a_list_in_a_variable_is_comma_separated_or_toml() {
     let denylist = |text: &str| {
         let env = vec![("HAFT_TOOLS_APPROVAL_DENYLIST".to_owned(), text.to_owned())];
-        resolved(&Inputs {
-            env,
-            ..Inputs::default()
-        })
-        .config
-        .tools
-        .approval
-        .denylist
+        resolved(&Inputs { env, ..Inputs::default() }).config.tools.approval.denylist
     };
     assert_eq!(denylist("a, b,c,"), ["a", "b", "c"]);
     assert_eq!(denylist("['a,b', 'c']"), ["a,b", "c"]);
@@ -426,30 +317,17 @@ fn the_table_agrees_with_itself() {
     for key in keys() {
         assert_eq!(key.get(&config), key.default_value(), "{}", key.path());
         // The default is a value that the key takes, and comes back as it went.
-        assert_eq!(
-            value(key, &key.default_value().to_string()),
-            key.default_value(),
-            "{}",
-            key.path()
-        );
-        assert!(
-            !key.doc().is_empty() && !key.doc().contains('\n'),
-            "{}",
-            key.path()
-        );
+        assert_eq!(value(key, &key.default_value().to_string()), key.default_value(), "{}", key.path());
+        assert!(!key.doc().is_empty() && !key.doc().contains('\n'), "{}", key.path());
     }
 }
 
 #[test]
-fn defaults_are_those_of_the_design() {
+fn the_defaults() {
     let tools = Config::default().tools;
     assert_eq!(tools.mode, ToolsMode::Enabled);
     assert_eq!(
-        (
-            tools.max_tool_calls_per_batch,
-            tools.max_tool_iterations_per_user_turn,
-            tools.max_tool_args_bytes
-        ),
+        (tools.max_tool_calls_per_batch, tools.max_tool_iterations_per_user_turn, tools.max_tool_args_bytes),
         (8, 4, 262_144)
     );
     assert_eq!(tools.sandbox.allowed_roots, [PathBuf::from(".")]);
@@ -462,19 +340,10 @@ fn defaults_are_those_of_the_design() {
         (30, 30, 300)
     );
     assert_eq!(tools.output.max_bytes, 102_400);
-    assert_eq!(
-        (
-            tools.read_file.max_file_read_bytes,
-            tools.read_file.max_scan_bytes
-        ),
-        (204_800, 2_097_152)
-    );
+    assert_eq!((tools.read_file.max_file_read_bytes, tools.read_file.max_scan_bytes), (204_800, 2_097_152));
     assert_eq!(tools.apply_patch.max_patch_bytes, 524_288);
     assert_eq!(tools.approval.mode, ApprovalMode::Prompt);
-    assert_eq!(
-        tools.approval.allowlist,
-        ["read_file", "list_directory", "glob", "search_files"]
-    );
+    assert_eq!(tools.approval.allowlist, ["read_file", "list_directory", "glob", "search_files"]);
     assert_eq!(tools.approval.denylist, ["run_command", "execute_code"]);
     assert!(tools.approval.enabled && tools.approval.prompt_side_effects);
     assert!(tools.sandbox.include_default_denies && !tools.sandbox.allow_absolute && !tools.allow_parallel);
@@ -483,34 +352,18 @@ fn defaults_are_those_of_the_design() {
 #[test]
 fn the_template_is_the_defaults() {
     let text = template();
-    let uncommented: String = text
-        .lines()
-        .map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line)))
-        .collect();
-    assert_eq!(
-        parse(&uncommented).unwrap_or_else(|error| panic!("{error}")),
-        Config::default()
-    );
+    let uncommented: String =
+        text.lines().map(|line| format!("{}\n", line.strip_prefix("# ").unwrap_or(line))).collect();
+    assert_eq!(parse(&uncommented).unwrap_or_else(|error| panic!("{error}")), Config::default());
     for key in keys() {
         let line = format!("\n{} = {}\n", key.name(), key.default_value());
-        assert!(
-            uncommented.contains(&line),
-            "`{}` is not in the template",
-            key.path()
-        );
-        assert!(
-            text.contains(&format!("\n## {}\n", key.doc())),
-            "`{}` is not explained",
-            key.path()
-        );
+        assert!(uncommented.contains(&line), "`{}` is not in the template", key.path());
+        assert!(text.contains(&format!("\n## {}\n", key.doc())), "`{}` is not explained", key.path());
     }
     // As it is, it says nothing: also in an untrusted folder.
     assert_eq!(resolved(&inputs("", &text)).notes, []);
     assert_eq!(resolved(&inputs("", &uncommented)).notes, []);
-    assert!(
-        text.lines().all(|line| line.chars().count() <= 110),
-        "lines fit a screen"
-    );
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "lines fit a screen");
 }
 
 #[test]
@@ -518,10 +371,7 @@ fn declared_tools_are_unused_while_tools_run() {
     let text = format!("tools.definitions = [{TOOL}]\n");
     let with = resolved(&inputs(&text, ""));
     assert_eq!(with.notes, [Note::DefinitionsUnused { count: 1 }]);
-    assert_eq!(
-        resolved(&inputs(&format!("{text}tools.mode = 'parse_only'\n"), "")).notes,
-        []
-    );
+    assert_eq!(resolved(&inputs(&format!("{text}tools.mode = 'parse_only'\n"), "")).notes, []);
 }
 
 /// Values of each kind, as text for a file: some tight, some loose, some beside the point.
@@ -538,42 +388,20 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
                 .prop_map(|number| number.to_string())
                 .boxed()
         }
-        (Kind::Level(choices), _) => prop::sample::select(choices)
-            .prop_map(|choice| format!("'{choice}'"))
-            .boxed(),
+        (Kind::Level(choices), _) => {
+            prop::sample::select(choices).prop_map(|choice| format!("'{choice}'")).boxed()
+        }
         (Kind::Names, _) => list(
-            &[
-                "'read_file'",
-                "'run_command'",
-                "'execute_code'",
-                "'glob'",
-                "'deploy'",
-                "'AWS_*'",
-                "'**/x'",
-            ],
+            &["'read_file'", "'run_command'", "'execute_code'", "'glob'", "'deploy'", "'AWS_*'", "'**/x'"],
             0,
         ),
         (Kind::Folders, _) => list(
-            &[
-                "'.'",
-                "'src'",
-                "'/'",
-                "'..'",
-                "'/repo/src/deep'",
-                "'/repo/../etc'",
-                "'~/notes'",
-                "'/repo'",
-            ],
+            &["'.'", "'src'", "'/'", "'..'", "'/repo/src/deep'", "'/repo/../etc'", "'~/notes'", "'/repo'"],
             1,
         ),
-        (Kind::Tools, _) => list(
-            &[
-                "{ name = 'a', description = 'A' }",
-                "{ name = 'b', description = 'B' }",
-                TOOL,
-            ],
-            0,
-        ),
+        (Kind::Tools, _) => {
+            list(&["{ name = 'a', description = 'A' }", "{ name = 'b', description = 'B' }", TOOL], 0)
+        }
         other => panic!("what are values of {other:?}?"),
     }
 }

@@ -1,5 +1,7 @@
 //! What a person reads when a configuration is wrong: every message, with its place and its help.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
+
 use haft::config::{
     FolderSource, Inputs, MAX_FILE_BYTES, MAX_PROBLEMS, Note, Problem, SourceText, parse, resolve, template,
 };
@@ -7,36 +9,18 @@ use std::time::{Duration, Instant};
 
 fn error(text: impl AsRef<[u8]>) -> String {
     let user = Some(SourceText::new("haft.toml", text.as_ref()));
-    let error = resolve(&Inputs {
-        user,
-        ..Inputs::default()
-    })
-    .expect_err("it is wrong");
+    let error = resolve(&Inputs { user, ..Inputs::default() }).expect_err("it is wrong");
     format!("error: {error}")
 }
 
 fn variable_error(name: &str, value: &str) -> String {
     let env = vec![(name.to_owned(), value.to_owned())];
-    format!(
-        "error: {}",
-        resolve(&Inputs {
-            env,
-            ..Inputs::default()
-        })
-        .expect_err("it is wrong")
-    )
+    format!("error: {}", resolve(&Inputs { env, ..Inputs::default() }).expect_err("it is wrong"))
 }
 
 fn flag_error(key: &str, value: &str) -> String {
     let flags = vec![(key.to_owned(), value.to_owned())];
-    format!(
-        "error: {}",
-        resolve(&Inputs {
-            flags,
-            ..Inputs::default()
-        })
-        .expect_err("it is wrong")
-    )
+    format!("error: {}", resolve(&Inputs { flags, ..Inputs::default() }).expect_err("it is wrong"))
 }
 
 #[test]
@@ -53,16 +37,8 @@ fn suggestions() {
     for (text, key, meant) in [
         ("[tool]\nmode = 1", "tool", "tools"),
         ("[tools]\nMode = 1", "tools.Mode", "tools.mode"),
-        (
-            "[tools]\nallow-parallel = 1",
-            "tools.allow-parallel",
-            "tools.allow_parallel",
-        ),
-        (
-            "[tools]\nmax_calls_per_batch = 1",
-            "tools.max_calls_per_batch",
-            "tools.max_tool_calls_per_batch",
-        ),
+        ("[tools]\nallow-parallel = 1", "tools.allow-parallel", "tools.allow_parallel"),
+        ("[tools]\nmax_calls_per_batch = 1", "tools.max_calls_per_batch", "tools.max_tool_calls_per_batch"),
         ("[tools.sandbx]\nx = 1", "tools.sandbx", "tools.sandbox"),
         ("[approval]\nx = 1", "approval", "tools.approval"),
         (
@@ -70,12 +46,8 @@ fn suggestions() {
             "tools.prompt_side_effects",
             "tools.approval.prompt_side_effects",
         ),
-        (
-            "[tools]\nmax_patch_bytes = 1",
-            "tools.max_patch_bytes",
-            "tools.apply_patch.max_patch_bytes",
-        ),
-        // The names of the limits where the source document lists them.
+        ("[tools]\nmax_patch_bytes = 1", "tools.max_patch_bytes", "tools.apply_patch.max_patch_bytes"),
+        // Names that the limits go by elsewhere.
         (
             "[tools]\nmax_apply_patch_bytes = 1",
             "tools.max_apply_patch_bytes",
@@ -106,15 +78,9 @@ fn suggestions() {
     ] {
         let message = error(text);
         let (first, help) = message.split_once("\n  help: ").unwrap();
-        assert!(
-            first.starts_with(&format!("error: unknown key `{key}` in haft.toml:")),
-            "{message}"
-        );
+        assert!(first.starts_with(&format!("error: unknown key `{key}` in haft.toml:")), "{message}");
         if meant.is_empty() {
-            assert_eq!(
-                help, "remove it; `haft init` writes a file with every key",
-                "{text}"
-            );
+            assert_eq!(help, "remove it; `haft init` writes a file with every key", "{text}");
         } else {
             assert_eq!(help, format!("did you mean `{meant}`?"), "{text}");
         }
@@ -310,12 +276,7 @@ fn an_unknown_variable_is_a_note() {
         "PATH",
     ];
     let env = env.map(|name| (name.to_owned(), "x".to_owned())).to_vec();
-    let notes = resolve(&Inputs {
-        env,
-        ..Inputs::default()
-    })
-    .unwrap()
-    .notes;
+    let notes = resolve(&Inputs { env, ..Inputs::default() }).unwrap().notes;
     let notes: Vec<String> = notes.iter().map(Note::to_string).collect();
     assert_eq!(
         notes,
@@ -335,10 +296,7 @@ fn a_wrong_file_in_the_folder_names_the_way_out() {
     let user = SourceText::new("/home/ada/.config/haft/haft.toml", "oops = 1\n");
     let inputs = Inputs {
         user: Some(user),
-        folder: Some(FolderSource {
-            source,
-            pinned: false,
-        }),
+        folder: Some(FolderSource { source, pinned: false }),
         working_folder: "/repo/src".into(),
         ..Inputs::default()
     };
@@ -356,16 +314,11 @@ fn a_wrong_file_in_the_folder_names_the_way_out() {
 #[test]
 fn ten_problems_are_told_and_the_rest_counted() {
     // The keys are told in the order of the file, not of the alphabet.
-    let text: String = (0..25)
-        .rev()
-        .map(|number| format!("key_{number} = 1\n"))
-        .collect();
+    let text: String = (0..25).rev().map(|number| format!("key_{number} = 1\n")).collect();
     let error = parse(&text).unwrap_err();
     assert_eq!(error.problems().len(), MAX_PROBLEMS);
     assert_eq!(error.left_out(), 15);
-    let Problem::UnknownKey { key, .. } = &error.problems()[0] else {
-        panic!("{error}")
-    };
+    let Problem::UnknownKey { key, .. } = &error.problems()[0] else { panic!("{error}") };
     assert_eq!(key, "key_24");
     assert!(error.to_string().ends_with("\nerror: and 15 more"), "{error}");
 }
@@ -382,29 +335,14 @@ fn nothing_from_a_file_reaches_the_terminal_raw() {
         "\u{1b}]0;title\u{7} = 1".to_owned(),
     ] {
         let message = error(&text);
-        assert!(
-            !message.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}']),
-            "{message:?}"
-        );
+        assert!(!message.contains(['\u{1b}', '\u{202e}', '\u{200b}', '\u{7}']), "{message:?}");
     }
     let text = format!("[tools.approval]\nallowlist = [\"{}\"]\n", "\\u202E".repeat(500));
     let source = SourceText::new("/repo/ha\u{1b}[31mft.toml", text);
-    let folder = Some(FolderSource {
-        source,
-        pinned: false,
-    });
-    let note = resolve(&Inputs {
-        folder,
-        ..Inputs::default()
-    })
-    .unwrap()
-    .notes[0]
-        .to_string();
+    let folder = Some(FolderSource { source, pinned: false });
+    let note = resolve(&Inputs { folder, ..Inputs::default() }).unwrap().notes[0].to_string();
     assert!(!note.contains(['\u{1b}', '\u{202e}']), "{note:?}");
-    assert!(
-        note.lines().all(|line| line.chars().count() < 400),
-        "long values are cut: {note}"
-    );
+    assert!(note.lines().all(|line| line.chars().count() < 400), "long values are cut: {note}");
 }
 
 #[test]
@@ -412,14 +350,8 @@ fn a_byte_order_mark_and_windows_line_ends_are_fine() {
     let text = format!("\u{FEFF}{}", template().replace('\n', "\r\n"));
     assert_eq!(parse(&text).unwrap(), haft::config::Config::default());
     assert_eq!(
-        error("\u{FEFF}tols = 1\r\n\r\nmore = 1\r\n")
-            .lines()
-            .step_by(2)
-            .collect::<Vec<_>>(),
-        [
-            "error: unknown key `tols` in haft.toml:1:1",
-            "error: unknown key `more` in haft.toml:3:1"
-        ]
+        error("\u{FEFF}tols = 1\r\n\r\nmore = 1\r\n").lines().step_by(2).collect::<Vec<_>>(),
+        ["error: unknown key `tols` in haft.toml:1:1", "error: unknown key `more` in haft.toml:3:1"]
     );
 }
 
@@ -467,24 +399,15 @@ fn hostile_files_are_refused_soon() {
     };
     let cases = [
         ("open arrays", format!("a = {}", fill("["))),
-        (
-            "nested arrays",
-            format!("a = {}{}", "[".repeat(limit / 2), "]".repeat(limit / 2)),
-        ),
+        ("nested arrays", format!("a = {}{}", "[".repeat(limit / 2), "]".repeat(limit / 2))),
         ("open tables", format!("a = {}", fill("{a="))),
         ("a long dotted key", format!("{}a = 1", fill("a."))),
         ("a long dotted header", format!("[{}a]", fill("a."))),
         ("one key again and again", fill("a = 1\n")),
         ("one header again and again", fill("[tools]\n")),
         ("many unknown keys", numbered("k", " = 1\n")),
-        (
-            "many unknown keys on one line",
-            format!("tools = {{ {}z = 1 }}", numbered("k", "=1,")),
-        ),
-        (
-            "many bad entries on one line",
-            format!("tools.approval.denylist = [{}]", fill("'',")),
-        ),
+        ("many unknown keys on one line", format!("tools = {{ {}z = 1 }}", numbered("k", "=1,"))),
+        ("many bad entries on one line", format!("tools.approval.denylist = [{}]", fill("'',"))),
         ("many bad tools", fill("[[tools.definitions]]\nname = 'A'\n")),
         ("many broken lines", fill("]\n")),
         ("one long key", format!("{} = 1", fill("k"))),
@@ -492,11 +415,7 @@ fn hostile_files_are_refused_soon() {
     for (name, text) in cases {
         let start = Instant::now();
         assert!(parse(&text).is_err(), "{name}");
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "{name} took {:?}",
-            start.elapsed()
-        );
+        assert!(start.elapsed() < Duration::from_secs(20), "{name} took {:?}", start.elapsed());
     }
     // Large, but right.
     let entries = numbered("'tool_", "',");

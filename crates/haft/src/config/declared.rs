@@ -30,15 +30,7 @@ impl Reader<'_> {
             for broken in tool.definition().check() {
                 let key = format!("{path}.{}", broken.place);
                 let (what, fix, place) = (broken.problem, broken.fix, self.place.clone());
-                self.problems.push((
-                    Some(start),
-                    Problem::BadDefinition {
-                        key,
-                        what,
-                        fix,
-                        place,
-                    },
-                ));
+                self.problems.push((Some(start), Problem::BadDefinition { key, what, fix, place }));
             }
             if seen.insert(tool.name.clone()) {
                 tools.push(tool);
@@ -64,49 +56,25 @@ impl Reader<'_> {
                 },
                 (field @ ("name" | "description"), other) => {
                     let example = format!("{field} = \"…\"");
-                    self.mismatch(
-                        format!("{path}.{field}"),
-                        "a string",
-                        described(other),
-                        example,
-                        offset,
-                    );
+                    self.mismatch(format!("{path}.{field}"), "a string", described(other), example, offset);
                 }
                 ("parameters", other) => {
                     let example = "parameters = { type = \"object\" }".to_owned();
-                    self.mismatch(
-                        format!("{path}.parameters"),
-                        "a table",
-                        described(other),
-                        example,
-                        offset,
-                    );
+                    self.mismatch(format!("{path}.parameters"), "a table", described(other), example, offset);
                 }
                 (other, _) => {
                     let suggestions = nearest(other, FIELDS).map(|near| format!("{path}.{near}"));
                     let (key, suggestions) = (joined(path, other), suggestions.into_iter().collect());
-                    let problem = Problem::UnknownKey {
-                        key,
-                        suggestions,
-                        place: self.place.clone(),
-                    };
+                    let problem = Problem::UnknownKey { key, suggestions, place: self.place.clone() };
                     self.problems.push((Some(field.span().start), problem));
                 }
             }
         }
-        for field in ["name", "description"]
-            .into_iter()
-            .filter(|field| !table.contains_key(*field))
-        {
+        for field in ["name", "description"].into_iter().filter(|field| !table.contains_key(*field)) {
             let (tool, place) = (path.to_owned(), self.place.clone());
-            self.problems
-                .push((Some(start), Problem::MissingField { tool, field, place }));
+            self.problems.push((Some(start), Problem::MissingField { tool, field, place }));
         }
-        Some(DeclaredTool {
-            name: name?,
-            description: description?,
-            parameters,
-        })
+        Some(DeclaredTool { name: name?, description: description?, parameters })
     }
 }
 
@@ -118,15 +86,12 @@ fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
         DeValue::Float(number) => serde_json::Number::from_f64(number.as_str().parse().ok()?)?.into(),
         DeValue::Boolean(on) => (*on).into(),
         DeValue::Datetime(_) => return None,
-        DeValue::Array(items) => items
-            .iter()
-            .map(|item| json(item.get_ref()))
-            .collect::<Option<Vec<_>>>()?
-            .into(),
+        DeValue::Array(items) => {
+            items.iter().map(|item| json(item.get_ref())).collect::<Option<Vec<_>>>()?.into()
+        }
         DeValue::Table(table) => {
-            let fields = table
-                .iter()
-                .map(|(name, value)| Some((name.get_ref().to_string(), json(value.get_ref())?)));
+            let fields =
+                table.iter().map(|(name, value)| Some((name.get_ref().to_string(), json(value.get_ref())?)));
             serde_json::Value::Object(fields.collect::<Option<_>>()?)
         }
     })

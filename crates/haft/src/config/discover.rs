@@ -1,4 +1,5 @@
-//! The rim: finds the files and reads them. Environment, home folder and user come in; nothing is asked of the process.
+//! The rim: finds the files and reads them. Environment, home folder and user come in; nothing is asked of
+//! the process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -42,14 +43,11 @@ impl Surroundings {
         if let Some(path) = self.var("HAFT_CONFIG") {
             return Some(self.working_folder.join(path));
         }
-        Some(
-            self.base_folder("XDG_CONFIG_HOME", ".config")?
-                .join("haft")
-                .join(FILE_NAME),
-        )
+        Some(self.base_folder("XDG_CONFIG_HOME", ".config")?.join("haft").join(FILE_NAME))
     }
 
-    /// The folder for what haft remembers: `HAFT_STATE_DIR`, else `haft` in `XDG_STATE_HOME` or `~/.local/state`.
+    /// The folder for what haft remembers: `HAFT_STATE_DIR`, else `haft` in `XDG_STATE_HOME` or
+    /// `~/.local/state`.
     ///
     /// ```
     /// let surroundings = haft::config::Surroundings { home: Some("/home/ada".into()), ..Default::default() };
@@ -157,9 +155,7 @@ pub fn gather(
         Some(path) if user.is_some() && user_path.is_some_and(|user| same_file(&user, &path)) => None,
         Some(path) => {
             let source = read_file(surroundings, &path, Owner::Folder)?;
-            let trusted = surroundings
-                .trust_store()
-                .and_then(|store| store.is_trusted(&path, &source.bytes));
+            let trusted = surroundings.trust_store().and_then(|store| store.is_trusted(&path, &source.bytes));
             let pinned = trusted.unwrap_or_else(|why| {
                 // Somebody without a home folder has trusted nothing: no need to tell them.
                 if why != TrustError::NoFolder {
@@ -183,8 +179,8 @@ pub fn gather(
     Ok((inputs, notes))
 }
 
-/// The `haft.toml` in the working folder or the nearest parent that has one. The search ends at a folder with `.git`,
-/// which is still looked into, and before the home folder, unless one stands in it.
+/// The `haft.toml` in the working folder or the nearest parent that has one. The search ends at a folder with
+/// `.git`, which is still looked into, and before the home folder, unless one stands in it.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -216,8 +212,9 @@ pub fn find_folder_file(working_folder: &Path, home: Option<&Path>) -> Option<Pa
     None
 }
 
-/// Where a path really leads, asking the disk: links are followed as far as the path exists. `None` when that cannot be
-/// told: a link to nowhere, a folder that may not be searched, a `..` behind something that is not there.
+/// Where a path really leads, asking the disk: links are followed as far as the path exists. `None` when that
+/// cannot be told: a link to nowhere, a folder that may not be searched, a `..` behind something that is not
+/// there.
 #[must_use]
 pub fn real_path(path: &Path) -> Option<PathBuf> {
     match fs::symlink_metadata(path) {
@@ -262,11 +259,7 @@ pub fn lexical_path(path: &Path) -> Option<PathBuf> {
 ///
 /// When it cannot be read.
 pub fn read_folder_file(surroundings: &Surroundings, path: &Path) -> Result<SourceText, ConfigError> {
-    read_file(
-        surroundings,
-        &surroundings.working_folder.join(path),
-        Owner::Folder,
-    )
+    read_file(surroundings, &surroundings.working_folder.join(path), Owner::Folder)
 }
 
 fn read_user(surroundings: &Surroundings, path: &Path) -> Result<Option<SourceText>, ConfigError> {
@@ -280,41 +273,21 @@ fn read_user(surroundings: &Surroundings, path: &Path) -> Result<Option<SourceTe
 
 fn read_file(surroundings: &Surroundings, path: &Path, owner: Owner) -> Result<SourceText, ConfigError> {
     let shown = place::shown(path, &surroundings.working_folder);
-    let place = Place::File {
-        path: shown,
-        owner,
-        position: None,
-    };
-    let unreadable = |error: io::Error| Problem::Unreadable {
-        reason: error.kind(),
-        place: place.clone(),
-    };
+    let place = Place::File { path: shown, owner, position: None };
+    let unreadable = |error: io::Error| Problem::Unreadable { reason: error.kind(), place: place.clone() };
     // Before opening: to open a pipe is to wait for its other end.
     let metadata = fs::metadata(path).map_err(unreadable)?;
     if !metadata.is_file() {
-        let found = if metadata.is_dir() {
-            "a folder"
-        } else {
-            "a device or a pipe"
-        };
+        let found = if metadata.is_dir() { "a folder" } else { "a device or a pipe" };
         return Err(Problem::NotAFile { found, place }.into());
     }
     let mut bytes = Vec::new();
     let file = File::open(path).map_err(unreadable)?;
-    file.take(MAX_FILE_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(unreadable)?;
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(Problem::TooBig {
-            limit: MAX_FILE_BYTES,
-            place,
-        }
-        .into());
+        return Err(Problem::TooBig { limit: MAX_FILE_BYTES, place }.into());
     }
-    Ok(SourceText {
-        path: path.to_path_buf(),
-        bytes,
-    })
+    Ok(SourceText { path: path.to_path_buf(), bytes })
 }
 
 fn variables(surroundings: &Surroundings) -> Result<Vec<(String, String)>, ConfigError> {
@@ -327,12 +300,7 @@ fn variables(surroundings: &Surroundings) -> Result<Vec<(String, String)>, Confi
         match value.to_str() {
             Some(value) => variables.push((name.to_owned(), value.to_owned())),
             None if names.iter().any(|known| known == name) => {
-                return Err(Problem::NotText {
-                    place: Place::Variable {
-                        name: name.to_owned(),
-                    },
-                }
-                .into());
+                return Err(Problem::NotText { place: Place::Variable { name: name.to_owned() } }.into());
             }
             None => {}
         }

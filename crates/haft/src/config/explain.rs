@@ -38,8 +38,8 @@ pub struct Change {
     pub place: Place,
 }
 
-/// What trusting the folder's file would change. Variables and flags are left aside: they are there today and gone
-/// tomorrow, while the trust stays.
+/// What trusting the folder's file would change. Variables and flags are left aside: they are there today and
+/// gone tomorrow, while the trust stays.
 ///
 /// ```
 /// use haft::config::{FolderSource, Inputs, SourceText, explain};
@@ -74,37 +74,21 @@ pub fn explain(inputs: &Inputs) -> Result<Explanation, ConfigError> {
     let changes = layers.folder.into_iter().map(|Entry { key, place, .. }| {
         let (from, to) = (without.value(key), with.value(key));
         let effect = key.rule().compare(&from, &to, &inputs.ground());
-        Change {
-            key: key.path(),
-            from,
-            to,
-            effect,
-            place,
-        }
+        Change { key: key.path(), from, to, effect, place }
     });
-    let path = inputs
-        .folder
-        .as_ref()
-        .map_or_else(PathBuf::new, |folder| inputs.shown(&folder.source.path));
-    Ok(Explanation {
-        path,
-        changes: changes.filter(|change| change.effect != Effect::Same).collect(),
-    })
+    let path = inputs.folder.as_ref().map_or_else(PathBuf::new, |folder| inputs.shown(&folder.source.path));
+    Ok(Explanation { path, changes: changes.filter(|change| change.effect != Effect::Same).collect() })
 }
 
 impl Explanation {
     /// What it loosens: what a person has to agree to.
     pub fn loosens(&self) -> impl Iterator<Item = &Change> {
-        self.changes
-            .iter()
-            .filter(|change| change.effect == Effect::Looser)
+        self.changes.iter().filter(|change| change.effect == Effect::Looser)
     }
 
     /// What it tightens: that counts without trust, too.
     pub fn tightens(&self) -> impl Iterator<Item = &Change> {
-        self.changes
-            .iter()
-            .filter(|change| change.effect == Effect::Tighter)
+        self.changes.iter().filter(|change| change.effect == Effect::Tighter)
     }
 }
 
@@ -134,15 +118,9 @@ impl fmt::Display for Change {
         // Nothing is shortened here: a person is about to agree to it.
         let (from, to) = (lines(&self.from), lines(&self.to));
         let mut line = |sign: char, text: &String| write!(f, "\n    {sign} {text}");
-        from.iter()
-            .filter(|text| !to.contains(text))
-            .try_for_each(|text| line('-', text))?;
-        to.iter()
-            .filter(|text| !from.contains(text))
-            .try_for_each(|text| line('+', text))?;
-        to.iter()
-            .filter(|text| from.contains(text))
-            .try_for_each(|text| line(' ', text))
+        from.iter().filter(|text| !to.contains(text)).try_for_each(|text| line('-', text))?;
+        to.iter().filter(|text| !from.contains(text)).try_for_each(|text| line('+', text))?;
+        to.iter().filter(|text| from.contains(text)).try_for_each(|text| line(' ', text))
     }
 }
 
@@ -150,10 +128,9 @@ impl fmt::Display for Change {
 fn lines(value: &Value) -> Vec<String> {
     match value {
         Value::Names(names) => names.iter().map(|name| visible::quoted(name)).collect(),
-        Value::Folders(folders) => folders
-            .iter()
-            .map(|folder| visible::quoted(&folder.to_string_lossy()))
-            .collect(),
+        Value::Folders(folders) => {
+            folders.iter().map(|folder| visible::quoted(&folder.to_string_lossy())).collect()
+        }
         Value::Tools(tools) => tools.iter().map(ToString::to_string).collect(),
         Value::Switch(_) | Value::Count(_) | Value::Level(_) => vec![value.to_string()],
     }

@@ -1,8 +1,9 @@
 //! The key table: every key that `haft.toml` knows, once.
 //!
-//! Reading, suggestions, environment names, the `haft init` template, and the rule that a folder may only tighten all
-//! come from here. To add a key, add its line to the table below: the doc comment, `name: type = default, rule;`. Its
-//! field appears in the section's struct; the tests then ask for an example of loosening it.
+//! Reading, suggestions, environment names, the `haft init` template, and the rule that a folder may only
+//! tighten all come from here. To add a key, add its line to the table below, with its doc comment:
+//! `name: type = default, rule;`. Its field appears in the section's struct; the tests then ask for an example
+//! of loosening it.
 
 use std::path::PathBuf;
 
@@ -291,15 +292,8 @@ const ALLOWED_TOOLS: &[&str] = &["read_file", "list_directory", "glob", "search_
 const DENIED_TOOLS: &[&str] = &["run_command", "execute_code"];
 
 /// Variables that tend to hold secrets.
-const DENIED_VARIABLES: &[&str] = &[
-    "*_KEY",
-    "*_TOKEN",
-    "*_SECRET",
-    "*_PASSWORD",
-    "AWS_*",
-    "ANTHROPIC_*",
-    "OPENAI_*",
-];
+const DENIED_VARIABLES: &[&str] =
+    &["*_KEY", "*_TOKEN", "*_SECRET", "*_PASSWORD", "AWS_*", "ANTHROPIC_*", "OPENAI_*"];
 
 fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()

@@ -13,14 +13,8 @@ use super::suggest;
 use super::value::Value;
 
 /// Variables that begin like a key's but mean something else.
-const RESERVED: &[&str] = &[
-    "HAFT_LOG",
-    "HAFT_STATE_DIR",
-    "HAFT_CONFIG",
-    "HAFT_TEST_DATA",
-    "HAFT_NOT_RUN",
-    "HAFT_EFFECT_ID",
-];
+const RESERVED: &[&str] =
+    &["HAFT_LOG", "HAFT_STATE_DIR", "HAFT_CONFIG", "HAFT_TEST_DATA", "HAFT_NOT_RUN", "HAFT_EFFECT_ID"];
 
 /// What each source says.
 #[derive(Debug)]
@@ -38,23 +32,13 @@ impl Layers {
         let home = inputs.home.as_deref();
         let own = Start { folder: None, home };
         let file = |source: &SourceText, owner, start| {
-            let place = Place::File {
-                path: inputs.shown(&source.path),
-                owner,
-                position: None,
-            };
+            let place = Place::File { path: inputs.shown(&source.path), owner, position: None };
             read::file(&source.bytes, place, start)
         };
-        let user = inputs
-            .user
-            .as_ref()
-            .map_or_else(Reading::default, |user| file(user, Owner::User, own));
+        let user = inputs.user.as_ref().map_or_else(Reading::default, |user| file(user, Owner::User, own));
         let folder = inputs.folder.as_ref().map_or_else(Reading::default, |folder| {
             // What a project says about folders is about the project, wherever in it one stands.
-            let start = Start {
-                folder: folder.source.path.parent(),
-                home,
-            };
+            let start = Start { folder: folder.source.path.parent(), home };
             file(&folder.source, Owner::Folder, start)
         });
         let (env, notes) = variables(&inputs.env, own);
@@ -69,13 +53,7 @@ impl Layers {
         if !all.problems.is_empty() {
             return Err(ConfigError::new(all.problems, all.left_out));
         }
-        Ok(Self {
-            user,
-            folder,
-            env,
-            flags,
-            notes,
-        })
+        Ok(Self { user, folder, env, flags, notes })
     }
 }
 
@@ -89,19 +67,11 @@ fn variables(env: &[(String, String)], start: Start<'_>) -> (Reading, Vec<Note>)
         match keys().iter().find(|key| key.env_name() == *name) {
             // An empty variable is one that is not set: it must not empty a list by accident.
             Some(_) if value.trim().is_empty() => {}
-            Some(key) => readings.push(read::text(
-                key,
-                value,
-                Place::Variable { name: name.clone() },
-                start,
-            )),
+            Some(key) => readings.push(read::text(key, value, Place::Variable { name: name.clone() }, start)),
             None => {
                 let suggestions = suggest::variables_like(name);
                 if !suggestions.is_empty() || begins_like_a_key(name) {
-                    notes.push(Note::UnknownVariable {
-                        name: name.clone(),
-                        suggestions,
-                    });
+                    notes.push(Note::UnknownVariable { name: name.clone(), suggestions });
                 }
             }
         }
@@ -122,11 +92,7 @@ fn flag(name: &str, value: &str, start: Start<'_>) -> Reading {
         Some(key) => read::text(key, value, place, start),
         None => {
             let suggestions = suggest::paths_like(name);
-            Reading::failed(Problem::UnknownKey {
-                key: name.to_owned(),
-                suggestions,
-                place,
-            })
+            Reading::failed(Problem::UnknownKey { key: name.to_owned(), suggestions, place })
         }
     }
 }
@@ -149,10 +115,7 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn value(&self, key: &Key) -> Value {
-        self.values
-            .get(key.path())
-            .cloned()
-            .unwrap_or_else(|| key.default_value())
+        self.values.get(key.path()).cloned().unwrap_or_else(|| key.default_value())
     }
 
     /// Lays entries on top, from someone who may loosen.
@@ -192,27 +155,20 @@ impl Stack {
     }
 
     fn add_origin(&mut self, key: &Key, place: &Place) {
-        let origins = self
-            .origins
-            .entry(key.path())
-            .or_insert_with(|| vec![Origin::Default]);
+        let origins = self.origins.entry(key.path()).or_insert_with(|| vec![Origin::Default]);
         origins.push(Origin::Set(place.clone()));
     }
 
     pub(super) fn config(&self) -> Result<Config, ConfigError> {
         let mut config = Config::default();
         for (path, value) in &self.values {
-            // The reader has checked the type; this is the table contradicting itself, which a test rules out.
+            // The reader has checked the type; this is the table contradicting itself, which a test rules
+            // out.
             if !key(path).is_some_and(|key| key.set(&mut config, value)) {
-                let place = Place::Flag {
-                    key: (*path).to_owned(),
-                };
-                return Err(Problem::UnknownKey {
-                    key: (*path).to_owned(),
-                    suggestions: Vec::new(),
-                    place,
-                }
-                .into());
+                let place = Place::Flag { key: (*path).to_owned() };
+                return Err(
+                    Problem::UnknownKey { key: (*path).to_owned(), suggestions: Vec::new(), place }.into()
+                );
             }
         }
         Ok(config)

@@ -1,20 +1,23 @@
 //! Configuration: one table of keys, layers of files, variables and flags, and trust.
 //!
-//! - [`keys`]: the table. Reading, suggestions, variable names, the [`template`] and the tightening rule come from it.
-//! - [`resolve`]: the pure core. Text goes in; the [`Config`] in effect, [notes](Note) and origins come out.
-//! - [`load`]: the rim. It finds the files, reads each once and asks the [`TrustStore`].
+//! - [`keys()`]: the table. Reading, suggestions, variable names, the [`template()`] and the tightening rule
+//!   come from it.
+//! - [`resolve()`]: the pure core. Text goes in; the [`Config`] in effect, [notes](Note) and origins come
+//!   out.
+//! - [`load()`]: the rim. It finds the files, reads each once and asks the [`TrustStore`].
 //!
 //! # What a folder may do
 //!
-//! A `haft.toml` in the working folder may have come with a cloned repository, or a tool may have written it. So it
-//! *may only tighten*: add denials, lower limits, choose stricter levels. What loosens counts only from the user's own
-//! file, a variable or a flag, or after `haft trust` has pinned the file's hash; what did not count is said once.
-//! Folders are compared as they really are, with links followed, so that a link in a repository does not lead out.
-//! A file that cannot be understood is an error, trusted or not, since nobody knows what it would have forbidden;
-//! `--no-folder-config` goes on without it.
+//! A `haft.toml` in the working folder may have come with a cloned repository, or a tool may have written it.
+//! So it *may only tighten*: add denials, lower limits, choose stricter levels. What loosens counts only from
+//! the user's own file, a variable or a flag, or after `haft trust` has pinned the file's hash; what did not
+//! count is said once. Folders are compared as they really are, with links followed, so that a link in a
+//! repository does not lead out. A file that cannot be understood is an error, trusted or not, since nobody
+//! knows what it would have forbidden; `--no-folder-config` goes on without it.
 //!
-//! Not stopped here: whoever can write the user's own file or the record of trusted files, or set variables, has the
-//! user's rights already. The tests in `tests/config_layers.rs` and `tests/config_files.rs` show each of these.
+//! Not stopped here: whoever can write the user's own file or the record of trusted files, or set variables,
+//! has the user's rights already. The tests in `tests/config_layers.rs` and `tests/config_files.rs` show each
+//! of these.
 //!
 //! ```
 //! use haft::config::parse;

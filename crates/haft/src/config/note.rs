@@ -12,7 +12,8 @@ use super::visible;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Note {
-    /// The file in the folder is not trusted, and part of it would have loosened something. One note for all of it.
+    /// The file in the folder is not trusted, and part of it would have loosened something. One note for all
+    /// of it.
     Ignored {
         /// The file.
         path: PathBuf,
@@ -79,17 +80,8 @@ impl fmt::Display for Note {
         match self {
             Self::Ignored { path, ignored } => {
                 let path = visible::path(path);
-                write!(
-                    f,
-                    "{path} is not trusted, so it can only tighten; this did not count:"
-                )?;
-                for Ignored {
-                    key,
-                    proposed,
-                    in_effect,
-                    place,
-                } in ignored
-                {
+                write!(f, "{path} is not trusted, so it can only tighten; this did not count:")?;
+                for Ignored { key, proposed, in_effect, place } in ignored {
                     let proposed = visible::shortened(&proposed.to_string());
                     let in_effect = visible::shortened(&in_effect.to_string());
                     write!(f, "\n  {key} = {proposed}")?;
@@ -100,11 +92,7 @@ impl fmt::Display for Note {
                 }
             }
             Self::UnknownVariable { name, .. } => {
-                write!(
-                    f,
-                    "the environment variable `{}` sets no key",
-                    visible::plain(name)
-                )?;
+                write!(f, "the environment variable `{}` sets no key", visible::plain(name))?;
             }
             Self::DefinitionsUnused { count } => {
                 write!(

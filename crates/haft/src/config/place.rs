@@ -69,14 +69,8 @@ pub(super) fn shown(path: &Path, working_folder: &Path) -> PathBuf {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::File {
-                path, position: None, ..
-            } => f.write_str(&visible::path(path)),
-            Self::File {
-                path,
-                position: Some(Position { line, column }),
-                ..
-            } => {
+            Self::File { path, position: None, .. } => f.write_str(&visible::path(path)),
+            Self::File { path, position: Some(Position { line, column }), .. } => {
                 write!(f, "{}:{line}:{column}", visible::path(path))
             }
             Self::Variable { name } => f.write_str(&visible::plain(name)),
@@ -102,12 +96,6 @@ impl Place {
     }
 
     pub(super) fn is_in_folder(&self) -> bool {
-        matches!(
-            self,
-            Self::File {
-                owner: Owner::Folder,
-                ..
-            }
-        )
+        matches!(self, Self::File { owner: Owner::Folder, .. })
     }
 }

@@ -222,22 +222,11 @@ impl Problem {
             },
             Self::WrongType { example, .. } => format!("write it like this: `{example}`"),
             Self::OutOfRange { min, max, .. } => format!("choose a whole number from {min} to {max}"),
-            Self::UnknownChoice {
-                choices,
-                suggestion: None,
-                ..
-            } => {
+            Self::UnknownChoice { choices, suggestion: None, .. } => {
                 format!("it can be {}", choices_in_words(choices))
             }
-            Self::UnknownChoice {
-                choices,
-                suggestion: Some(suggestion),
-                ..
-            } => {
-                format!(
-                    "did you mean \"{suggestion}\"? It can be {}",
-                    choices_in_words(choices)
-                )
+            Self::UnknownChoice { choices, suggestion: Some(suggestion), .. } => {
+                format!("did you mean \"{suggestion}\"? It can be {}", choices_in_words(choices))
             }
             Self::BadEntry { fault, .. } => fault.help().to_owned(),
             Self::NoFolder { .. } => "remove the line to allow the working folder only".to_owned(),
@@ -249,20 +238,16 @@ impl Problem {
             Self::Syntax { .. } => {
                 "a line is `name = value` under its `[section]`; text goes in double quotes".to_owned()
             }
-            Self::NotText {
-                place: Place::Variable { .. },
-            } => "set it to UTF-8 text".to_owned(),
+            Self::NotText { place: Place::Variable { .. } } => "set it to UTF-8 text".to_owned(),
             Self::NotText { .. } => "save the file as UTF-8".to_owned(),
             Self::TooBig { .. } => "is this the right file? A configuration is a few lines".to_owned(),
             Self::NotAFile { .. } => "move it away, or put a file there".to_owned(),
-            Self::Unreadable {
-                reason: io::ErrorKind::NotFound,
-                place,
-            } if place.is_in_folder() => "put a file there, or remove the link".to_owned(),
-            Self::Unreadable {
-                reason: io::ErrorKind::NotFound,
-                ..
-            } => "check HAFT_CONFIG, or unset it to use the usual place".to_owned(),
+            Self::Unreadable { reason: io::ErrorKind::NotFound, place } if place.is_in_folder() => {
+                "put a file there, or remove the link".to_owned()
+            }
+            Self::Unreadable { reason: io::ErrorKind::NotFound, .. } => {
+                "check HAFT_CONFIG, or unset it to use the usual place".to_owned()
+            }
             Self::Unreadable { .. } => "check that you may read it".to_owned(),
         }
     }

@@ -1,4 +1,5 @@
-//! From text to values: TOML files, environment variables, flags. Pure; every problem of a text is found in one go.
+//! From text to values: TOML files, environment variables, flags. Pure; every problem of a text is found in
+//! one go.
 
 use std::path::{Path, PathBuf};
 
@@ -45,42 +46,23 @@ pub(super) struct Start<'a> {
 /// Reads a whole file.
 pub(super) fn file(bytes: &[u8], place: Place, start: Start<'_>) -> Reading {
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Reading::failed(Problem::TooBig {
-            limit: MAX_FILE_BYTES,
-            place,
-        });
+        return Reading::failed(Problem::TooBig { limit: MAX_FILE_BYTES, place });
     }
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text.strip_prefix('\u{FEFF}').unwrap_or(text),
         Err(error) => {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            return Reading::failed(Problem::NotText {
-                place: at(&place, &before, before.len()),
-            });
+            return Reading::failed(Problem::NotText { place: at(&place, &before, before.len()) });
         }
     };
-    let mut reader = Reader {
-        text,
-        place,
-        start,
-        problems: Vec::new(),
-        entries: Vec::new(),
-    };
+    let mut reader = Reader::new(text, place, start);
     let (table, errors) = DeTable::parse_recoverable(text);
     if errors.is_empty() {
         reader.section("", table.get_ref());
     }
     // What was recovered around a syntax error is a guess; complaints about a guess mislead.
     for error in errors {
-        let offset = error.span().map(|span| span.start);
-        let message = error.message().to_owned();
-        reader.problems.push((
-            offset,
-            Problem::Syntax {
-                message,
-                place: reader.place.clone(),
-            },
-        ));
+        reader.syntax(&error, error.span().map(|span| span.start));
     }
     reader.finish()
 }
@@ -90,13 +72,7 @@ pub(super) fn file(bytes: &[u8], place: Place, start: Start<'_>) -> Reading {
 /// Lists are comma-separated, or a TOML array where an entry has a comma or the list is empty.
 pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>) -> Reading {
     let text = text.trim();
-    let mut reader = Reader {
-        text: "",
-        place,
-        start,
-        problems: Vec::new(),
-        entries: Vec::new(),
-    };
+    let mut reader = Reader::new("", place, start);
     let found = || visible::shortened(&visible::quoted(text));
     match key.rule().kind {
         Kind::Switch => match text {
@@ -106,11 +82,7 @@ pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>
         },
         Kind::Count { .. } => {
             let digits = text.replace('_', "");
-            if digits
-                .strip_prefix('-')
-                .unwrap_or(&digits)
-                .bytes()
-                .all(|b| b.is_ascii_digit())
+            if digits.strip_prefix('-').unwrap_or(&digits).bytes().all(|b| b.is_ascii_digit())
                 && !digits.is_empty()
             {
                 reader.count(key, digits.parse().ok(), text.to_owned(), None);
@@ -121,16 +93,7 @@ pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>
         Kind::Level(choices) => reader.level(key, choices, text, None),
         Kind::Names | Kind::Folders | Kind::Tools if text.starts_with('[') => match DeValue::parse(text) {
             Ok(value) => reader.value(key, &value),
-            Err(error) => {
-                let message = error.message().to_owned();
-                reader.problems.push((
-                    None,
-                    Problem::Syntax {
-                        message,
-                        place: reader.place.clone(),
-                    },
-                ));
-            }
+            Err(error) => reader.syntax(&error, None),
         },
         Kind::Tools => reader.wrong_type(key, found(), None),
         Kind::Names | Kind::Folders => {
@@ -143,10 +106,7 @@ pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>
 
 impl Reading {
     pub(super) fn failed(problem: Problem) -> Self {
-        Self {
-            problems: vec![problem],
-            ..Self::default()
-        }
+        Self { problems: vec![problem], ..Self::default() }
     }
 }
 
@@ -161,16 +121,21 @@ pub(super) struct Reader<'a> {
     entries: Vec<Entry>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, place: Place, start: Start<'a>) -> Self {
+        Self { text, place, start, problems: Vec::new(), entries: Vec::new() }
+    }
+
+    fn syntax(&mut self, error: &toml::de::Error, offset: Offset) {
+        let (message, place) = (error.message().to_owned(), self.place.clone());
+        self.problems.push((offset, Problem::Syntax { message, place }));
+    }
+
     fn section(&mut self, path: &str, table: &DeTable<'_>) {
         for (name, value) in table {
             let child = joined(path, name.get_ref());
             // A quoted name may have a dot in it: it is not a path then.
-            let found = if is_bare(name.get_ref()) {
-                key(&child)
-            } else {
-                None
-            };
+            let found = if is_bare(name.get_ref()) { key(&child) } else { None };
             if let Some(key) = found {
                 self.value(key, value);
             } else if is_bare(name.get_ref()) && is_section(&child) {
@@ -189,11 +154,8 @@ impl Reader<'_> {
                 }
             } else {
                 // Suggestions come later, for those that are told about.
-                let problem = Problem::UnknownKey {
-                    key: child,
-                    suggestions: Vec::new(),
-                    place: self.place.clone(),
-                };
+                let problem =
+                    Problem::UnknownKey { key: child, suggestions: Vec::new(), place: self.place.clone() };
                 self.problems.push((Some(name.span().start), problem));
             }
         }
@@ -229,17 +191,8 @@ impl Reader<'_> {
         match number.and_then(|number| u64::try_from(number).ok()) {
             Some(number) if (min..=max).contains(&number) => self.keep(key, Value::Count(number), offset),
             _ => {
-                let (key, found) = (
-                    key.path().to_owned(),
-                    visible::shortened(&visible::plain(&written)),
-                );
-                let problem = Problem::OutOfRange {
-                    key,
-                    found,
-                    min,
-                    max,
-                    place: self.place.clone(),
-                };
+                let (key, found) = (key.path().to_owned(), visible::shortened(&visible::plain(&written)));
+                let problem = Problem::OutOfRange { key, found, min, max, place: self.place.clone() };
                 self.problems.push((offset, problem));
             }
         }
@@ -279,10 +232,7 @@ impl Reader<'_> {
         if !is_folders {
             self.keep(key, Value::Names(names), offset);
         } else if seen.is_empty() {
-            let problem = Problem::NoFolder {
-                key: key.path().to_owned(),
-                place: self.place.clone(),
-            };
+            let problem = Problem::NoFolder { key: key.path().to_owned(), place: self.place.clone() };
             self.problems.push((offset, problem));
         } else {
             self.keep(key, Value::Folders(folders), offset);
@@ -310,12 +260,7 @@ impl Reader<'_> {
 
     pub(super) fn bad_entry(&mut self, key: &str, found: &str, fault: EntryFault, offset: Offset) {
         let found = visible::shortened(&visible::quoted(found));
-        let problem = Problem::BadEntry {
-            key: key.to_owned(),
-            found,
-            fault,
-            place: self.place.clone(),
-        };
+        let problem = Problem::BadEntry { key: key.to_owned(), found, fault, place: self.place.clone() };
         self.problems.push((offset, problem));
     }
 
@@ -330,16 +275,7 @@ impl Reader<'_> {
             _ => format!("{} = {}", key.name(), key.default_value()),
         };
         let (key, place) = (key.path().to_owned(), self.place.clone());
-        self.problems.push((
-            offset,
-            Problem::WrongType {
-                key,
-                expected,
-                found,
-                example,
-                place,
-            },
-        ));
+        self.problems.push((offset, Problem::WrongType { key, expected, found, example, place }));
     }
 
     pub(super) fn mismatch(
@@ -351,16 +287,7 @@ impl Reader<'_> {
         offset: Offset,
     ) {
         let (expected, found, place) = (expected.to_owned(), found.to_owned(), self.place.clone());
-        self.problems.push((
-            offset,
-            Problem::WrongType {
-                key,
-                expected,
-                found,
-                example,
-                place,
-            },
-        ));
+        self.problems.push((offset, Problem::WrongType { key, expected, found, example, place }));
     }
 
     /// Orders the problems as the file has them, and does the costly part only for those that are told about.
@@ -382,10 +309,6 @@ impl Reader<'_> {
             }
             problems.push(problem);
         }
-        Reading {
-            entries: self.entries,
-            problems,
-            left_out,
-        }
+        Reading { entries: self.entries, problems, left_out }
     }
 }

@@ -1,8 +1,8 @@
 //! From everything that was written to what is in effect. Pure: files, variables and flags come in as text.
 //!
-//! From weakest to strongest: defaults, the user's own file, a *trusted* file in the folder, environment variables,
-//! flags. An *untrusted* file in the folder comes last of all and may only tighten what the others gave: a cloned
-//! repository, or a tool that writes files, cannot open the door.
+//! From weakest to strongest: defaults, the user's own file, a *trusted* file in the folder, environment
+//! variables, flags. An *untrusted* file in the folder comes last of all and may only tighten what the others
+//! gave: a cloned repository, or a tool that writes files, cannot open the door.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,10 +33,7 @@ impl SourceText {
     /// assert_eq!(source.bytes, b"[tools]\n");
     /// ```
     pub fn new(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
-        Self {
-            path: path.into(),
-            bytes: bytes.into(),
-        }
+        Self { path: path.into(), bytes: bytes.into() }
     }
 }
 
@@ -77,17 +74,15 @@ pub struct Inputs {
     pub working_folder: PathBuf,
     /// What `~` stands for.
     pub home: Option<PathBuf>,
-    /// The path with all links followed; `None` when that cannot be told, and then an untrusted file's folder does
-    /// not count. [`real_path`](super::real_path) asks the disk; [`lexical_path`](super::lexical_path) does not.
+    /// The path with all links followed; `None` when that cannot be told, and then an untrusted file's folder
+    /// does not count. [`real_path`](super::real_path) asks the disk; [`lexical_path`](super::lexical_path)
+    /// does not.
     pub real_path: fn(&Path) -> Option<PathBuf>,
 }
 
 impl Inputs {
     pub(super) fn ground(&self) -> Ground<'_> {
-        Ground {
-            working_folder: &self.working_folder,
-            real_path: self.real_path,
-        }
+        Ground { working_folder: &self.working_folder, real_path: self.real_path }
     }
 
     /// The path as messages show it.
@@ -123,7 +118,8 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Where a key's value comes from: the last place that replaced it, then those that added to it or tightened it.
+    /// Where a key's value comes from: the last place that replaced it, then those that added to it or
+    /// tightened it.
     ///
     /// ```
     /// use haft::config::{Inputs, Origin, resolve};
@@ -176,8 +172,8 @@ impl std::fmt::Display for Origin {
 ///
 /// # Errors
 ///
-/// Everything that is wrong in any of the sources. An untrusted file that cannot be understood is an error too: what
-/// it would have forbidden is not known.
+/// Everything that is wrong in any of the sources. An untrusted file that cannot be understood is an error
+/// too: what it would have forbidden is not known.
 pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     let layers = Layers::read(inputs)?;
     let pinned = inputs.folder.as_ref().is_some_and(|folder| folder.pinned);
@@ -192,26 +188,14 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     if !pinned {
         let ignored = stack.tighten(&layers.folder, &inputs.ground());
         if let (Some(folder), false) = (&inputs.folder, ignored.is_empty()) {
-            notes.insert(
-                0,
-                Note::Ignored {
-                    path: inputs.shown(&folder.source.path),
-                    ignored,
-                },
-            );
+            notes.insert(0, Note::Ignored { path: inputs.shown(&folder.source.path), ignored });
         }
     }
     let config = stack.config()?;
     if !config.tools.definitions.is_empty() && config.tools.mode == ToolsMode::Enabled {
-        notes.push(Note::DefinitionsUnused {
-            count: config.tools.definitions.len(),
-        });
+        notes.push(Note::DefinitionsUnused { count: config.tools.definitions.len() });
     }
-    Ok(Resolved {
-        config,
-        notes,
-        origins: stack.origins,
-    })
+    Ok(Resolved { config, notes, origins: stack.origins })
 }
 
 /// Reads one text as the user's own `haft.toml`, over the defaults.
@@ -226,9 +210,6 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
 ///
 /// Everything that is wrong with the text.
 pub fn parse(text: &str) -> Result<Config, ConfigError> {
-    let inputs = Inputs {
-        user: Some(SourceText::new("haft.toml", text)),
-        ..Inputs::default()
-    };
+    let inputs = Inputs { user: Some(SourceText::new("haft.toml", text)), ..Inputs::default() };
     resolve(&inputs).map(|resolved| resolved.config)
 }

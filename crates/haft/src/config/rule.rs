@@ -1,7 +1,7 @@
 //! What a key takes, and which change of it is tighter.
 //!
-//! Everything here is a pure function of two values. [`tighten`](Rule::tighten) is the door that an untrusted folder
-//! has to pass; [`compare`](Rule::compare) says which way a change goes.
+//! Everything here is a pure function of two values. [`tighten`](Rule::tighten) is the door that an untrusted
+//! folder has to pass; [`compare`](Rule::compare) says which way a change goes.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -130,10 +130,7 @@ pub(super) const fn deny_list() -> Rule {
 }
 
 pub(super) const fn added_deny_list() -> Rule {
-    Rule {
-        configured: Configured::Adds,
-        ..deny_list()
-    }
+    Rule { configured: Configured::Adds, ..deny_list() }
 }
 
 pub(super) const fn allow_list() -> Rule {
@@ -144,22 +141,19 @@ pub(super) const fn roots() -> Rule {
     replacing(Kind::Folders, Tighter::Inside)
 }
 
-/// Declaring a tool runs nothing, but it puts words of the file's author before a model: it counts as loosening.
+/// Declaring a tool runs nothing, but it puts words of the file's author before a model: it counts as
+/// loosening.
 pub(super) const fn declared_tools() -> Rule {
     replacing(Kind::Tools, Tighter::Fewer)
 }
 
 const fn replacing(kind: Kind, tighter: Tighter) -> Rule {
-    Rule {
-        kind,
-        tighter,
-        configured: Configured::Replaces,
-    }
+    Rule { kind, tighter, configured: Configured::Replaces }
 }
 
 impl Rule {
-    /// Which way the change from `old` to `new` goes. A change that tightens in one part and loosens in another
-    /// loosens. Values that are not of this rule's kind count as loosening.
+    /// Which way the change from `old` to `new` goes. A change that tightens in one part and loosens in
+    /// another loosens. Values that are not of this rule's kind count as loosening.
     pub(super) fn compare(&self, old: &Value, new: &Value, ground: &Ground<'_>) -> Effect {
         if old == new {
             return Effect::Same;
@@ -188,40 +182,25 @@ impl Rule {
                 stricter(current, proposed, *new || !old)
             }
             (Tighter::Earlier, Value::Level(old), Value::Level(new)) => {
-                let earlier = self
-                    .place(new)
-                    .zip(self.place(old))
-                    .is_some_and(|(new, old)| new <= old);
+                let earlier = self.place(new).zip(self.place(old)).is_some_and(|(new, old)| new <= old);
                 stricter(current, proposed, earlier)
             }
             (Tighter::More, Value::Names(old), Value::Names(new)) => {
                 let drops = self.configured == Configured::Replaces && !is_subset(old, new);
-                Tightened {
-                    value: Value::Names(union(old, new)),
-                    ignored: drops,
-                }
+                Tightened { value: Value::Names(union(old, new)), ignored: drops }
             }
             (Tighter::Fewer, Value::Names(old), Value::Names(new)) => {
                 let listed: HashSet<&String> = new.iter().collect();
                 let kept = old.iter().filter(|name| listed.contains(name)).cloned().collect();
-                Tightened {
-                    value: Value::Names(kept),
-                    ignored: !is_subset(new, old),
-                }
+                Tightened { value: Value::Names(kept), ignored: !is_subset(new, old) }
             }
             (Tighter::Fewer, Value::Tools(old), Value::Tools(new)) => {
                 let kept = old.iter().filter(|tool| new.contains(tool)).cloned().collect();
                 let adds = new.iter().any(|tool| !old.contains(tool));
-                Tightened {
-                    value: Value::Tools(kept),
-                    ignored: adds,
-                }
+                Tightened { value: Value::Tools(kept), ignored: adds }
             }
             (Tighter::Inside, Value::Folders(old), Value::Folders(new)) => narrow(old, new, ground),
-            _ => Tightened {
-                value: current.clone(),
-                ignored: true,
-            },
+            _ => Tightened { value: current.clone(), ignored: true },
         }
     }
 
@@ -265,20 +244,14 @@ pub(super) fn choices_in_words(choices: &[&str]) -> String {
 
 fn stricter(current: &Value, proposed: &Value, counts: bool) -> Tightened {
     let value = if counts { proposed } else { current };
-    Tightened {
-        value: value.clone(),
-        ignored: !counts,
-    }
+    Tightened { value: value.clone(), ignored: !counts }
 }
 
 // A file may list tens of thousands of names: these take time in proportion.
 
 fn union(old: &[String], new: &[String]) -> Vec<String> {
     let known: HashSet<&String> = old.iter().collect();
-    old.iter()
-        .chain(new.iter().filter(|name| !known.contains(name)))
-        .cloned()
-        .collect()
+    old.iter().chain(new.iter().filter(|name| !known.contains(name))).cloned().collect()
 }
 
 fn is_subset(part: &[String], whole: &[String]) -> bool {
@@ -286,8 +259,8 @@ fn is_subset(part: &[String], whole: &[String]) -> bool {
     part.iter().all(|name| whole.contains(name))
 }
 
-/// The new roots that lie inside an old one, as real paths; the old ones where that leaves none, or changes nothing.
-/// A folder whose real place cannot be told is inside nothing.
+/// The new roots that lie inside an old one, as real paths; the old ones where that leaves none, or changes
+/// nothing. A folder whose real place cannot be told is inside nothing.
 fn narrow(old: &[PathBuf], new: &[PathBuf], ground: &Ground<'_>) -> Tightened {
     let is_inside = |folder: &Path, roots: &[PathBuf]| roots.iter().any(|root| folder.starts_with(root));
     // Each is asked for once: what was compared is what is in effect.
@@ -299,13 +272,6 @@ fn narrow(old: &[PathBuf], new: &[PathBuf], ground: &Ground<'_>) -> Tightened {
         .collect();
     let ignored = inside.len() < new.len();
     let changes_nothing = roots.len() == old.len() && roots.iter().all(|root| is_inside(root, &inside));
-    let value = if inside.is_empty() || changes_nothing {
-        old.to_vec()
-    } else {
-        inside
-    };
-    Tightened {
-        value: Value::Folders(value),
-        ignored,
-    }
+    let value = if inside.is_empty() || changes_nothing { old.to_vec() } else { inside };
+    Tightened { value: Value::Folders(value), ignored }
 }

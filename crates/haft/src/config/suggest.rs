@@ -12,24 +12,14 @@ const MOST: usize = 2;
 /// The known keys and sections that a person may have meant by this path, best first.
 pub(super) fn paths_like(path: &str) -> Vec<String> {
     let path = folded(path);
-    let known: Vec<&str> = keys()
-        .iter()
-        .map(|key| key.path())
-        .chain(sections().iter().map(|section| section.path))
-        .collect();
+    let known: Vec<&str> =
+        keys().iter().map(|key| key.path()).chain(sections().iter().map(|section| section.path)).collect();
     let (parent, name) = split(&path);
 
     // A slip of the hand in the right section.
-    let siblings = known
-        .iter()
-        .filter(|known| split(known).0 == parent)
-        .map(|known| split(known).1);
+    let siblings = known.iter().filter(|known| split(known).0 == parent).map(|known| split(known).1);
     if let Some(near) = nearest(name, siblings) {
-        return vec![if parent.is_empty() {
-            near.to_owned()
-        } else {
-            format!("{parent}.{near}")
-        }];
+        return vec![if parent.is_empty() { near.to_owned() } else { format!("{parent}.{near}") }];
     }
     // The right name in the wrong section.
     let elsewhere: Vec<String> = with(&known, |known| split(known).1 == name);
@@ -56,18 +46,11 @@ pub(super) fn variables_like(name: &str) -> Vec<String> {
     }
     // Without the section: `HAFT_MODE`.
     let end = name.strip_prefix(ENV_PREFIX).map(|rest| format!("_{rest}"));
-    end.map_or_else(Vec::new, |end| {
-        with(&known, |known| end.len() > 1 && known.ends_with(&end))
-    })
+    end.map_or_else(Vec::new, |end| with(&known, |known| end.len() > 1 && known.ends_with(&end)))
 }
 
 fn with(known: &[&str], is_meant: impl Fn(&str) -> bool) -> Vec<String> {
-    known
-        .iter()
-        .filter(|known| is_meant(known))
-        .take(MOST)
-        .map(|&known| known.to_owned())
-        .collect()
+    known.iter().filter(|known| is_meant(known)).take(MOST).map(|&known| known.to_owned()).collect()
 }
 
 fn split(path: &str) -> (&str, &str) {

@@ -17,31 +17,16 @@ pub(super) fn at(place: &Place, text: &str, offset: usize) -> Place {
         line: before.bytes().filter(|byte| *byte == b'\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
     };
-    Place::File {
-        path: path.clone(),
-        owner: *owner,
-        position: Some(position),
-    }
+    Place::File { path: path.clone(), owner: *owner, position: Some(position) }
 }
 
 pub(super) fn joined(path: &str, name: &str) -> String {
-    let name = if is_bare(name) {
-        name.to_owned()
-    } else {
-        visible::quoted(name)
-    };
-    if path.is_empty() {
-        name
-    } else {
-        format!("{path}.{name}")
-    }
+    let name = if is_bare(name) { name.to_owned() } else { visible::quoted(name) };
+    if path.is_empty() { name } else { format!("{path}.{name}") }
 }
 
 pub(super) fn is_bare(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 
 pub(super) fn entry_fault(item: &str) -> Option<EntryFault> {

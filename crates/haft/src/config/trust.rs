@@ -1,7 +1,7 @@
 //! Which folder files a person trusts: a path pinned to the SHA-256 of its bytes.
 //!
-//! A pin holds for one file with exactly one content; change a byte and it is gone. The record is private to the
-//! user. If it cannot be read, or if somebody else could have written it, nothing is trusted.
+//! A pin holds for one file with exactly one content; change a byte and it is gone. The record is private to
+//! the user. If it cannot be read, or if somebody else could have written it, nothing is trusted.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -115,10 +115,7 @@ impl TrustError {
                 "check that you may read and write it".to_owned()
             }
             Self::Damaged { path, .. } => {
-                format!(
-                    "remove {}, then run `haft trust` again where you need it",
-                    visible::path(path)
-                )
+                format!("remove {}, then run `haft trust` again where you need it", visible::path(path))
             }
             Self::NotYours { path } => format!(
                 "find out who put it there; then remove {} or take it over with chown",
@@ -146,22 +143,16 @@ struct Entry {
 
 impl Default for Record {
     fn default() -> Self {
-        Self {
-            version: VERSION,
-            files: BTreeMap::new(),
-        }
+        Self { version: VERSION, files: BTreeMap::new() }
     }
 }
 
 impl TrustStore {
-    /// The record in this state folder, as the user with this id sees it. On Unix, without an id nothing can be
-    /// trusted: whose the record is could not be checked.
+    /// The record in this state folder, as the user with this id sees it. On Unix, without an id nothing can
+    /// be trusted: whose the record is could not be checked.
     #[must_use]
     pub fn new(folder: impl Into<PathBuf>, user_id: Option<u32>) -> Self {
-        Self {
-            folder: folder.into(),
-            user_id,
-        }
+        Self { folder: folder.into(), user_id }
     }
 
     /// Whether exactly these bytes at this path are trusted.
@@ -181,49 +172,32 @@ impl TrustStore {
     ///
     /// When the record cannot be used.
     pub fn list(&self) -> Result<Vec<Pin>, TrustError> {
-        let pins = self
-            .load()?
-            .files
-            .into_iter()
-            .map(|(path, Entry { sha256, trusted_at })| Pin {
-                path: path.into(),
-                sha256,
-                trusted_at,
-            });
+        let pins = self.load()?.files.into_iter().map(|(path, Entry { sha256, trusted_at })| Pin {
+            path: path.into(),
+            sha256,
+            trusted_at,
+        });
         Ok(pins.collect())
     }
 
-    /// Trusts these bytes at this path from now on, in place of what was trusted there before. Give the bytes that the
-    /// person was shown, not a second reading of the file.
+    /// Trusts these bytes at this path from now on, in place of what was trusted there before. Give the bytes
+    /// that the person was shown, not a second reading of the file.
     ///
     /// # Errors
     ///
     /// When the record cannot be used or written. A damaged record is not overwritten.
     pub fn trust(&self, path: &Path, bytes: &[u8], now: Timestamp) -> Result<Pin, TrustError> {
         let path = located(path);
-        let name = path
-            .to_str()
-            .ok_or_else(|| TrustError::NotUtf8 { path: path.clone() })?
-            .to_owned();
+        let name = path.to_str().ok_or_else(|| TrustError::NotUtf8 { path: path.clone() })?.to_owned();
         let sha256 = digest(bytes);
         self.update(|record| {
-            record.files.insert(
-                name,
-                Entry {
-                    sha256: sha256.clone(),
-                    trusted_at: now,
-                },
-            );
+            record.files.insert(name, Entry { sha256: sha256.clone(), trusted_at: now });
         })?;
-        Ok(Pin {
-            path,
-            sha256,
-            trusted_at: now,
-        })
+        Ok(Pin { path, sha256, trusted_at: now })
     }
 
-    /// Trusts the file at this path no longer, whatever is in it; whether it was trusted before. The file itself may
-    /// be gone.
+    /// Trusts the file at this path no longer, whatever is in it; whether it was trusted before. The file
+    /// itself may be gone.
     ///
     /// # Errors
     ///
@@ -241,14 +215,9 @@ impl TrustStore {
 
     fn load(&self) -> Result<Record, TrustError> {
         let path = self.folder.join(RECORD);
-        let unreadable = |reason: io::Error| TrustError::Unreadable {
-            path: path.clone(),
-            reason: reason.kind(),
-        };
-        let damaged = |what: String| TrustError::Damaged {
-            path: path.clone(),
-            what,
-        };
+        let unreadable =
+            |reason: io::Error| TrustError::Unreadable { path: path.clone(), reason: reason.kind() };
+        let damaged = |what: String| TrustError::Damaged { path: path.clone(), what };
         // Not through a pipe or a device, which could keep haft waiting.
         match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
@@ -261,35 +230,23 @@ impl TrustStore {
         // The open file is checked, not its name: what is read is what was checked.
         self.check_owner(&path, &file.metadata().map_err(unreadable)?)?;
         let mut text = Vec::new();
-        file.take(MAX_RECORD_BYTES + 1)
-            .read_to_end(&mut text)
-            .map_err(unreadable)?;
+        file.take(MAX_RECORD_BYTES + 1).read_to_end(&mut text).map_err(unreadable)?;
         if text.len() as u64 > MAX_RECORD_BYTES {
             return Err(damaged(format!("it is larger than {MAX_RECORD_BYTES} bytes")));
         }
         let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         if record.version != VERSION {
-            return Err(damaged(format!(
-                "it has the version {}, not {VERSION}",
-                record.version
-            )));
+            return Err(damaged(format!("it has the version {}, not {VERSION}", record.version)));
         }
         Ok(record)
     }
 
     /// Reads, changes and replaces the record, one process at a time.
     fn update<T>(&self, change: impl FnOnce(&mut Record) -> T) -> Result<T, TrustError> {
-        let failed = |path: PathBuf| {
-            move |error: io::Error| TrustError::Unwritable {
-                path,
-                reason: error.kind(),
-            }
-        };
+        let failed =
+            |path: PathBuf| move |error: io::Error| TrustError::Unwritable { path, reason: error.kind() };
         create_private_folder(&self.folder).map_err(failed(self.folder.clone()))?;
-        self.check_owner(
-            &self.folder,
-            &fs::metadata(&self.folder).map_err(failed(self.folder.clone()))?,
-        )?;
+        self.check_owner(&self.folder, &fs::metadata(&self.folder).map_err(failed(self.folder.clone()))?)?;
         let lock_path = self.folder.join(LOCK);
         let lock = private_file().create(true).truncate(false).open(&lock_path);
         let lock = lock.map_err(failed(lock_path.clone()))?;
@@ -329,14 +286,10 @@ impl TrustStore {
         use std::os::unix::fs::MetadataExt as _;
         const WRITABLE_BY_OTHERS: u32 = 0o022;
         if self.user_id != Some(metadata.uid()) {
-            return Err(TrustError::NotYours {
-                path: path.to_path_buf(),
-            });
+            return Err(TrustError::NotYours { path: path.to_path_buf() });
         }
         if metadata.mode() & WRITABLE_BY_OTHERS != 0 {
-            return Err(TrustError::Exposed {
-                path: path.to_path_buf(),
-            });
+            return Err(TrustError::Exposed { path: path.to_path_buf() });
         }
         Ok(())
     }
@@ -344,6 +297,7 @@ impl TrustStore {
     #[cfg(not(unix))]
     fn check_owner(&self, _path: &Path, _metadata: &fs::Metadata) -> Result<(), TrustError> {
         // The state folder is in the user's profile, which the system keeps private.
+        let _ = self.user_id;
         Ok(())
     }
 }
@@ -364,8 +318,8 @@ fn create_private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// The file in its real folder. A link in the last place is not followed: trust in a file is trust in it *where it
-/// lies*, and a repository that links to a trusted file elsewhere must not inherit it.
+/// The file in its real folder. A link in the last place is not followed: trust in a file is trust in it
+/// *where it lies*, and a repository that links to a trusted file elsewhere must not inherit it.
 fn located(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     match (absolute.parent().map(fs::canonicalize), absolute.file_name()) {
@@ -375,8 +329,5 @@ fn located(path: &Path) -> PathBuf {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

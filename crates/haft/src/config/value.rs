@@ -36,8 +36,8 @@ pub enum Value {
     Tools(Vec<DeclaredTool>),
 }
 
-/// A tool that exists only as a declaration (`[[tools.definitions]]`), for `mode = "parse_only"`: a model may call
-/// it, and a person supplies the result.
+/// A tool that exists only as a declaration (`[[tools.definitions]]`), for `mode = "parse_only"`: a model may
+/// call it, and a person supplies the result.
 ///
 /// ```
 /// let text = r#"
@@ -62,8 +62,8 @@ pub struct DeclaredTool {
 }
 
 impl DeclaredTool {
-    /// The definition to offer to a model. Nothing is known about what its user will do, so it counts as having side
-    /// effects.
+    /// The definition to offer to a model. Nothing is known about what its user will do, so it counts as
+    /// having side effects.
     ///
     /// ```
     /// let text = "[[tools.definitions]]\nname = 'ask_colleague'\ndescription = 'Asks at the next desk'\n";
@@ -88,12 +88,9 @@ impl fmt::Display for Value {
             Self::Count(number) => write!(f, "{number}"),
             Self::Level(level) => f.write_str(&visible::quoted(level)),
             Self::Names(names) => list(f, names.iter().map(|name| visible::quoted(name))),
-            Self::Folders(folders) => list(
-                f,
-                folders
-                    .iter()
-                    .map(|folder| visible::quoted(&folder.to_string_lossy())),
-            ),
+            Self::Folders(folders) => {
+                list(f, folders.iter().map(|folder| visible::quoted(&folder.to_string_lossy())))
+            }
             Self::Tools(tools) => list(f, tools.iter().map(DeclaredTool::to_string)),
         }
     }
@@ -108,7 +105,8 @@ impl fmt::Display for DeclaredTool {
     }
 }
 
-/// Writes a JSON value as inline TOML. `null`, which TOML does not have, never gets in: values come from TOML.
+/// Writes a JSON value as inline TOML. `null`, which TOML does not have, never gets in: values come from
+/// TOML.
 fn json_as_toml(f: &mut fmt::Formatter<'_>, value: &serde_json::Value) -> fmt::Result {
     match value {
         serde_json::Value::Null => f.write_str("\"\""),
@@ -126,12 +124,7 @@ fn json_as_toml(f: &mut fmt::Formatter<'_>, value: &serde_json::Value) -> fmt::R
         serde_json::Value::Object(fields) => {
             f.write_str("{")?;
             for (index, (name, field)) in fields.iter().enumerate() {
-                write!(
-                    f,
-                    "{}{} = ",
-                    if index == 0 { " " } else { ", " },
-                    visible::quoted(name)
-                )?;
+                write!(f, "{}{} = ", if index == 0 { " " } else { ", " }, visible::quoted(name))?;
                 json_as_toml(f, field)?;
             }
             f.write_str(if fields.is_empty() { "}" } else { " }" })

@@ -1,7 +1,7 @@
 //! Text from files, made safe to show to a person.
 //!
-//! A `haft.toml` may come with a cloned repository. What it says is repeated in notes and errors, so nothing in it
-//! may move the cursor, change a colour, or hide behind a direction mark.
+//! A `haft.toml` may come with a cloned repository. What it says is repeated in notes and errors, so nothing
+//! in it may move the cursor, change a colour, or hide behind a direction mark.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -56,9 +56,5 @@ pub(super) fn shortened(text: &str) -> String {
 fn is_plain(c: char) -> bool {
     let mut buffer = [0; 4];
     let alone: &str = c.encode_utf8(&mut buffer);
-    if c.is_ascii() {
-        !c.is_ascii_control()
-    } else {
-        text::people_text(alone) == alone
-    }
+    if c.is_ascii() { !c.is_ascii_control() } else { text::people_text(alone) == alone }
 }

@@ -1,0 +1,217 @@
+//! What can be typed.
+
+use super::{examples, words};
+use crate::IsolationLevel;
+use anstream::ColorChoice;
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use std::{path::PathBuf, time::Duration};
+
+/// Runs the tools that an AI agent asks for: checked, approved, contained, recorded.
+#[derive(Debug, Parser)]
+#[command(name = "haft", version, after_help = examples::ROOT, arg_required_else_help = true)]
+#[command(subcommand_required = true, max_term_width = 110)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) command: Command,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Global {
+    /// Use this file as your own configuration, in place of the usual one
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Global options")]
+    pub(super) config: Option<PathBuf>,
+    /// Pass over a haft.toml in the working folder and above it
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(super) no_folder_config: bool,
+    /// Set a key of the configuration, such as tools.approval.mode=deny
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = words::setting, help_heading = "Global options")]
+    pub(super) settings: Vec<(String, String)>,
+    /// Say more on standard error: what was decided by which rule, and what only an operator should see
+    #[arg(short, long, global = true, help_heading = "Global options")]
+    pub(super) verbose: bool,
+    /// When to use colour
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        help_heading = "Global options"
+    )]
+    pub(super) color: Color,
+}
+
+// Without doc comments on the choices, here and below: with them, clap spreads the whole help over three lines an option.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Color {
+    // On a terminal, unless NO_COLOR is set.
+    Auto,
+    Always,
+    Never,
+}
+
+impl From<Color> for ColorChoice {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Call one tool
+    #[command(after_help = examples::CALL)]
+    Call(CallArgs),
+    /// Make several calls, planned together and answered in order
+    #[command(after_help = examples::BATCH)]
+    Batch(BatchArgs),
+    /// Look at the tools there are
+    #[command(after_help = examples::TOOLS, arg_required_else_help = true, subcommand_required = true)]
+    Tools {
+        #[command(subcommand)]
+        command: ToolsCommand,
+    },
+    /// Write a commented haft.toml
+    #[command(after_help = examples::INIT)]
+    Init(InitArgs),
+    /// Let a folder's haft.toml loosen what your own configuration says
+    #[command(after_help = examples::TRUST)]
+    Trust(TrustArgs),
+    /// Print a script that completes haft's commands in a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CallArgs {
+    /// The tool's name or one of its aliases
+    pub(super) tool: String,
+    /// Arguments: a value is read as the type that the tool wants. KEY:=JSON is JSON whatever the tool wants;
+    /// KEY=@FILE is what is in the file, and KEY=@- what is on standard input
+    #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
+    pub(super) pairs: Vec<String>,
+    /// All arguments as one JSON object; - reads it from standard input
+    #[arg(long, value_name = "JSON|-", allow_hyphen_values = true)]
+    pub(super) args: Option<String>,
+    /// Print the result as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+    /// How long it may take, such as 5s, 2m or PT5S
+    #[arg(long, value_name = "TIME", value_parser = words::time)]
+    pub(super) timeout: Option<Duration>,
+    /// Your own name for the call; it comes back on the result
+    #[arg(long, value_name = "ID")]
+    pub(super) id: Option<String>,
+    /// The same key means the same call: it has an effect once
+    #[arg(long, value_name = "KEY")]
+    pub(super) idempotency_key: Option<String>,
+    /// At least this much containment, from haft's own process to no files and no network
+    #[arg(long, value_name = "LEVEL")]
+    pub(super) isolation: Option<Isolation>,
+    /// Turn "5" into 5 where the tool wants a number, and say so on the result
+    #[arg(long)]
+    pub(super) coerce: bool,
+    #[command(flatten)]
+    pub(super) way: Way,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BatchArgs {
+    /// A JSON array, or JSON Lines, of {"id", "name", "arguments"}; - reads standard input
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+    pub(super) file: PathBuf,
+    /// Print results and summary as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Start nothing more after the first call that does not succeed
+    #[arg(long)]
+    pub(super) stop_on_failure: bool,
+    /// Show all of every result, also on a terminal
+    #[arg(long, conflicts_with = "json")]
+    pub(super) full: bool,
+    #[command(flatten)]
+    pub(super) way: Way,
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct Way {
+    /// Say what would happen, and run nothing
+    #[arg(long, conflicts_with = "events")]
+    pub(super) dry_run: bool,
+    /// Write every event to standard error, as JSON Lines
+    #[arg(long)]
+    pub(super) events: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum Isolation {
+    None,
+    Standard,
+    Strict,
+    Restricted,
+}
+
+impl From<Isolation> for IsolationLevel {
+    fn from(isolation: Isolation) -> Self {
+        match isolation {
+            Isolation::None => IsolationLevel::None,
+            Isolation::Standard => IsolationLevel::Standard,
+            Isolation::Strict => IsolationLevel::Strict,
+            Isolation::Restricted => IsolationLevel::Restricted,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ToolsCommand {
+    /// List every tool
+    #[command(after_help = examples::TOOLS_LIST)]
+    List {
+        /// Print the definitions as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what a tool takes and may do
+    #[command(after_help = examples::TOOLS_SHOW)]
+    Show {
+        /// The tool's name or one of its aliases
+        name: String,
+        /// Print the definition as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Write your own configuration instead of one for the working folder
+    #[arg(long)]
+    pub(super) user: bool,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TrustArgs {
+    /// The file, or its folder; the one that is in effect here when left out
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(super) file: Option<PathBuf>,
+    /// List the files that are trusted
+    #[arg(long, conflicts_with_all = ["file", "remove", "yes"])]
+    pub(super) list: bool,
+    /// Trust the file no longer
+    #[arg(long)]
+    pub(super) remove: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(super) yes: bool,
+}

@@ -1,0 +1,201 @@
+//! `haft call`: one tool, once.
+
+use super::{
+    args::CallArgs,
+    console::Console,
+    failure::Failure,
+    help,
+    input::Input,
+    pairs,
+    setup::{Ground, Setup},
+    show::{self, Sheet},
+    watch::{self, Ended, Watch},
+};
+use crate::{
+    Arguments, BatchOptions, BatchRequest, CallOptions, ExecutionId, IsolationLevel, Preview, Request,
+    Target, ToolCall, ToolResult, port::AuditRecord,
+};
+use haft_core::text::people_text;
+use serde_json::{Value, json};
+use std::{io::IsTerminal as _, path::Path};
+
+pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    let working_folder = ground.surroundings.working_folder.clone();
+    let setup = ground.setup(console)?;
+    let call = call(args, &setup, &working_folder)?;
+    let options = CallOptions {
+        execution_id: Some(ExecutionId::at(jiff::Timestamp::now())),
+        timeout: args.timeout,
+        isolation: args.isolation.map(IsolationLevel::from),
+        coerce: args.coerce,
+        ..CallOptions::default()
+    };
+    let runtime = watch::runtime()?;
+    let ended = if args.way.dry_run {
+        runtime.block_on(plan(args, &setup, call, options, console))
+    } else {
+        runtime.block_on(execute(args, &setup, call, options, console))
+    };
+    // A tool may have left a thread behind; nobody waits for it.
+    runtime.shutdown_background();
+    ended
+}
+
+fn call(args: &CallArgs, setup: &Setup, working_folder: &Path) -> Result<ToolCall, Failure> {
+    let mut input = Input::default();
+    let arguments = match args.args.as_deref() {
+        Some("-") => Arguments::from_text(input.stdin()?),
+        Some(text) => Arguments::from_text(text),
+        None => {
+            let definition = setup.haft.definition(&args.tool);
+            let schema = definition.map(|definition| definition.parameters.to_schema());
+            pairs::arguments(&args.pairs, schema.as_ref(), |path| input.text(path, working_folder))?
+        }
+    };
+    let mut call = ToolCall::new(args.tool.as_str(), arguments);
+    call.id = args.id.as_deref().unwrap_or_default().into();
+    call.idempotency_key = args.idempotency_key.as_deref().map(Into::into);
+    Ok(call)
+}
+
+async fn execute(
+    args: &CallArgs,
+    setup: &Setup,
+    call: ToolCall,
+    options: CallOptions,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    // Always set by `run`; made anew otherwise, the call would merely not be watched.
+    let id = options.execution_id.unwrap_or_else(|| ExecutionId::at(jiff::Timestamp::now()));
+    let what = Watch {
+        target: Target::Call(id),
+        calls: vec![(call.name.to_string(), call.id.to_string())],
+        events: args.way.events,
+    };
+    let request = Request::new(call).options(options);
+    let Ended { value: result, stopped_by, .. } =
+        watch::watch(console, &setup.haft, what, |haft| haft.execute(request)).await?;
+    if stopped_by.is_some() {
+        let results = std::slice::from_ref(&result);
+        show::stopped(results, result.metadata.duration).iter().for_each(|line| console.say(line));
+    }
+    say_more(setup, std::slice::from_ref(&result), console).await;
+    if args.json {
+        console.print_json(&result)?;
+    } else {
+        print(setup, &result, console)?;
+    }
+    let stopped = stopped_by.filter(|_| result.status == crate::Status::Cancelled);
+    Ok(stopped.map_or(result.exit_code(), watch::Signal::exit))
+}
+
+/// The text goes to standard output, so that it can be piped on; everything about it to standard error.
+fn print(setup: &Setup, result: &ToolResult, console: &mut Console) -> Result<(), Failure> {
+    let text = match &result.error {
+        None => show::text(result),
+        Some(_) => show::output_before_failure(result),
+    };
+    let text = text.trim_end();
+    if !text.is_empty() {
+        console.print(format!("{text}\n"))?;
+    }
+    match &result.error {
+        None if std::io::stderr().is_terminal() => console.say(show::headline(result)),
+        None => {}
+        Some(error) => {
+            let help = help::next_step(setup, error.code, &result.tool);
+            console.error(&people_text(&error.message), help.as_deref());
+        }
+    }
+    Ok(())
+}
+
+async fn plan(
+    args: &CallArgs,
+    setup: &Setup,
+    call: ToolCall,
+    options: CallOptions,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let options = BatchOptions { call: options, ..BatchOptions::default() };
+    let previews = setup.haft.plan(BatchRequest::from(vec![call.clone()]).options(options)).await;
+    for preview in &previews {
+        if args.json {
+            console.print_json(&preview_json(&call, preview))?;
+        } else {
+            let help = preview_help(setup, &call, preview);
+            let sheet = Sheet::new(std::slice::from_ref(&call), console.width(), true);
+            console.print(sheet.preview(&call, 0, preview, help.as_deref()))?;
+        }
+    }
+    Ok(previews.first().map_or(0, preview_exit))
+}
+
+/// What to do about a call that would not run.
+pub(super) fn preview_help(setup: &Setup, call: &ToolCall, preview: &Preview) -> Option<String> {
+    match preview {
+        Preview::Ready { .. } | Preview::Pending { .. } => None,
+        Preview::NeedsApproval { tool, .. } => {
+            help::next_step(setup, crate::ErrorCode::ConfirmationRequired, tool)
+        }
+        Preview::Refused(error) => help::next_step(setup, error.code, &call.name),
+    }
+}
+
+/// The exit code that the call would have, as far as it is known before it runs.
+pub(super) fn preview_exit(preview: &Preview) -> u8 {
+    match preview {
+        Preview::Ready { .. } | Preview::Pending { .. } => 0,
+        Preview::NeedsApproval { .. } => crate::ErrorCode::ConfirmationRequired.exit(),
+        Preview::Refused(error) => error.code.exit(),
+    }
+}
+
+/// A preview for a program.
+pub(super) fn preview_json(call: &ToolCall, preview: &Preview) -> Value {
+    let mut value = match preview {
+        Preview::Ready { tool, summary, footprint, rule } => {
+            json!({"decision": "run", "tool": tool, "summary": summary, "footprint": footprint, "rule": rule})
+        }
+        Preview::NeedsApproval { tool, summary, reason, rule } => {
+            json!({"decision": "ask", "tool": tool, "summary": summary, "reason": reason, "rule": rule})
+        }
+        Preview::Pending { tool } => json!({"decision": "wait", "tool": tool}),
+        Preview::Refused(error) => json!({
+            "decision": "refuse",
+            "tool": call.name,
+            "error": {"code": error.code, "message": error.message, "problems": error.problems},
+        }),
+    };
+    value["callId"] = json!(call.id);
+    value
+}
+
+/// With `--verbose`: by which rule it was decided, where it ran, and what only an operator should see.
+pub(super) async fn say_more(setup: &Setup, results: &[ToolResult], console: &Console) {
+    if !console.verbose {
+        return;
+    }
+    let reader = setup.haft.store().for_tenant(&crate::CallContext::owner().tenant);
+    let records = reader.audit(results.len()).await.unwrap_or_default();
+    for result in results {
+        let meta = &result.metadata;
+        let record: Option<&AuditRecord> =
+            records.iter().find(|record| record.metadata.execution_id == meta.execution_id);
+        let rule = record.and_then(|record| record.rule).unwrap_or("none reached");
+        let jail = meta.enforcement.as_ref().map_or("not started", |enforcement| &enforcement.jail);
+        let mut text = format!(
+            "{}: execution {}, rule {rule}, {jail}, {} bytes of output",
+            show::label(&result.tool, &result.call_id),
+            meta.execution_id,
+            meta.output_size
+        );
+        if !meta.coercions.is_empty() {
+            text.push_str(&format!(", coerced {}", meta.coercions.join(" ")));
+        }
+        if let Some(diagnostics) = &result.diagnostics {
+            text.push_str(&format!("\n      {}", people_text(diagnostics)));
+        }
+        console.note(&text);
+    }
+}

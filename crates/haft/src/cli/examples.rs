@@ -1,0 +1,69 @@
+//! The examples at the end of each help.
+
+pub(super) const ROOT: &str = "\
+Examples:
+  haft tools list
+  haft call validate_content content='{\"a\": 1,}'
+  haft batch calls.json
+
+Exit codes:
+  0    it succeeded
+  1    it failed
+  2    wrong usage
+  3    it is not allowed
+  4    its arguments or its output are wrong, or over a limit
+  5    a person has to approve it
+  6    it is not known whether it had an effect
+  124  it took too long
+  130  it was stopped
+A batch exits with the code of the first call that did not succeed.";
+
+pub(super) const CALL: &str = "\
+Examples:
+  haft call validate_content content='{\"a\": 1,}'
+  haft call validate_content content=@haft.toml format=toml max_problems=3
+  haft call validate_content content=@data.json schema=@schema.json
+  haft call inspect_tool --args '{\"name\": \"validate_content\"}' --json
+  curl -s https://example.com/a.json | haft call validate_content content=@-";
+
+pub(super) const BATCH: &str = "\
+Examples:
+  haft batch calls.json
+  haft batch calls.jsonl --json --stop-on-failure
+  echo '[{\"id\": \"c1\", \"name\": \"get_metrics\", \"arguments\": {}}]' | haft batch -";
+
+pub(super) const TOOLS: &str = "\
+Examples:
+  haft tools list
+  haft tools show validate_content";
+
+pub(super) const TOOLS_LIST: &str = "\
+Examples:
+  haft tools list
+  haft tools list --json";
+
+pub(super) const TOOLS_SHOW: &str = "\
+Examples:
+  haft tools show validate_content
+  haft tools show validate_content --json";
+
+pub(super) const INIT: &str = "\
+Examples:
+  haft init           haft.toml in the working folder: it may tighten
+  haft init --user    your own configuration: it may set anything";
+
+pub(super) const TRUST: &str = "\
+A haft.toml in a folder may have come with a project, so it may only tighten. This shows what it would loosen and, \
+once you agree, lets exactly this file count; after any change it has to be trusted again.
+
+Examples:
+  haft trust
+  haft trust ../project --yes
+  haft trust --remove
+  haft trust --list";
+
+pub(super) const COMPLETIONS: &str = "\
+Examples:
+  haft completions bash > ~/.local/share/bash-completion/completions/haft
+  haft completions zsh > ~/.zfunc/_haft
+  haft completions fish > ~/.config/fish/completions/haft.fish";

@@ -1,0 +1,151 @@
+//! What can go wrong before or beside a call, and what to do about it. What goes wrong with a call is a result.
+
+use super::words;
+use crate::config::{ConfigError, TrustError};
+use std::{io, path::PathBuf};
+
+/// The exit code of a command line that makes no sense.
+pub(super) const USAGE: u8 = 2;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    Build(crate::Error),
+    #[error("{0}")]
+    Trust(#[from] TrustError),
+    #[error("the working folder cannot be found: {}", words::reason(reason))]
+    NoWorkingFolder { reason: io::Error },
+    #[error("there is no file {}", words::path(path))]
+    NoConfigFile { path: PathBuf },
+    #[error("`{}` is not KEY=VALUE", words::name(pair))]
+    NotAPair { pair: String },
+    #[error("`{}` is given twice", words::name(key))]
+    KeyTwice { key: String },
+    #[error("`{}` takes JSON here, and this is none: {problem}", words::name(key))]
+    NotJson { key: String, problem: String },
+    #[error("{name} cannot be read: {}", words::reason(reason))]
+    Unreadable { name: String, reason: io::Error },
+    #[error("{name} is larger than {limit} bytes")]
+    TooBig { name: String, limit: u64 },
+    #[error("{name} is not UTF-8 text: line {line} has bytes that are none")]
+    NotText { name: String, line: usize },
+    #[error("standard input can be read only once")]
+    StdinTwice,
+    #[error("{place}: {what}")]
+    BadBatch { place: String, what: String, help: String },
+    #[error("there is no tool named `{}`", words::name(name))]
+    NoTool { name: String, near: Option<String> },
+    #[error("{} is there already", words::path(path))]
+    Exists { path: PathBuf },
+    #[error("{} cannot be written: {}", words::path(path), words::reason(reason))]
+    CannotWrite { path: PathBuf, reason: io::Error },
+    #[error("there is no folder for your own configuration")]
+    NoUserFolder,
+    #[error("there is no haft.toml here or above")]
+    NothingToTrust,
+    #[error("nobody is there to ask whether {} may loosen that", words::path(path))]
+    NobodyToAsk { path: PathBuf },
+    #[error("standard output cannot be written: {}", words::reason(.0))]
+    Stdout(io::Error),
+    #[error("the result cannot be written as JSON: {0}")]
+    Unwritable(serde_json::Error),
+    #[error("the runtime cannot be started: {0}")]
+    Runtime(io::Error),
+    #[error("the call broke off inside haft: {0}")]
+    BrokeOff(tokio::task::JoinError),
+}
+
+impl Failure {
+    /// The exit code.
+    pub(super) fn exit(&self) -> u8 {
+        match self {
+            Failure::Config(_)
+            | Failure::NoConfigFile { .. }
+            | Failure::NotAPair { .. }
+            | Failure::KeyTwice { .. }
+            | Failure::NotJson { .. }
+            | Failure::Unreadable { .. }
+            | Failure::TooBig { .. }
+            | Failure::NotText { .. }
+            | Failure::StdinTwice
+            | Failure::BadBatch { .. }
+            | Failure::Exists { .. }
+            | Failure::NoUserFolder
+            | Failure::NothingToTrust
+            | Failure::NobodyToAsk { .. } => USAGE,
+            Failure::Build(error) => error.code().map_or(USAGE, crate::ErrorCode::exit),
+            Failure::Trust(_)
+            | Failure::NoWorkingFolder { .. }
+            | Failure::NoTool { .. }
+            | Failure::CannotWrite { .. }
+            | Failure::Stdout(_)
+            | Failure::Unwritable(_)
+            | Failure::Runtime(_)
+            | Failure::BrokeOff(_) => 1,
+        }
+    }
+
+    /// What to do about it.
+    pub(super) fn help(&self) -> Option<String> {
+        Some(match self {
+            // It says so itself, for each of its problems.
+            Failure::Config(_) => return None,
+            Failure::Build(_) => "give the tool another name, or correct its definition".to_owned(),
+            Failure::Trust(error) => error.help(),
+            Failure::NoWorkingFolder { .. } => "go to a folder that exists, then try again".to_owned(),
+            Failure::NoConfigFile { .. } => {
+                "check the path after --config, or leave it out to use the usual file".to_owned()
+            }
+            Failure::NotAPair { pair } if pair.trim_start().starts_with('{') => {
+                "put all arguments as one JSON object after --args".to_owned()
+            }
+            Failure::NotAPair { .. } => {
+                "write an argument as its name, `=` and its value: content=text".to_owned()
+            }
+            Failure::KeyTwice { .. } => {
+                "give it once; a list is written as JSON: key='[\"a\", \"b\"]'".to_owned()
+            }
+            Failure::NotJson { key, .. } => {
+                format!(
+                    "write it like {0}='{{\"a\": 1}}' or {0}='[1, 2]', or read it from a file: {0}=@FILE",
+                    words::name(key)
+                )
+            }
+            Failure::Unreadable { reason, .. } if reason.kind() == io::ErrorKind::NotFound => {
+                "check the path; it starts at the working folder".to_owned()
+            }
+            Failure::Unreadable { reason, .. } if reason.kind() == io::ErrorKind::IsADirectory => {
+                "name a file in it".to_owned()
+            }
+            Failure::Unreadable { .. } => "check that you may read it".to_owned(),
+            Failure::TooBig { .. } => "split it into smaller ones".to_owned(),
+            Failure::NotText { .. } => "save it as UTF-8".to_owned(),
+            Failure::StdinTwice => "read one of them from a file".to_owned(),
+            Failure::BadBatch { help, .. } => help.clone(),
+            Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
+            Failure::Exists { .. } => "--force replaces it".to_owned(),
+            Failure::CannotWrite { .. } => "check that you may write there".to_owned(),
+            Failure::NoUserFolder => {
+                "set HOME or XDG_CONFIG_HOME, or name a file with HAFT_CONFIG".to_owned()
+            }
+            Failure::NothingToTrust => "name a file: haft trust FILE".to_owned(),
+            Failure::NobodyToAsk { .. } => "once you have read it, run `haft trust --yes`".to_owned(),
+            Failure::Stdout(_) => "check where the output goes".to_owned(),
+            Failure::Unwritable(_) | Failure::BrokeOff(_) => {
+                "this is a defect of haft; please report it".to_owned()
+            }
+            Failure::Runtime(_) => "check the limits on threads and open files".to_owned(),
+        })
+    }
+}
+
+/// What the parser of the command line says, in the form that all errors of haft have.
+pub(super) fn in_our_words(error: &clap::Error) -> String {
+    let is_tip = |line: &str| anstream::adapter::strip_str(line).to_string().trim_start().starts_with("tip:");
+    let text = error.render().ansi().to_string();
+    let lines = text.split_inclusive('\n');
+    lines.map(|line| if is_tip(line) { line.replacen("tip:", "help:", 1) } else { line.to_owned() }).collect()
+}

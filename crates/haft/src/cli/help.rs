@@ -1,0 +1,85 @@
+//! What to do about a call that did not succeed. The result says what happened, in words for a model too; this adds
+//! the next step for the person at the terminal, with the file and the key that it is about.
+
+use super::setup::Setup;
+use crate::{
+    ApprovalMode, ErrorCode, ToolsMode,
+    config::{Origin, Place, Resolved},
+};
+
+/// The next step, where there is one to name. `tool` is the canonical name, or what was typed.
+pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<String> {
+    let tools = &setup.resolved.config.tools;
+    let own = &setup.own_file;
+    Some(match code {
+        ErrorCode::ToolNotFound => "`haft tools list` shows every tool".to_owned(),
+        ErrorCode::ToolDisabled if tools.mode != ToolsMode::Enabled => {
+            format!("tools.mode is \"disabled\"{}", set_in(&setup.resolved, "tools.mode"))
+        }
+        ErrorCode::ToolDisabled => {
+            format!("tools.approval.enabled is false{}", set_in(&setup.resolved, "tools.approval.enabled"))
+        }
+        ErrorCode::ToolDenied if tools.approval.mode == ApprovalMode::Deny && !is_denylisted(setup, tool) => {
+            format!(
+                "tools.approval.mode is \"deny\"{}; to allow this tool, add it to allowlist under \
+                 [tools.approval] in {own}",
+                set_in(&setup.resolved, "tools.approval.mode")
+            )
+        }
+        ErrorCode::ToolDenied => {
+            let key = "tools.approval.denylist";
+            format!("to allow it, remove it from {key}{}", set_in(&setup.resolved, key))
+        }
+        ErrorCode::ConfirmationRequired if always_asks(setup, tool) => {
+            "this tool asks every time, and nobody can be asked here".to_owned()
+        }
+        ErrorCode::ConfirmationRequired => {
+            format!(
+                "to run it without being asked, add \"{tool}\" to allowlist under [tools.approval] in {own}"
+            )
+        }
+        ErrorCode::ValidationFailed if setup.haft.definition(tool).is_some() => {
+            format!("`haft tools show {tool}` lists what it takes")
+        }
+        ErrorCode::LimitExceeded => format!("the limits are set under [tools] in {own}"),
+        ErrorCode::Timeout => {
+            "`haft call` gives it longer with --timeout 2m, and [tools.timeouts] always".to_owned()
+        }
+        ErrorCode::DuplicateCallId => "give each call an id of its own, or none".to_owned(),
+        ErrorCode::Cancelled if tools.mode == ToolsMode::ParseOnly => format!(
+            "tools.mode is \"parse_only\"{}: calls are only checked, and a program that embeds haft supplies their \
+             results",
+            set_in(&setup.resolved, "tools.mode")
+        ),
+        // What happened is all there is to say.
+        _ => return None,
+    })
+}
+
+fn is_denylisted(setup: &Setup, tool: &str) -> bool {
+    let listed = &setup.resolved.config.tools.approval.denylist;
+    let definition = setup.haft.definition(tool);
+    let aliases = definition.iter().flat_map(|definition| &definition.aliases);
+    aliases
+        .map(String::as_str)
+        .chain([tool])
+        .any(|name| listed.iter().any(|entry| entry.eq_ignore_ascii_case(name)))
+}
+
+fn always_asks(setup: &Setup, tool: &str) -> bool {
+    setup.haft.definition(tool).is_some_and(|definition| definition.requires_confirmation)
+}
+
+/// `, set in haft.toml:2:8`.
+fn set_in(resolved: &Resolved, key: &str) -> String {
+    let places: Vec<String> = resolved
+        .origins(key)
+        .iter()
+        .filter_map(|origin| match origin {
+            Origin::Set(place @ Place::Flag { .. }) => Some(format!("on {place}")),
+            Origin::Set(place) => Some(format!("in {place}")),
+            Origin::Default => None,
+        })
+        .collect();
+    if places.is_empty() { " by default".to_owned() } else { format!(", set {}", places.join(" and ")) }
+}

@@ -1,0 +1,162 @@
+//! The command line.
+//!
+//! A face: it translates between a person, or a shell, and the engine, and decides nothing. What a call may do, what
+//! it is answered and which exit code that has are the engine's words; here they are only shown.
+//!
+//! | file | what |
+//! |---|---|
+//! | `args`, `examples` | what can be typed |
+//! | `setup` | configuration, and the engine that it gives |
+//! | `call`, `batch`, `tools`, `init`, `trust` | one file for each command |
+//! | `pairs`, `batch_file`, `input` | what was typed or read, as calls |
+//! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
+//! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
+//! | `console`, `failure` | the two streams; what went wrong before or beside a call |
+//!
+//! A program can have the same command line with tools of its own:
+//!
+//! ```no_run
+//! use haft::prelude::*;
+//!
+//! /// Greets somebody.
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Greet {
+//!     /// Whom.
+//!     name: String,
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     let greet = tool_fn("greet", async |args: Greet, _: ToolCtx| -> Result<String, ToolError> {
+//!         Ok(format!("Hello, {}!", args.name))
+//!     });
+//!     haft::cli::main([Box::new(greet.read_only()) as _])
+//! }
+//! ```
+
+mod args;
+mod batch;
+mod batch_file;
+mod call;
+mod console;
+mod examples;
+mod failure;
+mod help;
+mod init;
+mod input;
+mod layout;
+mod pairs;
+mod progress;
+mod setup;
+mod show;
+mod tools;
+mod trust;
+mod watch;
+mod words;
+
+use crate::{Tool, config::Surroundings};
+use args::{Cli, Command};
+use clap::{CommandFactory as _, Parser as _};
+use console::Console;
+use failure::Failure;
+use setup::Ground;
+use std::{ffi::OsString, process::ExitCode};
+
+/// The command line of this process: its arguments, its surroundings, the built-in tools and these.
+pub fn main(tools: impl IntoIterator<Item = Box<dyn Tool>>) -> ExitCode {
+    let parsed = match parse(std::env::args_os()) {
+        Ok(parsed) => parsed,
+        Err(code) => return code,
+    };
+    let surroundings = surroundings();
+    finish(parsed, surroundings, tools.into_iter().collect())
+}
+
+/// The same with other arguments and surroundings. It still writes to the streams of this process and listens to its
+/// signals.
+///
+/// ```
+/// use haft::config::Surroundings;
+/// let surroundings = Surroundings { working_folder: std::env::temp_dir(), ..Surroundings::default() };
+/// let args = ["haft", "call", "validate_content", "content=[1]"];
+/// let code = haft::cli::run(args, surroundings, []);
+/// assert_eq!(code, std::process::ExitCode::SUCCESS);
+/// ```
+pub fn run<I, T>(
+    args: I,
+    surroundings: Surroundings,
+    tools: impl IntoIterator<Item = Box<dyn Tool>>,
+) -> ExitCode
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    match parse(args) {
+        Ok(parsed) => finish(parsed, Ok(surroundings), tools.into_iter().collect()),
+        Err(code) => code,
+    }
+}
+
+fn parse<I, T>(args: I) -> Result<Cli, ExitCode>
+where
+    I: IntoIterator<Item = T>,
+    T: Into<OsString> + Clone,
+{
+    Cli::try_parse_from(args).map_err(|error| {
+        let mut console = Console::plain();
+        let text = failure::in_our_words(&error);
+        if !error.use_stderr() {
+            return ExitCode::from(console.print(text).map_or_else(|failure| failure.exit(), |()| 0));
+        }
+        console.say(text.trim_end());
+        ExitCode::from(failure::USAGE)
+    })
+}
+
+fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<dyn Tool>>) -> ExitCode {
+    let mut console = Console::new(cli.global.color, cli.global.verbose);
+    let ended = surroundings.and_then(|surroundings| {
+        let ground = Ground { surroundings, global: cli.global, tools };
+        dispatch(cli.command, ground, &mut console)
+    });
+    ExitCode::from(ended.unwrap_or_else(|failure| {
+        console.fail(&failure);
+        failure.exit()
+    }))
+}
+
+fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    match command {
+        Command::Call(args) => call::run(&args, ground, console),
+        Command::Batch(args) => batch::run(&args, ground, console),
+        Command::Tools { command } => tools::run(&command, ground, console),
+        Command::Init(args) => init::run(&args, &ground, console),
+        Command::Trust(args) => trust::run(&args, &ground, console),
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "haft", &mut text);
+            console.print_raw(&String::from_utf8_lossy(&text))?;
+            Ok(0)
+        }
+    }
+}
+
+/// Where this process runs, and for whom.
+fn surroundings() -> Result<Surroundings, Failure> {
+    let working_folder = std::env::current_dir().map_err(|reason| Failure::NoWorkingFolder { reason })?;
+    Ok(Surroundings {
+        working_folder,
+        home: std::env::var_os("HOME").filter(|home| !home.is_empty()).map(Into::into),
+        env: std::env::vars_os().collect(),
+        user_id: user_id(),
+    })
+}
+
+#[cfg(unix)]
+fn user_id() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+#[cfg(not(unix))]
+fn user_id() -> Option<u32> {
+    None
+}

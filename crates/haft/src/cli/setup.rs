@@ -1,0 +1,82 @@
+//! The configuration, and the engine that it gives.
+
+use super::{args::Global, console::Console, failure::Failure, words};
+use crate::{
+    Haft, Settings, Tool,
+    config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
+};
+use std::time::Duration;
+
+/// What every command stands on.
+pub(super) struct Ground {
+    pub(super) surroundings: Surroundings,
+    pub(super) global: Global,
+    pub(super) tools: Vec<Box<dyn Tool>>,
+}
+
+/// The engine with the configuration that it was made from.
+pub(super) struct Setup {
+    pub(super) haft: Haft,
+    pub(super) resolved: Resolved,
+    /// The user's own configuration file as a person writes it, whether it is there or not.
+    pub(super) own_file: String,
+}
+
+impl Ground {
+    /// The surroundings as the options have them.
+    pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
+        let mut surroundings = self.surroundings.clone();
+        if let Some(file) = &self.global.config {
+            let path = surroundings.working_folder.join(file);
+            if !path.exists() {
+                return Err(Failure::NoConfigFile { path: file.clone() });
+            }
+            surroundings.env.retain(|(name, _)| name != "HAFT_CONFIG");
+            surroundings.env.push(("HAFT_CONFIG".into(), path.into_os_string()));
+        }
+        Ok(surroundings)
+    }
+
+    fn load_options(&self) -> LoadOptions {
+        let folder_config =
+            if self.global.no_folder_config { FolderConfig::Skip } else { FolderConfig::Search };
+        LoadOptions { folder_config, flags: self.global.settings.clone() }
+    }
+
+    /// Reads the configuration, says once what a person should hear about it, and builds the engine.
+    pub(super) fn setup(self, console: &Console) -> Result<Setup, Failure> {
+        let surroundings = self.surroundings()?;
+        let (inputs, mut notes) = config::gather(&surroundings, &self.load_options())?;
+        if let Some(user) = &inputs.user {
+            console.note(&format!("your own configuration: {}", words::path(&user.path)));
+        }
+        if let Some(folder) = &inputs.folder {
+            let trust = if folder.pinned { "trusted" } else { "not trusted" };
+            console
+                .note(&format!("the folder's configuration ({trust}): {}", words::path(&folder.source.path)));
+        }
+        let mut resolved = config::resolve(&inputs)?;
+        notes.append(&mut resolved.notes);
+        for note in &notes {
+            console.warn(&note.to_string());
+        }
+        let haft = Haft::builder().config(&resolved.config).tools(self.tools);
+        let settings = Settings {
+            // Together with the grace this stays below the ten seconds that most supervisors give.
+            drain: Duration::from_secs(5),
+            ..crate::wiring::settings(&resolved.config)
+        };
+        let haft = haft.settings(settings).build().map_err(Failure::Build)?;
+        Ok(Setup { haft, resolved, own_file: own_file(&surroundings) })
+    }
+}
+
+fn own_file(surroundings: &Surroundings) -> String {
+    let Some(path) = surroundings.user_file() else {
+        return "your own haft.toml".to_owned();
+    };
+    match surroundings.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => format!("~/{}", words::path(below)),
+        None => words::path(&path),
+    }
+}

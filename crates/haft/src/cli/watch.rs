@@ -1,0 +1,219 @@
+//! A call or a batch on its way: its events, its progress, and what happens on Ctrl-C.
+//!
+//! The first Ctrl-C cancels; every call still gets its result, and that is shown. The second ends the process. A
+//! request to terminate shuts down in order: what runs may end for a while, the rest is cancelled.
+
+use super::{
+    console::Console,
+    failure::Failure,
+    progress::{Progress, last_words},
+};
+use crate::{CancelReason, EventPayload, Haft, Observer, Target, ToolsMode};
+use haft_core::text::people_text;
+use std::{future::Future, process, time::Duration};
+use tokio::{runtime::Runtime, sync::mpsc, time::MissedTickBehavior};
+
+/// What somebody outside wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// The system, or a supervisor, wants the process to end.
+    Terminate,
+}
+
+impl Signal {
+    /// The exit code of what it stopped.
+    pub(super) fn exit(self) -> u8 {
+        match self {
+            Signal::Interrupt => 130,
+            Signal::Terminate => 143,
+        }
+    }
+}
+
+/// What to watch.
+pub(super) struct Watch {
+    pub(super) target: Target,
+    /// Tool and id of each call, in call order.
+    pub(super) calls: Vec<(String, String)>,
+    /// Whether every event is written to standard error.
+    pub(super) events: bool,
+}
+
+/// How it ended.
+pub(super) struct Ended<T> {
+    pub(super) value: T,
+    /// The signal that stopped it, if one did.
+    pub(super) stopped_by: Option<Signal>,
+    /// How long each call ran by itself, without waiting for those before it; in call order, `None` where it never
+    /// started.
+    pub(super) times: Vec<Option<Duration>>,
+}
+
+const TICK: Duration = Duration::from_millis(100);
+/// How long the last events are waited for after the result is there.
+const LAST_EVENTS: Duration = Duration::from_secs(1);
+
+/// A runtime for one command.
+pub(super) fn runtime() -> Result<Runtime, Failure> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    tokio::runtime::Builder::new_multi_thread()
+        // At least two: a tool that blocks its thread must not keep Ctrl-C from being heard.
+        .worker_threads(cores.clamp(2, 8))
+        .enable_all()
+        .build()
+        .map_err(Failure::Runtime)
+}
+
+/// Runs a call or a batch to its end, in a task of its own, so that nothing it does keeps this from listening.
+/// `start` makes the call.
+pub(super) async fn watch<F>(
+    console: &Console,
+    haft: &Haft,
+    what: Watch,
+    start: impl FnOnce(&Haft) -> F,
+) -> Result<Ended<F::Output>, Failure>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    let (sender, mut signals) = mpsc::unbounded_channel();
+    tokio::spawn(listen(haft.clone(), what.target, sender));
+    let running = start(haft);
+    // It is on the list before it is first polled, so it can be watched from its first event.
+    let mut observer = haft.observe(what.target);
+    let mut running = tokio::spawn(running);
+    let mut progress = Progress::new(what.calls, !what.events);
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let is_parse_only = haft.settings().mode == ToolsMode::ParseOnly;
+    let mut stopped_by = None;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            Some(signal) = signals.recv() => {
+                stopped_by = Some(signal);
+                progress.clear();
+                progress.stop();
+                console.say(match signal {
+                    Signal::Interrupt => "stopping; Ctrl-C again ends at once",
+                    Signal::Terminate => "shutting down; what runs may end for a few seconds",
+                });
+            }
+            event = next(&mut observer) => match event {
+                Some(event) => see(console, &mut progress, what.events, &event),
+                None => observer = None,
+            },
+            ended = &mut running => break ended,
+            _ = ticks.tick() => {
+                progress.draw();
+                if is_parse_only && !haft.pending().is_empty() {
+                    let note = Some("nothing is run in parse-only mode");
+                    haft.cancel(what.target, CancelReason::Parent, note);
+                }
+            }
+        }
+    };
+    if let Some(mut observer) = observer {
+        let last_events = async {
+            while let Some(event) = observer.next().await {
+                see(console, &mut progress, what.events, &event);
+            }
+        };
+        let _ = tokio::time::timeout(LAST_EVENTS, last_events).await;
+    }
+    progress.clear();
+    Ok(Ended { value: ended.map_err(Failure::BrokeOff)?, stopped_by, times: progress.into_times() })
+}
+
+/// The next event; never, once there are no more.
+async fn next(observer: &mut Option<Observer>) -> Option<crate::Event> {
+    match observer {
+        Some(observer) => observer.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn see(console: &Console, progress: &mut Progress, events: bool, event: &crate::Event) {
+    if events {
+        if let Ok(line) = serde_json::to_string(event) {
+            console.say_raw(&line);
+        }
+    } else if let EventPayload::Warning { message } = &event.payload {
+        progress.clear();
+        console.warn(&people_text(message));
+    }
+    progress.see(event);
+}
+
+/// Hears signals for as long as the process lives.
+async fn listen(haft: Haft, target: Target, heard: mpsc::UnboundedSender<Signal>) {
+    let Ok(mut signals) = Signals::new() else {
+        // Then a signal does what it does to any process: it ends it.
+        return;
+    };
+    let mut first = None;
+    loop {
+        let signal = signals.next().await;
+        if !haft.is_executing(target) {
+            process::exit(signal.exit().into());
+        }
+        if first.replace(signal).is_some() {
+            last_words("ended at once; what was running may have taken effect");
+            process::exit(signal.exit().into());
+        }
+        // Whoever shows it may have gone; the call is stopped all the same.
+        let _ = heard.send(signal);
+        match signal {
+            Signal::Interrupt => {
+                haft.cancel(target, CancelReason::User, None);
+            }
+            Signal::Terminate => {
+                let haft = haft.clone();
+                tokio::spawn(async move { haft.shutdown().await });
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Interrupt,
+            _ = self.terminate.recv() => Signal::Terminate,
+        }
+    }
+}
+
+#[cfg(not(unix))]
+struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Signals)
+    }
+
+    async fn next(&mut self) -> Signal {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Signal::Interrupt,
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Why there is no haft.
+
+use crate::{ErrorCode, RegisterError, config::ConfigError};
+
+/// Why a [`Haft`](crate::Haft) could not be built.
+///
+/// ```
+/// use haft::prelude::*;
+/// let twice = || tool_fn("twice", async |_: Nothing, _: ToolCtx| Ok::<_, ToolError>("done")).read_only();
+/// # /// Nothing.
+/// # #[derive(Deserialize, JsonSchema)]
+/// # struct Nothing {}
+/// let error = Haft::builder().tool(twice()).tool(twice()).build().err().unwrap();
+/// assert_eq!(error.code(), Some(ErrorCode::DuplicateTool));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A tool could not be registered.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+}
+
+impl Error {
+    /// The row of the error table, where there is one.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Error::Register(error) => Some(error.code()),
+            Error::Config(_) => None,
+        }
+    }
+}

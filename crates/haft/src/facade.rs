@@ -1,0 +1,232 @@
+//! An engine with everything wired.
+
+use crate::{
+    Engine, Error, ListPolicy, MemoryStore, PermissionStrings, Settings, Tool,
+    config::Config,
+    wiring::{self, DeclaredTool},
+};
+use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Store};
+use haft_sdk::capability::Capabilities;
+use std::{any::Any, ops::Deref, sync::Arc};
+
+/// The engine that runs calls, with everything it stands on. Cheap to clone.
+///
+/// It is an [`Engine`], so everything that an engine can be asked is a method of it.
+///
+/// ```
+/// use haft::prelude::*;
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let haft = Haft::builder().build()?;
+/// let call = ToolCall::new("validate_content", json!({"content": "{\"a\": 1,}"}));
+/// let result = haft.execute(call).await;
+/// assert!(result.text().starts_with("invalid JSON: 1 problem"));
+/// # Ok::<(), haft::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone)]
+pub struct Haft {
+    engine: Engine,
+}
+
+impl Haft {
+    /// Puts one together. Without further words it has the built-in tools, keeps its records in memory, asks nobody
+    /// (what needs approval does not run) and goes by the default [`ListPolicy`].
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The engine, for whatever wants to own one.
+    pub fn into_engine(self) -> Engine {
+        self.engine
+    }
+}
+
+impl Deref for Haft {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+impl std::fmt::Debug for Haft {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Haft").field("running", &self.engine.running()).finish_non_exhaustive()
+    }
+}
+
+/// What decides about calls.
+enum Policing {
+    /// Lists that may name tools by their aliases.
+    Lists(ListPolicy),
+    /// Whatever somebody brought.
+    Own(Arc<dyn Policy>),
+}
+
+/// Puts a [`Haft`] together.
+///
+/// ```
+/// use haft::{ApprovalMode, Haft, ListPolicy};
+/// let policy = ListPolicy { mode: ApprovalMode::Auto, ..ListPolicy::default() };
+/// let haft = Haft::builder().policy(policy).without_builtins().build()?;
+/// assert!(haft.definitions().is_empty());
+/// # Ok::<(), haft::Error>(())
+/// ```
+#[must_use]
+pub struct Builder {
+    tools: Vec<Box<dyn Tool>>,
+    has_builtins: bool,
+    settings: Settings,
+    policy: Policing,
+    authoriser: Arc<dyn Authoriser>,
+    store: Arc<dyn Store>,
+    approver: Option<Arc<dyn Approver>>,
+    jail: Option<Arc<dyn Jail>>,
+    clock: Option<Arc<dyn Clock>>,
+    redactor: Option<Arc<dyn Redactor>>,
+    capabilities: Option<Capabilities>,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Builder {
+            tools: Vec::new(),
+            has_builtins: true,
+            settings: Settings::default(),
+            policy: Policing::Lists(ListPolicy::default()),
+            authoriser: Arc::new(PermissionStrings),
+            store: Arc::new(MemoryStore::new()),
+            approver: None,
+            jail: None,
+            clock: None,
+            redactor: None,
+            capabilities: None,
+        }
+    }
+}
+
+impl Builder {
+    /// One more tool.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.tools([Box::new(tool) as Box<dyn Tool>])
+    }
+
+    /// More tools.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = Box<dyn Tool>>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Leaves out the tools that come with haft.
+    pub fn without_builtins(mut self) -> Self {
+        self.has_builtins = false;
+        self
+    }
+
+    /// What may run, what must be asked, what must not. The lists of a [`ListPolicy`] may name tools by their aliases.
+    pub fn policy<P: Policy + 'static>(mut self, policy: P) -> Self {
+        self.policy = match (&policy as &dyn Any).downcast_ref::<ListPolicy>() {
+            Some(lists) => Policing::Lists(lists.clone()),
+            None => Policing::Own(Arc::new(policy)),
+        };
+        self
+    }
+
+    /// Who has which permissions.
+    pub fn authoriser(mut self, authoriser: impl Authoriser + 'static) -> Self {
+        self.authoriser = Arc::new(authoriser);
+        self
+    }
+
+    /// Whom to ask: a function ([`ask_with`](crate::ask_with)) or anything else that is an [`Approver`].
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
+        self
+    }
+
+    /// Where everything is recorded.
+    pub fn store(mut self, store: impl Store + 'static) -> Self {
+        self.store = Arc::new(store);
+        self
+    }
+
+    /// What holds programs in. Without one, what needs containment does not run.
+    pub fn jail(mut self, jail: impl Jail + 'static) -> Self {
+        self.jail = Some(Arc::new(jail));
+        self
+    }
+
+    /// What time it is.
+    pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// What must not be shown.
+    pub fn redactor(mut self, redactor: impl Redactor + 'static) -> Self {
+        self.redactor = Some(Arc::new(redactor));
+        self
+    }
+
+    /// What tools may reach. Outputs and the engine itself are added.
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Other numbers and switches.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Everything that a configuration says: settings, policy, and in parse-only mode the tools that it declares.
+    /// What is set after this wins.
+    ///
+    /// ```
+    /// let config = haft::config::parse("[tools.timeouts]\ndefault_seconds = 5\n")?;
+    /// let haft = haft::Haft::builder().config(&config).build()?;
+    /// assert_eq!(haft.settings().default_timeout.as_secs(), 5);
+    /// # Ok::<(), haft::Error>(())
+    /// ```
+    pub fn config(mut self, config: &Config) -> Self {
+        self.settings = wiring::settings(config);
+        self.policy = Policing::Lists(wiring::policy(config));
+        self.tools.extend(
+            wiring::declared(config)
+                .map(|definition| Box::new(DeclaredTool::new(definition)) as Box<dyn Tool>),
+        );
+        self
+    }
+
+    /// The whole, or why there is none.
+    pub fn build(self) -> Result<Haft, Error> {
+        let builtins = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
+        let tools: Vec<Box<dyn Tool>> = builtins.into_iter().chain(self.tools).collect();
+        let policy = match self.policy {
+            Policing::Own(policy) => policy,
+            Policing::Lists(lists) => {
+                let definitions = tools.iter().map(|tool| &**tool.definition());
+                Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
+            }
+        };
+        let mut builder = Engine::builder(policy, self.authoriser, self.store).settings(self.settings);
+        if let Some(approver) = self.approver {
+            builder = builder.approver(approver);
+        }
+        if let Some(jail) = self.jail {
+            builder = builder.jail(jail);
+        }
+        if let Some(clock) = self.clock {
+            builder = builder.clock(clock);
+        }
+        if let Some(redactor) = self.redactor {
+            builder = builder.redactor(redactor);
+        }
+        if let Some(capabilities) = self.capabilities {
+            builder = builder.capabilities(capabilities);
+        }
+        let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
+        Ok(Haft { engine })
+    }
+}

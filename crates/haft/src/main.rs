@@ -1,0 +1,5 @@
+//! The `haft` command. Everything is in [`haft::cli`].
+
+fn main() -> std::process::ExitCode {
+    haft::cli::main([])
+}

@@ -1,0 +1,180 @@
+//! From a configuration to the parts that honour it.
+
+use crate::{
+    Args, ErrorCode, ListPolicy, Prepared, Settings, Tool, ToolDefinition, ToolError, ToolsMode,
+    config::Config,
+};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+/// The numbers and switches of the engine.
+pub(crate) fn settings(config: &Config) -> Settings {
+    let tools = &config.tools;
+    Settings {
+        mode: tools.mode,
+        max_calls_per_answer: size(tools.max_tool_calls_per_batch),
+        max_args_bytes: size(tools.max_tool_args_bytes),
+        default_timeout: Duration::from_secs(tools.timeouts.default_seconds),
+        max_output_bytes: size(tools.output.max_bytes),
+        ..Settings::default()
+    }
+}
+
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// What runs, what is asked, what is denied.
+pub(crate) fn policy(config: &Config) -> ListPolicy {
+    let approval = &config.tools.approval;
+    ListPolicy {
+        enabled: approval.enabled,
+        mode: approval.mode,
+        allowlist: approval.allowlist.iter().cloned().collect(),
+        denylist: approval.denylist.iter().cloned().collect(),
+        prompt_side_effects: approval.prompt_side_effects,
+    }
+}
+
+/// The tools that are declared, where declared tools are offered.
+pub(crate) fn declared(config: &Config) -> impl Iterator<Item = ToolDefinition> {
+    let offered = config.tools.mode == ToolsMode::ParseOnly;
+    config.tools.definitions.iter().filter(move |_| offered).map(crate::config::DeclaredTool::definition)
+}
+
+/// The same lists with the canonical name of every tool that they name by an alias or in another case: policy
+/// matches canonical names only, and whoever denies `Bash` means the tool behind it.
+pub(crate) fn with_canonical_names<'a>(
+    mut policy: ListPolicy,
+    definitions: impl Iterator<Item = &'a ToolDefinition>,
+) -> ListPolicy {
+    for definition in definitions {
+        for list in [&mut policy.allowlist, &mut policy.denylist] {
+            if names(list, definition) {
+                list.insert(definition.name.clone());
+            }
+        }
+    }
+    policy
+}
+
+fn names(list: &BTreeSet<String>, definition: &ToolDefinition) -> bool {
+    let mut known = std::iter::once(&definition.name).chain(&definition.aliases);
+    known.any(|known| list.iter().any(|listed| listed.eq_ignore_ascii_case(known)))
+}
+
+/// A tool without code behind it: in parse-only mode its calls wait for somebody to supply their results.
+///
+/// ```
+/// use haft::{DeclaredTool, Haft, Settings, ToolCall, ToolDefinition, ToolOutput, ToolsMode};
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let tool = DeclaredTool::new(ToolDefinition::new("ask_colleague", "Asks at the next desk"));
+/// let settings = Settings { mode: ToolsMode::ParseOnly, ..Settings::default() };
+/// let haft = Haft::builder().tool(tool).settings(settings).build()?;
+///
+/// let call = ToolCall::new("ask_colleague", serde_json::json!({})).with_id("c1");
+/// let waiting = tokio::spawn(haft.execute(call));
+/// while haft.pending().is_empty() {
+///     tokio::task::yield_now().await;
+/// }
+/// haft.submit_result("c1", Ok(ToolOutput::text("yes"))).unwrap();
+/// assert_eq!(waiting.await.unwrap().text(), "yes");
+/// # Ok::<(), haft::Error>(())
+/// # }).unwrap();
+/// ```
+#[derive(Clone, Debug)]
+pub struct DeclaredTool(Arc<ToolDefinition>);
+
+impl DeclaredTool {
+    /// A tool of that definition.
+    pub fn new(mut definition: ToolDefinition) -> Self {
+        definition.source = crate::Source::Declared;
+        DeclaredTool(Arc::new(definition))
+    }
+}
+
+impl Tool for DeclaredTool {
+    fn definition(&self) -> &Arc<ToolDefinition> {
+        &self.0
+    }
+
+    fn prepare(&self, _args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
+        let text = format!("`{}` is only declared: there is nothing here that could run it", self.0.name);
+        Err(ToolError::new(ErrorCode::ToolDisabled, text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn every_key_that_is_wired_arrives() {
+        let text = "
+            [tools]
+            mode = 'disabled'
+            max_tool_calls_per_batch = 3
+            max_tool_args_bytes = 1000
+            [tools.timeouts]
+            default_seconds = 7
+            [tools.output]
+            max_bytes = 2000
+            [tools.approval]
+            enabled = false
+            mode = 'deny'
+            allowlist = ['a']
+            denylist = ['b']
+            prompt_side_effects = false
+        ";
+        let config = config::parse(text).unwrap();
+        let expected = Settings {
+            mode: ToolsMode::Disabled,
+            max_calls_per_answer: 3,
+            max_args_bytes: 1000,
+            default_timeout: Duration::from_secs(7),
+            max_output_bytes: 2000,
+            ..Settings::default()
+        };
+        assert_eq!(settings(&config), expected);
+        let expected = ListPolicy {
+            enabled: false,
+            mode: crate::ApprovalMode::Deny,
+            allowlist: ["a".to_owned()].into(),
+            denylist: ["b".to_owned()].into(),
+            prompt_side_effects: false,
+        };
+        assert_eq!(policy(&config), expected);
+    }
+
+    #[test]
+    fn the_defaults_of_the_file_are_those_of_the_parts() {
+        let config = config::Config::default();
+        assert_eq!(settings(&config), Settings::default());
+        assert_eq!(policy(&config), ListPolicy::default());
+    }
+
+    #[test]
+    fn a_list_that_names_an_alias_means_the_tool() {
+        let mut definition = ToolDefinition::new("run_it", "Runs it");
+        definition.aliases = vec!["Bash".to_owned()];
+        for listed in ["Bash", "bash", "RUN_IT"] {
+            let lists = ListPolicy { denylist: [listed.to_owned()].into(), ..ListPolicy::default() };
+            assert!(
+                with_canonical_names(lists, [&definition].into_iter()).denylist.contains("run_it"),
+                "{listed}"
+            );
+        }
+        let lists = with_canonical_names(ListPolicy::default(), [&definition].into_iter());
+        assert_eq!(lists, ListPolicy::default(), "nothing else changes");
+    }
+
+    #[test]
+    fn declared_tools_are_offered_only_in_parse_only_mode() {
+        let text = |mode| {
+            format!("[tools]\nmode = '{mode}'\n[[tools.definitions]]\nname = 'ask'\ndescription = 'Asks'\n")
+        };
+        for (mode, offered) in [("parse_only", 1), ("enabled", 0), ("disabled", 0)] {
+            assert_eq!(declared(&config::parse(&text(mode)).unwrap()).count(), offered, "{mode}");
+        }
+    }
+}

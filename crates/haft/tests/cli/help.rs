@@ -1,0 +1,95 @@
+//! Help, version and completions.
+
+use crate::support::Place;
+
+const COMMANDS: [&[&str]; 9] = [
+    &[],
+    &["call"],
+    &["batch"],
+    &["tools"],
+    &["tools", "list"],
+    &["tools", "show"],
+    &["init"],
+    &["trust"],
+    &["completions"],
+];
+
+#[test]
+fn every_help_has_an_example() {
+    let place = Place::new();
+    for command in COMMANDS {
+        for flag in ["--help", "-h"] {
+            let said = place.haft(&[command, &[flag]].concat());
+            assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{command:?}");
+            assert!(said.stdout.contains("\nExamples:\n  haft "), "{command:?}: {}", said.stdout);
+        }
+    }
+}
+
+#[test]
+fn every_example_of_the_help_can_be_typed() {
+    let place = Place::new();
+    place.write("haft.toml", "");
+    place.write("data.json", "[1]");
+    place.write("schema.json", "true");
+    place.write("calls.json", "[]");
+    place.write("calls.jsonl", "{\"name\": \"get_metrics\"}");
+    let mut seen = 0;
+    for command in COMMANDS {
+        let help = place.haft(&[command, &["--help"]].concat()).stdout;
+        let examples = help.split("\nExamples:\n").nth(1).expect("examples");
+        for line in examples.lines().take_while(|line| line.starts_with("  ")).map(str::trim) {
+            // `haft init    explanation`, and pipes: only what haft itself would get.
+            let line = line.rsplit_once("| ").map_or(line, |(_, after)| after);
+            let line = line.split(" > ").next().unwrap().split("    ").next().unwrap();
+            let words = shell_words(line);
+            let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+            let input = if line.ends_with("batch -") { "[]" } else { "{}" };
+            let said = place.haft_with(&args, input);
+            let is_usage = said.code == 2 && !matches!(args[0], "init" | "trust");
+            assert!(!is_usage, "{line}: {said:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 20, "{seen}");
+}
+
+/// A line as a shell reads it, as far as the examples need it.
+fn shell_words(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => words.push(std::mem::take(&mut word)),
+            c => word.push(c),
+        }
+    }
+    words.push(word);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn completions_for_every_shell() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let said = place.haft(&["completions", shell]);
+        assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{shell}");
+        assert!(said.stdout.contains("completions") && said.stdout.contains("stop-on-failure"), "{shell}");
+    }
+    assert_eq!(place.haft(&["completions", "tcsh"]).code, 2);
+}
+
+#[test]
+fn version() {
+    let said = Place::new().haft(&["--version"]);
+    assert_eq!(said.stdout, format!("haft {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn no_colour_in_a_pipe_and_always_when_asked_for() {
+    let place = Place::new();
+    assert!(!place.haft(&["tools", "list"]).stdout.contains('\u{1b}'));
+    assert!(place.haft(&["--color", "always", "tools", "list"]).stdout.contains('\u{1b}'));
+    assert!(!place.haft(&["--color", "never", "call", "zzz"]).stderr.contains('\u{1b}'));
+}

@@ -1,0 +1,13 @@
+//! The command line, as a person or a shell uses it: the real program, in folders of its own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
+
+mod batch;
+mod calls;
+mod config;
+mod help;
+mod own_tools;
+mod pipes;
+mod stop;
+mod support;
+mod words;
