@@ -36,6 +36,16 @@ impl Tier {
         }
     }
 
+    /// How many tools may be added; `None` for any number.
+    pub const fn max_custom_tools(self) -> Option<usize> {
+        match self {
+            Tier::Core => Some(0),
+            Tier::WriterPro => Some(10),
+            Tier::Teams => Some(50),
+            Tier::Enterprise => None,
+        }
+    }
+
     /// Whether progress and output are part of the events, or only changes of state.
     pub const fn full_progress(self) -> bool {
         matches!(self, Tier::Teams | Tier::Enterprise)

@@ -1,8 +1,15 @@
 //! The rules that a definition keeps.
+//!
+//! Whether the JSON Schemas in it can be used, and whether defaults satisfy them, takes a validator: `haft-schema`
+//! checks that.
 
-use crate::{Parameter, Parameters, ToolDefinition};
+mod names;
+mod parameters;
+
+use crate::{Constraints, IsolationLevel, Source, ToolDefinition, iso_duration};
+use names::{is_reserved, is_semver, is_snake_case, shown_name, snake_case};
 use serde_json::Value;
-use std::{fmt, time::Duration};
+use std::{fmt, ops::RangeInclusive, time::Duration};
 
 /// One rule that a definition breaks: where, what, and how to put it right.
 ///
@@ -27,234 +34,174 @@ impl fmt::Display for DefinitionProblem {
     }
 }
 
-const RESERVED: [&str; 4] = ["execute", "run", "call", "invoke"];
-const TIME: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
-const OUTPUT: std::ops::RangeInclusive<u64> = 1024..=100 * 1024 * 1024;
+const NAME_CHARACTERS: usize = 64;
+const DESCRIPTION_CHARACTERS: usize = 1024;
+const TITLE_CHARACTERS: usize = 128;
+const VERSION_CHARACTERS: usize = 32;
+const TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
+const OUTPUT: RangeInclusive<u64> = 1024..=100 * 1024 * 1024;
+
+/// The problems so far.
+#[derive(Default)]
+struct Found(Vec<DefinitionProblem>);
+
+impl Found {
+    fn add(&mut self, place: impl Into<String>, problem: impl Into<String>, fix: impl Into<String>) {
+        self.0.push(DefinitionProblem { place: place.into(), problem: problem.into(), fix: fix.into() });
+    }
+}
 
 impl ToolDefinition {
     /// Every rule that it breaks; empty when it is fine.
+    ///
+    /// ```
+    /// use haft_core::ToolDefinition;
+    /// assert_eq!(ToolDefinition::new("word_count", "Counts the words of a text").check(), []);
+    /// let problems = ToolDefinition::new("run", "").check();
+    /// assert_eq!(problems[0].to_string(), "name: `run` is a reserved word; say what it works on, such as `run_report`");
+    /// assert_eq!(problems[1].place, "description");
+    /// ```
     pub fn check(&self) -> Vec<DefinitionProblem> {
-        let mut found = Vec::new();
-        let mut add = |place: String, problem: String, fix: String| {
-            found.push(DefinitionProblem { place, problem, fix });
-        };
-        name_problem(&self.name, "name", &mut add);
-        for (index, alias) in self.aliases.iter().enumerate() {
-            // Aliases keep the spelling that other systems use (`ReadFile`), so only their size and shape matter.
-            if alias.is_empty()
-                || alias.len() > 64
-                || !alias.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-            {
-                add(
-                    format!("aliases[{index}]"),
-                    format!("`{alias}` is not a name"),
-                    "use 1 to 64 letters, digits and _".into(),
-                );
-            }
-        }
-        if self.description.trim().is_empty() {
-            add("description".into(), "it is empty".into(), "say what the tool does, in one sentence".into());
-        } else if self.description.len() > 1024 {
-            add(
-                "description".into(),
-                format!("it has {} bytes, and 1024 is the most", self.description.len()),
-                "shorten it".into(),
+        let mut found = Found::default();
+        name(&self.name, &mut found);
+        title(self.title.as_deref(), &mut found);
+        description(&self.description, &mut found);
+        parameters::check(&self.parameters, &mut found);
+        output_schema(self.output_schema.as_ref(), &mut found);
+        constraints(&self.constraints, self.source, &mut found);
+        permissions(&self.required_permissions, &mut found);
+        if self.cacheable && self.constraints.allow_side_effects {
+            found.add(
+                "cacheable",
+                "a tool with side effects cannot be answered from a cache",
+                "set constraints.allowSideEffects to false, or cacheable to false",
             );
         }
-        if let Some(version) = &self.version
-            && !is_semver(version)
-        {
-            add(
-                "version".into(),
-                format!("`{version}` is not a semantic version"),
-                "use three numbers, such as `1.0.0`".into(),
-            );
-        }
-        self.check_constraints(&mut add);
-        match &self.parameters {
-            Parameters::List(list) => check_list(list, &mut add),
-            Parameters::Schema(schema) if schema.get("type").is_some_and(|kind| kind != "object") => add(
-                "parameters.type".into(),
-                "arguments are always an object".into(),
-                "use `{\"type\": \"object\", \"properties\": {…}}`".into(),
-            ),
-            Parameters::Schema(_) => {}
-        }
-        if let Some(schema) = &self.output_schema
-            && !schema.is_object()
-            && !schema.is_boolean()
-        {
-            add("outputSchema".into(), "it is not a JSON Schema".into(), "use an object or a boolean".into());
-        }
-        found
+        version(self.version.as_deref(), &mut found);
+        aliases(&self.name, &self.aliases, &mut found);
+        found.0
     }
+}
 
-    fn check_constraints(&self, add: &mut impl FnMut(String, String, String)) {
-        let constraints = &self.constraints;
-        if !TIME.contains(&constraints.max_execution_time) {
-            add(
-                "constraints.maxExecutionTime".into(),
-                format!("{} is out of range", crate::iso_duration::format(constraints.max_execution_time)),
-                "use PT1S to PT10M".into(),
-            );
-        }
-        if let Some(default) = constraints.default_timeout
-            && (default.is_zero() || default > constraints.max_execution_time)
-        {
-            add(
-                "constraints.defaultTimeout".into(),
-                format!("{} is zero or above maxExecutionTime", crate::iso_duration::format(default)),
-                format!("use at most {}", crate::iso_duration::format(constraints.max_execution_time)),
-            );
-        }
-        if !OUTPUT.contains(&constraints.max_output_size) {
-            add(
-                "constraints.maxOutputSize".into(),
-                format!("{} bytes is out of range", constraints.max_output_size),
-                "use 1024 to 104857600".into(),
-            );
-        }
-        if self.cacheable && constraints.allow_side_effects {
-            add(
-                "cacheable".into(),
-                "a tool with side effects cannot be answered from a cache".into(),
-                "set constraints.allowSideEffects to false, or cacheable to false".into(),
-            );
+fn name(name: &str, found: &mut Found) {
+    let shown = shown_name(name);
+    if name.is_empty() {
+        found.add("name", "it is empty", "say what the tool does, such as `read_file`");
+    } else if !is_snake_case(name) {
+        let example = snake_case(name);
+        let fix = format!("use only a-z, 0-9 and _, and begin with a letter, such as `{example}`");
+        found.add("name", format!("`{shown}` is not a valid name"), fix);
+    } else if name.len() > NAME_CHARACTERS {
+        found.add("name", format!("it has {} characters", name.len()), "use at most 64");
+    } else if is_reserved(name) {
+        let fix = format!("say what it works on, such as `{name}_report`");
+        found.add("name", format!("`{shown}` is a reserved word"), fix);
+    }
+}
+
+fn title(title: Option<&str>, found: &mut Found) {
+    let Some(title) = title else { return };
+    let characters = title.chars().count();
+    if title.trim().is_empty() {
+        found.add("title", "it is empty", "give it a name for people, or remove it");
+    } else if characters > TITLE_CHARACTERS {
+        found.add("title", format!("it has {characters} characters, and 128 is the most"), "shorten it");
+    }
+}
+
+fn description(description: &str, found: &mut Found) {
+    let characters = description.chars().count();
+    if description.trim().is_empty() {
+        found.add("description", "it is empty", "say what the tool does, in one sentence");
+    } else if characters > DESCRIPTION_CHARACTERS {
+        let problem = format!("it has {characters} characters, and 1024 is the most");
+        found.add("description", problem, "shorten it");
+    }
+}
+
+fn version(version: Option<&str>, found: &mut Found) {
+    let Some(version) = version else { return };
+    let characters = version.chars().count();
+    if characters > VERSION_CHARACTERS {
+        let problem = format!("it has {characters} characters, and 32 is the most");
+        found.add("version", problem, "shorten what follows the three numbers");
+    } else if !is_semver(version) {
+        let problem = format!("`{}` is not a semantic version", shown_name(version));
+        found.add("version", problem, "use three numbers, such as `1.0.0`");
+    }
+}
+
+fn output_schema(schema: Option<&Value>, found: &mut Found) {
+    if schema.is_some_and(|schema| !schema.is_object() && !schema.is_boolean()) {
+        found.add("outputSchema", "it is not a JSON Schema", "use an object or a boolean");
+    }
+}
+
+fn permissions(permissions: &[String], found: &mut Found) {
+    for (index, permission) in permissions.iter().enumerate() {
+        let place = format!("requiredPermissions[{index}]");
+        let shown = shown_name(permission);
+        if permission.is_empty() || permission.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            let fix = "use words and dots, such as `tool.filesystem.read`";
+            found.add(place, format!("`{shown}` is not a permission"), fix);
+        } else if permission.contains('*') {
+            let fix = "name each permission that it needs; `*` is for those who hold them";
+            found.add(place, format!("`{shown}` has a `*`"), fix);
+        } else if permissions[..index].contains(permission) {
+            found.add(place, format!("`{shown}` is there twice"), "remove one");
         }
     }
 }
 
-fn name_problem(name: &str, place: &str, add: &mut impl FnMut(String, String, String)) {
-    if !is_snake_case(name) {
-        add(
-            place.into(),
-            format!("`{name}` is not a valid name"),
-            format!("use only a-z, 0-9 and _, and begin with a letter, such as `{}`", snake_case(name)),
-        );
-    } else if name.len() > 64 {
-        add(place.into(), format!("it has {} characters", name.len()), "use at most 64".into());
-    } else if RESERVED.contains(&name) {
-        add(
-            place.into(),
-            format!("`{name}` is a reserved word"),
-            format!("say what it works on, such as `{name}_report`"),
-        );
+fn aliases(name: &str, aliases: &[String], found: &mut Found) {
+    for (index, alias) in aliases.iter().enumerate() {
+        let place = format!("aliases[{index}]");
+        let shown = shown_name(alias);
+        // Aliases keep the spelling that other systems use (`ReadFile`), so only their size and shape matter.
+        let is_name = (1..=NAME_CHARACTERS).contains(&alias.len())
+            && alias.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_name {
+            let problem = format!("`{shown}` is not a name");
+            found.add(place, problem, "use 1 to 64 letters, digits and _");
+        } else if is_reserved(&alias.to_ascii_lowercase()) {
+            found.add(place, format!("`{shown}` is a reserved word"), "use another word, or remove it");
+        } else if alias.eq_ignore_ascii_case(name) {
+            let problem = format!("`{shown}` is the tool's own name, as names are taken in any case");
+            found.add(place, problem, "remove it");
+        } else if aliases[..index].iter().any(|earlier| earlier.eq_ignore_ascii_case(alias)) {
+            found.add(place, format!("`{shown}` is there twice"), "remove one");
+        }
     }
 }
 
-fn check_list(list: &[Parameter], add: &mut impl FnMut(String, String, String)) {
-    for (index, parameter) in list.iter().enumerate() {
-        let place = |field: &str| format!("parameters[{index}].{field}");
-        if !is_snake_case(&parameter.name) || parameter.name.len() > 64 {
-            add(
-                place("name"),
-                format!("`{}` is not a valid name", parameter.name),
-                format!("use snake_case of at most 64 characters, such as `{}`", snake_case(&parameter.name)),
-            );
-        }
-        if list[..index].iter().any(|earlier| earlier.name == parameter.name) {
-            add(place("name"), format!("`{}` is there twice", parameter.name), "rename or remove one".into());
-        }
-        if let Some(default) = &parameter.default {
-            if parameter.required {
-                add(
-                    place("default"),
-                    "a required parameter cannot have a default".into(),
-                    "set required to false, or remove the default".into(),
-                );
-            }
-            if !parameter.kind.fits(default) {
-                add(
-                    place("default"),
-                    format!("{default} is not of type {:?}", parameter.kind),
-                    "use a value of the parameter's type".into(),
-                );
-            } else if parameter.choices.as_ref().is_some_and(|choices| !choices.contains(default)) {
-                add(place("default"), format!("{default} is not in enum"), "use one of the choices".into());
-            }
-        }
-        check_choices(parameter, &place, add);
+fn constraints(constraints: &Constraints, source: Source, found: &mut Found) {
+    let max = constraints.max_execution_time;
+    if !TIME.contains(&max) {
+        let problem = format!("{} is out of range", iso_duration::format(max));
+        found.add("constraints.maxExecutionTime", problem, "use PT1S to PT10M");
     }
-}
-
-fn check_choices(
-    parameter: &Parameter,
-    place: &impl Fn(&str) -> String,
-    add: &mut impl FnMut(String, String, String),
-) {
-    match &parameter.choices {
-        Some(choices) if choices.is_empty() => {
-            add(place("enum"), "it is empty".into(), "name the choices, or remove it".into());
-        }
-        Some(choices) => {
-            for value in choices.iter().filter(|value| !parameter.kind.fits(value)) {
-                add(
-                    place("enum"),
-                    format!("{value} is not of type {:?}", parameter.kind),
-                    "use values of the parameter's type".into(),
-                );
-            }
-        }
-        None => {
-            let structured =
-                matches!(parameter.kind, crate::ParameterType::Array | crate::ParameterType::Object);
-            if structured && parameter.schema.is_none() {
-                add(
-                    place("schema"),
-                    format!("a parameter of type {:?} needs a schema", parameter.kind),
-                    "add one, such as {\"items\": {\"type\": \"string\"}}".into(),
-                );
-            }
-        }
+    if let Some(default) = constraints.default_timeout
+        && (default.is_zero() || default > max)
+    {
+        let problem = format!("{} is zero or above maxExecutionTime", iso_duration::format(default));
+        let fix = format!("use at most {}", iso_duration::format(max));
+        found.add("constraints.defaultTimeout", problem, fix);
     }
-    if parameter.schema.as_ref().is_some_and(|schema| !matches!(schema, Value::Object(_))) {
-        add(place("schema"), "it is not a JSON Schema object".into(), "use an object".into());
+    if !OUTPUT.contains(&constraints.max_output_size) {
+        let problem = format!("{} bytes is out of range", constraints.max_output_size);
+        found.add("constraints.maxOutputSize", problem, "use 1024 to 104857600");
     }
-}
-
-fn is_snake_case(name: &str) -> bool {
-    name.as_bytes().first().is_some_and(u8::is_ascii_lowercase)
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-}
-
-fn snake_case(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        match c {
-            'A'..='Z' => {
-                if out.chars().last().is_some_and(|last| last.is_ascii_lowercase() || last.is_ascii_digit()) {
-                    out.push('_');
-                }
-                out.push(c.to_ascii_lowercase());
-            }
-            'a'..='z' | '0'..='9' => out.push(c),
-            _ if out.is_empty() || out.ends_with('_') => {}
-            _ => out.push('_'),
-        }
+    if constraints.max_argument_size.is_some_and(|bytes| bytes < 2) {
+        let problem = "no call could be made, as the empty arguments `{}` have 2 bytes";
+        found.add("constraints.maxArgumentSize", problem, "use at least 2, or remove it");
     }
-    let trimmed = out.trim_matches('_').trim_start_matches(|c: char| c.is_ascii_digit());
-    if trimmed.is_empty() { "my_tool".to_owned() } else { trimmed.chars().take(64).collect() }
-}
-
-fn is_semver(version: &str) -> bool {
-    if version.len() > 32 {
-        return false;
-    }
-    let (version, build) = version.split_once('+').map_or((version, None), |(v, b)| (v, Some(b)));
-    let (core, pre) = version.split_once('-').map_or((version, None), |(v, p)| (v, Some(p)));
-    let number = |text: &str| {
-        !text.is_empty()
-            && text.bytes().all(|b| b.is_ascii_digit())
-            && (text == "0" || !text.starts_with('0'))
+    // Code that somebody else wrote never runs inside haft's own process.
+    let foreign = match source {
+        Source::Command | Source::Wasm => true,
+        Source::BuiltIn | Source::Http | Source::Mcp | Source::Flow | Source::Declared => false,
     };
-    let labels = |text: &str| {
-        text.split('.').all(|part| {
-            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-        })
-    };
-    let parts: Vec<&str> = core.split('.').collect();
-    parts.len() == 3
-        && parts.iter().all(|part| number(part))
-        && pre.is_none_or(labels)
-        && build.is_none_or(labels)
+    if foreign && constraints.required_isolation == IsolationLevel::None {
+        let problem = "None is for code that is linked into the program";
+        found.add("constraints.requiredIsolation", problem, "use Standard, Strict or Restricted");
+    }
 }

@@ -45,6 +45,12 @@ impl ParameterType {
     }
 
     /// The type of that word.
+    ///
+    /// ```
+    /// use haft_core::ParameterType;
+    /// assert_eq!(ParameterType::from_schema_name("integer"), Some(ParameterType::Integer));
+    /// assert_eq!(ParameterType::from_schema_name("null"), None);
+    /// ```
     pub fn from_schema_name(name: &str) -> Option<Self> {
         Some(match name {
             "string" => ParameterType::String,
@@ -58,6 +64,12 @@ impl ParameterType {
     }
 
     /// Whether a value is of this type.
+    ///
+    /// ```
+    /// use haft_core::ParameterType;
+    /// assert!(ParameterType::Number.fits(&1.into()));
+    /// assert!(!ParameterType::Integer.fits(&1.5.into()));
+    /// ```
     pub fn fits(self, value: &Value) -> bool {
         match self {
             ParameterType::String => value.is_string(),
@@ -71,6 +83,12 @@ impl ParameterType {
 }
 
 /// One declared parameter.
+///
+/// ```
+/// let text = r#"{"name": "path", "description": "Where to look", "type": "String", "required": true}"#;
+/// let parameter: haft_core::Parameter = serde_json::from_str(text).unwrap();
+/// assert!(parameter.required && parameter.default.is_none());
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Parameter {
@@ -143,7 +161,12 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// The JSON Schema of the arguments object.
+    /// The JSON Schema of the arguments object. A list allows no members that it does not name.
+    ///
+    /// ```
+    /// use haft_core::Parameters;
+    /// assert_eq!(Parameters::default().to_schema()["additionalProperties"], false);
+    /// ```
     pub fn to_schema(&self) -> Value {
         let list = match self {
             Parameters::Schema(schema) => return schema.clone(),
@@ -159,29 +182,38 @@ impl Parameters {
         schema
     }
 
-    /// The declared parameters, where the schema is one that a list can say; `None` where it says more.
+    /// The declared parameters, where the schema is one that a list can say; `None` where it says more, or less.
+    ///
+    /// Nothing is lost: [`to_schema`](Parameters::to_schema) of the list means the same as this schema. A list made
+    /// from a schema is in the order of the names, as JSON objects have no order.
+    ///
+    /// ```
+    /// use haft_core::Parameters;
+    /// use serde_json::json;
+    /// let closed = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": false});
+    /// assert_eq!(Parameters::Schema(closed).to_list().unwrap()[0].name, "n");
+    /// // A list cannot say that other members are allowed.
+    /// let open = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    /// assert_eq!(Parameters::Schema(open).to_list(), None);
+    /// ```
     pub fn to_list(&self) -> Option<Vec<Parameter>> {
         let schema = match self {
             Parameters::List(list) => return Some(list.clone()),
             Parameters::Schema(schema) => schema.as_object()?,
         };
-        let known = |key: &String| {
-            matches!(
-                key.as_str(),
-                "type" | "properties" | "required" | "additionalProperties" | "$schema" | "title"
-            )
-        };
-        if schema.get("type")? != "object" || !schema.keys().all(known) {
+        let sayable = schema.iter().all(|(keyword, value)| match keyword.as_str() {
+            "type" => value == "object",
+            "additionalProperties" => *value == Value::Bool(false),
+            "properties" | "required" => true,
+            _ => false,
+        });
+        if !sayable || !schema.contains_key("type") || !schema.contains_key("additionalProperties") {
             return None;
         }
-        let required: Vec<&str> = match schema.get("required") {
-            Some(names) => names.as_array()?.iter().filter_map(Value::as_str).collect(),
-            None => Vec::new(),
-        };
-        let empty = Map::new();
-        let properties = schema.get("properties").map_or(Some(&empty), Value::as_object)?;
-        let list = properties.iter().map(|(name, property)| parameter(name, property, &required)).collect();
-        list
+        let none = Map::new();
+        let properties = schema.get("properties").map_or(Some(&none), Value::as_object)?;
+        let required = required(schema.get("required"), properties)?;
+        properties.iter().map(|(name, property)| parameter(name, property, &required)).collect()
     }
 
     /// The names of the parameters, where they are known.
@@ -203,13 +235,17 @@ impl Parameters {
     }
 }
 
+/// What a list says of one parameter. Its own words win over those of its schema; that they differ is a problem that
+/// [`ToolDefinition::check`](crate::ToolDefinition::check) names.
 fn property(parameter: &Parameter) -> Value {
     let mut property = match &parameter.schema {
         Some(Value::Object(schema)) => schema.clone(),
         _ => Map::new(),
     };
     property.insert("type".into(), parameter.kind.schema_name().into());
-    property.insert("description".into(), parameter.description.clone().into());
+    if !parameter.description.is_empty() {
+        property.insert("description".into(), parameter.description.clone().into());
+    }
     if let Some(default) = &parameter.default {
         property.insert("default".into(), default.clone());
     }
@@ -219,26 +255,41 @@ fn property(parameter: &Parameter) -> Value {
     Value::Object(property)
 }
 
+/// The names that must be there, each once and each a property; `None` where a list cannot say them.
+fn required<'s>(names: Option<&'s Value>, properties: &Map<String, Value>) -> Option<Vec<&'s str>> {
+    let mut required: Vec<&str> = Vec::new();
+    let names = match names {
+        Some(names) => names.as_array()?.as_slice(),
+        None => &[],
+    };
+    for name in names {
+        let name = name.as_str().filter(|name| properties.contains_key(*name) && !required.contains(name))?;
+        required.push(name);
+    }
+    Some(required)
+}
+
 fn parameter(name: &str, property: &Value, required: &[&str]) -> Option<Parameter> {
     let mut rest = property.as_object()?.clone();
     let kind = ParameterType::from_schema_name(rest.remove("type")?.as_str()?)?;
+    // An empty text and none at all are the same in a list, and so are `null` and no default.
     let description = match rest.remove("description") {
-        Some(text) => text.as_str()?.to_owned(),
+        Some(Value::String(text)) if !text.is_empty() => text,
+        Some(_) => return None,
         None => String::new(),
     };
-    let default = rest.remove("default");
+    let default = match rest.remove("default") {
+        Some(Value::Null) => return None,
+        default => default,
+    };
     let choices = match rest.remove("enum") {
-        Some(choices) => Some(choices.as_array()?.clone()),
+        Some(Value::Array(choices)) => Some(choices),
+        Some(_) => return None,
         None => None,
     };
-    let schema = (!rest.is_empty()).then_some(Value::Object(rest));
-    Some(Parameter {
-        name: name.to_owned(),
-        description,
-        kind,
-        required: required.contains(&name),
-        default,
-        choices,
-        schema,
-    })
+    // A list or an object needs a schema, even one that says nothing more.
+    let structured = matches!(kind, ParameterType::Array | ParameterType::Object);
+    let schema = (!rest.is_empty() || (structured && choices.is_none())).then_some(Value::Object(rest));
+    let required = required.contains(&name);
+    Some(Parameter { name: name.to_owned(), description, kind, required, default, choices, schema })
 }

@@ -1,9 +1,10 @@
 //! Approve: all questions of a batch are asked together, before anything of it runs.
 
 use crate::{
+    contained::{guarded, guarded_async},
+    frame::Frame,
     plan::{Exit, Planned, Ready},
     ports::Ports,
-    run::guarded,
 };
 use haft_core::{
     ApprovalId, ApprovalRequest, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, Risk, ToolError,
@@ -19,11 +20,20 @@ pub(crate) enum Decided {
     /// It runs.
     Go(Ready),
     /// Another one with the same idempotency key runs: its result will be this one's.
-    Follows(Arc<crate::frame::Frame>, ExecutionId),
+    Follows(Arc<Frame>, ExecutionId),
     /// Somebody outside supplies the result.
-    Parked(Arc<crate::frame::Frame>),
+    Parked(Arc<Frame>),
     /// It is over.
-    Resolved(Arc<crate::frame::Frame>, Exit),
+    Resolved(Arc<Frame>, Exit),
+}
+
+impl Decided {
+    pub(crate) fn frame(&self) -> &Arc<Frame> {
+        match self {
+            Decided::Go(ready) => &ready.frame,
+            Decided::Follows(frame, _) | Decided::Parked(frame) | Decided::Resolved(frame, _) => frame,
+        }
+    }
 }
 
 /// Asks for what needs asking, and decides what may run.
@@ -53,6 +63,9 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
         }
     }
     let decisions = ask(ports, &asked).await;
+    for (_, ready, _) in &asked {
+        ready.frame.begin_turn();
+    }
     let mut open = Vec::new();
     for ((place, ready, request), decision) in asked.into_iter().zip(decisions) {
         let is_open = matches!(decision, Ok(Decision::Unanswered | Decision::Expired));
@@ -82,17 +95,16 @@ fn question(
 ) -> Result<ApprovalRequest, ToolError> {
     let frame = &ready.frame;
     let risk = frame.registered.get().map(|registered| registered.definition.risk()).unwrap_or(Risk::High);
-    let summary = guarded(|| Ok(ready.prepared.summary()))?;
-    let summary = String::from_utf8_lossy(&ports.redact(summary.as_bytes())).into_owned();
+    let summary = summary(ports, ready)?;
     let request = ApprovalRequest {
         id: asked_before.unwrap_or_else(ApprovalId::random),
         execution_id: frame.id,
         call_id: Arc::clone(&frame.call.id),
         tool: Arc::clone(frame.tool_name()),
-        summary: text::one_line(summary.trim(), 200),
+        summary,
         risk,
         reason,
-        arguments: frame.call.arguments.clone(),
+        arguments: ports.redaction.arguments(&frame.call.arguments),
         fingerprint: fingerprint(ready),
     };
     frame.emit(EventPayload::ConfirmationRequested {
@@ -101,6 +113,13 @@ fn question(
     });
     frame.facts().approval = Some(request.id.clone());
     Ok(request)
+}
+
+/// What a call would do, in one line that is safe to show to a person.
+pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
+    let said = guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))?;
+    let said = ports.redaction.model_string(said);
+    Ok(text::one_line(said.trim(), 200))
 }
 
 /// Over everything that the approval covers, so that nothing else can run under it.
@@ -130,15 +149,17 @@ async fn ask(ports: &Ports, asked: &[Asked]) -> Vec<Result<Decision, ToolError>>
     };
     let approver: &Arc<dyn Approver> = first.frame.approver.as_ref().unwrap_or(&ports.approver);
     let requests: Vec<ApprovalRequest> = asked.iter().map(|(_, _, request)| request.clone()).collect();
-    let frame = &first.frame;
+    // A batch is asked about as a whole: one call of it that is cancelled meanwhile just does not run afterwards.
+    let cancel = first.frame.batch.as_ref().map_or(&first.frame.cancel, |(batch, _)| &batch.cancel);
     let answers = tokio::select! {
         biased;
-        answers = approver.ask(&requests) => answers,
-        reason = frame.cancel.cancelled() => {
-            return requests.iter().map(|_| Err(crate::run::cancelled(&frame.cancel, reason))).collect();
+        answers = guarded_async(async { approver.ask(&requests).await }) => answers,
+        reason = cancel.cancelled() => {
+            return requests.iter().map(|_| Err(crate::run::cancelled(cancel, reason))).collect();
         }
     };
-    match answers {
+    let panicked = |panic: ToolError| GuardError(panic.diagnostics.unwrap_or(panic.message));
+    match answers.map_err(panicked).and_then(|answers| answers) {
         Ok(answers) => {
             let missing = requests.len().saturating_sub(answers.len());
             let unanswered = std::iter::repeat_n(Decision::Unanswered, missing);

@@ -1,44 +1,78 @@
 //! The engine: what it is built of, and what it can be asked.
 
 use crate::{
+    approve::summary,
     event_log::{EventLog, Observer},
     executions::Executions,
     executor::{Walkers, refuse, walk},
     frame::{Arrival, Batch, Frame},
     parked::{Parked, PendingCall, SubmitError},
-    plan::{Exit, Planned, Purpose, plan},
+    plan::{Exit, Planned, Purpose, is_above_tier, plan},
     ports::{Ports, StoredOutputs, SystemClock, View},
-    registry::{RegisterError, Registry},
+    redaction::Redaction,
+    registry::{Origin, RegisterError, Registry},
     request::{BatchRequest, Request},
     settings::Settings,
+    tools::{Tools, ToolsEvent},
 };
 use haft_core::{
     BatchId, BatchSummary, ErrorCode, EventPayload, ExecutionId, Footprint, Strategy, ToolDefinition,
     ToolError, ToolOutput, ToolResult,
-    port::{Approver, Authoriser, Clock, Jail, NoJail, NobodyToAsk, Policy, Redactor, Store},
+    port::{
+        Approver, Authoriser, Clock, ForgetfulRegistrations, Jail, NoJail, NobodyToAsk, Policy, Redactor,
+        Registrations, Store,
+    },
 };
 use haft_sdk::{Cancel, CancelReason, Tool, capability::Capabilities};
 use std::{
     future::Future,
     sync::{
-        Arc, OnceLock,
+        Arc, OnceLock, Weak,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
+use tokio::sync::broadcast;
 
 pub(crate) struct Inner {
     pub(crate) ports: Arc<Ports>,
     pub(crate) executions: Executions,
     pub(crate) parked: Parked,
+    pub(crate) tools_events: broadcast::Sender<ToolsEvent>,
     closed: AtomicBool,
     runtime: OnceLock<tokio::runtime::Handle>,
 }
 
 impl Inner {
-    /// The runtime that calls were made on.
-    pub(crate) fn runtime(&self) -> Option<tokio::runtime::Handle> {
-        tokio::runtime::Handle::try_current().ok().or_else(|| self.runtime.get().cloned())
+    /// Where work is done that nobody waits for.
+    pub(crate) fn runtime(&self) -> Background {
+        Background(tokio::runtime::Handle::try_current().ok().or_else(|| self.runtime.get().cloned()))
+    }
+
+    /// Notes the runtime that calls are made on.
+    fn note_runtime(&self) {
+        if self.runtime.get().is_none()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            let _ = self.runtime.set(runtime);
+        }
+    }
+}
+
+/// A runtime, if any is known.
+pub(crate) struct Background(Option<tokio::runtime::Handle>);
+
+impl Background {
+    /// Does something that nobody waits for. Without a runtime, here and now, on one of its own.
+    pub(crate) fn end_there(self, work: impl Future<Output = ()> + Send + 'static) {
+        match self.0 {
+            Some(runtime) => drop(runtime.spawn(work)),
+            None => {
+                if let Ok(own) = tokio::runtime::Builder::new_current_thread().enable_time().build() {
+                    own.block_on(work);
+                }
+            }
+        }
     }
 }
 
@@ -128,9 +162,14 @@ impl Engine {
             jail: Arc::new(NoJail),
             clock: Arc::new(SystemClock),
             redactor: None,
+            registrations: Arc::new(ForgetfulRegistrations),
             capabilities: Capabilities::default(),
             tools: Vec::new(),
         }
+    }
+
+    pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
+        Engine(inner)
     }
 
     /// Makes one call. Dropping the future cancels it; it is recorded all the same.
@@ -145,15 +184,16 @@ impl Engine {
             at: self.0.ports.clock.now(),
             instant: Instant::now(),
         };
+        self.0.note_runtime();
         let (frame, refusal) = self.open(arrival);
         // Made before the first poll: a future that is dropped unpolled still ends its call.
-        let walkers = Walkers::new(Arc::clone(&self.0), vec![frame]);
+        let walkers = Walkers { engine: Arc::clone(&self.0), frames: vec![frame], batch: None };
         async move {
-            walkers.engine().runtime.get_or_init(tokio::runtime::Handle::current);
+            walkers.engine.note_runtime();
             let mut results = match refusal {
                 // Boxed like everything that is rare: its state would make every walk larger to move.
-                Some(error) => Box::pin(refuse(walkers, error)).await,
-                None => walk(walkers, None).await,
+                Some(error) => Box::pin(refuse(&walkers, error)).await,
+                None => walk(&walkers, None).await,
             };
             // One call went in, and each gets one result.
             let Some(result) = results.pop() else { unreachable!("one call, one result") };
@@ -209,20 +249,22 @@ impl Engine {
             .collect();
         let refusal = refusal.or_else(|| opened.iter().find_map(|(_, refusal)| refusal.clone()));
         let frames: Vec<_> = opened.into_iter().map(|(frame, _)| frame).collect();
-        let count = frames.len();
-        let walkers = Walkers::new(Arc::clone(&self.0), frames);
-        let end = EndOfBatch(Arc::clone(&self.0), Arc::clone(&batch));
+        self.0.note_runtime();
+        let is_above_tier = is_above_tier(&frames, options.origin);
+        let walkers = Walkers { engine: Arc::clone(&self.0), frames, batch: Some(Arc::clone(&batch)) };
         async move {
-            walkers.engine().runtime.get_or_init(tokio::runtime::Handle::current);
-            let _end = end;
-            batch.emit(EventPayload::BatchStarted { count, is_parallel: false }, false);
+            walkers.engine.note_runtime();
+            if !is_above_tier {
+                let count = walkers.frames.len();
+                batch.emit(EventPayload::BatchStarted { count, is_parallel: false }, false);
+            }
             if options.strategy != Strategy::Sequential {
                 let message = "calls of a batch run one after the other here".to_owned();
                 batch.emit(EventPayload::Warning { message }, false);
             }
             let results = match refusal {
-                Some(error) => Box::pin(refuse(walkers, error)).await,
-                None => walk(walkers, Some((Arc::clone(&batch), options))).await,
+                Some(error) => Box::pin(refuse(&walkers, error)).await,
+                None => walk(&walkers, Some(&options)).await,
             };
             let summary = BatchSummary::of(batch.id, &results, batch.arrived.elapsed());
             let completed = EventPayload::BatchCompleted {
@@ -254,12 +296,18 @@ impl Engine {
             Some(id) => id,
             None => ExecutionId::at(at),
         };
-        let frame = Arc::new(Frame::new(ports, id, arrival));
-        // A fresh id is unique but for a chance of one in 2^74; a wanted one may have been taken a moment ago.
-        if !self.0.executions.begin(&frame) {
-            refusal = Some(id_in_use(&id));
+        let mut frame = Frame::new(ports, id, arrival);
+        loop {
+            let opened = Arc::new(frame);
+            if self.0.executions.begin(&opened) {
+                return (opened, refusal);
+            }
+            // Somebody took the wanted id a moment ago. Nobody else has this frame yet, so it can get another one.
+            refusal = Some(id_in_use(&opened.id));
+            let Some(mut again) = Arc::into_inner(opened) else { unreachable!("it was not taken") };
+            again.id = ExecutionId::at(at);
+            frame = again;
         }
-        (frame, refusal)
     }
 
     /// What would happen to calls, without running, claiming or recording anything.
@@ -291,8 +339,8 @@ impl Engine {
                 Arc::new(Frame::new(ports, ExecutionId::at(at), arrival))
             })
             .collect();
-        let planned = plan(ports, Some((&batch, options.origin)), &frames, Purpose::DryRun).await;
-        planned.into_iter().map(preview).collect()
+        let planned = plan(ports, Some(options.origin), &frames, Purpose::DryRun).await;
+        planned.into_iter().map(|planned| preview(ports, planned)).collect()
     }
 
     /// Watches a call or a batch: what has happened, what happens, until its end. `None` where there is none of that
@@ -354,9 +402,18 @@ impl Engine {
         self.0.parked.supply(id, result)
     }
 
-    /// Adds a tool.
+    /// Adds a tool that is linked into the program, for as long as the program runs. Use [`tools`](Engine::tools) to
+    /// add one for somebody, and to remember it.
     pub fn register(&self, tool: impl Tool) -> Result<(), RegisterError> {
-        self.0.ports.registry.register(Box::new(tool))
+        let at = self.0.ports.clock.now();
+        let registered = self.0.ports.registry.register(Box::new(tool), Origin::BuiltIn, at, None)?;
+        let _ = self.0.tools_events.send(ToolsEvent::Registered { name: Arc::clone(&registered.name) });
+        Ok(())
+    }
+
+    /// The tools: asking about them, adding, removing, switching, configuring.
+    pub fn tools(&self) -> Tools<'_> {
+        Tools(&self.0)
     }
 
     /// What the tools say about themselves, by name.
@@ -418,41 +475,35 @@ impl Engine {
     }
 }
 
-/// Takes a batch off the list of those that run, also when nobody waits for it any more.
-struct EndOfBatch(Arc<Inner>, Arc<Batch>);
-
-impl Drop for EndOfBatch {
-    fn drop(&mut self) {
-        // Where the batch has completed, its log has ended and this is not heard.
-        let message = CancelReason::Abandoned.model_text().to_owned();
-        self.1.emit(EventPayload::Cancelled { code: ErrorCode::Cancelled, message }, true);
-        self.0.executions.end_batch(&self.1);
-    }
-}
-
 fn id_in_use(id: &dyn std::fmt::Display) -> ToolError {
     let text = format!("The execution id {id} is in use. Use a new one, or none");
     ToolError::new(ErrorCode::DuplicateCallId, text)
 }
 
-fn preview(planned: Planned) -> Preview {
+fn preview(ports: &Ports, planned: Planned) -> Preview {
     match planned {
-        Planned::Ready(ready) => Preview::Ready {
-            tool: Arc::clone(ready.frame.tool_name()),
-            summary: ready.prepared.summary(),
-            rule: ready.frame.facts().rule,
-            footprint: ready.footprint,
+        Planned::Ready(ready) => match summary(ports, &ready) {
+            Ok(summary) => Preview::Ready {
+                tool: Arc::clone(ready.frame.tool_name()),
+                summary,
+                rule: ready.frame.facts().rule,
+                footprint: ready.footprint,
+            },
+            Err(error) => Preview::Refused(ports.redaction.error(error)),
         },
-        Planned::NeedsApproval { ready, reason, .. } => Preview::NeedsApproval {
-            tool: Arc::clone(ready.frame.tool_name()),
-            summary: ready.prepared.summary(),
-            rule: ready.frame.facts().rule,
-            reason,
+        Planned::NeedsApproval { ready, reason, .. } => match summary(ports, &ready) {
+            Ok(summary) => Preview::NeedsApproval {
+                tool: Arc::clone(ready.frame.tool_name()),
+                summary,
+                rule: ready.frame.facts().rule,
+                reason,
+            },
+            Err(error) => Preview::Refused(ports.redaction.error(error)),
         },
         Planned::Parked(frame) | Planned::Follows(frame, _) => {
             Preview::Pending { tool: Arc::clone(frame.tool_name()) }
         }
-        Planned::Resolved(_, Exit::Error(error)) => Preview::Refused(error),
+        Planned::Resolved(_, Exit::Error(error)) => Preview::Refused(ports.redaction.error(error)),
         Planned::Resolved(frame, Exit::Replay(_)) => Preview::Pending { tool: Arc::clone(frame.tool_name()) },
     }
 }
@@ -467,6 +518,7 @@ pub struct EngineBuilder {
     jail: Arc<dyn Jail>,
     clock: Arc<dyn Clock>,
     redactor: Option<Arc<dyn Redactor>>,
+    registrations: Arc<dyn Registrations>,
     capabilities: Capabilities,
     tools: Vec<Box<dyn Tool>>,
 }
@@ -496,6 +548,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Where tools that were added, switched or configured are remembered. Without it, nowhere.
+    pub fn registrations(mut self, registrations: Arc<dyn Registrations>) -> Self {
+        self.registrations = registrations;
+        self
+    }
+
     /// What must not be shown.
     pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.redactor = Some(redactor);
@@ -522,33 +580,34 @@ impl EngineBuilder {
     /// The engine, or the first tool that cannot be registered.
     pub fn build(self) -> Result<Engine, RegisterError> {
         let registry = Arc::new(Registry::default());
+        let at = self.clock.now();
         for tool in self.tools {
-            registry.register(tool)?;
+            registry.register(tool, Origin::BuiltIn, at, None)?;
         }
-        let capabilities = Capabilities {
-            outputs: Arc::new(StoredOutputs(Arc::clone(&self.store))),
-            engine: Arc::new(View(Arc::clone(&registry))),
-            ..self.capabilities
-        };
-        let executions = Executions::new(self.settings.observable_after_end);
-        let ports = Arc::new(Ports {
-            settings: self.settings,
-            registry,
-            policy: self.policy,
-            authoriser: self.authoriser,
-            approver: self.approver,
-            store: self.store,
-            jail: self.jail,
-            clock: self.clock,
-            redactor: self.redactor,
-            capabilities,
-        });
-        Ok(Engine(Arc::new(Inner {
-            ports,
-            executions,
+        let inner = Arc::new_cyclic(|engine| Inner {
+            executions: Executions::new(self.settings.observable_after_end),
             parked: Parked::default(),
+            tools_events: broadcast::channel(1024).0,
             closed: AtomicBool::new(false),
             runtime: OnceLock::new(),
-        })))
+            ports: Arc::new(Ports {
+                capabilities: Capabilities {
+                    outputs: Arc::new(StoredOutputs(Arc::clone(&self.store))),
+                    engine: Arc::new(View { registry: Arc::clone(&registry), engine: Weak::clone(engine) }),
+                    ..self.capabilities
+                },
+                settings: self.settings,
+                registry,
+                policy: self.policy,
+                authoriser: self.authoriser,
+                approver: self.approver,
+                store: self.store,
+                registrations: self.registrations,
+                jail: self.jail,
+                clock: self.clock,
+                redaction: Redaction(self.redactor),
+            }),
+        });
+        Ok(Engine(inner))
     }
 }

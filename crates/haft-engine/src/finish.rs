@@ -1,9 +1,9 @@
 //! Finish: check the output, fit it to size, write the record, send the last event. Here and nowhere else.
 
-use crate::{engine::Inner, frame::Frame, plan::Exit, ports::Ports};
+use crate::{engine::Inner, frame::Frame, plan::Exit, ports::Ports, redaction::Redaction};
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, EventPayload, OutputHandle, ResultMetadata, Status, ToolError,
-    ToolOutput, ToolResult,
+    ToolOutput, ToolResult, ToolsMode,
     port::{AuditRecord, BoxFuture, Outcome, Settlement, StoreError},
     text,
 };
@@ -64,6 +64,9 @@ fn record<'a>(
     content: Content,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, Last<'a>) {
     frame.finished.store(true, Ordering::Release);
+    if engine.ports.settings.mode == ToolsMode::ParseOnly {
+        engine.parked.forget(frame.id);
+    }
     let facts = std::mem::take(&mut *frame.facts());
     let audit = AuditRecord {
         context: Arc::clone(&frame.context),
@@ -127,9 +130,9 @@ impl Last<'_> {
             let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
         }
         if let Some(registered) = frame.registered.get() {
-            registered.stats.record(result.status, result.metadata.duration);
+            registered.stats().record(result.status, result.metadata.duration);
         }
-        frame.emit_at(result.metadata.duration, last_event(frame, result));
+        frame.emit_at(frame.waited() + result.metadata.duration, last_event(frame, result));
         self.engine.executions.end(frame);
     }
 }
@@ -171,22 +174,12 @@ impl Content {
     }
 }
 
-/// A value that does not fit the tool's own schema is not passed on.
+/// Words alone are an answer, too: the schema speaks about the structured value.
 fn check_output(frame: &Frame, output: &ToolOutput) -> Result<(), ToolError> {
-    let Some(schema) = frame.registered.get().and_then(|registered| registered.output.as_ref()) else {
-        return Ok(());
-    };
-    let Some(structured) = &output.structured else {
-        // Words alone are an answer, too: the schema speaks about the structured value.
-        return Ok(());
-    };
-    schema.check(structured).map_err(|(sentence, problems)| {
-        ToolError::new(
-            ErrorCode::OutputValidationFailed,
-            format!("The tool's output does not fit its own output schema: {sentence}"),
-        )
-        .with_problems(problems)
-    })
+    match (frame.registered.get(), &output.structured) {
+        (Some(registered), Some(structured)) => registered.output.check(&registered.definition, structured),
+        _ => Ok(()),
+    }
 }
 
 /// The content of a result, or how to get it. Nearly always it is there at once, so that is not a future.
@@ -207,14 +200,17 @@ fn compose<'a>(ports: &'a Ports, frame: &'a Frame, raw: Raw) -> Composed<'a> {
 }
 
 fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Composed<'a> {
-    let ToolOutput { text, mut structured, parts, side_effects, keep_whole } = output;
+    let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole } = output;
+    let redaction = &ports.redaction;
     if let Some(structured) = &mut structured {
-        ports.redact_value(structured);
+        redaction.value(structured);
     }
+    parts.iter_mut().for_each(|part| redaction.part(part));
+    side_effects.iter_mut().for_each(|effect| redaction.side_effect(effect));
     let spooled = frame.take_spool();
     let streamed = spooled.as_ref().map_or(0, |(_, total)| *total);
     let (raw, returned) = match (text, &structured, spooled) {
-        (Some(text), _, _) => (redacted(ports, text), true),
+        (Some(text), _, _) => (redaction.string(text), true),
         (None, Some(structured), _) => (structured.to_string(), true),
         (None, None, Some((bytes, _))) => (String::from_utf8_lossy(&bytes).into_owned(), false),
         (None, None, None) => (String::new(), true),
@@ -239,7 +235,7 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
             handle,
         }
     };
-    match fits(raw, limit) {
+    match fits(redaction, raw, limit) {
         Ok(text) => Composed::Now(content(text, None, false, structured)),
         Err(raw) => Composed::Later(Box::pin(async move {
             let (text, handle, truncated) = cut(ports, frame, raw, limit).await;
@@ -250,18 +246,11 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
     }
 }
 
-fn redacted(ports: &Ports, text: String) -> String {
-    match ports.redact(text.as_bytes()) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-    }
-}
-
 /// The text for a model, if it is within the limit; else the text as it was.
-fn fits(raw: String, limit: usize) -> Result<String, String> {
+fn fits(redaction: &Redaction, raw: String, limit: usize) -> Result<String, String> {
     match text::model_str(&raw) {
         Cow::Borrowed(_) if raw.len() <= limit => Ok(raw),
-        Cow::Owned(shown) if shown.len() <= limit => Ok(shown),
+        Cow::Owned(shown) if shown.len() <= limit => Ok(redaction.string(shown)),
         Cow::Borrowed(_) | Cow::Owned(_) => Err(raw),
     }
 }
@@ -273,7 +262,7 @@ async fn cut(
     raw: String,
     limit: usize,
 ) -> (String, Option<OutputHandle>, bool) {
-    let shown = text::model_str(&raw).into_owned();
+    let shown = ports.redaction.string(text::model_str(&raw).into_owned());
     // Without a handle the result is still right; it only cannot be read on.
     let handle = ports.store.keep_output(&frame.context.tenant, raw.into_bytes()).await.ok();
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
@@ -284,22 +273,20 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
     let spooled = frame.take_spool();
     let size = spooled.as_ref().map_or(0, |(_, total)| *total);
     let ToolError { code, message, diagnostics, mut problems, mut data } = error;
-    for problem in &mut problems {
-        problem.message = ports.safe_text(&problem.message);
-    }
+    problems.iter_mut().for_each(|problem| ports.redaction.problem(problem));
     if let Some(data) = &mut data {
-        ports.redact_value(data);
+        ports.redaction.value(data);
     }
     let limit = frame.output_limit();
     let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
     let (message, shown, handle, truncated) = if passes {
-        pass_through(ports, frame, redacted(ports, message), limit).await
+        pass_through(ports, frame, ports.redaction.string(message), limit).await
     } else {
         let message = match code {
             ErrorCode::ExecutionFailed => format!("{} failed: {message}", frame.tool_name()),
             _ => message,
         };
-        let message = text::truncate(&ports.safe_string(message), limit, None).text.into_owned();
+        let message = text::truncate(&ports.redaction.model_string(message), limit, None).text.into_owned();
         // What a program said before it failed is the most useful part of its failure.
         let shown = match spooled {
             Some((bytes, _)) if !bytes.is_empty() => {
@@ -307,7 +294,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
             }
             _ => message.clone(),
         };
-        let (shown, handle, truncated) = match fits(shown, limit) {
+        let (shown, handle, truncated) = match fits(&ports.redaction, shown, limit) {
             Ok(shown) => (shown, None, false),
             Err(raw) => cut(ports, frame, raw, limit).await,
         };
@@ -325,8 +312,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
             problems,
             data,
         })),
-        diagnostics: diagnostics
-            .map(|diagnostics| String::from_utf8_lossy(&ports.redact(diagnostics.as_bytes())).into()),
+        diagnostics: diagnostics.map(|said| ports.redaction.string(said).into()),
         side_effects: Vec::new(),
         size,
         truncated,

@@ -13,6 +13,7 @@ use haft_core::{
 };
 use haft_sdk::{Cancel, Host, capability::Capabilities};
 use jiff::{SignedDuration, Timestamp};
+use serde_json::{Map, Value};
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -84,6 +85,8 @@ pub(crate) struct Frame {
     facts: Mutex<Facts>,
     spool: Mutex<SpoolState>,
     last_sign_of_life: AtomicU64,
+    /// When its turn came, as nanoseconds since it came in: what was spent waiting for others is not its own.
+    turn: AtomicU64,
     ports: Arc<Ports>,
 }
 
@@ -138,6 +141,7 @@ impl Frame {
             facts: Mutex::default(),
             spool: Mutex::default(),
             last_sign_of_life: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
             ports: Arc::clone(ports),
         }
     }
@@ -163,18 +167,33 @@ impl Frame {
         self.batch.as_ref().map(|(batch, index)| (batch.id, *index))
     }
 
+    /// Its turn has come: the calls before it have ended, and whoever had to be asked has answered.
+    pub(crate) fn begin_turn(&self) {
+        let nanos = u64::try_from(self.arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.turn.store(nanos, Ordering::Release);
+    }
+
+    /// What it spent waiting for its turn.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.turn.load(Ordering::Acquire))
+    }
+
     /// What is known about the walk as such; it ends now.
     pub(crate) fn metadata(&self) -> ResultMetadata {
-        let duration = self.arrived.elapsed();
-        let signed = SignedDuration::try_from(duration).unwrap_or_default();
+        let waited = self.waited();
+        let elapsed = self.arrived.elapsed();
+        let after = |time: Duration| {
+            let time = SignedDuration::try_from(time).unwrap_or_default();
+            self.arrived_at.checked_add(time).unwrap_or(self.arrived_at)
+        };
         let place = self.batch_place();
         ResultMetadata {
             execution_id: self.id,
             batch_id: place.map(|(id, _)| id),
             batch_index: place.map(|(_, index)| index),
-            started_at: self.arrived_at,
-            completed_at: self.arrived_at.checked_add(signed).unwrap_or(self.arrived_at),
-            duration,
+            started_at: after(waited),
+            completed_at: after(elapsed),
+            duration: elapsed.saturating_sub(waited),
             attempts: 0,
             output_size: 0,
             output_truncated: false,
@@ -202,6 +221,7 @@ impl Frame {
         self.emit_at(self.arrived.elapsed(), payload);
     }
 
+    /// The same at a time that is known already.
     pub(crate) fn emit_at(&self, elapsed: Duration, payload: EventPayload) {
         if payload.is_droppable() && !self.context.tier.full_progress() {
             return;
@@ -231,7 +251,7 @@ impl Frame {
         state.is_closed = true;
         let mut spool = state.spool.take()?;
         drop(state);
-        for (stream, piece) in spool.finish(self.ports.redactor.as_deref()) {
+        for (stream, piece) in spool.finish(self.ports.redaction.0.as_deref()) {
             self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
         }
         let total = spool.total();
@@ -261,7 +281,9 @@ impl Host for Frame {
     }
 
     fn output_limit(&self) -> usize {
-        self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output)
+        let bound = self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        // Asked for again each time: earlier results of a batch leave less.
+        bound.min(self.capacity())
     }
 
     fn cancel(&self) -> &Cancel {
@@ -280,7 +302,7 @@ impl Host for Frame {
         let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
             stream,
             bytes,
-            self.ports.redactor.as_deref(),
+            self.ports.redaction.0.as_deref(),
         );
         // Under the lock, so that chunks reach the log in the order of their offsets.
         if let Some(piece) = piece {
@@ -290,16 +312,20 @@ impl Host for Frame {
 
     fn progress(&self, percent: Option<u8>, message: Option<&str>) {
         self.is_alive();
-        let message = message.map(|message| self.ports.safe_text(message));
+        let message = message.map(|message| self.ports.redaction.model_string(message.to_owned()));
         self.emit(EventPayload::InProgress { percent, message });
     }
 
     fn warn(&self, message: &str) {
         self.is_alive();
-        self.emit(EventPayload::Warning { message: self.ports.safe_text(message) });
+        self.emit(EventPayload::Warning { message: self.ports.redaction.model_string(message.to_owned()) });
     }
 
     fn capabilities(&self) -> &Capabilities {
         &self.ports.capabilities
+    }
+
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        self.registered.get().map(|registered| registered.settings()).unwrap_or_default()
     }
 }

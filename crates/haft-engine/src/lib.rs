@@ -3,6 +3,7 @@
 //! Start reading at `executor.rs`: it is the picture of the architecture page, in code.
 
 mod approve;
+mod contained;
 mod engine;
 mod event_log;
 mod executions;
@@ -12,6 +13,7 @@ mod frame;
 mod parked;
 mod plan;
 mod ports;
+mod redaction;
 mod registry;
 mod request;
 mod run;
@@ -20,10 +22,12 @@ mod schema;
 mod settings;
 mod spool;
 mod stats;
+mod tools;
 
 pub use engine::{Engine, EngineBuilder, Preview, Shutdown, Target};
 pub use event_log::Observer;
 pub use parked::{PendingCall, SubmitError};
-pub use registry::RegisterError;
+pub use registry::{RegisterError, ToolQuery};
 pub use request::{BatchRequest, Request};
 pub use settings::Settings;
+pub use tools::{Registration, Tools, ToolsEvent};

@@ -1,14 +1,18 @@
 //! Calls whose result comes from elsewhere: from a person in parse-only mode, or from the same call that runs
 //! already.
 
-use crate::{engine::Inner, finish::Raw, frame::Frame, plan::claim_request, run::cancelled};
+use crate::{
+    approve::Decided,
+    engine::Inner,
+    finish::Raw,
+    frame::Frame,
+    plan::claim_request,
+    run::{cancelled, unless_cancelled},
+};
 use haft_core::{Arguments, CallContext, ErrorCode, ExecutionId, ToolError, ToolOutput, port::Claim};
 use haft_sdk::Host;
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
-use tokio::sync::oneshot;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 
 /// A call that waits for somebody to supply its result.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,69 +45,99 @@ pub enum SubmitError {
 
 /// The calls that wait.
 #[derive(Default)]
-pub(crate) struct Parked(Mutex<BTreeMap<ExecutionId, (PendingCall, oneshot::Sender<Supplied>)>>);
+pub(crate) struct Parked {
+    /// In the order in which they came.
+    waiting: Mutex<Vec<Place>>,
+    changed: Notify,
+}
+
+struct Place {
+    pending: PendingCall,
+    supplied: Option<Supplied>,
+}
 
 type Supplied = Result<ToolOutput, ToolError>;
-type Waiting<'a> = MutexGuard<'a, BTreeMap<ExecutionId, (PendingCall, oneshot::Sender<Supplied>)>>;
 
 impl Parked {
-    fn waiting(&self) -> Waiting<'_> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Puts a call on the list.
+    fn announce(&self, frame: &Frame) {
+        let pending = PendingCall {
+            execution_id: frame.id,
+            call_id: Arc::clone(&frame.call.id),
+            tool: Arc::clone(frame.tool_name()),
+            arguments: frame.call.arguments.clone(),
+            context: Arc::clone(&frame.context),
+        };
+        self.waiting().push(Place { pending, supplied: None });
+    }
+
+    /// Takes a call off the list, however its waiting ended.
+    pub(crate) fn forget(&self, id: ExecutionId) {
+        self.waiting().retain(|place| place.pending.execution_id != id);
+    }
+
+    /// The calls that nobody has answered yet.
     pub(crate) fn list(&self) -> Vec<PendingCall> {
-        self.waiting().values().map(|(pending, _)| pending.clone()).collect()
+        let waiting = self.waiting();
+        let open = waiting.iter().filter(|place| place.supplied.is_none());
+        open.map(|place| place.pending.clone()).collect()
     }
 
     /// Gives a waiting call its result, by execution id or by the caller's own name for it.
     pub(crate) fn supply(&self, id: &str, supplied: Supplied) -> Result<(), SubmitError> {
         let mut waiting = self.waiting();
-        if waiting.is_empty() {
+        if waiting.iter().all(|place| place.supplied.is_some()) {
             return Err(SubmitError::NotAwaiting);
         }
-        let matches =
-            |pending: &PendingCall| &*pending.call_id == id || pending.execution_id.to_string() == id;
-        let found: Vec<ExecutionId> =
-            waiting.iter().filter(|(_, (pending, _))| matches(pending)).map(|(id, _)| *id).collect();
-        let [found] = found[..] else {
-            return Err(match found.len() {
-                0 => SubmitError::Unknown(id.to_owned()),
-                _ => SubmitError::Ambiguous(id.to_owned()),
-            });
+        let is_meant = |place: &&mut Place| {
+            let pending = &place.pending;
+            place.supplied.is_none() && (&*pending.call_id == id || pending.execution_id.to_string() == id)
         };
-        let unknown = || SubmitError::Unknown(id.to_owned());
-        let (_, sender) = waiting.remove(&found).ok_or_else(unknown)?;
-        // The one who waited was cancelled at this very moment: its result is known already.
-        sender.send(supplied).map_err(|_| unknown())
+        let mut found = waiting.iter_mut().filter(is_meant);
+        match (found.next(), found.next()) {
+            (None, _) => Err(SubmitError::Unknown(id.to_owned())),
+            (Some(_), Some(_)) => Err(SubmitError::Ambiguous(id.to_owned())),
+            (Some(place), None) => {
+                place.supplied = Some(supplied);
+                drop(waiting);
+                self.changed.notify_waiters();
+                Ok(())
+            }
+        }
+    }
+
+    fn take_supplied(&self, id: ExecutionId) -> Option<Supplied> {
+        let mut waiting = self.waiting();
+        waiting.iter_mut().find(|place| place.pending.execution_id == id)?.supplied.take()
     }
 }
 
-/// Takes a call off the list, however its waiting ends.
-struct Place<'a>(&'a Parked, ExecutionId);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.waiting().remove(&self.1);
+/// Lists all calls of a batch that wait for a person at once, so that they can be answered in any order.
+pub(crate) fn announce(engine: &Inner, decided: &[Decided]) {
+    for decided in decided {
+        if let Decided::Parked(frame) = decided {
+            engine.parked.announce(frame);
+        }
     }
 }
 
 /// Waits until somebody supplies the result.
 pub(crate) async fn wait(engine: &Inner, frame: &Frame) -> Result<ToolOutput, ToolError> {
-    let (sender, receiver) = oneshot::channel();
-    let pending = PendingCall {
-        execution_id: frame.id,
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(frame.tool_name()),
-        arguments: frame.call.arguments.clone(),
-        context: Arc::clone(&frame.context),
+    let supplied = async {
+        loop {
+            let mut changed = std::pin::pin!(engine.parked.changed.notified());
+            changed.as_mut().enable();
+            if let Some(supplied) = engine.parked.take_supplied(frame.id) {
+                return supplied;
+            }
+            changed.await;
+        }
     };
-    engine.parked.waiting().insert(frame.id, (pending, sender));
-    let _place = Place(&engine.parked, frame.id);
-    tokio::select! {
-        biased;
-        supplied = receiver => supplied.unwrap_or_else(|_| Err(ToolError::cancelled())),
-        reason = frame.cancel.cancelled() => Err(cancelled(&frame.cancel, reason)),
-    }
+    unless_cancelled(frame, supplied).await.and_then(|supplied| supplied)
 }
 
 /// Waits for the call that has the same idempotency key, and takes its result.
@@ -125,16 +159,18 @@ pub(crate) async fn follow(engine: &Inner, frame: &Frame, leader: ExecutionId) -
         return Raw::Error(still_running());
     };
     let request = claim_request(frame, registered, key);
-    match engine.ports.store.claim(request.clone()).await {
+    frame.facts().claim = Some(request.clone());
+    let claim = engine.ports.store.claim(request).await;
+    if !matches!(claim, Ok(Claim::Fresh | Claim::Waiting(_))) {
+        frame.facts().claim = None;
+    }
+    match claim {
         Ok(Claim::Settled(result)) => Raw::Replay(result),
         // The leader never started, so there is no result to share; this one gives the key back at its end.
-        Ok(Claim::Fresh | Claim::Waiting(_)) => {
-            frame.facts().claim = Some(request);
-            Raw::Error(ToolError::new(
-                ErrorCode::NotStarted,
-                "Not started, because the call with the same idempotency key did not start. Send it again",
-            ))
-        }
+        Ok(Claim::Fresh | Claim::Waiting(_)) => Raw::Error(ToolError::new(
+            ErrorCode::NotStarted,
+            "Not started, because the call with the same idempotency key did not start. Send it again",
+        )),
         Ok(Claim::InFlight(_)) => Raw::Error(still_running()),
         Ok(Claim::Conflict) => Raw::Error(ErrorCode::IdempotencyConflict.into()),
         Ok(Claim::OutcomeUnknown(_)) => Raw::Error(ErrorCode::OutcomeUnknown.into()),

@@ -4,10 +4,11 @@
 //! the claim on an idempotency key, asks nobody. A batch is planned whole before anyone is asked.
 
 use crate::{
-    frame::{Batch, Bounds, Frame},
+    contained::{Contained, guarded, guarded_async},
+    frame::{Bounds, Frame},
     ports::Ports,
     registry::Registered,
-    run::guarded,
+    run::unless_cancelled,
 };
 use haft_core::{
     ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, ToolError, ToolResult,
@@ -20,7 +21,7 @@ use std::{collections::HashSet, sync::Arc, time::Duration};
 /// A call that passed every check.
 pub(crate) struct Ready {
     pub(crate) frame: Arc<Frame>,
-    pub(crate) prepared: Box<dyn Prepared>,
+    pub(crate) prepared: Contained<Box<dyn Prepared>>,
     pub(crate) footprint: Footprint,
     pub(crate) level: IsolationLevel,
     pub(crate) has_side_effects: bool,
@@ -68,14 +69,14 @@ pub(crate) enum Purpose {
     DryRun,
 }
 
-/// Plans calls that belong together.
+/// Plans calls that belong together; a batch has an origin, a single call has none.
 pub(crate) async fn plan(
     ports: &Ports,
-    batch: Option<(&Batch, BatchOrigin)>,
+    origin: Option<BatchOrigin>,
     frames: &[Arc<Frame>],
     purpose: Purpose,
 ) -> Vec<Planned> {
-    let whole = batch.and_then(|(_, origin)| batch_too_large(ports, frames, origin));
+    let whole = origin.and_then(|origin| batch_too_large(ports, frames, origin));
     let mut seen = HashSet::new();
     let mut planned = Vec::with_capacity(frames.len());
     for (index, frame) in frames.iter().enumerate() {
@@ -86,13 +87,16 @@ pub(crate) async fn plan(
             }
             _ => Ok(()),
         };
-        let outcome = match shape {
-            Ok(()) => plan_call(ports, frame, purpose).await,
-            Err(error) => Err(Exit::Error(error)),
-        };
+        let outcome = plan_call(ports, frame, shape, purpose).await;
         planned.push(outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(frame), exit)));
     }
     planned
+}
+
+/// Whether a batch is refused whole, because the caller's licence tier does not allow so many calls.
+pub(crate) fn is_above_tier(frames: &[Arc<Frame>], origin: BatchOrigin) -> bool {
+    let most = frames.first().and_then(|frame| frame.context.tier.max_batch());
+    origin == BatchOrigin::Client && most.is_some_and(|most| frames.len() > most)
 }
 
 struct BatchRefusal {
@@ -129,7 +133,12 @@ fn duplicate_id(frame: &Frame) -> ToolError {
     ToolError::new(ErrorCode::DuplicateCallId, text)
 }
 
-async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Result<Planned, Exit> {
+async fn plan_call(
+    ports: &Ports,
+    frame: &Arc<Frame>,
+    place: Result<(), ToolError>,
+    purpose: Purpose,
+) -> Result<Planned, Exit> {
     // 0. The context is well formed.
     frame.context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
     // 1. Switched off.
@@ -139,23 +148,30 @@ async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Resul
     if !ports.policy.is_enabled() {
         return Err(ToolError::from(ErrorCode::ToolDisabled).into());
     }
-    // 2. Shape. The tool is looked up first because some have a limit of their own.
+    // 2. Shape: the place in the batch, then the arguments. The tool is looked up first because some have a limit of
+    // their own.
+    place?;
     let registered = ports.registry.lookup(&frame.call.name);
     let arguments = shape(ports, frame, registered.as_deref())?;
     // 3. Lookup.
     let registered = registered.ok_or_else(|| not_found(ports, &frame.call.name))?;
     let registered = frame.registered.get_or_init(|| registered);
     let definition = &registered.definition;
+    if !registered.is_enabled() {
+        return Err(disabled(registered).into());
+    }
     if definition.tier > frame.context.tier {
         return Err(above_tier(frame, registered).into());
     }
     // 4. Denylist.
-    if let Some(reason) = ports.policy.denies(&frame.context, definition).map_err(guard_failed)? {
+    let denied = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
+    if let Some(reason) = denied.map_err(guard_panicked)? {
         frame.facts().rule = Some("denylist");
         return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
     }
     // 5. Permission.
-    match ports.authoriser.authorise(&frame.context, definition).await.map_err(guard_failed)? {
+    let authorised = guarded_async(async { ports.authoriser.authorise(&frame.context, definition).await });
+    match unless_cancelled(frame, authorised).await?.map_err(guard_panicked)?.map_err(guard_failed)? {
         Authorisation::Granted => {}
         Authorisation::Denied { missing } => return Err(lacks(registered, &missing).into()),
     }
@@ -168,11 +184,7 @@ async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Resul
         }
     }
     // 7. Arguments.
-    let (arguments, coercions) =
-        registered.arguments.check(arguments, frame.options.coerce).map_err(|(sentence, problems)| {
-            ToolError::new(ErrorCode::ValidationFailed, format!("Bad args: {sentence}"))
-                .with_problems(problems)
-        })?;
+    let (arguments, coercions) = registered.arguments.check(definition, arguments, frame.options.coerce)?;
     if ports.settings.mode == ToolsMode::ParseOnly {
         return Ok(Planned::Parked(Arc::clone(frame)));
     }
@@ -180,14 +192,14 @@ async fn plan_call(ports: &Ports, frame: &Arc<Frame>, purpose: Purpose) -> Resul
     let level = limits_and_level(ports, frame, registered)?;
     let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
     let (prepared, footprint) = guarded(|| {
-        let prepared = registered.tool.prepare(&arguments)?;
-        let footprint = prepared.footprint();
+        let prepared = Contained::new(registered.tool.prepare(&arguments)?);
+        let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
         Ok((prepared, footprint))
     })?;
     // 9. Policy.
     let subject =
         Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };
-    let verdict = ports.policy.decide(&subject).map_err(guard_failed)?;
+    let verdict = guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)?;
     let has_side_effects = definition.has_side_effects();
     let ready = Ready { frame: Arc::clone(frame), prepared, footprint, level, has_side_effects };
     let (rule, reason) = match verdict {
@@ -245,6 +257,11 @@ fn not_found(ports: &Ports, name: &str) -> ToolError {
     ToolError::new(ErrorCode::ToolNotFound, format!("Unknown tool: {shown}{hint}"))
 }
 
+fn disabled(registered: &Registered) -> ToolError {
+    let text = format!("`{}` is disabled by an administrator. Use another tool", registered.name);
+    ToolError::new(ErrorCode::ToolDisabled, text)
+}
+
 fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
     let (name, needed, has) = (&registered.name, registered.definition.tier, frame.context.tier);
     let text = format!("`{name}` needs the {needed:?} tier, and this caller has {has:?}");
@@ -255,6 +272,14 @@ fn lacks(registered: &Registered, missing: &str) -> ToolError {
     let text =
         format!("`{}` needs the permission `{missing}`, which this caller does not have", registered.name);
     ToolError::new(ErrorCode::PermissionDenied, text)
+}
+
+/// So does one that panics.
+fn guard_panicked(panic: ToolError) -> ToolError {
+    match panic.code {
+        ErrorCode::Panicked => guard_failed(GuardError(panic.diagnostics.unwrap_or(panic.message))),
+        _ => panic,
+    }
 }
 
 /// A guard that errors denies.
@@ -275,23 +300,21 @@ async fn claim(
     key: &Arc<str>,
 ) -> Result<Claimed, Exit> {
     let request = claim_request(frame, registered, key);
-    let claim = ports
-        .store
-        .claim(request.clone())
-        .await
-        .map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))?;
-    let mine = |approval| {
-        frame.facts().claim = Some(request);
-        Ok(Claimed::Mine(approval))
-    };
-    match claim {
-        Claim::Fresh => mine(None),
-        Claim::Waiting(approval) => mine(Some(approval)),
+    // Noted before it is asked for: should this be dropped while the store thinks, the end gives it back.
+    frame.facts().claim = Some(request.clone());
+    let claim = unless_cancelled(frame, ports.store.claim(request)).await?;
+    let claim =
+        claim.map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))?;
+    let not_mine = match claim {
+        Claim::Fresh => return Ok(Claimed::Mine(None)),
+        Claim::Waiting(approval) => return Ok(Claimed::Mine(Some(approval))),
         Claim::InFlight(leader) => Ok(Claimed::Follow(leader)),
         Claim::Settled(result) => Err(Exit::Replay(result)),
         Claim::Conflict => Err(ToolError::from(ErrorCode::IdempotencyConflict).into()),
         Claim::OutcomeUnknown(_) => Err(ToolError::from(ErrorCode::OutcomeUnknown).into()),
-    }
+    };
+    frame.facts().claim = None;
+    not_mine
 }
 
 pub(crate) fn claim_request(frame: &Frame, registered: &Registered, key: &Arc<str>) -> ClaimRequest {
@@ -322,7 +345,7 @@ fn limits_and_level(
         ports.settings.default_timeout,
     )?;
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
-    let output = tool_most.min(ports.settings.max_output_bytes).min(frame.capacity());
+    let output = tool_most.min(ports.settings.max_output_bytes);
     let _ = frame.bounds.set(Bounds { timeout, output });
     if let (Some(limits), Some(parent)) = (&frame.options.limits, parent)
         && let Some((name, mine, theirs)) = limits.exceeds(&parent.limits)

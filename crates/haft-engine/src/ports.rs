@@ -1,14 +1,19 @@
 //! Everything that the stages need from outside, in one place.
 
-use crate::{registry::Registry, settings::Settings};
+use crate::{
+    engine::{Engine, Inner},
+    redaction::Redaction,
+    registry::{Registry, is_available},
+    request::Request,
+    settings::Settings,
+};
 use haft_core::{
-    OutputHandle, ToolDefinition, ToolError,
-    port::{Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Redactor, Store},
-    text,
+    CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
+    port::{Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store},
 };
 use haft_sdk::capability::{Capabilities, EngineView, Outputs};
 use serde_json::{Map, Value, json};
-use std::{borrow::Cow, sync::Arc};
+use std::sync::{Arc, Weak};
 
 /// What the stages stand on.
 pub(crate) struct Ports {
@@ -18,46 +23,11 @@ pub(crate) struct Ports {
     pub(crate) authoriser: Arc<dyn Authoriser>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) registrations: Arc<dyn Registrations>,
     pub(crate) jail: Arc<dyn Jail>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) redactor: Option<Arc<dyn Redactor>>,
+    pub(crate) redaction: Redaction,
     pub(crate) capabilities: Capabilities,
-}
-
-impl Ports {
-    /// Bytes without secrets.
-    pub(crate) fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        self.redactor.as_ref().map_or(Cow::Borrowed(bytes), |redactor| redactor.redact(bytes))
-    }
-
-    /// A text without secrets, escape sequences and control characters.
-    pub(crate) fn safe_text(&self, text: &str) -> String {
-        text::model_text(&self.redact(text.as_bytes())).into_owned()
-    }
-
-    /// The same for text that is owned: untouched where there is nothing to take out.
-    pub(crate) fn safe_string(&self, text: String) -> String {
-        match (&self.redactor, text::model_str(&text)) {
-            (None, Cow::Borrowed(_)) => text,
-            (None, Cow::Owned(safe)) => safe,
-            (Some(_), _) => self.safe_text(&text),
-        }
-    }
-
-    /// A value whose strings have no secrets. Otherwise it stays as it is.
-    pub(crate) fn redact_value(&self, value: &mut Value) {
-        let Some(redactor) = &self.redactor else { return };
-        match value {
-            Value::String(text) => {
-                if let Cow::Owned(redacted) = redactor.redact(text.as_bytes()) {
-                    *text = String::from_utf8_lossy(&redacted).into_owned();
-                }
-            }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.redact_value(item)),
-            Value::Object(members) => members.values_mut().for_each(|member| self.redact_value(member)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
 }
 
 /// The time of the system.
@@ -71,32 +41,59 @@ impl Clock for SystemClock {
 }
 
 /// The engine, as tools see it.
-pub(crate) struct View(pub(crate) Arc<Registry>);
+pub(crate) struct View {
+    pub(crate) registry: Arc<Registry>,
+    /// Weak, because the engine owns this.
+    pub(crate) engine: Weak<Inner>,
+}
 
 impl EngineView for View {
     fn definition(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        self.0.lookup(name).map(|registered| Arc::clone(&registered.definition))
+        self.registry.lookup(name).map(|registered| Arc::clone(&registered.definition))
     }
 
     fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
-        self.0.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
+        self.registry.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
     }
 
     fn metrics(&self, tool: Option<&str>) -> Value {
         let mut sum = crate::stats::Snapshot::default();
         let mut tools = Map::new();
-        let wanted = tool.and_then(|name| self.0.lookup(name));
-        for registered in self.0.all() {
+        let wanted = tool.and_then(|name| self.registry.lookup(name));
+        for registered in self.registry.all() {
             if wanted.as_ref().is_some_and(|wanted| !Arc::ptr_eq(wanted, &registered)) {
                 continue;
             }
-            registered.stats.add_to(&mut sum);
-            let snapshot = registered.stats.snapshot();
-            if snapshot.total() > 0 {
-                tools.insert(registered.name.to_string(), snapshot.to_json());
+            if let Some(stats) = registered.stats_if_called() {
+                stats.add_to(&mut sum);
+                tools.insert(registered.name.to_string(), stats.snapshot().to_json());
             }
         }
         json!({"all": sum.to_json(), "tools": tools})
+    }
+
+    fn search(&self, question: &str, most: usize, tier: Tier) -> Vec<Arc<ToolDefinition>> {
+        let ranked = self.registry.rank(question, most, |registered| is_available(registered, tier));
+        ranked.into_iter().map(|(_, registered)| Arc::clone(&registered.definition)).collect()
+    }
+
+    fn call<'a>(
+        &'a self,
+        outer: ExecutionId,
+        call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        Box::pin(async move {
+            let gone = || ToolError::new(ErrorCode::Cancelled, "the engine is gone");
+            let engine = self.engine.upgrade().ok_or_else(gone)?;
+            let frame = engine.executions.frame(outer).ok_or_else(gone)?;
+            let request = Request {
+                call,
+                context: Arc::clone(&frame.context),
+                options: Arc::new(CallOptions { model: frame.options.model, ..CallOptions::default() }),
+                approver: frame.approver.clone(),
+            };
+            Ok(Engine::from_inner(engine).execute(request).await)
+        })
     }
 }
 
@@ -111,9 +108,11 @@ impl Outputs for StoredOutputs {
         range: OutputRange,
     ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>> {
         Box::pin(async move {
-            self.0.for_tenant(tenant).output(handle, range).await.map_err(|error| {
-                ToolError::from(haft_core::ErrorCode::StoreUnavailable).with_diagnostics(error)
-            })
+            self.0
+                .for_tenant(tenant)
+                .output(handle, range)
+                .await
+                .map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))
         })
     }
 }

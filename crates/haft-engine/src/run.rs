@@ -1,18 +1,17 @@
 //! Run: one prepared call, under its deadline, until it ends or is ended. Formats nothing, keeps nothing.
 
-use crate::{frame::Frame, plan::Ready, ports::Ports};
-use futures_util::FutureExt;
+use crate::{
+    contained::{Contained, guarded, guarded_async},
+    frame::Frame,
+    plan::Ready,
+    ports::Ports,
+};
 use haft_core::{
     Enforcement, ErrorCode, EventPayload, IsolationLevel, ToolError, ToolOutput, iso_duration, port::Intent,
     text,
 };
 use haft_sdk::{Cancel, CancelReason, Host, ToolCtx};
-use std::{
-    any::Any,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 /// Runs a call.
 pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolError> {
@@ -30,26 +29,22 @@ pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolE
         facts.attempts = 1;
     }
     let timeout = frame.timeout();
-    frame.emit(EventPayload::Started { arguments: frame.call.arguments.clone(), timeout });
+    let arguments = ports.redaction.arguments(&frame.call.arguments);
+    frame.emit(EventPayload::Started { arguments, timeout });
     let cx = ToolCtx::new(Arc::clone(&frame) as Arc<dyn Host>);
-    let tool = guarded(move || Ok(prepared.execute(cx)))?;
-    // After a panic the future is dropped and never polled again.
-    let mut tool = AssertUnwindSafe(tool).catch_unwind();
+    let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
+    let mut tool = Contained::new(guarded(move || Ok(prepared.execute(cx)))?);
+    let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let outcome = tokio::select! {
         biased;
-        outcome = &mut tool => outcome,
-        reason = frame.cancel.cancelled() => Ok(Err(cancelled(&frame.cancel, reason))),
-        error = deadline(&frame, timeout) => Ok(Err(error)),
+        outcome = guarded_async(running) => outcome.and_then(|outcome| outcome),
+        reason = frame.cancel.cancelled() => Err(cancelled(&frame.cancel, reason)),
+        error = deadline(&frame, timeout) => Err(error),
     };
-    // A tool's own clean-up may panic as well as the tool.
-    let cleaned = catch_unwind(AssertUnwindSafe(move || drop(tool)));
-    match (outcome, cleaned) {
-        (Ok(Ok(output)), Err(panic)) => {
-            drop(output);
-            Err(panicked(panic))
-        }
-        (Ok(outcome), _) => outcome,
-        (Err(panic), _) => Err(panicked(panic)),
+    match (outcome, tool.let_go()) {
+        // It said that it succeeded, and then its clean-up failed: whether it did is not sure.
+        (Ok(_), Err(panic)) => Err(panic),
+        (outcome, _) => outcome,
     }
 }
 
@@ -130,30 +125,22 @@ pub(crate) fn cancelled(cancel: &Cancel, reason: CancelReason) -> ToolError {
     cancelled_with(cancel.note(), reason)
 }
 
+/// What `code` comes to, unless the call is cancelled first.
+pub(crate) async fn unless_cancelled<T>(
+    frame: &Frame,
+    code: impl Future<Output = T>,
+) -> Result<T, ToolError> {
+    tokio::select! {
+        biased;
+        done = code => Ok(done),
+        reason = frame.cancel.cancelled() => Err(cancelled(&frame.cancel, reason)),
+    }
+}
+
 pub(crate) fn cancelled_with(note: Option<&str>, reason: CancelReason) -> ToolError {
     let text = match note {
         Some(note) => format!("{}: {}", reason.model_text(), text::one_line(note, 200)),
         None => reason.model_text().to_owned(),
     };
     ToolError::new(ErrorCode::Cancelled, text)
-}
-
-/// Calls a tool's code that does not await. A panic in it is that call's error.
-pub(crate) fn guarded<T>(code: impl FnOnce() -> Result<T, ToolError>) -> Result<T, ToolError> {
-    // What the closure may leave half-done is dropped with it.
-    catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|panic| Err(panicked(panic)))
-}
-
-/// A fixed text of the tool's author may be shown. A text that was put together at run time may hold anything, and
-/// is for the operator only.
-fn panicked(panic: Box<dyn Any + Send>) -> ToolError {
-    if let Some(fixed) = panic.downcast_ref::<&'static str>() {
-        let message = text::one_line(fixed, 200);
-        return ToolError::new(ErrorCode::Panicked, format!("Tool panicked: {message}"));
-    }
-    let error = ToolError::new(ErrorCode::Panicked, "Tool panicked. Its message is in the operator's record");
-    match panic.downcast_ref::<String>() {
-        Some(message) => error.with_diagnostics(message),
-        None => error,
-    }
 }

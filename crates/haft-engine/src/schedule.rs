@@ -4,12 +4,10 @@ use crate::{approve::Decided, frame::Batch};
 use haft_core::{ErrorCode, ToolError, ToolResult};
 use std::future::Future;
 
-/// What happens to a call when its turn comes.
-pub(crate) enum Turn {
-    /// It goes on.
-    Take(Decided),
-    /// It does not start any more.
-    Skip(Decided, ToolError),
+/// A call whose turn has come; with the reason, if it does not start any more.
+pub(crate) struct Turn {
+    pub(crate) decided: Decided,
+    pub(crate) skipped: Option<ToolError>,
 }
 
 /// One call after the other. After a stop, nothing new starts, and what did not start says why.
@@ -22,15 +20,13 @@ pub(crate) async fn schedule<F: Future<Output = ToolResult>>(
     let mut results: Vec<ToolResult> = Vec::with_capacity(decided.len());
     let mut stopped_by = None;
     for decided in decided {
-        let turn = match (batch.and_then(|batch| batch.cancel.reason()), stopped_by) {
-            (Some(reason), _) => {
-                let note = batch.and_then(|batch| batch.cancel.note());
-                Turn::Skip(decided, crate::run::cancelled_with(note, reason))
-            }
-            (None, Some(place)) => Turn::Skip(decided, not_started(place)),
-            (None, None) => Turn::Take(decided),
+        let cancelled = batch.and_then(|batch| Some((batch.cancel.note(), batch.cancel.reason()?)));
+        let skipped = match (cancelled, stopped_by) {
+            (Some((note, reason)), _) => Some(crate::run::cancelled_with(note, reason)),
+            (None, Some(place)) => Some(not_started(place)),
+            (None, None) => None,
         };
-        let result = take(turn).await;
+        let result = take(Turn { decided, skipped }).await;
         if !continue_on_failure && !result.is_success() && stopped_by.is_none() {
             stopped_by = Some(results.len());
         }

@@ -1,8 +1,10 @@
-//! The schemas of a tool, ready to be used.
+//! The schemas of a tool. Compiled once, when the tool is first called: of thousands of tools most never are, and a
+//! compiled schema is many times as large as its text.
 
-use haft_core::{DefinitionProblem, Problem, ToolDefinition, suggest};
+use haft_core::{DefinitionProblem, ErrorCode, Problem, ToolDefinition, ToolError};
 use haft_schema::{BadSchema, Defaults, Schema};
 use serde_json::{Map, Value};
+use std::sync::OnceLock;
 
 fn problem(place: &str, error: &BadSchema) -> DefinitionProblem {
     DefinitionProblem {
@@ -12,63 +14,85 @@ fn problem(place: &str, error: &BadSchema) -> DefinitionProblem {
     }
 }
 
+/// It compiled when the tool was registered, so this says something about the machine, not about the schema.
+fn no_longer(error: &BadSchema) -> ToolError {
+    ToolError::new(ErrorCode::BadDefinition, "The tool's schema cannot be used").with_diagnostics(error)
+}
+
 /// What a tool takes.
-pub(crate) struct ArgumentSchema {
+#[derive(Default)]
+pub(crate) struct ArgumentSchema(OnceLock<Box<Result<Arguments, BadSchema>>>);
+
+struct Arguments {
     source: Value,
     schema: Schema,
     defaults: Defaults,
 }
 
-impl ArgumentSchema {
-    pub(crate) fn new(definition: &ToolDefinition) -> Result<Self, DefinitionProblem> {
+impl Arguments {
+    fn of(definition: &ToolDefinition) -> Result<Self, BadSchema> {
         let source = definition.parameters.to_schema();
-        let schema = Schema::compile(&source).map_err(|error| problem("parameters", &error))?;
-        Ok(ArgumentSchema { defaults: Defaults::of(&source), schema, source })
-    }
-
-    /// Coercion where asked for, then defaults, then the schema. Gives the pointers of what was coerced.
-    pub(crate) fn check(
-        &self,
-        mut arguments: Map<String, Value>,
-        coerce: bool,
-    ) -> Result<(Map<String, Value>, Vec<String>), (String, Vec<Problem>)> {
-        let coerced = if coerce { haft_schema::coerce(&self.source, &mut arguments) } else { Vec::new() };
-        self.defaults.apply(&mut arguments);
-        let value = Value::Object(arguments);
-        if !self.schema.is_valid(&value) {
-            let (mut sentence, problems) = self.schema.explain(&value);
-            if let Some(hint) = self.misspelt(&value) {
-                sentence.push_str(&hint);
-            }
-            return Err((sentence, problems));
-        }
-        match value {
-            Value::Object(arguments) => Ok((arguments, coerced)),
-            // It was made from a map three lines above.
-            _ => Ok((Map::new(), coerced)),
-        }
-    }
-
-    fn misspelt(&self, value: &Value) -> Option<String> {
-        let known = self.source.get("properties")?.as_object()?;
-        let unknown = value.as_object()?.keys().find(|key| !known.contains_key(*key))?;
-        let near = suggest::nearest(unknown, known.keys().map(String::as_str))?;
-        Some(format!(". Did you mean \"{near}\" instead of \"{unknown}\"?"))
+        Ok(Arguments { schema: Schema::compile(&source)?, defaults: Defaults::of(&source), source })
     }
 }
 
-/// What a tool gives.
-pub(crate) struct OutputSchema(Schema);
+/// Arguments that fit, and the pointers of those that were coerced.
+pub(crate) type Fitting = (Map<String, Value>, Vec<String>);
 
-impl OutputSchema {
-    pub(crate) fn new(definition: &ToolDefinition) -> Result<Option<Self>, DefinitionProblem> {
-        let Some(source) = &definition.output_schema else {
-            return Ok(None);
-        };
-        Schema::compile(source).map(OutputSchema).map(Some).map_err(|error| problem("outputSchema", &error))
+impl ArgumentSchema {
+    /// What is wrong with the schema, if anything.
+    pub(crate) fn check_definition(definition: &ToolDefinition) -> Option<DefinitionProblem> {
+        Arguments::of(definition).err().map(|error| problem("parameters", &error))
     }
 
-    pub(crate) fn check(&self, output: &Value) -> Result<(), (String, Vec<Problem>)> {
-        if self.0.is_valid(output) { Ok(()) } else { Err(self.0.explain(output)) }
+    /// Coercion where asked for, then defaults, then the schema.
+    pub(crate) fn check(
+        &self,
+        definition: &ToolDefinition,
+        mut arguments: Map<String, Value>,
+        coerce: bool,
+    ) -> Result<Fitting, ToolError> {
+        let compiled = self.0.get_or_init(|| Box::new(Arguments::of(definition)));
+        let Arguments { source, schema, defaults } = (**compiled).as_ref().map_err(no_longer)?;
+        let coerced = if coerce { haft_schema::coerce(source, &mut arguments) } else { Vec::new() };
+        defaults.apply(&mut arguments);
+        let value = Value::Object(arguments);
+        if !schema.is_valid(&value) {
+            return Err(bad_args(schema.explain(&value)));
+        }
+        match value {
+            Value::Object(arguments) => Ok((arguments, coerced)),
+            // It was made from a map a few lines above.
+            _ => Ok((Map::new(), coerced)),
+        }
+    }
+}
+
+fn bad_args((sentence, problems): (String, Vec<Problem>)) -> ToolError {
+    ToolError::new(ErrorCode::ValidationFailed, format!("Bad args: {sentence}")).with_problems(problems)
+}
+
+/// What a tool gives.
+#[derive(Default)]
+pub(crate) struct OutputSchema(OnceLock<Box<Result<Schema, BadSchema>>>);
+
+impl OutputSchema {
+    /// What is wrong with the schema, if anything.
+    pub(crate) fn check_definition(definition: &ToolDefinition) -> Option<DefinitionProblem> {
+        let schema = definition.output_schema.as_ref()?;
+        Schema::compile(schema).err().map(|error| problem("outputSchema", &error))
+    }
+
+    /// A value that does not fit the tool's own schema is not passed on. One without a schema always fits.
+    pub(crate) fn check(&self, definition: &ToolDefinition, output: &Value) -> Result<(), ToolError> {
+        let Some(source) = &definition.output_schema else { return Ok(()) };
+        let compiled = self.0.get_or_init(|| Box::new(Schema::compile(source)));
+        let schema = (**compiled).as_ref().map_err(no_longer)?;
+        if schema.is_valid(output) {
+            return Ok(());
+        }
+        // The words quote what is there, and what was refused must not be passed on in them.
+        let (sentence, _) = schema.explain(output);
+        Err(ToolError::from(ErrorCode::OutputValidationFailed).with_diagnostics(sentence))
     }
 }

@@ -1,5 +1,6 @@
 //! Where a tool's bytes go while it runs: counted, limited, redacted, kept for events and for the result.
 
+use crate::redaction::Held;
 use haft_core::{OutputStream, port::Redactor, text::ModelText};
 use std::collections::VecDeque;
 
@@ -17,9 +18,10 @@ pub(crate) struct Spool {
 
 #[derive(Default)]
 struct Stream {
-    /// Bytes that may be the beginning of a secret.
-    held: Vec<u8>,
+    raw: Held,
     model_text: ModelText,
+    /// An escape may stand in the middle of a secret, so it is looked for again when the escapes are gone.
+    shown: Held,
 }
 
 /// A piece that is safe to show, and where it begins in the spool.
@@ -40,42 +42,38 @@ impl Spool {
         bytes: &[u8],
         redactor: Option<&dyn Redactor>,
     ) -> Option<Piece> {
-        match redactor {
-            None => self.release(stream, bytes),
-            Some(redactor) => {
-                let mut held = std::mem::take(&mut self.streams[stream as usize].held);
-                held.extend_from_slice(bytes);
-                let decided = redactor.decided(&held).min(held.len());
-                let piece = self.release(stream, &redactor.redact(&held[..decided]));
-                held.drain(..decided);
-                self.streams[stream as usize].held = held;
-                piece
-            }
-        }
+        let offset = self.total;
+        let free = self.streams[stream as usize].raw.push(bytes, redactor);
+        self.keep(&free);
+        let state = &mut self.streams[stream as usize];
+        let mut text = String::new();
+        state.model_text.push(&free, &mut text);
+        let text = shown(text, |text| state.shown.push(text, redactor).into_owned(), redactor);
+        (!text.is_empty()).then_some(Piece { offset, text })
     }
 
-    /// The streams have ended: what was held back cannot become a secret any more than it is one now.
+    /// The streams have ended: everything that was held can go.
     pub(crate) fn finish(&mut self, redactor: Option<&dyn Redactor>) -> Vec<(OutputStream, Piece)> {
         let mut pieces = Vec::new();
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            let held = std::mem::take(&mut self.streams[stream as usize].held);
-            let rest = redactor.map_or_else(|| held.clone(), |redactor| redactor.redact(&held).into_owned());
             let offset = self.total;
-            let mut text = self.release(stream, &rest).map(|piece| piece.text).unwrap_or_default();
-            self.streams[stream as usize].model_text.finish(&mut text);
+            let rest = self.streams[stream as usize].raw.finish(redactor);
+            self.keep(&rest);
+            let state = &mut self.streams[stream as usize];
+            let mut text = String::new();
+            state.model_text.push(&rest, &mut text);
+            state.model_text.finish(&mut text);
+            let all = |text: &[u8]| {
+                let mut all = state.shown.push(text, redactor).into_owned();
+                all.extend(state.shown.finish(redactor));
+                all
+            };
+            let text = shown(text, all, redactor);
             if !text.is_empty() {
                 pieces.push((stream, Piece { offset, text }));
             }
         }
         pieces
-    }
-
-    fn release(&mut self, stream: OutputStream, bytes: &[u8]) -> Option<Piece> {
-        let offset = self.total;
-        self.keep(bytes);
-        let mut text = String::new();
-        self.streams[stream as usize].model_text.push(bytes, &mut text);
-        (!text.is_empty()).then_some(Piece { offset, text })
     }
 
     fn keep(&mut self, bytes: &[u8]) {
@@ -104,6 +102,15 @@ impl Spool {
         }
         bytes.extend(self.tail);
         bytes
+    }
+}
+
+/// Text through a redaction of bytes; untouched where there is nothing to look for.
+fn shown(text: String, redact: impl FnOnce(&[u8]) -> Vec<u8>, redactor: Option<&dyn Redactor>) -> String {
+    match redactor {
+        None => text,
+        Some(_) => String::from_utf8(redact(text.as_bytes()))
+            .unwrap_or_else(|cut| String::from_utf8_lossy(cut.as_bytes()).into_owned()),
     }
 }
 

@@ -12,8 +12,8 @@ use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
 use serde_json::{Map, Value};
 
 use crate::metered::{Meter, Metered, MeteredValue, Patterns};
-use crate::words::{self, SchemaProblem};
 use crate::shape::{self, Shape, Unmeasured};
+use crate::words::{self, SchemaProblem};
 
 /// How deep a schema or a value may be.
 const MAX_DEPTH: usize = 128;

@@ -18,8 +18,8 @@ mod unions;
 mod tests;
 
 use properties::pointer_to;
-use show::{count, got, list, listed, quoted, type_name, unescape};
 pub use show::shown;
+use show::{count, got, list, listed, quoted, type_name, unescape};
 
 /// One problem of a value, in words.
 ///

@@ -1,7 +1,7 @@
 //! What a tool may reach, and how. Each is granted by whoever builds the engine; what is not granted refuses.
 
 use haft_core::{
-    ErrorCode, OutputHandle, ToolDefinition, ToolError,
+    ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
     port::{BoxFuture, GuestEnd, GuestSpec, OutputRange},
 };
 use serde_json::Value;
@@ -70,6 +70,11 @@ pub trait EngineView: Send + Sync {
     fn definitions(&self) -> Vec<Arc<ToolDefinition>>;
     /// Counts and times, for all tools or for one.
     fn metrics(&self, tool: Option<&str>) -> Value;
+    /// The tools that a caller of that tier may call and that fit a question in words, best first.
+    fn search(&self, question: &str, most: usize, tier: Tier) -> Vec<Arc<ToolDefinition>>;
+    /// Makes a call on behalf of the call `outer`: by the same caller, through every check, asking the same people.
+    fn call<'a>(&'a self, outer: ExecutionId, call: ToolCall)
+    -> BoxFuture<'a, Result<ToolResult, ToolError>>;
 }
 
 /// What a call may reach.
@@ -157,5 +162,17 @@ impl EngineView for NotGranted {
 
     fn metrics(&self, _tool: Option<&str>) -> Value {
         Value::Null
+    }
+
+    fn search(&self, _question: &str, _most: usize, _tier: Tier) -> Vec<Arc<ToolDefinition>> {
+        Vec::new()
+    }
+
+    fn call<'a>(
+        &'a self,
+        _outer: ExecutionId,
+        _call: ToolCall,
+    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
+        refuse(ErrorCode::PermissionDenied, "calls of other tools")
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     capability::{Capabilities, Commands, EngineView, Http, Outputs, Workspace},
 };
 use haft_core::{CallContext, ExecutionId, OutputStream, ToolCall, ToolError};
+use serde_json::{Map, Value};
 use std::{fmt, sync::Arc, time::Duration};
 
 /// What stands behind a [`ToolCtx`]: the engine, or a test.
@@ -31,6 +32,10 @@ pub trait Host: Send + Sync {
     fn warn(&self, message: &str);
     /// What it may reach.
     fn capabilities(&self) -> &Capabilities;
+    /// What the tool was configured with.
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        Arc::default()
+    }
 }
 
 /// Everything that a tool can do beyond computing: put out, report, stop in time, and reach the outside through
@@ -81,6 +86,11 @@ impl ToolCtx {
     /// How many bytes of output can reach the caller, for tools that keep their output short themselves.
     pub fn output_limit(&self) -> usize {
         self.0.output_limit()
+    }
+
+    /// What the tool was configured with, on this installation.
+    pub fn settings(&self) -> Arc<Map<String, Value>> {
+        self.0.settings()
     }
 
     /// Puts out text, while the tool runs. Never waits for whoever watches.

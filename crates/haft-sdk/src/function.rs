@@ -8,7 +8,7 @@ use std::{future::Future, marker::PhantomData, sync::Arc};
 
 /// A tool made of an async function. See [`tool_fn`].
 pub struct FnTool<A, F> {
-    definition: ToolDefinition,
+    definition: Arc<ToolDefinition>,
     function: Arc<F>,
     args: PhantomData<fn() -> A>,
 }
@@ -37,19 +37,23 @@ where
     Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
     O: IntoToolOutput + 'static,
 {
-    FnTool { definition: typed::definition_of::<A, O>(name), function: Arc::new(function), args: PhantomData }
+    FnTool {
+        definition: Arc::new(typed::definition_of::<A, O>(name)),
+        function: Arc::new(function),
+        args: PhantomData,
+    }
 }
 
 impl<A, F> FnTool<A, F> {
     /// It changes nothing, so nobody needs to be asked.
     pub fn read_only(mut self) -> Self {
-        self.definition.constraints.allow_side_effects = false;
+        Arc::make_mut(&mut self.definition).constraints.allow_side_effects = false;
         self
     }
 
     /// Adds to the definition what the types cannot say.
     pub fn define(mut self, refine: impl FnOnce(&mut ToolDefinition)) -> Self {
-        refine(&mut self.definition);
+        refine(Arc::make_mut(&mut self.definition));
         self
     }
 }
@@ -61,7 +65,7 @@ where
     Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
     O: IntoToolOutput + 'static,
 {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
     }
 

@@ -3,6 +3,7 @@
 use crate::ToolCtx;
 use haft_core::{Arguments, Footprint, ToolDefinition, ToolError, ToolOutput, port::BoxFuture};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// Arguments that fit the tool's schema, with the text that they came from.
 #[derive(Clone, Debug)]
@@ -20,8 +21,8 @@ pub type ToolFuture = BoxFuture<'static, Result<ToolOutput, ToolError>>;
 ///
 /// Nearly every author wants [`tool_fn`](crate::tool_fn) or [`TypedTool`](crate::TypedTool) instead.
 pub trait Tool: Send + Sync + 'static {
-    /// What it says about itself. Always the same.
-    fn definition(&self) -> &ToolDefinition;
+    /// What it says about itself. Always the same; shared, because with thousands of tools copies add up.
+    fn definition(&self) -> &Arc<ToolDefinition>;
 
     /// The only parse. Pure: no I/O, nothing changed. What comes back is what is shown, approved, hashed and run.
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError>;

@@ -68,7 +68,7 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
 
 /// A typed tool, ready to be registered.
 pub struct Typed<T> {
-    definition: ToolDefinition,
+    definition: Arc<ToolDefinition>,
     tool: Arc<T>,
 }
 
@@ -76,7 +76,7 @@ pub struct Typed<T> {
 pub fn typed<T: TypedTool>(tool: T) -> Typed<T> {
     let mut definition = definition_of::<T::Args, T::Output>(T::NAME);
     tool.define(&mut definition);
-    Typed { definition, tool: Arc::new(tool) }
+    Typed { definition: Arc::new(definition), tool: Arc::new(tool) }
 }
 
 /// The definition that the types alone give. Code that is linked in runs in haft's own process.
@@ -95,7 +95,7 @@ pub(crate) fn read_args<A: DeserializeOwned>(args: &Args) -> Result<A, ToolError
 }
 
 impl<T: TypedTool> Tool for Typed<T> {
-    fn definition(&self) -> &ToolDefinition {
+    fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
     }
 

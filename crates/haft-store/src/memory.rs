@@ -113,11 +113,12 @@ impl Store for MemoryStore {
     fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
         let retention = self.0.retention;
         let mut state = self.0.state();
-        if outcome.audit.metadata.attempts > 0 {
+        // Also where it never started: it may have ended between its intent and its start.
+        if !state.intents.is_empty() {
             state.intents.remove(&outcome.audit.metadata.execution_id);
         }
         if let Some((request, settlement)) = outcome.settles {
-            state.settle(key_of(&request), request.arguments, settlement, retention.settled_keys);
+            state.settle(request, settlement, retention.settled_keys);
         }
         state.audit.push_back(outcome.audit);
         if state.audit.len() > retention.audit_records {
@@ -179,7 +180,14 @@ impl Store for MemoryStore {
 }
 
 impl State {
-    fn settle(&mut self, key: Key, arguments: Arguments, settlement: Settlement, keep: usize) {
+    fn settle(&mut self, request: ClaimRequest, settlement: Settlement, keep: usize) {
+        let key = key_of(&request);
+        let is_owner =
+            matches!(self.claims.get(&key), Some((_, Held::InFlight(by))) if *by == request.execution_id);
+        if !is_owner {
+            return;
+        }
+        let arguments = request.arguments;
         if matches!(settlement, Settlement::Released) {
             self.claims.remove(&key);
             return;

@@ -8,11 +8,13 @@
 mod guard;
 mod jail;
 mod redact;
+mod registrations;
 mod store;
 
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
 pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, Unavailable};
 pub use redact::{NoRedaction, Redactor};
+pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
     AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
     TenantStore,

@@ -64,7 +64,7 @@ pub struct AuditRecord {
 pub struct Outcome {
     /// The record.
     pub audit: AuditRecord,
-    /// For a call with an idempotency key: what a repetition gets.
+    /// For a call with an idempotency key: what a repetition gets. Counts only if this very call holds the key.
     pub settles: Option<(ClaimRequest, Settlement)>,
 }
 

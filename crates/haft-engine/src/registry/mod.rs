@@ -1,15 +1,29 @@
-//! Which tools there are. Reading never waits for a writer: a change makes a new snapshot.
+//! Which tools there are. Reading never waits for a writer: a change makes a new snapshot, which shares nearly all
+//! of the old one.
+
+mod query;
+mod terms;
+
+pub use query::ToolQuery;
+pub(crate) use query::{MOST_RESULTS, is_available};
 
 use crate::{
     schema::{ArgumentSchema, OutputSchema},
     stats::Stats,
 };
 use arc_swap::ArcSwap;
-use haft_core::{DefinitionProblem, ErrorCode, ToolDefinition, suggest};
+use haft_core::{DefinitionProblem, ErrorCode, Tier, ToolDefinition, suggest};
 use haft_sdk::Tool;
-use std::{collections::HashMap, sync::Arc};
+use jiff::Timestamp;
+use rpds::HashTrieMapSync;
+use serde_json::{Map, Value};
+use std::sync::{
+    Arc, Mutex, OnceLock, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+use terms::Terms;
 
-/// Why a tool was not registered.
+/// Why a change of the registry was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// The definition breaks rules.
@@ -21,11 +35,36 @@ pub enum RegisterError {
         problems: Vec<DefinitionProblem>,
     },
     /// A tool has that name or alias already.
-    #[error("`{name}` is registered already; choose another name, or remove the other tool first")]
+    #[error("`{name}` is already registered; choose another name, or remove the other tool first")]
     Duplicate {
         /// The name or alias.
         name: String,
     },
+    /// There is no such tool.
+    #[error("there is no tool named `{name}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What was probably meant.
+        near: Option<String>,
+    },
+    /// It comes with the program and stays as it is.
+    #[error("`{name}` is built in, so it cannot be changed or removed; it can be disabled")]
+    BuiltIn {
+        /// The tool.
+        name: String,
+    },
+    /// The tier does not allow more.
+    #[error("Custom tool limit ({most}) reached for {tier:?} tier")]
+    TooMany {
+        /// The tier.
+        tier: Tier,
+        /// How many it allows.
+        most: usize,
+    },
+    /// What should be remembered could not be, so nothing was changed.
+    #[error("the change could not be remembered, so it was not made: {0}")]
+    NotRemembered(String),
 }
 
 impl RegisterError {
@@ -34,6 +73,10 @@ impl RegisterError {
         match self {
             RegisterError::BadDefinition { .. } => ErrorCode::BadDefinition,
             RegisterError::Duplicate { .. } => ErrorCode::DuplicateTool,
+            RegisterError::Unknown { .. } => ErrorCode::ToolNotFound,
+            RegisterError::BuiltIn { .. } => ErrorCode::PermissionDenied,
+            RegisterError::TooMany { .. } => ErrorCode::LicenseRequired,
+            RegisterError::NotRemembered(_) => ErrorCode::StoreUnavailable,
         }
     }
 }
@@ -42,96 +85,274 @@ fn list(problems: &[DefinitionProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+/// Where a registration comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Given when the engine was built: it stays.
+    BuiltIn,
+    /// Added later, by somebody.
+    Custom { by: Arc<str> },
+}
+
 /// A tool with everything that can be known about it before it is called.
 pub(crate) struct Registered {
     pub(crate) tool: Box<dyn Tool>,
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) name: Arc<str>,
     pub(crate) arguments: ArgumentSchema,
-    pub(crate) output: Option<OutputSchema>,
-    pub(crate) stats: Stats,
+    pub(crate) output: OutputSchema,
+    pub(crate) origin: Origin,
+    pub(crate) registered_at: Timestamp,
+    stats: OnceLock<Box<Stats>>,
+    enabled: AtomicBool,
+    settings: ArcSwap<Map<String, Value>>,
+    terms: Terms,
+}
+
+impl Registered {
+    fn new(tool: Box<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
+        let definition = Arc::clone(tool.definition());
+        let mut problems = definition.check();
+        problems.extend(ArgumentSchema::check_definition(&definition));
+        problems.extend(OutputSchema::check_definition(&definition));
+        if !problems.is_empty() {
+            return Err(RegisterError::BadDefinition { name: definition.name.clone(), problems });
+        }
+        Ok(Registered {
+            tool,
+            name: definition.name.as_str().into(),
+            arguments: ArgumentSchema::default(),
+            output: OutputSchema::default(),
+            origin,
+            registered_at: at,
+            stats: OnceLock::new(),
+            enabled: AtomicBool::new(true),
+            settings: ArcSwap::default(),
+            terms: Terms::of(&definition),
+            definition,
+        })
+    }
+
+    /// Counts and times. Made with the first call: most of many tools are never called.
+    pub(crate) fn stats(&self) -> &Stats {
+        self.stats.get_or_init(Box::default)
+    }
+
+    pub(crate) fn stats_if_called(&self) -> Option<&Stats> {
+        self.stats.get().map(|stats| &**stats)
+    }
+
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_enabled(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Release);
+    }
+
+    pub(crate) fn settings(&self) -> Arc<Map<String, Value>> {
+        self.settings.load_full()
+    }
+
+    pub(crate) fn set_settings(&self, settings: Map<String, Value>) {
+        self.settings.store(Arc::new(settings));
+    }
 }
 
 type Hashing = foldhash::fast::RandomState;
+type ByName<T> = HashTrieMapSync<Box<str>, T, Hashing>;
 
-#[derive(Default)]
 struct Snapshot {
-    /// By canonical name or alias, in lower case.
-    by_name: HashMap<Box<str>, Arc<Registered>, Hashing>,
-    /// In the order of their names.
-    sorted: Vec<Arc<Registered>>,
+    /// By canonical name.
+    tools: ByName<Arc<Registered>>,
+    /// Canonical names by alias, in lower case.
+    aliases: ByName<Arc<str>>,
+    /// In the order of their names; made when somebody asks.
+    sorted: OnceLock<Vec<Arc<Registered>>>,
+    custom: usize,
+}
+
+impl Default for Snapshot {
+    fn default() -> Self {
+        Snapshot {
+            tools: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
+            aliases: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
+            sorted: OnceLock::new(),
+            custom: 0,
+        }
+    }
+}
+
+impl Snapshot {
+    fn find(&self, name: &str) -> Option<&Arc<Registered>> {
+        self.tools.get(name).or_else(|| self.aliases.get(name).and_then(|name| self.tools.get(&**name)))
+    }
+
+    fn sorted(&self) -> &[Arc<Registered>] {
+        self.sorted.get_or_init(|| {
+            let mut sorted: Vec<_> = self.tools.values().cloned().collect();
+            sorted.sort_by(|a, b| a.name.cmp(&b.name));
+            sorted
+        })
+    }
+
+    fn with(&self, registered: &Arc<Registered>) -> Result<Snapshot, RegisterError> {
+        let definition = &registered.definition;
+        let mut aliases = self.aliases.clone();
+        for alias in &definition.aliases {
+            let key = alias.to_ascii_lowercase();
+            if self.find(&key).is_some() || aliases.contains_key(key.as_str()) || key == *registered.name {
+                return Err(RegisterError::Duplicate { name: alias.clone() });
+            }
+            aliases.insert_mut(key.into(), Arc::clone(&registered.name));
+        }
+        if self.find(&registered.name).is_some() {
+            return Err(RegisterError::Duplicate { name: definition.name.clone() });
+        }
+        Ok(Snapshot {
+            tools: self.tools.insert((&*registered.name).into(), Arc::clone(registered)),
+            aliases,
+            sorted: OnceLock::new(),
+            custom: self.custom + usize::from(registered.origin != Origin::BuiltIn),
+        })
+    }
+
+    fn without(&self, registered: &Registered) -> Snapshot {
+        let mut aliases = self.aliases.clone();
+        for alias in &registered.definition.aliases {
+            aliases.remove_mut(alias.to_ascii_lowercase().as_str());
+        }
+        Snapshot {
+            tools: self.tools.remove(&*registered.name),
+            aliases,
+            sorted: OnceLock::new(),
+            custom: self.custom - usize::from(registered.origin != Origin::BuiltIn),
+        }
+    }
 }
 
 /// The tools of an engine.
 #[derive(Default)]
 pub(crate) struct Registry {
     current: ArcSwap<Snapshot>,
+    /// Changes follow each other; readers never take this.
+    changing: Mutex<()>,
 }
 
 impl Registry {
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&Snapshot) -> Result<(Snapshot, T), RegisterError>,
+    ) -> Result<T, RegisterError> {
+        let _one_at_a_time = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (next, value) = change(&self.current.load())?;
+        self.current.store(Arc::new(next));
+        Ok(value)
+    }
+
     /// Adds a tool.
-    pub(crate) fn register(&self, tool: Box<dyn Tool>) -> Result<(), RegisterError> {
-        let definition = Arc::new(tool.definition().clone());
-        let name: Arc<str> = definition.name.as_str().into();
-        let mut problems = definition.check();
-        let (arguments, output) = (ArgumentSchema::new(&definition), OutputSchema::new(&definition));
-        problems.extend(arguments.as_ref().err().cloned());
-        problems.extend(output.as_ref().err().cloned());
-        let (Ok(arguments), Ok(output), true) = (arguments, output, problems.is_empty()) else {
-            return Err(RegisterError::BadDefinition { name: definition.name.clone(), problems });
-        };
-        let registered =
-            Arc::new(Registered { tool, name, arguments, output, stats: Stats::default(), definition });
-        let mut clash = None;
-        self.current.rcu(|old| {
-            let (next, found) = old.with(&registered);
-            clash = found;
-            match clash {
-                None => Arc::new(next),
-                Some(_) => Arc::clone(old),
+    pub(crate) fn register(
+        &self,
+        tool: Box<dyn Tool>,
+        origin: Origin,
+        at: Timestamp,
+        most_custom: Option<(Tier, usize)>,
+    ) -> Result<Arc<Registered>, RegisterError> {
+        // Compiled before the lock: that is the slow part.
+        let registered = Arc::new(Registered::new(tool, origin, at)?);
+        self.change(|current| {
+            let next = current.with(&registered)?;
+            match most_custom {
+                Some((tier, most)) if next.custom > most => Err(RegisterError::TooMany { tier, most }),
+                _ => Ok((next, Arc::clone(&registered))),
             }
-        });
-        clash.map_or(Ok(()), |name| Err(RegisterError::Duplicate { name }))
+        })
+    }
+
+    /// Puts a tool in the place of a custom one of the same name.
+    pub(crate) fn replace(
+        &self,
+        tool: Box<dyn Tool>,
+        origin: Origin,
+        at: Timestamp,
+    ) -> Result<Arc<Registered>, RegisterError> {
+        let registered = Arc::new(Registered::new(tool, origin, at)?);
+        self.change(|current| {
+            let old = current.custom(self, &registered.name)?;
+            registered.set_enabled(old.is_enabled());
+            registered.settings.store(old.settings());
+            let next = current.without(old).with(&registered)?;
+            Ok((next, Arc::clone(&registered)))
+        })
+    }
+
+    /// Takes a custom tool away.
+    pub(crate) fn unregister(&self, name: &str) -> Result<Arc<Registered>, RegisterError> {
+        self.change(|current| {
+            let old = current.custom(self, name)?;
+            Ok((current.without(old), Arc::clone(old)))
+        })
     }
 
     /// The tool of that name or alias, in any case.
     pub(crate) fn lookup(&self, name: &str) -> Option<Arc<Registered>> {
         let current = self.current.load();
-        if let Some(found) = current.by_name.get(name) {
+        if let Some(found) = current.find(name) {
             return Some(Arc::clone(found));
         }
         if name.len() <= 64 && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            return current.by_name.get(name.to_ascii_lowercase().as_str()).cloned();
+            return current.find(&name.to_ascii_lowercase()).cloned();
         }
         None
     }
 
-    /// All tools, by name.
+    /// The same, with a suggestion where there is none.
+    pub(crate) fn require(&self, name: &str) -> Result<Arc<Registered>, RegisterError> {
+        self.lookup(name)
+            .ok_or_else(|| RegisterError::Unknown { name: name.to_owned(), near: self.nearest(name) })
+    }
+
+    /// All tools at one moment, by name.
     pub(crate) fn all(&self) -> Vec<Arc<Registered>> {
-        self.current.load().sorted.clone()
+        self.current.load().sorted().to_vec()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.current.load().tools.size()
+    }
+
+    /// The best tools for a question, of those that `may` be shown.
+    pub(crate) fn rank(
+        &self,
+        question: &str,
+        most: usize,
+        may: impl Fn(&Registered) -> bool,
+    ) -> Vec<(f32, Arc<Registered>)> {
+        let current = self.current.load();
+        let ranked = terms::rank(question, current.sorted(), |registered| &registered.terms, usize::MAX);
+        let shown = ranked.into_iter().filter(|(_, registered)| may(registered));
+        shown.take(most).map(|(score, registered)| (score, Arc::clone(registered))).collect()
     }
 
     /// The name that was probably meant.
     pub(crate) fn nearest(&self, name: &str) -> Option<String> {
         let current = self.current.load();
-        suggest::nearest(name, current.by_name.keys().map(|key| &**key))
-            .and_then(|key| current.by_name.get(key))
-            .map(|registered| registered.definition.name.clone())
+        let names = current.tools.keys().chain(current.aliases.keys()).map(|name| &**name);
+        let near = suggest::nearest(name, names)?;
+        current.find(near).map(|registered| registered.definition.name.clone())
     }
 }
 
 impl Snapshot {
-    fn with(&self, registered: &Arc<Registered>) -> (Snapshot, Option<String>) {
-        let mut next = Snapshot { by_name: self.by_name.clone(), sorted: self.sorted.clone() };
-        let definition = &registered.definition;
-        for name in std::iter::once(&definition.name).chain(&definition.aliases) {
-            let key = name.to_ascii_lowercase().into_boxed_str();
-            if next.by_name.insert(key, Arc::clone(registered)).is_some() {
-                return (next, Some(name.clone()));
+    /// The tool of that name, if somebody added it.
+    fn custom(&self, registry: &Registry, name: &str) -> Result<&Arc<Registered>, RegisterError> {
+        let found = self.find(name).or_else(|| self.find(&name.to_ascii_lowercase()));
+        match found {
+            None => Err(RegisterError::Unknown { name: name.to_owned(), near: registry.nearest(name) }),
+            Some(found) if found.origin == Origin::BuiltIn => {
+                Err(RegisterError::BuiltIn { name: found.name.to_string() })
             }
+            Some(found) => Ok(found),
         }
-        let place = next.sorted.partition_point(|other| other.name < registered.name);
-        next.sorted.insert(place, Arc::clone(registered));
-        (next, None)
     }
 }

@@ -5,8 +5,8 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map, Value};
 
 use super::show::{got, listed, quoted};
-use haft_core::suggest::nearest;
 use super::{Place, Said, SchemaProblem, Words, rule};
+use haft_core::suggest::nearest;
 
 impl Words<'_> {
     pub(super) fn missing(&self, error: &ValidationError<'_>, name: &str, value: &Value) -> Said {

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 /// Characters of one value that a message shows.
 const SHOWN: usize = 80;
-/// Candidates that are looked at for the one that was meant.
 /// Characters of a list that a message shows.
 const LIST_SHOWN: usize = 240;
 

@@ -1,7 +1,7 @@
 use serde_json::json;
 
-use crate::Checker;
 use super::*;
+use crate::Checker;
 use haft_core::suggest::nearest;
 
 /// The problems of `value`, as `pointer [rule] message | hint`, with `key` where the key is meant.

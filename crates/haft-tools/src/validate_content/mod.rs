@@ -29,11 +29,11 @@ mod tests;
 pub use haft_schema::BadSchema;
 pub use problem::{Problem, Report};
 
-use problem::{Findings, Found, Lines, MAX_LISTED};
 use haft_schema::{
     Checker,
     words::{Place, SchemaProblem},
 };
+use problem::{Findings, Found, Lines, MAX_LISTED};
 use spans::Node;
 
 /// How many problems are listed when the call does not say.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::super::json::scan;
 use super::super::problem::{Findings, Lines};
+use super::super::{Args, Report, validate};
 use haft_schema::pointer::push_segment;
-use super::super::{Args, Checker, Report, validate};
 
 fn json_report(content: &str) -> Report {
     validate(&Args::json(content)).expect("no schema")

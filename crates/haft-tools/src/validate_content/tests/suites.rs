@@ -6,7 +6,7 @@ use std::path::Path;
 use haft_testkit::{not_run, shared_data};
 use serde_json::Value;
 
-use super::super::{Args, Checker, validate};
+use super::super::{Args, validate};
 
 /// JSONTestSuite: `y_` must be accepted, `n_` rejected, `i_` may be either. Nothing may panic.
 #[test]

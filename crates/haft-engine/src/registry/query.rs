@@ -1,0 +1,65 @@
+//! Looking for tools by what they say about themselves.
+
+use super::Registered;
+use haft_core::{Category, Tier};
+
+/// Which tools are looked for. Each condition narrows; the default takes all that are available.
+///
+/// ```
+/// use haft_core::Category;
+/// use haft_engine::ToolQuery;
+/// let query = ToolQuery { text: Some("json".into()), categories: vec![Category::System], ..ToolQuery::default() };
+/// assert_eq!(query.max_results, 100);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolQuery {
+    /// Somewhere in the name or the description, in any case.
+    pub text: Option<String>,
+    /// In one of these; empty for any.
+    pub categories: Vec<Category>,
+    /// Requires all of these permissions.
+    pub permissions: Vec<String>,
+    /// Always asks a person, or does not.
+    pub requires_confirmation: Option<bool>,
+    /// Also those that are disabled or above the caller's tier.
+    pub include_unavailable: bool,
+    /// How many at most; never more than 1000.
+    pub max_results: usize,
+}
+
+impl Default for ToolQuery {
+    fn default() -> Self {
+        ToolQuery {
+            text: None,
+            categories: Vec::new(),
+            permissions: Vec::new(),
+            requires_confirmation: None,
+            include_unavailable: false,
+            max_results: 100,
+        }
+    }
+}
+
+/// However many are asked for, no more than these are given.
+pub(crate) const MOST_RESULTS: usize = 1000;
+
+impl ToolQuery {
+    /// Whether a tool is one of those, for a caller of that tier.
+    pub(crate) fn matches(&self, registered: &Registered, tier: Tier) -> bool {
+        let definition = &registered.definition;
+        let text = self.text.as_deref().unwrap_or_default().to_lowercase();
+        let has_text =
+            || definition.name.contains(&text) || definition.description.to_lowercase().contains(&text);
+        let requires = |permission: &String| definition.required_permissions.contains(permission);
+        (text.is_empty() || has_text())
+            && (self.categories.is_empty() || self.categories.contains(&definition.category))
+            && self.permissions.iter().all(requires)
+            && self.requires_confirmation.is_none_or(|wanted| wanted == definition.requires_confirmation)
+            && (self.include_unavailable || is_available(registered, tier))
+    }
+}
+
+/// Whether a tool is switched on and within the tier.
+pub(crate) fn is_available(registered: &Registered, tier: Tier) -> bool {
+    registered.is_enabled() && registered.definition.tier <= tier
+}

@@ -1,0 +1,150 @@
+//! A store that can fail and that can take its time.
+
+use haft_core::{
+    OutputHandle,
+    port::{BoxFuture, Claim, ClaimRequest, Intent, Outcome, Store, StoreError, TenantStore},
+};
+use haft_store::MemoryStore;
+use std::{
+    collections::HashSet,
+    future::ready,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::sync::watch;
+
+/// What a store is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Op {
+    Claim,
+    Intent,
+    Output,
+    Outcome,
+    Flush,
+}
+
+/// A [`MemoryStore`] that fails where it is told to, waits where it is told to, and writes down what it was asked.
+#[derive(Clone)]
+pub(crate) struct TestStore {
+    pub(crate) memory: MemoryStore,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    failing: Mutex<HashSet<Op>>,
+    stalling: watch::Sender<HashSet<Op>>,
+    is_slow: AtomicBool,
+    log: Mutex<Vec<String>>,
+}
+
+/// What an operator reads when it fails. No model must.
+pub(crate) const DISK_FULL: &str = "no space left on /var/lib/haft";
+
+impl Default for TestStore {
+    fn default() -> Self {
+        let shared = Shared {
+            failing: Mutex::default(),
+            stalling: watch::channel(HashSet::new()).0,
+            is_slow: AtomicBool::new(false),
+            log: Mutex::default(),
+        };
+        TestStore { memory: MemoryStore::new(), shared: Arc::new(shared) }
+    }
+}
+
+impl TestStore {
+    pub(crate) const DISK_FULL: &str = DISK_FULL;
+
+    /// From now on that fails.
+    pub(crate) fn fail(&self, op: Op) {
+        self.shared.failing.lock().unwrap().insert(op);
+    }
+
+    /// From now on that takes the record and does not return until it is let go.
+    pub(crate) fn stall(&self, op: Op) {
+        self.shared.stalling.send_modify(|stalling| {
+            stalling.insert(op);
+        });
+    }
+
+    /// Lets go of everything that is stalled.
+    pub(crate) fn let_go(&self) {
+        self.shared.stalling.send_modify(HashSet::clear);
+    }
+
+    /// From now on everything takes a moment, as a real store does.
+    pub(crate) fn take_your_time(&self) {
+        self.shared.is_slow.store(true, Ordering::SeqCst);
+    }
+
+    /// Writes down that something happened, among what the store was asked.
+    pub(crate) fn note(&self, what: impl Into<String>) {
+        self.shared.log.lock().unwrap().push(what.into());
+    }
+
+    /// What happened, in order.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.shared.log.lock().unwrap().clone()
+    }
+
+    /// How often it was asked for that.
+    pub(crate) fn asked(&self, op: Op) -> usize {
+        let name = format!("{op:?}");
+        self.notes().iter().filter(|note| **note == name).count()
+    }
+
+    fn answer<'a, T: Send + 'a>(
+        &'a self,
+        op: Op,
+        hand_over: impl FnOnce() -> BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        self.note(format!("{op:?}"));
+        if self.shared.failing.lock().unwrap().contains(&op) {
+            return Box::pin(ready(Err(StoreError(DISK_FULL.to_owned()))));
+        }
+        // As the port says: the call hands the record over, the future only waits.
+        let done = hand_over();
+        let is_slow = self.shared.is_slow.load(Ordering::SeqCst);
+        Box::pin(async move {
+            if is_slow {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            let mut stalling = self.shared.stalling.subscribe();
+            let _ = stalling.wait_for(|stalling| !stalling.contains(&op)).await;
+            done.await
+        })
+    }
+}
+
+impl Store for TestStore {
+    fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.answer(Op::Intent, || self.memory.intent(intent))
+    }
+
+    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.answer(Op::Outcome, || self.memory.outcome(outcome))
+    }
+
+    fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.answer(Op::Claim, || self.memory.claim(request))
+    }
+
+    fn keep_output<'a>(
+        &'a self,
+        tenant: &'a str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<OutputHandle, StoreError>> {
+        self.answer(Op::Output, || self.memory.keep_output(tenant, bytes))
+    }
+
+    fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.answer(Op::Flush, || self.memory.flush())
+    }
+
+    fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
+        self.memory.for_tenant(tenant)
+    }
+}
