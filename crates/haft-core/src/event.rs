@@ -182,10 +182,9 @@ impl EventPayload {
         use serde_json::json;
         let ms = |duration: &Duration| duration.as_micros() as f64 / 1000.0;
         match self {
-            EventPayload::Started { arguments, timeout } => {
-                json!({"args": arguments, "timeout": ms(timeout)})
+            EventPayload::Started { .. } | EventPayload::InProgress { .. } | EventPayload::Warning { .. } => {
+                Value::Null
             }
-            EventPayload::InProgress { .. } | EventPayload::Warning { .. } => Value::Null,
             EventPayload::Output { stream, offset, chunk } => {
                 json!({"stream": stream, "offset": offset, "chunk": chunk})
             }
@@ -236,6 +235,13 @@ pub struct Event {
     pub payload: EventPayload,
 }
 
+/// Written as it is: not every text that somebody sent as arguments fits into a [`Value`].
+#[derive(Serialize)]
+struct StartedData<'a> {
+    args: &'a Arguments,
+    timeout: f64,
+}
+
 impl Serialize for Event {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap;
@@ -267,6 +273,10 @@ impl Serialize for Event {
                 }
             }
             EventPayload::Warning { message } => map.serialize_entry("message", message)?,
+            EventPayload::Started { arguments, timeout } => {
+                let timeout = timeout.as_micros() as f64 / 1000.0;
+                map.serialize_entry("data", &StartedData { args: arguments, timeout })?;
+            }
             other => map.serialize_entry("data", &other.data())?,
         }
         map.end()

@@ -107,7 +107,7 @@ mod tests {
             ("[1e999]", "number out of range (line 1 column 6)"),
             (
                 "\"a\u{0}b\"",
-                "control character (\\u0000-\\u001F) found while parsing a string (line 1 column 2)",
+                "control character (\\u0000-\\u001F) found while parsing a string (line 1 column 3)",
             ),
         ] {
             assert_eq!(parse(text).map_err(|problem| problem.message), Err(message.to_owned()), "{text:?}");

@@ -9,7 +9,7 @@ use crate::{
 };
 use haft_core::{
     CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store},
+    port::{Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store, StoredPart},
 };
 use haft_sdk::capability::{Capabilities, EngineView, Outputs};
 use serde_json::{Map, Value, json};
@@ -106,7 +106,7 @@ impl Outputs for StoredOutputs {
         tenant: &'a str,
         handle: &'a OutputHandle,
         range: OutputRange,
-    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Option<StoredPart>, ToolError>> {
         Box::pin(async move {
             self.0
                 .for_tenant(tenant)

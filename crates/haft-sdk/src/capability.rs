@@ -2,7 +2,7 @@
 
 use haft_core::{
     ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{BoxFuture, GuestEnd, GuestSpec, OutputRange},
+    port::{BoxFuture, GuestEnd, GuestSpec, OutputRange, StoredPart},
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub trait Outputs: Send + Sync {
         tenant: &'a str,
         handle: &'a OutputHandle,
         range: OutputRange,
-    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>>;
+    ) -> BoxFuture<'a, Result<Option<StoredPart>, ToolError>>;
 }
 
 /// The engine, as a tool may see it.
@@ -146,7 +146,7 @@ impl Outputs for NotGranted {
         _tenant: &'a str,
         _handle: &'a OutputHandle,
         _range: OutputRange,
-    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, ToolError>> {
+    ) -> BoxFuture<'a, Result<Option<StoredPart>, ToolError>> {
         refuse(ErrorCode::PermissionDenied, "stored outputs")
     }
 }

@@ -4,7 +4,7 @@ use haft_core::{
     Arguments, ExecutionId, OutputHandle,
     port::{
         AuditRecord, BoxFuture, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store,
-        StoreError, TenantStore,
+        StoreError, StoredPart, TenantStore,
     },
 };
 use std::{
@@ -219,7 +219,7 @@ impl TenantStore for OneTenant {
         &'a self,
         handle: &'a OutputHandle,
         range: OutputRange,
-    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, StoreError>> {
+    ) -> BoxFuture<'a, Result<Option<StoredPart>, StoreError>> {
         let stored = match self.shared.state().outputs.get(handle) {
             Some((tenant, bytes)) if *tenant == self.tenant => Arc::clone(bytes),
             _ => return done(None),

@@ -50,6 +50,9 @@ pub struct GuestEnd {
     pub violations: Vec<Violation>,
 }
 
+/// Takes output as it comes.
+pub type OutputSink = Arc<dyn Fn(OutputStream, &[u8]) + Send + Sync>;
+
 /// A program in a jail. Dropping it ends it, with everything that it started.
 pub trait Guest: Send {
     /// Its sandbox.
@@ -59,10 +62,7 @@ pub trait Guest: Send {
     fn enforcement(&self) -> &Enforcement;
 
     /// Waits for its end. Output goes to `sink` as it comes.
-    fn wait<'a>(
-        &'a mut self,
-        sink: Arc<dyn Fn(OutputStream, &[u8]) + Send + Sync>,
-    ) -> BoxFuture<'a, Result<GuestEnd, ToolError>>;
+    fn wait<'a>(&'a mut self, sink: OutputSink) -> BoxFuture<'a, Result<GuestEnd, ToolError>>;
 }
 
 /// A technology that holds programs in. A guest need not be a process of this machine.

@@ -12,11 +12,11 @@ mod registrations;
 mod store;
 
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
-pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, Unavailable};
+pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, OutputSink, Unavailable};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
-    AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
+    AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError, StoredPart,
     TenantStore,
 };
 

@@ -122,6 +122,9 @@ pub struct OutputRange {
     pub length: u64,
 }
 
+/// A part of a stored output, with the length of the whole.
+pub type StoredPart = (Vec<u8>, u64);
+
 /// What is remembered. Writing goes through here with the tenant on every record; reading only through
 /// [`for_tenant`](Store::for_tenant).
 pub trait Store: Send + Sync {
@@ -156,10 +159,10 @@ pub trait TenantStore: Send + Sync {
     /// The audit records, newest first, at most `limit`.
     fn audit<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<AuditRecord>, StoreError>>;
 
-    /// A part of a stored output, with the length of the whole; `None` where there is none of that handle.
+    /// A part of a stored output; `None` where there is none of that handle.
     fn output<'a>(
         &'a self,
         handle: &'a OutputHandle,
         range: OutputRange,
-    ) -> BoxFuture<'a, Result<Option<(Vec<u8>, u64)>, StoreError>>;
+    ) -> BoxFuture<'a, Result<Option<StoredPart>, StoreError>>;
 }
