@@ -1,7 +1,10 @@
-//! Memory: what was about to happen, what happened, and what was put out.
+//! Memory: what was about to happen, what happened, what was put out, and which tools were added.
 //!
 //! [`MemoryStore`] is just that: it forgets everything when the process ends, and says so by its name.
+//! [`FileRegistrations`] lasts: it keeps what is known about tools in one file.
 
 mod memory;
+mod registrations;
 
 pub use memory::{MemoryStore, Retention};
+pub use registrations::FileRegistrations;
