@@ -189,13 +189,13 @@ async fn plan_call(
         return Ok(Planned::Parked(Arc::clone(frame)));
     }
     // 8. Prepare, footprint, limits, containment.
-    let level = limits_and_level(ports, frame, registered)?;
     let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
     let (prepared, footprint) = guarded(|| {
         let prepared = Contained::new(registered.tool.prepare(&arguments)?);
         let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
         Ok((prepared, footprint))
     })?;
+    let level = limits_and_level(ports, frame, registered)?;
     // 9. Policy.
     let subject =
         Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };

@@ -44,6 +44,10 @@ impl TypedTool for CallTool {
         // The call inside is checked, asked about and recorded for what it is. This one only passes it on.
         definition.constraints.required_isolation = IsolationLevel::None;
         definition.idempotent = false;
+        // The tool inside has a deadline of its own, and a person who is asked takes their time: this one only has to
+        // outlast both.
+        definition.constraints.default_timeout = Some(definition.constraints.max_execution_time);
+        definition.aliases = vec!["CallTool".to_owned()];
     }
 
     fn footprint(&self, _args: &CallToolArgs) -> Option<Footprint> {
@@ -75,7 +79,8 @@ impl TypedTool for CallTool {
                     ContentPart::Text { text } => Some(text.clone()),
                     _ => None,
                 });
-                let parts = result.content.into_iter().filter(|part| !matches!(part, ContentPart::Text { .. }));
+                let parts =
+                    result.content.into_iter().filter(|part| !matches!(part, ContentPart::Text { .. }));
                 Ok(ToolOutput {
                     text,
                     structured: result.output,

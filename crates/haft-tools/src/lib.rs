@@ -1,26 +1,34 @@
-//! The tools that come with haft, one folder or file each. Each changes nothing and touches nothing outside.
+//! The tools that come with haft, one folder or file each. None changes or touches anything outside by itself.
 //!
 //! | tool | what it does |
 //! |---|---|
 //! | `validate_content` | says whether a text is valid JSON or TOML, and whether it fits a JSON Schema |
 //! | `inspect_tool` | says what a tool takes, gives and may do |
 //! | `get_metrics` | says how often tools were called, how it went, and how long it took |
+//! | `search_tools` | finds the tools that can do something, from a few words about it |
+//! | `call_tool` | calls another tool, through every check that a direct call goes through |
+//!
+//! With the last two, a model that has many tools sees two of them.
 //!
 //! ```
 //! let names: Vec<_> = haft_tools::builtin().iter().map(|tool| tool.definition().name.clone()).collect();
-//! assert_eq!(names, ["get_metrics", "inspect_tool", "validate_content"]);
+//! assert_eq!(names, ["call_tool", "get_metrics", "inspect_tool", "search_tools", "validate_content"]);
 //! ```
 
+mod call_tool;
 pub mod describe;
 mod get_metrics;
 mod inspect_tool;
+mod search_tools;
 mod validate_content_tool;
 mod worded;
 
 pub mod validate_content;
 
+pub use call_tool::{CallTool, CallToolArgs};
 pub use get_metrics::GetMetrics;
 pub use inspect_tool::InspectTool;
+pub use search_tools::{SearchTools, SearchToolsArgs};
 pub use validate_content_tool::ValidateContent;
 
 use haft_core::{Category, Risk, Source, ToolDefinition, suggest};
@@ -32,7 +40,13 @@ use haft_sdk::{Tool, capability::EngineView, typed};
 /// assert!(haft_tools::builtin().iter().all(|tool| !tool.definition().has_side_effects()));
 /// ```
 pub fn builtin() -> Vec<Box<dyn Tool>> {
-    vec![Box::new(typed(GetMetrics)), Box::new(typed(InspectTool)), Box::new(typed(ValidateContent))]
+    vec![
+        Box::new(typed(CallTool)),
+        Box::new(typed(GetMetrics)),
+        Box::new(typed(InspectTool)),
+        Box::new(typed(SearchTools)),
+        Box::new(typed(ValidateContent)),
+    ]
 }
 
 /// What all of them have in common.

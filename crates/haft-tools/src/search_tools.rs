@@ -36,7 +36,7 @@ pub struct Found {
 
 /// A tool that fits.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
-pub struct FoundTool {
+pub(crate) struct FoundTool {
     /// By which it is called.
     name: String,
     /// What it does.
@@ -57,6 +57,7 @@ impl TypedTool for SearchTools {
             "Finds the tools that can do something, from a few words about it. Gives their names, descriptions and \
              parameters, best first; call one with call_tool.",
         );
+        definition.aliases = vec!["SearchTools".to_owned()];
     }
 
     fn footprint(&self, _args: &SearchToolsArgs) -> Option<Footprint> {

@@ -5,7 +5,7 @@ use crate::{
     config::Config,
     wiring::{self, DeclaredTool},
 };
-use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Store};
+use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
 use haft_sdk::capability::Capabilities;
 use std::{any::Any, ops::Deref, sync::Arc};
 
@@ -84,6 +84,7 @@ pub struct Builder {
     jail: Option<Arc<dyn Jail>>,
     clock: Option<Arc<dyn Clock>>,
     redactor: Option<Arc<dyn Redactor>>,
+    registrations: Option<Arc<dyn Registrations>>,
     capabilities: Option<Capabilities>,
 }
 
@@ -100,6 +101,7 @@ impl Default for Builder {
             jail: None,
             clock: None,
             redactor: None,
+            registrations: None,
             capabilities: None,
         }
     }
@@ -168,6 +170,30 @@ impl Builder {
         self
     }
 
+    /// Where tools that are added, switched off or configured are remembered; without it, nowhere. What is remembered
+    /// counts once [`tools().restore(…)`](haft_engine::Tools::restore) has brought it back.
+    ///
+    /// ```
+    /// use haft::{CallContext, DeclaredTool, FileRegistrations, Haft, ToolDefinition};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let state = folder.path();
+    /// # tokio::runtime::Runtime::new()?.block_on(async {
+    /// let build = || Haft::builder().registrations(FileRegistrations::new(state)).build();
+    /// let tool = DeclaredTool::new(ToolDefinition::new("ask_colleague", "Asks at the next desk"));
+    /// build()?.tools().add(tool, &CallContext::owner()).await?;
+    ///
+    /// let haft = build()?;
+    /// let skipped = haft.tools().restore(|definition| Ok(Box::new(DeclaredTool::new(definition)))).await?;
+    /// assert!(skipped.is_empty() && haft.tools().exists("ask_colleague"));
+    /// # Ok::<(), haft::Error>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn registrations(mut self, registrations: impl Registrations + 'static) -> Self {
+        self.registrations = Some(Arc::new(registrations));
+        self
+    }
+
     /// What tools may reach. Outputs and the engine itself are added.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = Some(capabilities);
@@ -207,7 +233,8 @@ impl Builder {
             Policing::Own(policy) => policy,
             Policing::Lists(lists) => {
                 let definitions = tools.iter().map(|tool| &**tool.definition());
-                Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
+                Arc::new(wiring::ByAnyName(wiring::with_canonical_names(lists, definitions)))
+                    as Arc<dyn Policy>
             }
         };
         let mut builder = Engine::builder(policy, self.authoriser, self.store).settings(self.settings);
@@ -222,6 +249,9 @@ impl Builder {
         }
         if let Some(redactor) = self.redactor {
             builder = builder.redactor(redactor);
+        }
+        if let Some(registrations) = self.registrations {
+            builder = builder.registrations(registrations);
         }
         if let Some(capabilities) = self.capabilities {
             builder = builder.capabilities(capabilities);

@@ -65,15 +65,15 @@ pub use haft_core::{
     ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
-    BatchRequest, Engine, Observer, PendingCall, Preview, RegisterError, Request, Settings, Shutdown,
-    SubmitError, Target,
+    BatchRequest, Engine, Observer, PendingCall, Preview, RegisterError, Registration, Request, Settings,
+    Shutdown, SubmitError, Target, ToolQuery, Tools, ToolsEvent,
 };
 pub use haft_guard::{KnownSecrets, ListPolicy, PermissionStrings};
 pub use haft_sdk::{
     Args, CancelReason, FnTool, IntoToolOutput, Json, Prepared, Tool, ToolCtx, ToolFuture, Typed, TypedTool,
     capability, testing, tool_fn, typed,
 };
-pub use haft_store::{MemoryStore, Retention};
+pub use haft_store::{FileRegistrations, MemoryStore, Retention};
 pub use haft_tools::builtin as builtin_tools;
 
 pub use jiff;

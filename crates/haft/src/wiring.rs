@@ -1,10 +1,14 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    Args, ErrorCode, ListPolicy, Prepared, Settings, Tool, ToolDefinition, ToolError, ToolsMode,
+    Args, ErrorCode, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
     config::Config,
 };
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use haft_core::{
+    CallContext,
+    port::{GuardError, Policy, Subject, Verdict},
+};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 /// The numbers and switches of the engine.
 pub(crate) fn settings(config: &Config) -> Settings {
@@ -62,6 +66,37 @@ fn names(list: &BTreeSet<String>, definition: &ToolDefinition) -> bool {
     known.any(|known| list.iter().any(|listed| listed.eq_ignore_ascii_case(known)))
 }
 
+/// Lists that mean a tool by any of its names, also one that is added while haft runs.
+pub(crate) struct ByAnyName(pub(crate) ListPolicy);
+
+impl ByAnyName {
+    fn lists_for(&self, definition: &ToolDefinition) -> Cow<'_, ListPolicy> {
+        let is_meant = |list: &BTreeSet<String>| !list.contains(&definition.name) && names(list, definition);
+        if is_meant(&self.0.allowlist) || is_meant(&self.0.denylist) {
+            return Cow::Owned(with_canonical_names(self.0.clone(), std::iter::once(definition)));
+        }
+        Cow::Borrowed(&self.0)
+    }
+}
+
+impl Policy for ByAnyName {
+    fn is_enabled(&self) -> bool {
+        self.0.is_enabled()
+    }
+
+    fn denies(
+        &self,
+        context: &CallContext,
+        definition: &ToolDefinition,
+    ) -> Result<Option<String>, GuardError> {
+        self.lists_for(definition).denies(context, definition)
+    }
+
+    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+        self.lists_for(subject.definition).decide(subject)
+    }
+}
+
 /// A tool without code behind it: in parse-only mode its calls wait for somebody to supply their results.
 ///
 /// ```
@@ -85,9 +120,11 @@ fn names(list: &BTreeSet<String>, definition: &ToolDefinition) -> bool {
 pub struct DeclaredTool(Arc<ToolDefinition>);
 
 impl DeclaredTool {
-    /// A tool of that definition.
+    /// A tool of that definition. It keeps its source, unless that says that the code is here.
     pub fn new(mut definition: ToolDefinition) -> Self {
-        definition.source = crate::Source::Declared;
+        if definition.source == Source::BuiltIn {
+            definition.source = Source::Declared;
+        }
         DeclaredTool(Arc::new(definition))
     }
 }
@@ -98,7 +135,15 @@ impl Tool for DeclaredTool {
     }
 
     fn prepare(&self, _args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
-        let text = format!("`{}` is only declared: there is nothing here that could run it", self.0.name);
+        let what = match self.0.source {
+            Source::BuiltIn | Source::Declared => "only declared",
+            Source::Command => "a program",
+            Source::Http => "an HTTP service",
+            Source::Wasm => "a WebAssembly module",
+            Source::Mcp => "a tool of an MCP server",
+            Source::Flow => "a flow of other tools",
+        };
+        let text = format!("`{}` is {what}, and there is nothing here that could run it", self.0.name);
         Err(ToolError::new(ErrorCode::ToolDisabled, text))
     }
 }
@@ -166,6 +211,27 @@ mod tests {
         }
         let lists = with_canonical_names(ListPolicy::default(), [&definition].into_iter());
         assert_eq!(lists, ListPolicy::default(), "nothing else changes");
+    }
+
+    #[test]
+    fn a_list_means_tools_that_are_added_later_too() {
+        let lists = ListPolicy { denylist: ["Bash".to_owned()].into(), ..ListPolicy::default() };
+        let policy = ByAnyName(lists);
+        let mut later = ToolDefinition::new("run_it", "Runs it");
+        let denied =
+            |definition: &ToolDefinition| policy.denies(&CallContext::owner(), definition).unwrap().is_some();
+        assert!(!denied(&later));
+        later.aliases = vec!["bash".to_owned()];
+        assert!(denied(&later));
+    }
+
+    #[test]
+    fn a_declared_tool_keeps_where_it_comes_from() {
+        for (source, kept) in [(Source::BuiltIn, Source::Declared), (Source::Http, Source::Http)] {
+            let mut definition = ToolDefinition::new("ask", "Asks");
+            definition.source = source;
+            assert_eq!(DeclaredTool::new(definition).definition().source, kept);
+        }
     }
 
     #[test]

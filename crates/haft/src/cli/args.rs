@@ -1,6 +1,6 @@
 //! What can be typed.
 
-use super::{examples, words};
+use super::{examples, tools::ToolsCommand, words};
 use crate::IsolationLevel;
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -70,7 +70,7 @@ pub(super) enum Command {
     /// Make several calls, planned together and answered in order
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),
-    /// Look at the tools there are
+    /// Look at the tools there are, and change which
     #[command(after_help = examples::TOOLS, arg_required_else_help = true, subcommand_required = true)]
     Tools {
         #[command(subcommand)]
@@ -168,26 +168,6 @@ impl From<Isolation> for IsolationLevel {
             Isolation::Restricted => IsolationLevel::Restricted,
         }
     }
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ToolsCommand {
-    /// List every tool
-    #[command(after_help = examples::TOOLS_LIST)]
-    List {
-        /// Print the definitions as one JSON document and nothing else
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what a tool takes and may do
-    #[command(after_help = examples::TOOLS_SHOW)]
-    Show {
-        /// The tool's name or one of its aliases
-        name: String,
-        /// Print the definition as one JSON document and nothing else
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 #[derive(Debug, Args)]

@@ -35,17 +35,63 @@ Examples:
 pub(super) const TOOLS: &str = "\
 Examples:
   haft tools list
-  haft tools show validate_content";
+  haft tools show validate_content
+  haft tools search is this json valid
+  haft tools add tool.toml
+  haft tools disable get_metrics";
 
 pub(super) const TOOLS_LIST: &str = "\
 Examples:
   haft tools list
+  haft tools list --category system --available
   haft tools list --json";
 
 pub(super) const TOOLS_SHOW: &str = "\
 Examples:
   haft tools show validate_content
   haft tools show validate_content --json";
+
+pub(super) const TOOLS_SEARCH: &str = "\
+Examples:
+  haft tools search is this json valid
+  haft tools search how long did calls take --limit 1 --json";
+
+pub(super) const TOOLS_ADD: &str = "\
+A file has one definition, a list of them, or `tools` with a list. Its name ends in .json or .toml.
+
+Examples:
+  haft tools add tool.toml
+  haft tools add tool.toml --replace
+  haft tools export validate_content | haft tools check -";
+
+pub(super) const TOOLS_REMOVE: &str = "\
+Examples:
+  haft tools remove ask_colleague";
+
+pub(super) const TOOLS_ENABLE: &str = "\
+Examples:
+  haft tools enable get_metrics";
+
+pub(super) const TOOLS_DISABLE: &str = "\
+Examples:
+  haft tools disable get_metrics";
+
+pub(super) const TOOLS_CONFIG: &str = "\
+Examples:
+  haft tools config get_metrics
+  haft tools config get_metrics depth=3 name=text
+  haft tools config get_metrics --json '{\"depth\": 3}'
+  haft tools config get_metrics --clear";
+
+pub(super) const TOOLS_CHECK: &str = "\
+Examples:
+  haft tools check tool.toml
+  haft tools check tool.toml --json";
+
+pub(super) const TOOLS_EXPORT: &str = "\
+Examples:
+  haft tools export
+  haft tools export validate_content > validate_content.json";
 
 pub(super) const INIT: &str = "\
 Examples:

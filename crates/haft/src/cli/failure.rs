@@ -1,7 +1,10 @@
 //! What can go wrong before or beside a call, and what to do about it. What goes wrong with a call is a result.
 
 use super::words;
-use crate::config::{ConfigError, TrustError};
+use crate::{
+    ErrorCode, RegisterError,
+    config::{ConfigError, TrustError},
+};
 use std::{io, path::PathBuf};
 
 /// The exit code of a command line that makes no sense.
@@ -13,6 +16,16 @@ pub(super) enum Failure {
     Config(#[from] ConfigError),
     #[error("{0}")]
     Build(crate::Error),
+    #[error("{0}")]
+    Register(#[from] RegisterError),
+    #[error("`{}` is the name of a tool already{}", words::name(name), also(name, by))]
+    NameTaken { name: String, by: String, replaceable: bool },
+    #[error("{name} describes no tool that could be added:\n{list}")]
+    BadDefinitions { name: String, list: String },
+    #[error("what is remembered about tools cannot be used: {}", haft_core::text::one_line(reason, 4096))]
+    CannotRemember { path: PathBuf, reason: String },
+    #[error("there is no folder to remember that in")]
+    NoStateFolder,
     #[error("{0}")]
     Trust(#[from] TrustError),
     #[error("the working folder cannot be found: {}", words::reason(reason))]
@@ -73,9 +86,14 @@ impl Failure {
             | Failure::BadBatch { .. }
             | Failure::Exists { .. }
             | Failure::NoUserFolder
+            | Failure::NoStateFolder
             | Failure::NothingToTrust
             | Failure::NobodyToAsk { .. } => USAGE,
-            Failure::Build(error) => error.code().map_or(USAGE, crate::ErrorCode::exit),
+            Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
+            Failure::Register(error) => error.code().exit(),
+            Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
+            Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::CannotRemember { .. } => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
@@ -93,6 +111,21 @@ impl Failure {
             // It says so itself, for each of its problems.
             Failure::Config(_) => return None,
             Failure::Build(_) => "give the tool another name, or correct its definition".to_owned(),
+            Failure::Register(error) => return of_register(error),
+            Failure::NameTaken { replaceable: true, .. } => {
+                "--replace puts the new one in its place, and keeps its switch and its settings".to_owned()
+            }
+            Failure::NameTaken { .. } => "choose another name".to_owned(),
+            Failure::BadDefinitions { .. } => {
+                "`haft tools check FILE` says the same, and adds nothing".to_owned()
+            }
+            Failure::CannotRemember { path, .. } => {
+                let path = words::path(path);
+                format!(
+                    "to begin anew, without added tools and with every tool enabled: mv {path} {path}.bad"
+                )
+            }
+            Failure::NoStateFolder => "set HAFT_STATE_DIR or HOME".to_owned(),
             Failure::Trust(error) => error.help(),
             Failure::NoWorkingFolder { .. } => "go to a folder that exists, then try again".to_owned(),
             Failure::NoConfigFile { .. } => {
@@ -140,6 +173,21 @@ impl Failure {
             Failure::Runtime(_) => "check the limits on threads and open files".to_owned(),
         })
     }
+}
+
+fn of_register(error: &RegisterError) -> Option<String> {
+    Some(match error {
+        RegisterError::BuiltIn { name } => format!("`haft tools disable {name}` switches it off"),
+        RegisterError::Unknown { .. } => "`haft tools list` shows every tool".to_owned(),
+        RegisterError::Duplicate { .. } => "choose another name".to_owned(),
+        RegisterError::BadDefinition { .. } => "correct it, then try again".to_owned(),
+        RegisterError::NotRemembered(_) | RegisterError::TooMany { .. } => return None,
+    })
+}
+
+/// The tool that has a name as an alias.
+fn also(name: &str, by: &str) -> String {
+    if name == by { String::new() } else { format!(": `{}` has it", words::name(by)) }
 }
 
 /// What the parser of the command line says, in the form that all errors of haft have.

@@ -16,8 +16,15 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
         ErrorCode::ToolDisabled if tools.mode != ToolsMode::Enabled => {
             format!("tools.mode is \"disabled\"{}", set_in(&setup.resolved, "tools.mode"))
         }
-        ErrorCode::ToolDisabled => {
+        ErrorCode::ToolDisabled if !tools.approval.enabled => {
             format!("tools.approval.enabled is false{}", set_in(&setup.resolved, "tools.approval.enabled"))
+        }
+        ErrorCode::ToolDisabled if is_disabled(setup, tool) => {
+            format!("`haft tools enable {tool}` lets it be called again")
+        }
+        ErrorCode::ToolDisabled => {
+            "with tools.mode = \"parse_only\" its calls wait for a program that supplies their results"
+                .to_owned()
         }
         ErrorCode::ToolDenied if tools.approval.mode == ApprovalMode::Deny && !is_denylisted(setup, tool) => {
             format!(
@@ -64,6 +71,10 @@ fn is_denylisted(setup: &Setup, tool: &str) -> bool {
         .map(String::as_str)
         .chain([tool])
         .any(|name| listed.iter().any(|entry| entry.eq_ignore_ascii_case(name)))
+}
+
+fn is_disabled(setup: &Setup, tool: &str) -> bool {
+    setup.haft.tools().get(tool).is_some_and(|registration| !registration.enabled)
 }
 
 fn always_asks(setup: &Setup, tool: &str) -> bool {

@@ -7,8 +7,8 @@
 //! |---|---|
 //! | `args`, `examples` | what can be typed |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `tools`, `init`, `trust` | one file for each command |
-//! | `pairs`, `batch_file`, `input` | what was typed or read, as calls |
+//! | `call`, `batch`, `tools`, `init`, `trust` | one file or folder for each command |
+//! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
 //! | `console`, `failure` | the two streams; what went wrong before or beside a call |
@@ -38,6 +38,7 @@ mod batch;
 mod batch_file;
 mod call;
 mod console;
+mod definition_file;
 mod examples;
 mod failure;
 mod help;

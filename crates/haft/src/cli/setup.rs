@@ -2,10 +2,11 @@
 
 use super::{args::Global, console::Console, failure::Failure, words};
 use crate::{
-    Haft, Settings, Tool,
+    CallContext, DeclaredTool, FileRegistrations, Haft, RegisterError, Settings, Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
 };
-use std::time::Duration;
+use haft_core::text::one_line;
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// What every command stands on.
 pub(super) struct Ground {
@@ -20,6 +21,17 @@ pub(super) struct Setup {
     pub(super) resolved: Resolved,
     /// The user's own configuration file as a person writes it, whether it is there or not.
     pub(super) own_file: String,
+    /// Who runs this.
+    pub(super) owner: Arc<CallContext>,
+    /// Where changes of the tools are remembered.
+    registrations: Option<PathBuf>,
+}
+
+impl Setup {
+    /// Whether a change of the tools would be there the next time.
+    pub(super) fn remembers(&self) -> Result<(), Failure> {
+        if self.registrations.is_some() { Ok(()) } else { Err(Failure::NoStateFolder) }
+    }
 }
 
 impl Ground {
@@ -66,8 +78,54 @@ impl Ground {
             drain: Duration::from_secs(5),
             ..crate::wiring::settings(&resolved.config)
         };
+        let remembered = surroundings.state_folder().map(FileRegistrations::new);
+        let registrations = remembered.as_ref().map(FileRegistrations::path);
+        let haft = remembered.into_iter().fold(haft, crate::Builder::registrations);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
-        Ok(Setup { haft, resolved, own_file: own_file(&surroundings) })
+        restore(&haft, registrations.clone(), console)?;
+        let owner = owner(&surroundings);
+        Ok(Setup { haft, resolved, own_file: own_file(&surroundings), owner, registrations })
+    }
+}
+
+/// Brings back the tools that were added, and what was switched and configured. Of what was added only the description
+/// is here: nothing runs it.
+fn restore(haft: &Haft, file: Option<PathBuf>, console: &Console) -> Result<(), Failure> {
+    let described = |definition| Ok(Box::new(DeclaredTool::new(definition)) as Box<dyn Tool>);
+    let skipped = match (now(haft.tools().restore(described))?, file) {
+        (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
+            return Err(Failure::CannotRemember { path, reason });
+        }
+        (restored, _) => restored?,
+    };
+    if !skipped.is_empty() {
+        let skipped: Vec<String> = skipped.iter().map(|skipped| one_line(skipped, 400)).collect();
+        console.warn(&format!(
+            "what is remembered about {} has no effect:\n{}",
+            words::count(skipped.len(), "tool"),
+            skipped.join("\n")
+        ));
+    }
+    Ok(())
+}
+
+/// What a future gives that waits for files only.
+pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Failure::Runtime)?;
+    Ok(runtime.block_on(future))
+}
+
+/// The person whose machine this is, under the name that the system knows.
+fn owner(surroundings: &Surroundings) -> Arc<CallContext> {
+    let owner = CallContext::owner();
+    let known = ["USER", "LOGNAME", "USERNAME"]
+        .iter()
+        .find_map(|name| surroundings.env.iter().find(|(known, _)| known == name))
+        .and_then(|(_, value)| value.to_str())
+        .filter(|name| !name.is_empty());
+    match known {
+        Some(name) => Arc::new(CallContext { user: Some(name.into()), ..CallContext::clone(&owner) }),
+        None => owner,
     }
 }
 

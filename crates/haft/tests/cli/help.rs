@@ -2,13 +2,21 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 17] = [
     &[],
     &["call"],
     &["batch"],
     &["tools"],
     &["tools", "list"],
     &["tools", "show"],
+    &["tools", "search"],
+    &["tools", "add"],
+    &["tools", "remove"],
+    &["tools", "enable"],
+    &["tools", "disable"],
+    &["tools", "config"],
+    &["tools", "check"],
+    &["tools", "export"],
     &["init"],
     &["trust"],
     &["completions"],
@@ -31,6 +39,7 @@ fn every_example_of_the_help_can_be_typed() {
     let place = Place::new();
     place.write("haft.toml", "");
     place.write("data.json", "[1]");
+    place.write("tool.toml", "name = 'ask_colleague'\ndescription = 'Asks'\n");
     place.write("schema.json", "true");
     place.write("calls.json", "[]");
     place.write("calls.jsonl", "{\"name\": \"get_metrics\"}");
@@ -44,9 +53,14 @@ fn every_example_of_the_help_can_be_typed() {
             let line = line.split(" > ").next().unwrap().split("    ").next().unwrap();
             let words = shell_words(line);
             let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-            let input = if line.ends_with("batch -") { "[]" } else { "{}" };
+            let input = match () {
+                () if line.ends_with("batch -") => "[]",
+                () if line.ends_with("check -") => "{\"name\": \"a_tool\", \"description\": \"x\"}",
+                () => "{}",
+            };
             let said = place.haft_with(&args, input);
-            let is_usage = said.code == 2 && !matches!(args[0], "init" | "trust");
+            let is_taken = said.stderr.contains("is the name of a tool already");
+            let is_usage = said.code == 2 && !is_taken && !matches!(args[0], "init" | "trust");
             assert!(!is_usage, "{line}: {said:?}");
             seen += 1;
         }

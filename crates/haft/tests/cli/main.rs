@@ -10,4 +10,5 @@ mod own_tools;
 mod pipes;
 mod stop;
 mod support;
+mod tools;
 mod words;

@@ -1,56 +1,16 @@
-//! `haft tools`: what there is to call.
+//! All about one tool, on one page.
 
-use super::{
-    args::ToolsCommand,
-    console::{Console, QUIET, STRONG},
-    failure::Failure,
+use super::super::{
+    console::{QUIET, STRONG},
     layout,
-    setup::Ground,
 };
-use crate::ToolDefinition;
+use crate::{Registration, Source, ToolDefinition};
 use haft_core::text::{one_line, people_text};
 use haft_tools::describe::{self, ParameterRow};
 
-pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
-    let haft = ground.setup(console)?.haft;
-    match command {
-        ToolsCommand::List { json: true } => {
-            let definitions = haft.definitions();
-            let all: Vec<&ToolDefinition> = definitions.iter().map(|definition| &**definition).collect();
-            console.print_json(&all)?;
-        }
-        ToolsCommand::List { json: false } => {
-            let rows: Vec<(String, String)> = haft
-                .definitions()
-                .iter()
-                .map(|definition| (definition.name.clone(), one_line(sentence(definition), 200)))
-                .collect();
-            let mut text = layout::list(&rows, console.width());
-            text.push_str(&format!("\n{QUIET}`haft tools show NAME` has the parameters of one{QUIET:#}\n"));
-            console.print(text)?;
-        }
-        ToolsCommand::Show { name, json } => {
-            let Some(definition) = haft.definition(name) else {
-                return Err(Failure::NoTool { name: name.clone(), near: haft.nearest(name) });
-            };
-            if *json {
-                console.print_json(&*definition)?;
-            } else {
-                console.print(page(&definition, console.width()))?;
-            }
-        }
-    }
-    Ok(0)
-}
-
-/// The first sentence of the description.
-fn sentence(definition: &ToolDefinition) -> &str {
-    let text = definition.description.trim();
-    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
-}
-
 /// All about one tool.
-fn page(definition: &ToolDefinition, width: Option<usize>) -> String {
+pub(super) fn of(registration: &Registration, width: Option<usize>) -> String {
+    let definition = &registration.definition;
     let title = definition.title.as_deref().map(|title| format!("  {}", one_line(title, 80)));
     let version = definition.version.as_deref().map(|version| format!(" {}", one_line(version, 40)));
     let mut out = format!(
@@ -71,8 +31,50 @@ fn page(definition: &ToolDefinition, width: Option<usize>) -> String {
     for (name, value) in describe::facts(definition) {
         out.push_str(&layout::indented(&format!("{name}: {}", one_line(&value, 400)), 2, width));
     }
+    out.push_str(&format!("\n{STRONG}Here{STRONG:#}\n"));
+    for line in here(registration) {
+        out.push_str(&layout::indented(&line, 2, width));
+    }
     out.push_str(&format!("\n{STRONG}Example{STRONG:#}\n  {}\n", example(definition, &rows)));
     out
+}
+
+/// Where it comes from, whether it may be called, and with which settings.
+fn here(registration: &Registration) -> Vec<String> {
+    let name = &registration.definition.name;
+    let mut lines = Vec::new();
+    lines.push(match &registration.registered_by {
+        _ if registration.is_built_in => "Comes with the program".to_owned(),
+        by => {
+            let at = registration.registered_at.to_string();
+            let day = at.get(..10).unwrap_or(&at);
+            format!("Added by {} on {day}", one_line(by.as_deref().unwrap_or("somebody"), 80))
+        }
+    });
+    lines.push(match registration.enabled {
+        true => "Enabled".to_owned(),
+        false => format!("Disabled {QUIET}(`haft tools enable {name}` lets it be called){QUIET:#}"),
+    });
+    if let Some(what) = only_described(registration.definition.source) {
+        lines.push(format!("{what}; nothing here can run it yet"));
+    }
+    for (key, value) in registration.settings.iter() {
+        lines.push(format!("Setting {} = {}", one_line(key, 80), one_line(&value.to_string(), 200)));
+    }
+    lines
+}
+
+/// Of what there is only the description here.
+fn only_described(source: Source) -> Option<&'static str> {
+    Some(match source {
+        Source::BuiltIn => return None,
+        Source::Declared => "Only declared",
+        Source::Command => "A program",
+        Source::Http => "An HTTP service",
+        Source::Wasm => "A WebAssembly module",
+        Source::Mcp => "A tool of an MCP server",
+        Source::Flow => "A flow of other tools",
+    })
 }
 
 fn in_columns(row: &ParameterRow) -> (String, String) {
@@ -90,7 +92,7 @@ fn moved_in(text: &str) -> String {
 }
 
 /// A call that could be typed.
-fn example(definition: &ToolDefinition, rows: &[ParameterRow]) -> String {
+pub(super) fn example(definition: &ToolDefinition, rows: &[ParameterRow]) -> String {
     let mut text = format!("haft call {}", definition.name);
     for row in rows.iter().filter(|row| row.required) {
         let value = match row.kind.split([' ', ',']).next().unwrap_or_default() {

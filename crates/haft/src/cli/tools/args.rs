@@ -1,0 +1,159 @@
+//! What can be typed after `haft tools`.
+
+use super::super::examples;
+use crate::Category;
+use clap::{ArgGroup, Args, Subcommand, ValueHint};
+use serde::Deserialize as _;
+use serde::de::{IntoDeserializer, value::StrDeserializer};
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum ToolsCommand {
+    /// List every tool
+    #[command(after_help = examples::TOOLS_LIST)]
+    List(ListArgs),
+    /// Show what a tool takes and may do
+    #[command(after_help = examples::TOOLS_SHOW)]
+    Show {
+        /// The tool's name or one of its aliases
+        name: String,
+        /// Print the definition, and how it is registered, as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Find the tools that can do something, best first
+    #[command(after_help = examples::TOOLS_SEARCH)]
+    Search {
+        /// What you want to do, in a few words
+        #[arg(required = true)]
+        words: Vec<String>,
+        /// How many to show at most
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+        limit: u16,
+        /// Print what was found as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Add the tools that a file describes
+    #[command(after_help = examples::TOOLS_ADD)]
+    Add {
+        /// A definition or several, as JSON or TOML; - reads standard input
+        #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// Put them in the place of added tools of the same name
+        #[arg(long)]
+        replace: bool,
+        /// Print what was added as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a tool that was added
+    #[command(after_help = examples::TOOLS_REMOVE)]
+    Remove {
+        /// The tool's name or one of its aliases
+        name: String,
+    },
+    /// Let a tool be called again
+    #[command(after_help = examples::TOOLS_ENABLE)]
+    Enable {
+        /// The tool's name or one of its aliases
+        name: String,
+    },
+    /// Keep a tool, and refuse its calls
+    #[command(after_help = examples::TOOLS_DISABLE)]
+    Disable {
+        /// The tool's name or one of its aliases
+        name: String,
+    },
+    /// Show or change the settings of a tool
+    #[command(after_help = examples::TOOLS_CONFIG)]
+    Config(ConfigArgs),
+    /// Say what is wrong with files that describe tools
+    #[command(after_help = examples::TOOLS_CHECK)]
+    Check {
+        /// Definitions, as JSON or TOML; - reads standard input
+        #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        files: Vec<PathBuf>,
+        /// Print every problem as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print definitions as JSON that `haft tools add` takes
+    #[command(after_help = examples::TOOLS_EXPORT)]
+    Export {
+        /// The tools; all when left out
+        names: Vec<String>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ListArgs {
+    /// Only those of this category
+    #[arg(long, value_name = "CATEGORY", value_parser = category)]
+    pub(super) category: Option<Category>,
+    /// Only those that you may call now
+    #[arg(long)]
+    pub(super) available: bool,
+    /// Print the definitions, and how they are registered, as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("change").args(["pairs", "json", "clear"]))]
+pub(in crate::cli) struct ConfigArgs {
+    /// The tool's name or one of its aliases
+    pub(super) name: String,
+    /// Settings to change: a value is JSON where it can be read as that, else text; KEY:=JSON is always JSON
+    #[arg(value_name = "KEY=VALUE")]
+    pub(super) pairs: Vec<String>,
+    /// All settings at once, as one JSON object; what was set before is gone
+    #[arg(long, value_name = "JSON")]
+    pub(super) json: Option<String>,
+    /// Remove all settings
+    #[arg(long)]
+    pub(super) clear: bool,
+}
+
+const CATEGORIES: [&str; 8] = [
+    "FileSystem",
+    "Network",
+    "Database",
+    "CodeExecution",
+    "ExternalApi",
+    "Knowledge",
+    "Communication",
+    "System",
+];
+
+/// A category in any case, with or without what stands between its words.
+fn category(typed: &str) -> Result<Category, String> {
+    let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_lowercase();
+    let known = CATEGORIES.into_iter().find(|known| plain(known) == plain(typed));
+    let parsed = known.and_then(|known| {
+        let text: StrDeserializer<'_, serde::de::value::Error> = known.into_deserializer();
+        Category::deserialize(text).ok()
+    });
+    parsed.ok_or_else(|| match haft_core::suggest::nearest(typed, CATEGORIES) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("use one of {}", CATEGORIES.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn categories_are_typed_in_any_case() {
+        for (typed, expected) in [
+            ("FileSystem", Category::FileSystem),
+            ("file-system", Category::FileSystem),
+            ("system", Category::System),
+        ] {
+            assert_eq!(category(typed), Ok(expected));
+        }
+        assert_eq!(category("Netwrok"), Err("did you mean Network?".to_owned()));
+        assert!(CATEGORIES.iter().all(|known| category(known).is_ok()));
+    }
+}

@@ -1,0 +1,189 @@
+//! Adding, removing, switching and configuring tools. What is changed here counts in every later call of haft.
+
+use super::{
+    super::{
+        console::Console,
+        failure::Failure,
+        input::Input,
+        setup::{Setup, now},
+    },
+    args::ConfigArgs,
+    check, find,
+};
+use crate::{DeclaredTool, RegisterError, ToolDefinition};
+use haft_core::text::one_line;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+/// How to add.
+#[derive(Clone, Copy)]
+pub(super) struct Adding {
+    pub(super) replace: bool,
+    pub(super) json: bool,
+}
+
+pub(super) fn add(
+    file: &Path,
+    adding: Adding,
+    setup: &Setup,
+    working_folder: &Path,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    setup.remembers()?;
+    let (name, read) = check::read(file, &mut Input::default(), working_folder)?;
+    let definitions = read.map_err(|problems| Failure::BadDefinitions {
+        name,
+        list: check::list(&problems).trim_end().to_owned(),
+    })?;
+    // All of them or none: what can be known beforehand is looked at before the first is added.
+    for definition in &definitions {
+        may_add(definition, adding, setup)?;
+    }
+    let (mut added, mut replaced) = (Vec::new(), Vec::new());
+    for definition in &definitions {
+        let tools = setup.haft.tools();
+        let tool = DeclaredTool::new(definition.clone());
+        if tools.exists(&definition.name) {
+            now(tools.replace(tool, &setup.owner))??;
+            replaced.push(definition.name.as_str());
+        } else {
+            now(tools.add(tool, &setup.owner))??;
+            added.push(definition.name.as_str());
+        }
+    }
+    if adding.json {
+        return console.print_json(&json!({"added": added, "replaced": replaced}));
+    }
+    for (what, names) in [("added", &added), ("replaced", &replaced)] {
+        for name in names {
+            console.print(format!("{what} `{name}`\n"))?;
+        }
+    }
+    console.print(
+        "\nNothing here can run what is only described: with tools.mode = \"parse_only\" its calls wait for their \
+         results.\n",
+    )
+}
+
+/// Whether the names are free, or may be replaced.
+fn may_add(definition: &ToolDefinition, adding: Adding, setup: &Setup) -> Result<(), Failure> {
+    for name in std::iter::once(&definition.name).chain(&definition.aliases) {
+        let Some(there) = setup.haft.tools().get(name) else { continue };
+        let is_the_same = there.definition.name == definition.name;
+        if is_the_same && adding.replace && !there.is_built_in {
+            continue;
+        }
+        if is_the_same && there.is_built_in {
+            return Err(RegisterError::BuiltIn { name: name.clone() }.into());
+        }
+        let replaceable = is_the_same && !there.is_built_in;
+        return Err(Failure::NameTaken {
+            name: name.clone(),
+            by: there.definition.name.clone(),
+            replaceable,
+        });
+    }
+    Ok(())
+}
+
+pub(super) fn remove(name: &str, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    setup.remembers()?;
+    let name = find(&setup.haft, name)?.definition.name.clone();
+    now(setup.haft.tools().remove(&name))??;
+    console.print(format!("removed `{name}`\n"))
+}
+
+pub(super) fn enable(name: &str, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    switch(name, Switch { enabled: true, done: "enabled", already: "enabled already" }, setup, console)
+}
+
+pub(super) fn disable(name: &str, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    switch(name, Switch { enabled: false, done: "disabled", already: "disabled already" }, setup, console)
+}
+
+struct Switch {
+    enabled: bool,
+    done: &'static str,
+    already: &'static str,
+}
+
+fn switch(name: &str, switch: Switch, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    setup.remembers()?;
+    let registration = find(&setup.haft, name)?;
+    let name = &registration.definition.name;
+    if registration.enabled == switch.enabled {
+        return console.print(format!("`{name}` is {}\n", switch.already));
+    }
+    now(setup.haft.tools().set_enabled(name, switch.enabled))??;
+    console.print(format!("{} `{name}`\n", switch.done))
+}
+
+pub(super) fn config(args: &ConfigArgs, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    let registration = find(&setup.haft, &args.name)?;
+    let name = registration.definition.name.as_str();
+    let before = &*registration.settings;
+    let after = if args.clear {
+        Map::new()
+    } else if let Some(text) = &args.json {
+        object(text)?
+    } else {
+        with_pairs(before.clone(), &args.pairs)?
+    };
+    if after != *before {
+        setup.remembers()?;
+        now(setup.haft.tools().configure(name, after.clone()))??;
+    }
+    if after.is_empty() {
+        return console.print(format!("`{name}` has no settings\n"));
+    }
+    let lines = after
+        .iter()
+        .map(|(key, value)| format!("{} = {}\n", one_line(key, 200), one_line(&value.to_string(), 4096)));
+    console.print(lines.collect::<String>())
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, Failure> {
+    serde_json::from_str(text)
+        .map_err(|error| Failure::NotJson { key: "--json".to_owned(), problem: error.to_string() })
+}
+
+/// The settings with these changed.
+fn with_pairs(mut settings: Map<String, Value>, pairs: &[String]) -> Result<Map<String, Value>, Failure> {
+    for pair in pairs {
+        let not_a_pair = || Failure::NotAPair { pair: pair.clone() };
+        let (key, text) = pair.split_once('=').ok_or_else(not_a_pair)?;
+        let read = serde_json::from_str(text);
+        let (key, value) = match key.strip_suffix(':') {
+            Some(key) => {
+                let not_json = |error: serde_json::Error| Failure::NotJson {
+                    key: key.to_owned(),
+                    problem: error.to_string(),
+                };
+                (key, read.map_err(not_json)?)
+            }
+            None => (key, read.unwrap_or_else(|_| Value::from(text))),
+        };
+        if key.is_empty() {
+            return Err(not_a_pair());
+        }
+        settings.insert(key.to_owned(), value);
+    }
+    Ok(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_json_where_they_can_be() {
+        let pairs = ["n=1", "on=true", "text=plain", "list=[1]", "quoted=\"1\"", "kept:={\"a\": null}"];
+        let settings = with_pairs(Map::new(), &pairs.map(str::to_owned)).unwrap();
+        let expected =
+            json!({"n": 1, "on": true, "text": "plain", "list": [1], "quoted": "1", "kept": {"a": null}});
+        assert_eq!(Value::from(settings), expected);
+        for wrong in ["plain", "=1", "a:=b"] {
+            assert!(with_pairs(Map::new(), &[wrong.to_owned()]).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `haft tools`: what there is to call, and changing that.
+
+mod args;
+mod change;
+mod check;
+mod page;
+mod search;
+
+pub(super) use args::ToolsCommand;
+
+use super::{
+    console::{Console, QUIET},
+    failure::Failure,
+    layout,
+    setup::{Ground, Setup, now},
+};
+use crate::{CallContext, Haft, Registration, ToolDefinition};
+use args::ListArgs;
+use haft_core::text::one_line;
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, sync::Arc};
+
+pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    // Says something about files alone: what is registered has no part in it.
+    if let ToolsCommand::Check { files, json } = command {
+        return check::run(files, *json, &ground, console);
+    }
+    let working_folder = ground.surroundings.working_folder.clone();
+    let setup = ground.setup(console)?;
+    match command {
+        ToolsCommand::Check { .. } => {}
+        ToolsCommand::List(args) => list(args, &setup.haft, console)?,
+        ToolsCommand::Show { name, json } => show(name, *json, &setup, console)?,
+        ToolsCommand::Search { words, limit, json } => {
+            search::run(words, usize::from(*limit), *json, &setup.haft, console)?;
+        }
+        ToolsCommand::Add { file, replace, json } => {
+            change::add(
+                file,
+                change::Adding { replace: *replace, json: *json },
+                &setup,
+                &working_folder,
+                console,
+            )?;
+        }
+        ToolsCommand::Remove { name } => change::remove(name, &setup, console)?,
+        ToolsCommand::Enable { name } => change::enable(name, &setup, console)?,
+        ToolsCommand::Disable { name } => change::disable(name, &setup, console)?,
+        ToolsCommand::Config(args) => change::config(args, &setup, console)?,
+        ToolsCommand::Export { names } => export(names, &setup.haft, console)?,
+    }
+    Ok(0)
+}
+
+fn list(args: &ListArgs, haft: &Haft, console: &mut Console) -> Result<(), Failure> {
+    let mut registrations = haft.tools().all();
+    if let Some(category) = args.category {
+        registrations.retain(|registration| registration.definition.category == category);
+    }
+    if args.available {
+        let available = now(haft.tools().available(&CallContext::owner()))?;
+        let names: BTreeSet<&str> = available.iter().map(|definition| definition.name.as_str()).collect();
+        registrations.retain(|registration| names.contains(registration.definition.name.as_str()));
+    }
+    if args.json {
+        let all: Vec<Value> = registrations.iter().map(as_json).collect::<Result<_, _>>()?;
+        return console.print_json(&all);
+    }
+    if registrations.is_empty() {
+        return console.print("no tool fits\n");
+    }
+    let rows: Vec<(String, String)> = registrations
+        .iter()
+        .map(|registration| {
+            let definition = &registration.definition;
+            (
+                definition.name.clone(),
+                format!("{}{}", marks(registration), one_line(sentence(definition), 200)),
+            )
+        })
+        .collect();
+    let mut text = layout::list(&rows, console.width());
+    text.push_str(&format!("\n{QUIET}`haft tools show NAME` has the parameters of one{QUIET:#}\n"));
+    console.print(text)
+}
+
+/// `[added, disabled] `, where there is something to say.
+fn marks(registration: &Registration) -> String {
+    let marks: Vec<&str> = [("added", !registration.is_built_in), ("disabled", !registration.enabled)]
+        .into_iter()
+        .filter_map(|(mark, applies)| applies.then_some(mark))
+        .collect();
+    if marks.is_empty() { String::new() } else { format!("[{}] ", marks.join(", ")) }
+}
+
+fn show(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    let registration = find(&setup.haft, name)?;
+    if json {
+        console.print_json(&as_json(&registration)?)
+    } else {
+        console.print(page::of(&registration, console.width()))
+    }
+}
+
+/// The registered tool of that name, or what was probably meant.
+fn find(haft: &Haft, name: &str) -> Result<Registration, Failure> {
+    haft.tools().get(name).ok_or_else(|| Failure::NoTool { name: name.to_owned(), near: haft.nearest(name) })
+}
+
+/// The definition, with how it is registered as one more member.
+fn as_json(registration: &Registration) -> Result<Value, Failure> {
+    let mut value = serde_json::to_value(&*registration.definition).map_err(Failure::Unwritable)?;
+    value["registration"] = json!({
+        "builtIn": registration.is_built_in,
+        "enabled": registration.enabled,
+        "settings": &*registration.settings,
+        "registeredBy": registration.registered_by,
+        "registeredAt": (!registration.is_built_in).then(|| registration.registered_at.to_string()),
+    });
+    Ok(value)
+}
+
+fn export(names: &[String], haft: &Haft, console: &mut Console) -> Result<(), Failure> {
+    let chosen: Vec<Arc<ToolDefinition>> = if names.is_empty() {
+        haft.definitions()
+    } else {
+        names.iter().map(|name| Ok(find(haft, name)?.definition)).collect::<Result<_, Failure>>()?
+    };
+    let chosen: Vec<&ToolDefinition> = chosen.iter().map(|definition| &**definition).collect();
+    match chosen.as_slice() {
+        [one] => console.print_json(one),
+        many => console.print_json(&json!({"tools": many})),
+    }
+}
+
+/// The first sentence of the description.
+fn sentence(definition: &ToolDefinition) -> &str {
+    let text = definition.description.trim();
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
+}
