@@ -188,14 +188,16 @@ async fn plan_call(
     if ports.settings.mode == ToolsMode::ParseOnly {
         return Ok(Planned::Parked(Arc::clone(frame)));
     }
-    // 8. Prepare, footprint, limits, containment.
+    // 8. Limits, prepare, footprint, containment. What the tool itself says about the call comes before what would
+    // hold it: a tool that cannot run at all needs no jail.
+    set_limits(ports, frame, registered)?;
     let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
     let (prepared, footprint) = guarded(|| {
         let prepared = Contained::new(registered.tool.prepare(&arguments)?);
         let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
         Ok((prepared, footprint))
     })?;
-    let level = limits_and_level(ports, frame, registered)?;
+    let level = containment(ports, frame, registered)?;
     // 9. Policy.
     let subject =
         Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };
@@ -328,12 +330,8 @@ pub(crate) fn claim_request(frame: &Frame, registered: &Registered, key: &Arc<st
     }
 }
 
-/// The deadline, the room for output, and the containment that the call gets, or why it cannot have them.
-fn limits_and_level(
-    ports: &Ports,
-    frame: &Frame,
-    registered: &Registered,
-) -> Result<IsolationLevel, ToolError> {
+/// Sets the deadline and the room for output, or says why the call cannot have them.
+fn set_limits(ports: &Ports, frame: &Frame, registered: &Registered) -> Result<(), ToolError> {
     let constraints = &registered.definition.constraints;
     let parent = frame.context.parent.as_ref();
     let parent_wall = parent.and_then(|parent| parent.limits.wall_time);
@@ -353,7 +351,12 @@ fn limits_and_level(
         let text = format!("{name} of {mine} is above the {theirs} of the sandbox {}", parent.sandbox_id);
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
     }
-    let required = constraints.required_isolation;
+    Ok(())
+}
+
+/// The containment that the call gets, or why it cannot be had.
+fn containment(ports: &Ports, frame: &Frame, registered: &Registered) -> Result<IsolationLevel, ToolError> {
+    let required = registered.definition.constraints.required_isolation;
     let level = frame.options.isolation.map_or(required, |asked| asked.max(required));
     if level > IsolationLevel::None
         && let Err(unavailable) = ports.jail.offers(level)

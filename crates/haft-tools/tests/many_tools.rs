@@ -124,7 +124,7 @@ async fn a_question_in_words_finds_the_tool() {
     let none = house.engine.execute(ToolCall::new("search_tools", json!({"query": "zebra"}))).await;
     assert_eq!(
         (none.output.as_ref().unwrap(), none.text()),
-        (&json!({"tools": []}), "No tool fits. Try other words, or fewer.".into())
+        (&json!({"tools": []}), "No tool fits. Try other words, or fewer.")
     );
 }
 

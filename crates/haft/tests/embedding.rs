@@ -117,7 +117,9 @@ async fn the_built_in_tools_answer() {
     for definition in haft.definitions() {
         assert!(!definition.has_side_effects(), "{}", definition.name);
         assert_eq!(definition.version.as_deref(), Some("1.0.0"), "{}", definition.name);
-        assert!(definition.output_schema.is_some(), "{}", definition.name);
+        // What `call_tool` gives is whatever the tool inside gives.
+        let is_anything = definition.name == "call_tool";
+        assert!(definition.output_schema.is_some() || is_anything, "{}", definition.name);
     }
 }
 

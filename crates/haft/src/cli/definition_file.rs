@@ -131,8 +131,19 @@ fn placed(found: Problem) -> DefinitionProblem {
         Some(pointer) if !pointer.is_empty() => format!("{place}: {}", dotted(pointer)),
         _ => place,
     };
-    let fix = found.hint.unwrap_or_else(|| "`haft tools export validate_content` shows the form".to_owned());
+    let fix = found.hint.unwrap_or_else(|| fix(&found.rule).to_owned());
     problem(place, found.message, fix)
+}
+
+/// What to do about a broken rule of the form.
+fn fix(rule: &str) -> &'static str {
+    match rule {
+        "required" => "add it",
+        "additionalProperties" => "correct its name, or remove it; what is yours alone goes into `metadata`",
+        "minItems" => "describe at least one tool",
+        "enum" => "use one of those",
+        _ => "`haft tools export validate_content` shows how a definition is written",
+    }
 }
 
 /// `/tools/0/name` as the other rules write it: `tools[0].name`.

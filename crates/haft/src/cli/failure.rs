@@ -20,7 +20,7 @@ pub(super) enum Failure {
     Register(#[from] RegisterError),
     #[error("`{}` is the name of a tool already{}", words::name(name), also(name, by))]
     NameTaken { name: String, by: String, replaceable: bool },
-    #[error("{name} describes no tool that could be added:\n{list}")]
+    #[error("{name} cannot be added, because it has problems:\n{list}")]
     BadDefinitions { name: String, list: String },
     #[error("what is remembered about tools cannot be used: {}", haft_core::text::one_line(reason, 4096))]
     CannotRemember { path: PathBuf, reason: String },
@@ -116,9 +116,7 @@ impl Failure {
                 "--replace puts the new one in its place, and keeps its switch and its settings".to_owned()
             }
             Failure::NameTaken { .. } => "choose another name".to_owned(),
-            Failure::BadDefinitions { .. } => {
-                "`haft tools check FILE` says the same, and adds nothing".to_owned()
-            }
+            Failure::BadDefinitions { .. } => "nothing was added; correct it, then try again".to_owned(),
             Failure::CannotRemember { path, .. } => {
                 let path = words::path(path);
                 format!(

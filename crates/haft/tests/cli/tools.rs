@@ -337,3 +337,19 @@ fn every_problem_of_every_file() {
     assert_eq!(place.haft(&["tools", "check", "good.toml", "syntax.json"]).code, 2);
     assert!(!place.registrations().exists(), "nothing was added");
 }
+
+#[test]
+fn the_documented_definition_can_be_added_and_every_member_is_documented() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md")).unwrap();
+    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let place = Place::new();
+    place.write("ask.toml", example);
+    place.ok(&["tools", "add", "ask.toml"]);
+    let form: Value =
+        serde_json::from_str(include_str!("../../src/cli/definition_file.schema.json")).unwrap();
+    for kind in ["definition", "parameter"] {
+        for member in form["$defs"][kind]["properties"].as_object().unwrap().keys() {
+            assert!(page.contains(&format!("`{member}`")), "docs/tools.md does not mention `{member}`");
+        }
+    }
+}

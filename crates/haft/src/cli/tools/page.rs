@@ -44,7 +44,7 @@ fn here(registration: &Registration) -> Vec<String> {
     let name = &registration.definition.name;
     let mut lines = Vec::new();
     lines.push(match &registration.registered_by {
-        _ if registration.is_built_in => "Comes with the program".to_owned(),
+        _ if registration.is_built_in => "Built in".to_owned(),
         by => {
             let at = registration.registered_at.to_string();
             let day = at.get(..10).unwrap_or(&at);
