@@ -70,10 +70,10 @@ impl Policy for ListPolicy {
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
         let definition = subject.definition;
         let name = &definition.name;
-        let listed = self.allowlist.contains(name);
         if let Some(reason) = self.denies(subject.context, definition)? {
             return Ok(Verdict::Deny { rule: "denylist", reason });
         }
+        let listed = self.allowlist.contains(name);
         if self.mode == ApprovalMode::Deny && !listed {
             let reason = format!(
                 "`{name}` is not on the allowlist, and nothing else may run in deny mode. Use an allowed tool, or \
