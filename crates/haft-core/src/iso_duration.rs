@@ -14,7 +14,7 @@ pub fn format(duration: Duration) -> String {
     SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX).to_string()
 }
 
-/// The duration of a text, if it is one and not negative.
+/// The duration of a text, if it is one and not negative. Short forms such as `30s` are taken, too.
 ///
 /// ```
 /// use std::time::Duration;

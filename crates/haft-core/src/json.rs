@@ -13,7 +13,7 @@ use std::fmt;
 /// ```
 /// assert!(haft_core::json::parse(r#"{"a": 1}"#).is_ok());
 /// let problem = haft_core::json::parse(r#"{"a": 1, "a": 2}"#).unwrap_err();
-/// assert_eq!(problem.message, "the key \"a\" is there twice (line 1 column 13)");
+/// assert_eq!(problem.message, "the key \"a\" is there twice (line 1 column 12)");
 /// ```
 pub fn parse(text: &str) -> Result<Value, Problem> {
     let mut deserializer = serde_json::Deserializer::from_str(text);

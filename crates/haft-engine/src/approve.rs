@@ -75,7 +75,7 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
         decided[place] = Some(answered(ready, &request, decision));
     }
     let decided = decided.into_iter().flatten().collect();
-    block(decided, &open)
+    block(decided, open)
 }
 
 fn without_asking(planned: Planned) -> Decided {
@@ -215,26 +215,29 @@ fn answered(ready: Ready, request: &ApprovalRequest, decision: Result<Decision, 
     Decided::Resolved(frame, error.with_data(data).into())
 }
 
-/// Later calls that touch what an unapproved call would touch must not run as if it had run.
-fn block(decided: Vec<Decided>, open: &[(usize, Footprint)]) -> Vec<Decided> {
-    let blocked_by = |place: usize, footprint: &Footprint| {
-        open.iter().find(|(earlier, other)| *earlier < place && other.conflicts_with(footprint))
-    };
-    decided
-        .into_iter()
-        .enumerate()
-        .map(|(place, decided)| match decided {
-            Decided::Go(ready) => match blocked_by(place, &ready.footprint) {
+/// Later calls that touch what an unapproved call would touch must not run as if it had run; nor must those that touch
+/// what these would touch.
+fn block(decided: Vec<Decided>, open: Vec<(usize, Footprint)>) -> Vec<Decided> {
+    let mut open = open;
+    let mut checked = Vec::with_capacity(decided.len());
+    for (place, decided) in decided.into_iter().enumerate() {
+        let blocked_by = |footprint: &Footprint| {
+            open.iter().find(|(earlier, other)| *earlier < place && other.conflicts_with(footprint))
+        };
+        checked.push(match decided {
+            Decided::Go(ready) => match blocked_by(&ready.footprint) {
                 None => Decided::Go(ready),
                 Some((earlier, _)) => {
                     let text = format!(
                         "Not started, because it touches what call {} of this batch touches, which waits for approval",
                         earlier + 1
                     );
+                    open.push((place, ready.footprint.clone()));
                     Decided::Resolved(ready.frame, ToolError::new(ErrorCode::Blocked, text).into())
                 }
             },
             other => other,
-        })
-        .collect()
+        });
+    }
+    checked
 }

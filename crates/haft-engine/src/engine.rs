@@ -1,34 +1,31 @@
 //! The engine: what it is built of, and what it can be asked.
 
 use crate::{
-    approve::summary,
-    event_log::{EventLog, Observer},
+    builder::EngineBuilder,
+    event_log::Observer,
     executions::Executions,
     executor::{Walkers, refuse, walk},
     frame::{Arrival, Batch, Frame},
     parked::{Parked, PendingCall, SubmitError},
-    plan::{Exit, Planned, Purpose, is_above_tier, plan},
-    ports::{Ports, StoredOutputs, SystemClock, View},
-    redaction::Redaction,
-    registry::{Origin, RegisterError, Registry},
+    plan::{Purpose, is_above_tier, plan},
+    ports::Ports,
+    preview::{Preview, preview},
+    registry::{Origin, RegisterError},
     request::{BatchRequest, Request},
     settings::Settings,
     tools::{Tools, ToolsEvent},
 };
 use haft_core::{
-    BatchId, BatchSummary, ErrorCode, EventPayload, ExecutionId, Footprint, Strategy, ToolDefinition,
-    ToolError, ToolOutput, ToolResult,
-    port::{
-        Approver, Authoriser, Clock, ForgetfulRegistrations, Jail, NoJail, NobodyToAsk, Policy, Redactor,
-        Registrations, Store,
-    },
+    BatchId, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition, ToolError, ToolOutput,
+    ToolResult,
+    port::{Authoriser, Policy, Store},
 };
-use haft_sdk::{Cancel, CancelReason, Tool, capability::Capabilities};
+use haft_sdk::{CancelReason, Tool};
 use std::{
     future::Future,
     sync::{
-        Arc, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -39,8 +36,8 @@ pub(crate) struct Inner {
     pub(crate) executions: Executions,
     pub(crate) parked: Parked,
     pub(crate) tools_events: broadcast::Sender<ToolsEvent>,
-    closed: AtomicBool,
-    runtime: OnceLock<tokio::runtime::Handle>,
+    pub(crate) closed: AtomicBool,
+    pub(crate) runtime: OnceLock<tokio::runtime::Handle>,
 }
 
 impl Inner {
@@ -79,40 +76,6 @@ impl Background {
 /// What takes calls, checks them, has them approved, runs them and answers each exactly once. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
-
-/// What is decided about a call, without running it.
-#[derive(Clone, Debug)]
-pub enum Preview {
-    /// It would run.
-    Ready {
-        /// The tool's canonical name.
-        tool: Arc<str>,
-        /// What it would do.
-        summary: String,
-        /// What it would read and write.
-        footprint: Footprint,
-        /// The rule that allows it.
-        rule: Option<&'static str>,
-    },
-    /// A person would be asked.
-    NeedsApproval {
-        /// The tool's canonical name.
-        tool: Arc<str>,
-        /// What it would do.
-        summary: String,
-        /// Why somebody is asked.
-        reason: String,
-        /// The rule that asks.
-        rule: Option<&'static str>,
-    },
-    /// Somebody outside would supply the result.
-    Pending {
-        /// The tool's canonical name.
-        tool: Arc<str>,
-    },
-    /// It would not run.
-    Refused(ToolError),
-}
 
 /// A call or a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,19 +116,7 @@ impl Engine {
         authoriser: Arc<dyn Authoriser>,
         store: Arc<dyn Store>,
     ) -> EngineBuilder {
-        EngineBuilder {
-            settings: Settings::default(),
-            policy,
-            authoriser,
-            store,
-            approver: Arc::new(NobodyToAsk),
-            jail: Arc::new(NoJail),
-            clock: Arc::new(SystemClock),
-            redactor: None,
-            registrations: Arc::new(ForgetfulRegistrations),
-            capabilities: Capabilities::default(),
-            tools: Vec::new(),
-        }
+        EngineBuilder::new(policy, authoriser, store)
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {
@@ -213,15 +164,7 @@ impl Engine {
             Some(id) => BatchId::from_uuid(id.as_uuid()),
             None => BatchId::at(at),
         };
-        let make = |id| {
-            Arc::new(Batch {
-                id,
-                arrived: instant,
-                cancel: Cancel::new(),
-                log: EventLog::new(at, ports.settings.event_log_capacity),
-                capacity: AtomicUsize::new(options.call.model.available_bytes()),
-            })
-        };
+        let make = |id| Arc::new(Batch::new(id, at, instant, &options.call.model, &ports.settings));
         let mut batch = make(batch_id);
         let mut refusal = None;
         while !self.0.executions.begin_batch(&batch) {
@@ -315,13 +258,8 @@ impl Engine {
         let BatchRequest { calls, context, options, approver } = request.into();
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
-        let batch = Arc::new(Batch {
-            id: BatchId::at(at),
-            arrived: instant,
-            cancel: Cancel::new(),
-            log: EventLog::new(at, 0),
-            capacity: AtomicUsize::new(options.call.model.available_bytes()),
-        });
+        let model = &options.call.model;
+        let batch = Arc::new(Batch::new(BatchId::at(at), at, instant, model, &ports.settings));
         let call_options = Arc::new(options.call.clone());
         let frames: Vec<_> = calls
             .into_iter()
@@ -478,136 +416,4 @@ impl Engine {
 fn id_in_use(id: &dyn std::fmt::Display) -> ToolError {
     let text = format!("The execution id {id} is in use. Use a new one, or none");
     ToolError::new(ErrorCode::DuplicateCallId, text)
-}
-
-fn preview(ports: &Ports, planned: Planned) -> Preview {
-    match planned {
-        Planned::Ready(ready) => match summary(ports, &ready) {
-            Ok(summary) => Preview::Ready {
-                tool: Arc::clone(ready.frame.tool_name()),
-                summary,
-                rule: ready.frame.facts().rule,
-                footprint: ready.footprint,
-            },
-            Err(error) => Preview::Refused(ports.redaction.error(error)),
-        },
-        Planned::NeedsApproval { ready, reason, .. } => match summary(ports, &ready) {
-            Ok(summary) => Preview::NeedsApproval {
-                tool: Arc::clone(ready.frame.tool_name()),
-                summary,
-                rule: ready.frame.facts().rule,
-                reason,
-            },
-            Err(error) => Preview::Refused(ports.redaction.error(error)),
-        },
-        Planned::Parked(frame) | Planned::Follows(frame, _) => {
-            Preview::Pending { tool: Arc::clone(frame.tool_name()) }
-        }
-        Planned::Resolved(_, Exit::Error(error)) => Preview::Refused(ports.redaction.error(error)),
-        Planned::Resolved(frame, Exit::Replay(_)) => Preview::Pending { tool: Arc::clone(frame.tool_name()) },
-    }
-}
-
-/// Puts an engine together.
-pub struct EngineBuilder {
-    settings: Settings,
-    policy: Arc<dyn Policy>,
-    authoriser: Arc<dyn Authoriser>,
-    store: Arc<dyn Store>,
-    approver: Arc<dyn Approver>,
-    jail: Arc<dyn Jail>,
-    clock: Arc<dyn Clock>,
-    redactor: Option<Arc<dyn Redactor>>,
-    registrations: Arc<dyn Registrations>,
-    capabilities: Capabilities,
-    tools: Vec<Box<dyn Tool>>,
-}
-
-impl EngineBuilder {
-    /// Other numbers and switches.
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// Whom to ask. Without one, what needs approval does not run.
-    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
-        self.approver = approver;
-        self
-    }
-
-    /// What holds programs in. Without one, what needs containment does not run.
-    pub fn jail(mut self, jail: Arc<dyn Jail>) -> Self {
-        self.jail = jail;
-        self
-    }
-
-    /// What time it is.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
-    /// Where tools that were added, switched or configured are remembered. Without it, nowhere.
-    pub fn registrations(mut self, registrations: Arc<dyn Registrations>) -> Self {
-        self.registrations = registrations;
-        self
-    }
-
-    /// What must not be shown.
-    pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
-        self.redactor = Some(redactor);
-        self
-    }
-
-    /// What tools may reach. Outputs and the engine itself are added.
-    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
-        self.capabilities = capabilities;
-        self
-    }
-
-    /// One more tool.
-    pub fn tool(self, tool: impl Tool) -> Self {
-        self.boxed_tool(Box::new(tool))
-    }
-
-    /// One more tool, boxed.
-    pub fn boxed_tool(mut self, tool: Box<dyn Tool>) -> Self {
-        self.tools.push(tool);
-        self
-    }
-
-    /// The engine, or the first tool that cannot be registered.
-    pub fn build(self) -> Result<Engine, RegisterError> {
-        let registry = Arc::new(Registry::default());
-        let at = self.clock.now();
-        for tool in self.tools {
-            registry.register(tool, Origin::BuiltIn, at, None)?;
-        }
-        let inner = Arc::new_cyclic(|engine| Inner {
-            executions: Executions::new(self.settings.observable_after_end),
-            parked: Parked::default(),
-            tools_events: broadcast::channel(1024).0,
-            closed: AtomicBool::new(false),
-            runtime: OnceLock::new(),
-            ports: Arc::new(Ports {
-                capabilities: Capabilities {
-                    outputs: Arc::new(StoredOutputs(Arc::clone(&self.store))),
-                    engine: Arc::new(View { registry: Arc::clone(&registry), engine: Weak::clone(engine) }),
-                    ..self.capabilities
-                },
-                settings: self.settings,
-                registry,
-                policy: self.policy,
-                authoriser: self.authoriser,
-                approver: self.approver,
-                store: self.store,
-                registrations: self.registrations,
-                jail: self.jail,
-                clock: self.clock,
-                redaction: Redaction(self.redactor),
-            }),
-        });
-        Ok(Engine(inner))
-    }
 }

@@ -4,10 +4,11 @@ use crate::{
     event_log::{EventLog, Logged, Source},
     ports::Ports,
     registry::Registered,
+    settings::Settings,
     spool::Spool,
 };
 use haft_core::{
-    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, OutputStream,
+    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, ModelBudget, OutputStream,
     ResultMetadata, ToolCall,
     port::{Approver, ClaimRequest},
 };
@@ -43,6 +44,22 @@ impl Logged for Batch {
 }
 
 impl Batch {
+    pub(crate) fn new(
+        id: BatchId,
+        at: Timestamp,
+        arrived: Instant,
+        model: &ModelBudget,
+        settings: &Settings,
+    ) -> Self {
+        Batch {
+            id,
+            arrived,
+            cancel: Cancel::new(),
+            log: EventLog::new(at, settings.event_log_capacity),
+            capacity: AtomicUsize::new(model.available_bytes()),
+        }
+    }
+
     pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {
         self.log.push(self.arrived.elapsed(), None, payload, is_last);
     }

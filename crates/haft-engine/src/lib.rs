@@ -3,6 +3,7 @@
 //! Start reading at `executor.rs`: it is the picture of the architecture page, in code.
 
 mod approve;
+mod builder;
 mod contained;
 mod engine;
 mod event_log;
@@ -13,6 +14,7 @@ mod frame;
 mod parked;
 mod plan;
 mod ports;
+mod preview;
 mod redaction;
 mod registry;
 mod request;
@@ -24,9 +26,11 @@ mod spool;
 mod stats;
 mod tools;
 
-pub use engine::{Engine, EngineBuilder, Preview, Shutdown, Target};
+pub use builder::EngineBuilder;
+pub use engine::{Engine, Shutdown, Target};
 pub use event_log::Observer;
 pub use parked::{PendingCall, SubmitError};
+pub use preview::Preview;
 pub use registry::{RegisterError, ToolQuery};
 pub use request::{BatchRequest, Request};
 pub use settings::Settings;

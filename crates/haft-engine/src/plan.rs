@@ -15,6 +15,7 @@ use haft_core::{
     ToolsMode, iso_duration,
     port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
 };
+use futures_util::FutureExt;
 use haft_sdk::{Args, Prepared};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -170,8 +171,7 @@ async fn plan_call(
         return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
     }
     // 5. Permission.
-    let authorised = guarded_async(async { ports.authoriser.authorise(&frame.context, definition).await });
-    match unless_cancelled(frame, authorised).await?.map_err(guard_panicked)?.map_err(guard_failed)? {
+    match authorise(ports, frame, definition).await? {
         Authorisation::Granted => {}
         Authorisation::Denied { missing } => return Err(lacks(registered, &missing).into()),
     }
@@ -274,6 +274,25 @@ fn lacks(registered: &Registered, missing: &str) -> ToolError {
     let text =
         format!("`{}` needs the permission `{missing}`, which this caller does not have", registered.name);
     ToolError::new(ErrorCode::PermissionDenied, text)
+}
+
+/// Asks whether the caller is permitted. Most answers are there at once; waiting for one is boxed, because its state
+/// would make every walk larger to move.
+async fn authorise(
+    ports: &Ports,
+    frame: &Frame,
+    definition: &haft_core::ToolDefinition,
+) -> Result<Authorisation, ToolError> {
+    let mut answer = guarded(|| Ok(ports.authoriser.authorise(&frame.context, definition))).map_err(guard_panicked)?;
+    let at_once = guarded(|| Ok((&mut answer).now_or_never())).map_err(guard_panicked)?;
+    let answer = match at_once {
+        Some(answer) => answer,
+        None => {
+            let waiting = Box::pin(unless_cancelled(frame, guarded_async(answer)));
+            waiting.await?.map_err(guard_panicked)?
+        }
+    };
+    answer.map_err(guard_failed)
 }
 
 /// So does one that panics.

@@ -5,7 +5,7 @@ use crate::{
     registry::{MOST_RESULTS, Origin, RegisterError, Registered, ToolQuery, is_available},
 };
 use haft_core::{
-    CallContext, Category, Tier, ToolDefinition,
+    CallContext, Category, Tier, ToolDefinition, ToolsMode,
     port::{Authorisation, StoredTool},
 };
 use haft_sdk::Tool;
@@ -178,9 +178,13 @@ impl Tools<'_> {
         self.0.ports.registry.all().iter().map(|registered| Registration::of(registered)).collect()
     }
 
-    /// Those that a caller may call: switched on, within the tier, permitted. A guard that errors hides the tool.
+    /// Those that a caller may call, and so may be told about: switched on, within the tier, permitted. A guard that
+    /// errors hides the tool; in disabled mode there are none.
     pub async fn available(&self, context: &CallContext) -> Vec<Arc<ToolDefinition>> {
         let mut available = Vec::new();
+        if self.0.ports.settings.mode == ToolsMode::Disabled {
+            return available;
+        }
         for registered in self.0.ports.registry.all() {
             let definition = &registered.definition;
             if is_available(&registered, context.tier)

@@ -55,7 +55,11 @@ impl Policy for ListPolicy {
         definition: &ToolDefinition,
     ) -> Result<Option<String>, GuardError> {
         let name = &definition.name;
-        Ok(self.denylist.contains(name).then(|| {
+        // Whoever wrote an alias on the denylist meant the tool. The allowlist goes by canonical names alone: a tool
+        // must not be let through because of what it calls itself besides.
+        let is_denied = |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));
+        let denied = is_denied(name) || definition.aliases.iter().any(is_denied);
+        Ok(denied.then(|| {
             format!(
                 "`{name}` is on the denylist, so it was not run. Use another tool, or ask the person who runs this \
                  to remove it from [tools.approval] denylist"
@@ -66,10 +70,10 @@ impl Policy for ListPolicy {
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
         let definition = subject.definition;
         let name = &definition.name;
-        let listed = self.allowlist.contains(name);
         if let Some(reason) = self.denies(subject.context, definition)? {
             return Ok(Verdict::Deny { rule: "denylist", reason });
         }
+        let listed = self.allowlist.contains(name);
         if self.mode == ApprovalMode::Deny && !listed {
             let reason = format!(
                 "`{name}` is not on the allowlist, and nothing else may run in deny mode. Use an allowed tool, or \
@@ -116,6 +120,17 @@ mod tests {
             Verdict::Ask { .. } => "ask",
             Verdict::Deny { .. } => "deny",
         }
+    }
+
+    #[test]
+    fn a_denied_alias_denies_the_tool_and_an_allowed_one_does_not_allow_it() {
+        let mut definition = ToolDefinition::new("run_shell", "Runs");
+        definition.aliases = vec!["Bash".into()];
+        let named = |list: &[&str]| list.iter().map(|&name| name.to_owned()).collect::<BTreeSet<String>>();
+        let denying = ListPolicy { denylist: named(&["bash"]), ..ListPolicy::default() };
+        assert_eq!(verdict(&denying, &definition), "deny");
+        let allowing = ListPolicy { allowlist: named(&["Bash"]), ..ListPolicy::default() };
+        assert_eq!(verdict(&allowing, &definition), "ask");
     }
 
     /// Every combination of mode, lists, side effects, the tool's own wish and prompting: 3 × 4 × 2 × 2 × 2.

@@ -2,7 +2,7 @@
 //! what it touches.
 
 use crate::common::{
-    Answers, Count, Door, Setup, call, call_with, code, codes, known_id, message, tool, until, with, within,
+    Answers, Count, Door, Setup, call, call_with, code, codes, house, known_id, message, tool, until, with, within,
 };
 use haft_core::{
     BatchId, BatchOptions, CallOptions, Decision, ErrorCode, ExecutionId, Footprint, Status, ToolDefinition,
@@ -344,4 +344,23 @@ async fn a_tool_that_is_denied_is_never_asked_about() {
     let options = CallOptions { require_confirmation: true, ..CallOptions::default() };
     let result = within("the refusal", house.engine.execute(with(call("run_command"), options))).await;
     assert_eq!((result.error_code(), door.asked(), runs.get()), (Some(ErrorCode::ToolDenied), 0, 0));
+}
+
+/// Call 3 reads what call 2 would write, and call 2 waits for what call 1 may write.
+#[tokio::test]
+async fn what_a_blocked_call_would_touch_is_blocked_as_well() {
+    let house = house([
+        tool("first", |_, _| async { Ok(()) }).writes("a").asks(),
+        tool("second", |_, _| async { Ok(()) })
+            .on_footprint(|_| haft_core::Footprint {
+                reads: vec![haft_core::Resource::path("a")],
+                writes: vec![haft_core::Resource::path("b")],
+            })
+            .define(|definition| definition.constraints.allow_side_effects = false),
+        tool("third", |_, _| async { Ok(()) }).reads("b"),
+        tool("fourth", |_, _| async { Ok(()) }).reads("c"),
+    ]);
+    let calls = ["first", "second", "third", "fourth"].map(call).to_vec();
+    let (results, _) = house.engine.execute_batch(calls).await;
+    assert_eq!(codes(&results), ["CONFIRMATION_REQUIRED", "BLOCKED", "BLOCKED", "OK"]);
 }

@@ -1,0 +1,142 @@
+//! Putting an engine together.
+
+use crate::{
+    engine::{Engine, Inner},
+    executions::Executions,
+    parked::Parked,
+    ports::{Ports, StoredOutputs, SystemClock, View},
+    redaction::Redaction,
+    registry::{Origin, RegisterError, Registry},
+    settings::Settings,
+};
+use haft_core::port::{
+    Approver, Authoriser, Clock, ForgetfulRegistrations, Jail, NoJail, NobodyToAsk, Policy, Redactor, Registrations,
+    Store,
+};
+use haft_sdk::{Tool, capability::Capabilities};
+use std::sync::{Arc, OnceLock, Weak, atomic::AtomicBool};
+use tokio::sync::broadcast;
+
+/// Puts an engine together.
+pub struct EngineBuilder {
+    settings: Settings,
+    policy: Arc<dyn Policy>,
+    authoriser: Arc<dyn Authoriser>,
+    store: Arc<dyn Store>,
+    approver: Arc<dyn Approver>,
+    jail: Arc<dyn Jail>,
+    clock: Arc<dyn Clock>,
+    redactor: Option<Arc<dyn Redactor>>,
+    registrations: Arc<dyn Registrations>,
+    capabilities: Capabilities,
+    tools: Vec<Box<dyn Tool>>,
+}
+
+impl EngineBuilder {
+    pub(crate) fn new(
+        policy: Arc<dyn Policy>,
+        authoriser: Arc<dyn Authoriser>,
+        store: Arc<dyn Store>,
+    ) -> Self {
+        EngineBuilder {
+            settings: Settings::default(),
+            policy,
+            authoriser,
+            store,
+            approver: Arc::new(NobodyToAsk),
+            jail: Arc::new(NoJail),
+            clock: Arc::new(SystemClock),
+            redactor: None,
+            registrations: Arc::new(ForgetfulRegistrations),
+            capabilities: Capabilities::default(),
+            tools: Vec::new(),
+        }
+    }
+
+    /// Other numbers and switches.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Whom to ask. Without one, what needs approval does not run.
+    pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
+        self.approver = approver;
+        self
+    }
+
+    /// What holds programs in. Without one, what needs containment does not run.
+    pub fn jail(mut self, jail: Arc<dyn Jail>) -> Self {
+        self.jail = jail;
+        self
+    }
+
+    /// What time it is.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where tools that were added, switched or configured are remembered. Without it, nowhere.
+    pub fn registrations(mut self, registrations: Arc<dyn Registrations>) -> Self {
+        self.registrations = registrations;
+        self
+    }
+
+    /// What must not be shown.
+    pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
+        self.redactor = Some(redactor);
+        self
+    }
+
+    /// What tools may reach. Outputs and the engine itself are added.
+    pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// One more tool.
+    pub fn tool(self, tool: impl Tool) -> Self {
+        self.boxed_tool(Box::new(tool))
+    }
+
+    /// One more tool, boxed.
+    pub fn boxed_tool(mut self, tool: Box<dyn Tool>) -> Self {
+        self.tools.push(tool);
+        self
+    }
+
+    /// The engine, or the first tool that cannot be registered.
+    pub fn build(self) -> Result<Engine, RegisterError> {
+        let registry = Arc::new(Registry::default());
+        let at = self.clock.now();
+        for tool in self.tools {
+            registry.register(tool, Origin::BuiltIn, at, None)?;
+        }
+        let inner = Arc::new_cyclic(|engine| Inner {
+            executions: Executions::new(self.settings.observable_after_end),
+            parked: Parked::default(),
+            tools_events: broadcast::channel(1024).0,
+            closed: AtomicBool::new(false),
+            runtime: OnceLock::new(),
+            ports: Arc::new(Ports {
+                capabilities: Capabilities {
+                    outputs: Arc::new(StoredOutputs(Arc::clone(&self.store))),
+                    engine: Arc::new(View { registry: Arc::clone(&registry), engine: Weak::clone(engine) }),
+                    ..self.capabilities
+                },
+                settings: self.settings,
+                registry,
+                policy: self.policy,
+                authoriser: self.authoriser,
+                approver: self.approver,
+                store: self.store,
+                registrations: self.registrations,
+                jail: self.jail,
+                clock: self.clock,
+                redaction: Redaction(self.redactor),
+            }),
+        });
+        Ok(Engine::from_inner(inner))
+    }
+}

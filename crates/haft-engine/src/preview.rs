@@ -1,0 +1,72 @@
+//! What would happen to a call, for a dry run.
+
+use crate::{
+    approve::summary,
+    plan::{Exit, Planned},
+    ports::Ports,
+};
+use haft_core::{Footprint, ToolError};
+use std::sync::Arc;
+
+/// What is decided about a call, without running it.
+#[derive(Clone, Debug)]
+pub enum Preview {
+    /// It would run.
+    Ready {
+        /// The tool's canonical name.
+        tool: Arc<str>,
+        /// What it would do.
+        summary: String,
+        /// What it would read and write.
+        footprint: Footprint,
+        /// The rule that allows it.
+        rule: Option<&'static str>,
+    },
+    /// A person would be asked.
+    NeedsApproval {
+        /// The tool's canonical name.
+        tool: Arc<str>,
+        /// What it would do.
+        summary: String,
+        /// Why somebody is asked.
+        reason: String,
+        /// The rule that asks.
+        rule: Option<&'static str>,
+    },
+    /// Somebody outside would supply the result.
+    Pending {
+        /// The tool's canonical name.
+        tool: Arc<str>,
+    },
+    /// It would not run.
+    Refused(ToolError),
+}
+
+/// What planning came to, in words.
+pub(crate) fn preview(ports: &Ports, planned: Planned) -> Preview {
+    match planned {
+        Planned::Ready(ready) => match summary(ports, &ready) {
+            Ok(summary) => Preview::Ready {
+                tool: Arc::clone(ready.frame.tool_name()),
+                summary,
+                rule: ready.frame.facts().rule,
+                footprint: ready.footprint,
+            },
+            Err(error) => Preview::Refused(ports.redaction.error(error)),
+        },
+        Planned::NeedsApproval { ready, reason, .. } => match summary(ports, &ready) {
+            Ok(summary) => Preview::NeedsApproval {
+                tool: Arc::clone(ready.frame.tool_name()),
+                summary,
+                rule: ready.frame.facts().rule,
+                reason,
+            },
+            Err(error) => Preview::Refused(ports.redaction.error(error)),
+        },
+        Planned::Parked(frame) | Planned::Follows(frame, _) => {
+            Preview::Pending { tool: Arc::clone(frame.tool_name()) }
+        }
+        Planned::Resolved(_, Exit::Error(error)) => Preview::Refused(ports.redaction.error(error)),
+        Planned::Resolved(frame, Exit::Replay(_)) => Preview::Pending { tool: Arc::clone(frame.tool_name()) },
+    }
+}

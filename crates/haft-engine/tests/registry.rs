@@ -1,0 +1,429 @@
+//! The registry: what can be added, changed, found, and that readers never wait.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+use haft_core::{
+    CallContext, Category, ErrorCode, IsolationLevel, Parameter, ParameterType, Parameters, Tier, ToolCall,
+    ToolDefinition, ToolError,
+    port::{BoxFuture, Registrations, StoreError, StoredTool},
+};
+use haft_engine::{Engine, EngineBuilder, RegisterError, ToolQuery, ToolsEvent};
+use haft_guard::{ListPolicy, PermissionStrings};
+use haft_sdk::{Args, Prepared, Tool, ToolCtx, ToolOutput};
+use haft_store::MemoryStore;
+use serde_json::{Map, json};
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// A tool that says how it was configured.
+#[derive(Clone)]
+struct Described(Arc<ToolDefinition>);
+
+struct Says;
+
+impl Tool for Described {
+    fn definition(&self) -> &Arc<ToolDefinition> {
+        &self.0
+    }
+
+    fn prepare(&self, _: &Args) -> Result<Box<dyn Prepared>, ToolError> {
+        Ok(Box::new(Says))
+    }
+}
+
+impl Prepared for Says {
+    fn footprint(&self) -> haft_core::Footprint {
+        haft_core::Footprint::default()
+    }
+
+    fn summary(&self) -> String {
+        String::new()
+    }
+
+    fn execute(self: Box<Self>, cx: ToolCtx) -> haft_sdk::ToolFuture {
+        Box::pin(async move { Ok(ToolOutput::structured(json!(*cx.settings()))) })
+    }
+}
+
+fn defined(name: &str, refine: impl FnOnce(&mut ToolDefinition)) -> Described {
+    let mut definition = ToolDefinition::new(name, format!("The tool {name}"));
+    definition.constraints.required_isolation = IsolationLevel::None;
+    definition.constraints.allow_side_effects = false;
+    refine(&mut definition);
+    Described(Arc::new(definition))
+}
+
+fn plain(name: &str) -> Described {
+    defined(name, |_| {})
+}
+
+fn builder() -> EngineBuilder {
+    let store = Arc::new(MemoryStore::new());
+    Engine::builder(Arc::new(ListPolicy::default()), Arc::new(PermissionStrings), store)
+}
+
+fn by(tier: Tier) -> CallContext {
+    CallContext { tier, permissions: vec!["*".into()], ..CallContext::new("acme", "agent-7") }
+}
+
+fn names(definitions: &[Arc<ToolDefinition>]) -> Vec<&str> {
+    definitions.iter().map(|definition| definition.name.as_str()).collect()
+}
+
+/// Remembers in memory, and fails when told to.
+#[derive(Default)]
+struct Remembers {
+    tools: Mutex<BTreeMap<String, StoredTool>>,
+    broken: AtomicBool,
+}
+
+impl Remembers {
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<String, StoredTool>)) -> Result<(), StoreError> {
+        if self.broken.load(Ordering::Acquire) {
+            return Err(StoreError("the disk is full".into()));
+        }
+        change(&mut self.tools.lock().unwrap());
+        Ok(())
+    }
+}
+
+impl Registrations for Remembers {
+    fn load<'a>(&'a self) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+        Box::pin(async { Ok(self.tools.lock().unwrap().values().cloned().collect()) })
+    }
+
+    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.change(|tools| {
+                if tool.is_ordinary() {
+                    tools.remove(&tool.name);
+                } else {
+                    tools.insert(tool.name.clone(), tool);
+                }
+            })
+        })
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.change(|tools| drop(tools.remove(name))) })
+    }
+}
+
+async fn code(engine: &Engine, name: &str) -> Option<ErrorCode> {
+    engine.execute(ToolCall::new(name, json!({}))).await.error_code()
+}
+
+#[tokio::test]
+async fn tools_are_added_replaced_and_removed() {
+    let engine = builder().tool(plain("built_in")).build().unwrap();
+    let (tools, owner) = (engine.tools(), by(Tier::Enterprise));
+    let mut events = tools.events();
+
+    let added = tools.add(plain("mine"), &owner).await.unwrap();
+    assert_eq!((added.is_built_in, added.enabled, added.registered_by.as_deref()), (false, true, Some("agent-7")));
+    assert!(tools.exists("MINE") && tools.get("mine").is_some());
+    assert_eq!((tools.count(None), tools.all().len()), (2, 2));
+    assert_eq!(code(&engine, "mine").await, None);
+
+    let again = tools.add(plain("mine"), &owner).await.unwrap_err();
+    assert_eq!((again.code(), again.to_string().contains("already registered")), (ErrorCode::DuplicateTool, true));
+
+    tools.set_enabled("mine", false).await.unwrap();
+    let newer = defined("mine", |definition| definition.description = "Newer".into());
+    let replaced = tools.replace(newer, &owner).await.unwrap();
+    assert_eq!((replaced.definition.description.as_str(), replaced.enabled), ("Newer", false), "the switch stays");
+    tools.remove("mine").await.unwrap();
+    assert_eq!(code(&engine, "mine").await, Some(ErrorCode::ToolNotFound));
+    tools.add(plain("mine"), &owner).await.expect("a name that was given back can be taken again");
+
+    for refused in [
+        tools.remove("built_in").await,
+        tools.replace(plain("built_in"), &owner).await.map(|_| ()),
+    ] {
+        assert_eq!(refused, Err(RegisterError::BuiltIn { name: "built_in".into() }));
+    }
+    let unknown = tools.remove("mnie").await.unwrap_err();
+    assert_eq!(unknown, RegisterError::Unknown { name: "mnie".into(), near: Some("mine".into()) });
+
+    let name = || Arc::from("mine");
+    let mut seen = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        seen.push(event);
+    }
+    let expected = [
+        ToolsEvent::Registered { name: name() },
+        ToolsEvent::Disabled { name: name() },
+        ToolsEvent::Replaced { name: name() },
+        ToolsEvent::Unregistered { name: name() },
+        ToolsEvent::Registered { name: name() },
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_disabled_tool_is_refused_by_every_name_until_it_is_enabled() {
+    let tool = defined("read_it", |definition| definition.aliases = vec!["ReadIt".into()]);
+    let engine = builder().tool(tool).build().unwrap();
+    engine.tools().set_enabled("READIT", false).await.unwrap();
+    for name in ["read_it", "ReadIt", "readit", "READ_IT"] {
+        assert_eq!(code(&engine, name).await, Some(ErrorCode::ToolDisabled), "{name}");
+    }
+    assert!(engine.tools().available(&by(Tier::Enterprise)).await.is_empty());
+    engine.tools().set_enabled("read_it", true).await.unwrap();
+    assert_eq!(code(&engine, "ReadIt").await, None);
+}
+
+#[tokio::test]
+async fn a_tool_finds_its_settings_on_its_context() {
+    let engine = builder().tool(plain("greet")).build().unwrap();
+    let settings = json!({"language": "fa"}).as_object().unwrap().clone();
+    engine.tools().configure("greet", settings.clone()).await.unwrap();
+    let result = engine.execute(ToolCall::new("greet", json!({}))).await;
+    assert_eq!(result.output, Some(json!({"language": "fa"})));
+    assert_eq!(*engine.tools().get("greet").unwrap().settings, settings);
+}
+
+#[tokio::test]
+async fn aliases_and_names_cannot_take_each_others_place() {
+    let engine = builder().tool(defined("read_file", |d| d.aliases = vec!["ReadFile".into()])).build().unwrap();
+    let owner = by(Tier::Enterprise);
+    for (name, aliases) in [
+        ("readfile", vec![]),
+        ("other", vec!["read_file"]),
+        ("other", vec!["READFILE"]),
+        ("other", vec!["Twice", "twice"]),
+        ("other", vec!["other"]),
+    ] {
+        let tool = defined(name, |d| d.aliases = aliases.iter().map(|&alias| alias.into()).collect());
+        let refused = engine.tools().add(tool, &owner).await;
+        let clash = matches!(refused, Err(RegisterError::Duplicate { .. } | RegisterError::BadDefinition { .. }));
+        assert!(clash, "{name} {aliases:?}: {refused:?}");
+    }
+    assert_eq!(engine.tools().count(None), 1, "a refused tool leaves nothing behind");
+    assert!(!engine.tools().exists("twice"));
+}
+
+#[tokio::test]
+async fn custom_tools_are_bounded_by_tier() {
+    for (tier, most) in [(Tier::Core, 0), (Tier::WriterPro, 10), (Tier::Teams, 50)] {
+        let engine = builder().tool(plain("built_in")).build().unwrap();
+        for number in 0..most {
+            engine.tools().add(plain(&format!("tool_{number}")), &by(tier)).await.unwrap();
+        }
+        let refused = engine.tools().add(plain("one_more"), &by(tier)).await.unwrap_err();
+        assert_eq!(refused, RegisterError::TooMany { tier, most });
+        assert_eq!(refused.to_string(), format!("Custom tool limit ({most}) reached for {tier:?} tier"));
+        assert_eq!(engine.tools().count(None), most + 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_available_depends_on_switch_tier_and_permission() {
+    let engine = builder()
+        .tool(plain("free"))
+        .tool(defined("pro", |d| d.tier = Tier::Teams))
+        .tool(defined("guarded", |d| d.required_permissions = vec!["vault.open".into()]))
+        .tool(plain("off"))
+        .build()
+        .unwrap();
+    engine.tools().set_enabled("off", false).await.unwrap();
+    let nobody = CallContext::new("acme", "agent");
+    assert_eq!(names(&engine.tools().available(&nobody).await), ["free"]);
+    let keeper = CallContext { permissions: vec!["vault.*".into()], tier: Tier::Teams, ..nobody };
+    assert_eq!(names(&engine.tools().available(&keeper).await), ["free", "guarded", "pro"]);
+    assert_eq!((engine.tools().count(Some(Tier::Core)), engine.tools().count(None)), (2, 4));
+}
+
+#[tokio::test]
+async fn every_condition_of_a_search_narrows() {
+    let engine = builder()
+        .tool(defined("read_file", |d| {
+            d.category = Category::FileSystem;
+            d.required_permissions = vec!["tool.filesystem.read".into()];
+        }))
+        .tool(defined("send_message", |d| {
+            d.category = Category::Communication;
+            d.requires_confirmation = true;
+        }))
+        .tool(defined("audit_report", |d| {
+            d.tier = Tier::Enterprise;
+            d.description = "Reports about FILES".into();
+        }))
+        .build()
+        .unwrap();
+    let find = |query: ToolQuery| {
+        let found = engine.tools().find(&query, Tier::Core);
+        found.iter().map(|definition| definition.name.clone()).collect::<Vec<_>>().join(" ")
+    };
+    let all = ToolQuery::default;
+    for (query, expected) in [
+        (all(), "read_file send_message"),
+        (ToolQuery { include_unavailable: true, ..all() }, "audit_report read_file send_message"),
+        (ToolQuery { text: Some("FILE".into()), ..all() }, "read_file"),
+        (ToolQuery { text: Some("file".into()), include_unavailable: true, ..all() }, "audit_report read_file"),
+        (ToolQuery { categories: vec![Category::Communication], ..all() }, "send_message"),
+        (ToolQuery { permissions: vec!["tool.filesystem.read".into()], ..all() }, "read_file"),
+        (ToolQuery { permissions: vec!["tool.filesystem.read".into(), "x".into()], ..all() }, ""),
+        (ToolQuery { requires_confirmation: Some(true), ..all() }, "send_message"),
+        (ToolQuery { requires_confirmation: Some(false), ..all() }, "read_file"),
+        (ToolQuery { max_results: 1, ..all() }, "read_file"),
+        (ToolQuery { max_results: 0, ..all() }, ""),
+    ] {
+        assert_eq!(find(query.clone()), expected, "{query:?}");
+    }
+    assert_eq!(names(&engine.tools().by_category(Category::FileSystem, Tier::Core)), ["read_file"]);
+}
+
+#[tokio::test]
+async fn ranking_looks_at_names_descriptions_and_parameters_of_what_may_be_called() {
+    let with_parameter = |name: &str, parameter: &str| {
+        defined(name, |definition| {
+            definition.parameters = Parameters::List(vec![Parameter {
+                name: "unit".into(),
+                description: parameter.into(),
+                kind: ParameterType::String,
+                required: false,
+                default: None,
+                choices: None,
+                schema: None,
+            }]);
+        })
+    };
+    let engine = builder()
+        .tool(with_parameter("convert", "fahrenheit or celsius"))
+        .tool(with_parameter("measure", "metres or feet"))
+        .tool(defined("celsius_report", |d| d.tier = Tier::Enterprise))
+        .build()
+        .unwrap();
+    let ranked = |tier| {
+        let ranked = engine.tools().rank("celsius", 5, tier);
+        assert!(ranked.windows(2).all(|pair| pair[0].0 >= pair[1].0), "best first");
+        ranked.iter().map(|(_, definition)| definition.name.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ranked(Tier::Core), ["convert"]);
+    assert_eq!(ranked(Tier::Enterprise), ["celsius_report", "convert"], "a name counts more than a parameter");
+    engine.tools().set_enabled("convert", false).await.unwrap();
+    assert!(ranked(Tier::Core).is_empty());
+}
+
+#[tokio::test]
+async fn what_is_changed_is_there_after_a_restart() {
+    let remembers = Arc::new(Remembers::default());
+    let start = async || {
+        let engine = builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
+        let skipped = engine.tools().restore(|definition| Ok(Box::new(Described(Arc::new(definition))))).await.unwrap();
+        (engine, skipped)
+    };
+    let (first, _) = start().await;
+    let owner = by(Tier::Enterprise);
+    first.tools().add(plain("mine"), &owner).await.unwrap();
+    first.tools().add(plain("gone"), &owner).await.unwrap();
+    first.tools().remove("gone").await.unwrap();
+    first.tools().set_enabled("built_in", false).await.unwrap();
+    let settings: Map<_, _> = json!({"a": 1}).as_object().unwrap().clone();
+    first.tools().configure("mine", settings.clone()).await.unwrap();
+    let before = first.tools().get("mine").unwrap();
+
+    let (second, skipped) = start().await;
+    assert!(skipped.is_empty());
+    assert_eq!(second.tools().get("mine").unwrap(), before);
+    assert!(!second.tools().get("built_in").unwrap().enabled && !second.tools().exists("gone"));
+
+    second.tools().set_enabled("built_in", true).await.unwrap();
+    assert_eq!(remembers.tools.lock().unwrap().keys().collect::<Vec<_>>(), ["mine"], "what is ordinary is forgotten");
+}
+
+#[tokio::test]
+async fn what_cannot_be_brought_back_is_named_and_stays_remembered() {
+    let remembers = Arc::new(Remembers::default());
+    for stored in [
+        StoredTool { enabled: false, ..StoredTool::new("not_here_any_more") },
+        StoredTool { definition: Some(Box::new(ToolDefinition::new("Bad Name", "x"))), ..StoredTool::new("Bad Name") },
+        StoredTool { definition: Some(Box::new(ToolDefinition::clone(&plain("fine").0))), ..StoredTool::new("fine") },
+    ] {
+        remembers.save(stored).await.unwrap();
+    }
+    let engine = builder().registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let skipped = engine.tools().restore(|definition| Ok(Box::new(Described(Arc::new(definition))))).await.unwrap();
+    assert_eq!(skipped.len(), 2, "{skipped:?}");
+    assert!(skipped.iter().any(|line| line.contains("not_here_any_more")), "{skipped:?}");
+    assert!(engine.tools().exists("fine"));
+    assert_eq!(remembers.tools.lock().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn what_cannot_be_remembered_is_not_done() {
+    let remembers = Arc::new(Remembers::default());
+    let engine = builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let owner = by(Tier::Enterprise);
+    engine.tools().add(plain("mine"), &owner).await.unwrap();
+    remembers.broken.store(true, Ordering::Release);
+    let tools = engine.tools();
+    let newer = defined("mine", |definition| definition.description = "Newer".into());
+    for refused in [
+        tools.add(plain("other"), &owner).await.map(|_| ()),
+        tools.replace(newer, &owner).await.map(|_| ()),
+        tools.remove("mine").await,
+        tools.set_enabled("built_in", false).await,
+        tools.configure("built_in", json!({"a": 1}).as_object().unwrap().clone()).await,
+    ] {
+        assert!(matches!(refused, Err(RegisterError::NotRemembered(_))), "{refused:?}");
+    }
+    assert!(tools.exists("mine") && !tools.exists("other"));
+    assert_eq!(tools.get("mine").unwrap().definition.description, "The tool mine");
+    let built_in = tools.get("built_in").unwrap();
+    assert!(built_in.enabled && built_in.settings.is_empty());
+}
+
+/// Readers and writers at full speed for a second: every snapshot is whole, and no reader ever waits for a writer.
+#[test]
+fn readers_never_see_half_a_change_and_never_wait() {
+    let engine = builder().tool(plain("anchor")).build().unwrap();
+    let stop = AtomicBool::new(false);
+    let (reads, writes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let slowest = std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut slowest = Duration::ZERO;
+                    while !stop.load(Ordering::Relaxed) {
+                        let start = Instant::now();
+                        let anchor = engine.definition("Anchor").expect("it was never removed");
+                        slowest = slowest.max(start.elapsed());
+                        assert_eq!(anchor.name, "anchor");
+                        // The pair is added and removed as one tool with an alias: both are there, or neither.
+                        if let Some(found) = engine.definition("flicker_alias") {
+                            assert_eq!(found.name, "flicker");
+                            assert_eq!(found.aliases, ["flicker_alias"]);
+                        }
+                        let all = engine.definitions();
+                        assert!(all.windows(2).all(|pair| pair[0].name < pair[1].name), "in order, each once");
+                        reads.fetch_add(1, Ordering::Relaxed);
+                    }
+                    slowest
+                })
+            })
+            .collect();
+        let flicker = defined("flicker", |definition| definition.aliases = vec!["flicker_alias".into()]);
+        let owner = by(Tier::Enterprise);
+        let end = Instant::now() + Duration::from_secs(1);
+        while Instant::now() < end {
+            runtime.block_on(engine.tools().add(flicker.clone(), &owner)).unwrap();
+            runtime.block_on(engine.tools().remove("flicker")).unwrap();
+            writes.fetch_add(2, Ordering::Relaxed);
+        }
+        stop.store(true, Ordering::Relaxed);
+        readers.into_iter().map(|reader| reader.join().unwrap()).max().unwrap()
+    });
+    let (reads, writes) = (reads.into_inner(), writes.into_inner());
+    println!("{reads} reads and {writes} writes in a second; the slowest lookup took {slowest:?}");
+    assert!(reads > 1_000 && writes > 100, "{reads} reads, {writes} writes");
+    // A lookup takes no lock. What remains is the machine's own scheduling of four threads on few cores.
+    assert!(slowest < Duration::from_millis(250), "a reader waited for {slowest:?}");
+}
