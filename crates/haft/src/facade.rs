@@ -233,8 +233,7 @@ impl Builder {
             Policing::Own(policy) => policy,
             Policing::Lists(lists) => {
                 let definitions = tools.iter().map(|tool| &**tool.definition());
-                Arc::new(wiring::ByAnyName(wiring::with_canonical_names(lists, definitions)))
-                    as Arc<dyn Policy>
+                Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
             }
         };
         let mut builder = Engine::builder(policy, self.authoriser, self.store).settings(self.settings);

@@ -4,11 +4,7 @@ use crate::{
     Args, ErrorCode, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
     config::Config,
 };
-use haft_core::{
-    CallContext,
-    port::{GuardError, Policy, Subject, Verdict},
-};
-use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 /// The numbers and switches of the engine.
 pub(crate) fn settings(config: &Config) -> Settings {
@@ -64,37 +60,6 @@ pub(crate) fn with_canonical_names<'a>(
 fn names(list: &BTreeSet<String>, definition: &ToolDefinition) -> bool {
     let mut known = std::iter::once(&definition.name).chain(&definition.aliases);
     known.any(|known| list.iter().any(|listed| listed.eq_ignore_ascii_case(known)))
-}
-
-/// Lists that mean a tool by any of its names, also one that is added while haft runs.
-pub(crate) struct ByAnyName(pub(crate) ListPolicy);
-
-impl ByAnyName {
-    fn lists_for(&self, definition: &ToolDefinition) -> Cow<'_, ListPolicy> {
-        let is_meant = |list: &BTreeSet<String>| !list.contains(&definition.name) && names(list, definition);
-        if is_meant(&self.0.allowlist) || is_meant(&self.0.denylist) {
-            return Cow::Owned(with_canonical_names(self.0.clone(), std::iter::once(definition)));
-        }
-        Cow::Borrowed(&self.0)
-    }
-}
-
-impl Policy for ByAnyName {
-    fn is_enabled(&self) -> bool {
-        self.0.is_enabled()
-    }
-
-    fn denies(
-        &self,
-        context: &CallContext,
-        definition: &ToolDefinition,
-    ) -> Result<Option<String>, GuardError> {
-        self.lists_for(definition).denies(context, definition)
-    }
-
-    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
-        self.lists_for(subject.definition).decide(subject)
-    }
 }
 
 /// A tool without code behind it: in parse-only mode its calls wait for somebody to supply their results.
@@ -211,18 +176,6 @@ mod tests {
         }
         let lists = with_canonical_names(ListPolicy::default(), [&definition].into_iter());
         assert_eq!(lists, ListPolicy::default(), "nothing else changes");
-    }
-
-    #[test]
-    fn a_list_means_tools_that_are_added_later_too() {
-        let lists = ListPolicy { denylist: ["Bash".to_owned()].into(), ..ListPolicy::default() };
-        let policy = ByAnyName(lists);
-        let mut later = ToolDefinition::new("run_it", "Runs it");
-        let denied =
-            |definition: &ToolDefinition| policy.denies(&CallContext::owner(), definition).unwrap().is_some();
-        assert!(!denied(&later));
-        later.aliases = vec!["bash".to_owned()];
-        assert!(denied(&later));
     }
 
     #[test]

@@ -24,13 +24,13 @@ pub(super) struct Setup {
     /// Who runs this.
     pub(super) owner: Arc<CallContext>,
     /// Where changes of the tools are remembered.
-    registrations: Option<PathBuf>,
+    registrations: Option<FileRegistrations>,
 }
 
 impl Setup {
-    /// Whether a change of the tools would be there the next time.
-    pub(super) fn remembers(&self) -> Result<(), Failure> {
-        if self.registrations.is_some() { Ok(()) } else { Err(Failure::NoStateFolder) }
+    /// Where a change of the tools is remembered, so that it is there the next time.
+    pub(super) fn registrations(&self) -> Result<&FileRegistrations, Failure> {
+        self.registrations.as_ref().ok_or(Failure::NoStateFolder)
     }
 }
 
@@ -78,11 +78,10 @@ impl Ground {
             drain: Duration::from_secs(5),
             ..crate::wiring::settings(&resolved.config)
         };
-        let remembered = surroundings.state_folder().map(FileRegistrations::new);
-        let registrations = remembered.as_ref().map(FileRegistrations::path);
-        let haft = remembered.into_iter().fold(haft, crate::Builder::registrations);
+        let registrations = surroundings.state_folder().map(FileRegistrations::new);
+        let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
-        restore(&haft, registrations.clone(), console)?;
+        restore(&haft, registrations.as_ref().map(FileRegistrations::path), console)?;
         let owner = owner(&surroundings);
         Ok(Setup { haft, resolved, own_file: own_file(&surroundings), owner, registrations })
     }
@@ -101,7 +100,8 @@ fn restore(haft: &Haft, file: Option<PathBuf>, console: &Console) -> Result<(), 
     if !skipped.is_empty() {
         let skipped: Vec<String> = skipped.iter().map(|skipped| one_line(skipped, 400)).collect();
         console.warn(&format!(
-            "what is remembered about {} has no effect:\n{}",
+            "what is remembered about {} has no effect, until it fits again or `haft tools remove NAME` forgets \
+             it:\n{}",
             words::count(skipped.len(), "tool"),
             skipped.join("\n")
         ));

@@ -91,6 +91,18 @@ fn a_tool_lasts_until_it_is_removed() {
 }
 
 #[test]
+fn every_change_has_one_document_for_a_program() {
+    let place = Place::with_colleague();
+    for (args, expected) in [
+        (["tools", "disable", "AskColleague", "--json"], json!({"name": "ask_colleague", "enabled": false})),
+        (["tools", "enable", "AskColleague", "--json"], json!({"name": "ask_colleague", "enabled": true})),
+        (["tools", "remove", "AskColleague", "--json"], json!({"removed": "ask_colleague"})),
+    ] {
+        assert_eq!(place.ok(&args).json(), expected);
+    }
+}
+
+#[test]
 fn what_is_built_in_can_only_be_disabled() {
     let place = Place::new();
     place.write("mine.json", definition("get_metrics"));
@@ -251,6 +263,9 @@ fn what_cannot_be_brought_back_is_said_once_and_kept() {
     assert_eq!(said.stderr.matches("warning:").count(), 1, "{said:?}");
     assert!(said.stderr.contains("`ask_colleague`: `GetMetrics` is already registered"), "{said:?}");
     assert_eq!(std::fs::read_to_string(place.registrations()).unwrap(), renamed);
+    let said = place.haft(&["tools", "remove", "ask_colleague"]);
+    assert_eq!((said.code, said.stdout.as_str()), (0, "removed `ask_colleague`\n"), "as it said");
+    assert_eq!(place.ok(&["tools", "list"]).code, 0);
 }
 
 #[test]

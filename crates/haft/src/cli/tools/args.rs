@@ -52,18 +52,27 @@ pub(in crate::cli) enum ToolsCommand {
     Remove {
         /// The tool's name or one of its aliases
         name: String,
+        /// Print what was done as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
     },
     /// Let a tool be called again
     #[command(after_help = examples::TOOLS_ENABLE)]
     Enable {
         /// The tool's name or one of its aliases
         name: String,
+        /// Print what was done as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
     },
     /// Keep a tool, and refuse its calls
     #[command(after_help = examples::TOOLS_DISABLE)]
     Disable {
         /// The tool's name or one of its aliases
         name: String,
+        /// Print what was done as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
     },
     /// Show or change the settings of a tool
     #[command(after_help = examples::TOOLS_CONFIG)]

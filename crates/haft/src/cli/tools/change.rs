@@ -11,7 +11,10 @@ use super::{
     check, find,
 };
 use crate::{DeclaredTool, RegisterError, ToolDefinition};
-use haft_core::text::one_line;
+use haft_core::{
+    port::{Registrations as _, StoreError},
+    text::one_line,
+};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -29,7 +32,7 @@ pub(super) fn add(
     working_folder: &Path,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    setup.remembers()?;
+    setup.registrations()?;
     let (name, read) = check::read(file, &mut Input::default(), working_folder)?;
     let definitions = read.map_err(|problems| Failure::BadDefinitions {
         name,
@@ -86,36 +89,60 @@ fn may_add(definition: &ToolDefinition, adding: Adding, setup: &Setup) -> Result
     Ok(())
 }
 
-pub(super) fn remove(name: &str, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
-    setup.remembers()?;
-    let name = find(&setup.haft, name)?.definition.name.clone();
-    now(setup.haft.tools().remove(&name))??;
-    console.print(format!("removed `{name}`\n"))
-}
-
-pub(super) fn enable(name: &str, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
-    switch(name, Switch { enabled: true, done: "enabled", already: "enabled already" }, setup, console)
-}
-
-pub(super) fn disable(name: &str, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
-    switch(name, Switch { enabled: false, done: "disabled", already: "disabled already" }, setup, console)
-}
-
-struct Switch {
-    enabled: bool,
-    done: &'static str,
-    already: &'static str,
-}
-
-fn switch(name: &str, switch: Switch, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
-    setup.remembers()?;
-    let registration = find(&setup.haft, name)?;
-    let name = &registration.definition.name;
-    if registration.enabled == switch.enabled {
-        return console.print(format!("`{name}` is {}\n", switch.already));
+pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    let registrations = setup.registrations()?;
+    let name = match find(&setup.haft, name) {
+        Ok(registration) => {
+            let name = registration.definition.name.clone();
+            now(setup.haft.tools().remove(&name))??;
+            name
+        }
+        // What is remembered may not have come back: then there is no tool, and still something to forget.
+        Err(not_there) => {
+            let known = now(registrations.load())?.map_err(unremembered)?;
+            let known =
+                known.into_iter().find(|known| known.name.eq_ignore_ascii_case(name)).ok_or(not_there)?;
+            now(registrations.remove(&known.name))?.map_err(unremembered)?;
+            known.name
+        }
+    };
+    if json {
+        return console.print_json(&json!({"removed": name}));
     }
-    now(setup.haft.tools().set_enabled(name, switch.enabled))??;
-    console.print(format!("{} `{name}`\n", switch.done))
+    console.print(format!("removed `{}`\n", one_line(&name, 80)))
+}
+
+fn unremembered(error: StoreError) -> Failure {
+    RegisterError::NotRemembered(error.to_string()).into()
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Switch {
+    On,
+    Off,
+}
+
+pub(super) fn switch(
+    name: &str,
+    to: Switch,
+    json: bool,
+    setup: &Setup,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    setup.registrations()?;
+    let registration = find(&setup.haft, name)?;
+    let (name, enabled) = (&registration.definition.name, to == Switch::On);
+    let is_new = registration.enabled != enabled;
+    if is_new {
+        now(setup.haft.tools().set_enabled(name, enabled))??;
+    }
+    let done = if enabled { "enabled" } else { "disabled" };
+    match (json, is_new) {
+        (true, _) => console.print_json(&json!({"name": name, "enabled": enabled})),
+        (false, true) => console.print(format!("{done} `{name}`\n")),
+        (false, false) => console.print(format!("`{name}` is {done} already\n")),
+    }
 }
 
 pub(super) fn config(args: &ConfigArgs, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
@@ -130,7 +157,7 @@ pub(super) fn config(args: &ConfigArgs, setup: &Setup, console: &mut Console) ->
         with_pairs(before.clone(), &args.pairs)?
     };
     if after != *before {
-        setup.remembers()?;
+        setup.registrations()?;
         now(setup.haft.tools().configure(name, after.clone()))??;
     }
     if after.is_empty() {

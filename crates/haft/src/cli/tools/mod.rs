@@ -43,9 +43,13 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
                 console,
             )?;
         }
-        ToolsCommand::Remove { name } => change::remove(name, &setup, console)?,
-        ToolsCommand::Enable { name } => change::enable(name, &setup, console)?,
-        ToolsCommand::Disable { name } => change::disable(name, &setup, console)?,
+        ToolsCommand::Remove { name, json } => change::remove(name, *json, &setup, console)?,
+        ToolsCommand::Enable { name, json } => {
+            change::switch(name, change::Switch::On, *json, &setup, console)?;
+        }
+        ToolsCommand::Disable { name, json } => {
+            change::switch(name, change::Switch::Off, *json, &setup, console)?;
+        }
         ToolsCommand::Config(args) => change::config(args, &setup, console)?,
         ToolsCommand::Export { names } => export(names, &setup.haft, console)?,
     }
