@@ -62,7 +62,8 @@ A file has one definition, a list of them, or `tools` with a list. Its name ends
 Examples:
   haft tools add tool.toml
   haft tools add tool.toml --replace
-  haft tools export validate_content | haft tools check -";
+  haft tools export validate_content | haft tools check -
+  haft tools add --import openai-tools.json";
 
 pub(super) const TOOLS_REMOVE: &str = "\
 Examples:
@@ -91,7 +92,9 @@ Examples:
 pub(super) const TOOLS_EXPORT: &str = "\
 Examples:
   haft tools export
-  haft tools export validate_content > validate_content.json";
+  haft tools export validate_content > validate_content.json
+  haft tools export --dialect anthropic
+  haft tools export --dialect openai-chat --strict validate_content";
 
 pub(super) const INIT: &str = "\
 Examples:

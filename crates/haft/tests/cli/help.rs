@@ -40,6 +40,10 @@ fn every_example_of_the_help_can_be_typed() {
     place.write("haft.toml", "");
     place.write("data.json", "[1]");
     place.write("tool.toml", "name = 'ask_colleague'\ndescription = 'Asks'\n");
+    place.write(
+        "openai-tools.json",
+        r#"[{"type": "function", "function": {"name": "ask", "description": "Asks"}}]"#,
+    );
     place.write("schema.json", "true");
     place.write("calls.json", "[]");
     place.write("calls.jsonl", "{\"name\": \"get_metrics\"}");

@@ -5,6 +5,7 @@
 mod batch;
 mod calls;
 mod config;
+mod dialects;
 mod help;
 mod own_tools;
 mod pipes;

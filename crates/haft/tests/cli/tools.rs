@@ -27,7 +27,7 @@ fn definition(name: &str) -> String {
 }
 
 impl Place {
-    fn ok(&self, args: &[&str]) -> Said {
+    pub(crate) fn ok(&self, args: &[&str]) -> Said {
         let said = self.haft(args);
         assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{args:?}: {said:?}");
         said

@@ -3,6 +3,7 @@
 use super::super::examples;
 use crate::Category;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
+use haft_dialect::Dialect;
 use serde::Deserialize as _;
 use serde::de::{IntoDeserializer, value::StrDeserializer};
 use std::path::PathBuf;
@@ -43,6 +44,9 @@ pub(in crate::cli) enum ToolsCommand {
         /// Put them in the place of added tools of the same name
         #[arg(long)]
         replace: bool,
+        /// The file is a list of tools as OpenAI, Anthropic, Gemini or MCP have it
+        #[arg(long)]
+        import: bool,
         /// Print what was added as one JSON document and nothing else
         #[arg(long)]
         json: bool,
@@ -87,12 +91,9 @@ pub(in crate::cli) enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print definitions as JSON that `haft tools add` takes
+    /// Print definitions as JSON: as `haft tools add` takes them, or in the dialect of a model's provider
     #[command(after_help = examples::TOOLS_EXPORT)]
-    Export {
-        /// The tools; all when left out
-        names: Vec<String>,
-    },
+    Export(ExportArgs),
 }
 
 #[derive(Debug, Args)]
@@ -106,6 +107,18 @@ pub(in crate::cli) struct ListArgs {
     /// Print the definitions, and how they are registered, as one JSON document and nothing else
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ExportArgs {
+    /// The tools; all that are enabled when left out
+    pub(super) names: Vec<String>,
+    /// For whom: openai-chat, openai-responses, anthropic, gemini or mcp
+    #[arg(long, value_name = "DIALECT")]
+    pub(super) dialect: Option<Dialect>,
+    /// Let OpenAI hold the model to the parameters, where they can be said that way
+    #[arg(long, requires = "dialect")]
+    pub(super) strict: bool,
 }
 
 #[derive(Debug, Args)]

@@ -6,12 +6,14 @@ use super::{
         failure::Failure,
         input::Input,
         setup::{Setup, now},
+        words,
     },
     args::ConfigArgs,
     check, find,
 };
 use crate::{DeclaredTool, RegisterError, ToolDefinition};
 use haft_core::{
+    DefinitionProblem,
     port::{Registrations as _, StoreError},
     text::one_line,
 };
@@ -22,6 +24,8 @@ use std::path::Path;
 #[derive(Clone, Copy)]
 pub(super) struct Adding {
     pub(super) replace: bool,
+    /// The file is in a provider's dialect.
+    pub(super) import: bool,
     pub(super) json: bool,
 }
 
@@ -33,7 +37,10 @@ pub(super) fn add(
     console: &mut Console,
 ) -> Result<(), Failure> {
     setup.registrations()?;
-    let (name, read) = check::read(file, &mut Input::default(), working_folder)?;
+    let (name, read) = match adding.import {
+        true => imported(file, working_folder, console)?,
+        false => check::read(file, &mut Input::default(), working_folder)?,
+    };
     let definitions = read.map_err(|problems| Failure::BadDefinitions {
         name,
         list: check::list(&problems).trim_end().to_owned(),
@@ -66,6 +73,36 @@ pub(super) fn add(
         "\nNothing here can run what is only described: with tools.mode = \"parse_only\" its calls wait for their \
          results.\n",
     )
+}
+
+/// The tools of a list in a provider's dialect. What is not as it was there is said.
+fn imported(
+    file: &Path,
+    working_folder: &Path,
+    console: &mut Console,
+) -> Result<(String, check::Read), Failure> {
+    let text = Input::default().text(file, working_folder)?;
+    let name = if file.as_os_str() == "-" { "standard input".to_owned() } else { words::path(file) };
+    let problem = |place: &str, problem: &str, fix: &str| DefinitionProblem {
+        place: place.to_owned(),
+        problem: problem.to_owned(),
+        fix: fix.to_owned(),
+    };
+    let list = match haft_core::json::parse(&text) {
+        Ok(list) => list,
+        Err(found) => {
+            let problems = vec![problem("the file", &found.message, "write a list of tools as JSON")];
+            return Ok((name, Err(problems)));
+        }
+    };
+    let read = haft_dialect::import(&list).map(|import| {
+        import.remarks.iter().for_each(|remark| console.say(&format!("note: {remark}")));
+        import.definitions
+    });
+    let problems = |error: haft_dialect::ImportError| {
+        error.problems.iter().map(|found| problem(&found.place, &found.problem, &found.fix)).collect()
+    };
+    Ok((name, read.map_err(problems)))
 }
 
 /// Whether the names are free, or may be replaced.

@@ -13,7 +13,7 @@ use haft_core::{DefinitionProblem, text::one_line};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-type Read = Result<Vec<ToolDefinition>, Vec<DefinitionProblem>>;
+pub(super) type Read = Result<Vec<ToolDefinition>, Vec<DefinitionProblem>>;
 
 pub(super) fn run(
     files: &[PathBuf],

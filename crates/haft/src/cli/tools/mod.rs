@@ -3,6 +3,7 @@
 mod args;
 mod change;
 mod check;
+mod export;
 mod page;
 mod search;
 
@@ -18,7 +19,7 @@ use crate::{CallContext, Haft, Registration, ToolDefinition};
 use args::ListArgs;
 use haft_core::text::one_line;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     // Says something about files alone: what is registered has no part in it.
@@ -34,10 +35,10 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
         ToolsCommand::Search { words, limit, json } => {
             search::run(words, usize::from(*limit), *json, &setup.haft, console)?;
         }
-        ToolsCommand::Add { file, replace, json } => {
+        ToolsCommand::Add { file, replace, import, json } => {
             change::add(
                 file,
-                change::Adding { replace: *replace, json: *json },
+                change::Adding { replace: *replace, import: *import, json: *json },
                 &setup,
                 &working_folder,
                 console,
@@ -51,7 +52,7 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
             change::switch(name, change::Switch::Off, *json, &setup, console)?;
         }
         ToolsCommand::Config(args) => change::config(args, &setup, console)?,
-        ToolsCommand::Export { names } => export(names, &setup.haft, console)?,
+        ToolsCommand::Export(args) => export::run(args, &setup.haft, console)?,
     }
     Ok(0)
 }
@@ -122,19 +123,6 @@ fn as_json(registration: &Registration) -> Result<Value, Failure> {
         "registeredAt": (!registration.is_built_in).then(|| registration.registered_at.to_string()),
     });
     Ok(value)
-}
-
-fn export(names: &[String], haft: &Haft, console: &mut Console) -> Result<(), Failure> {
-    let chosen: Vec<Arc<ToolDefinition>> = if names.is_empty() {
-        haft.definitions()
-    } else {
-        names.iter().map(|name| Ok(find(haft, name)?.definition)).collect::<Result<_, Failure>>()?
-    };
-    let chosen: Vec<&ToolDefinition> = chosen.iter().map(|definition| &**definition).collect();
-    match chosen.as_slice() {
-        [one] => console.print_json(one),
-        many => console.print_json(&json!({"tools": many})),
-    }
 }
 
 /// The first sentence of the description.

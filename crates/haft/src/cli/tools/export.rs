@@ -1,0 +1,33 @@
+//! `haft tools export`: definitions for `haft tools add`, or in the dialect of a model's provider.
+
+use super::{
+    super::{console::Console, failure::Failure},
+    args::ExportArgs,
+    find,
+};
+use crate::{Haft, ToolDefinition};
+use haft_dialect::{ExportOptions, export_with};
+use serde_json::json;
+use std::sync::Arc;
+
+pub(super) fn run(args: &ExportArgs, haft: &Haft, console: &mut Console) -> Result<(), Failure> {
+    let chosen: Vec<Arc<ToolDefinition>> = if args.names.is_empty() {
+        let enabled = haft.tools().all().into_iter().filter(|registration| registration.enabled);
+        enabled.map(|registration| registration.definition).collect()
+    } else {
+        args.names.iter().map(|name| Ok(find(haft, name)?.definition)).collect::<Result<_, Failure>>()?
+    };
+    let definitions = chosen.iter().map(|definition| &**definition);
+    let Some(dialect) = args.dialect else {
+        let definitions: Vec<&ToolDefinition> = definitions.collect();
+        return match definitions.as_slice() {
+            [one] => console.print_json(one),
+            many => console.print_json(&json!({"tools": many})),
+        };
+    };
+    let export = export_with(dialect, &ExportOptions { strict: args.strict }, definitions);
+    for remark in &export.remarks {
+        console.say(&format!("note: {remark}"));
+    }
+    console.print_json(&export.to_value())
+}
