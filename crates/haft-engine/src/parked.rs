@@ -143,10 +143,9 @@ pub(crate) async fn wait(engine: &Inner, frame: &Frame) -> Result<ToolOutput, To
 /// Waits for the call that has the same idempotency key, and takes its result.
 pub(crate) async fn follow(engine: &Inner, frame: &Frame, leader: ExecutionId) -> Raw {
     let ended = async {
-        match engine.executions.frame(leader) {
-            Some(leader) => leader.log.ended().await,
-            // Another process has it: what it left is looked at below.
-            None => {}
+        // Where another process has it, what that left is looked at below.
+        if let Some(leader) = engine.executions.frame(leader) {
+            leader.log.ended().await;
         }
     };
     tokio::select! {

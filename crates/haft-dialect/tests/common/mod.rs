@@ -104,7 +104,7 @@ pub(crate) fn with_schema(name: &str, description: &str, schema: Value) -> ToolD
 
 /// The tools that come with haft.
 pub(crate) fn builtin() -> Vec<ToolDefinition> {
-    haft_tools::builtin().iter().map(|tool| ToolDefinition::clone(&tool.definition())).collect()
+    haft_tools::builtin().iter().map(|tool| ToolDefinition::clone(tool.definition())).collect()
 }
 
 /// A handful of definitions that need every rewriting there is.

@@ -96,7 +96,7 @@ fn imported(
         }
     };
     let read = haft_dialect::import(&list).map(|import| {
-        import.remarks.iter().for_each(|remark| console.say(&format!("note: {remark}")));
+        import.remarks.iter().for_each(|remark| console.say(format!("note: {remark}")));
         import.definitions
     });
     let problems = |error: haft_dialect::ImportError| {

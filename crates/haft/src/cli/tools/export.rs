@@ -27,7 +27,7 @@ pub(super) fn run(args: &ExportArgs, haft: &Haft, console: &mut Console) -> Resu
     };
     let export = export_with(dialect, &ExportOptions { strict: args.strict }, definitions);
     for remark in &export.remarks {
-        console.say(&format!("note: {remark}"));
+        console.say(format!("note: {remark}"));
     }
     console.print_json(&export.to_value())
 }
