@@ -10,8 +10,8 @@ use crate::{
     settings::Settings,
 };
 use haft_core::port::{
-    Approver, Authoriser, Clock, ForgetfulRegistrations, Jail, NoJail, NobodyToAsk, Policy, Redactor, Registrations,
-    Store,
+    Approver, Authoriser, Clock, ForgetfulRegistrations, Jail, NoJail, NobodyToAsk, Policy, Redactor,
+    Registrations, Store,
 };
 use haft_sdk::{Tool, capability::Capabilities};
 use std::sync::{Arc, OnceLock, Weak, atomic::AtomicBool};

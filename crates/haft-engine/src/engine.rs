@@ -16,8 +16,8 @@ use crate::{
     tools::{Tools, ToolsEvent},
 };
 use haft_core::{
-    BatchId, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition, ToolError, ToolOutput,
-    ToolResult,
+    BatchId, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition, ToolError,
+    ToolOutput, ToolResult,
     port::{Authoriser, Policy, Store},
 };
 use haft_sdk::{CancelReason, Tool};

@@ -8,8 +8,8 @@ use crate::{
     spool::Spool,
 };
 use haft_core::{
-    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, ModelBudget, OutputStream,
-    ResultMetadata, ToolCall,
+    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, ModelBudget,
+    OutputStream, ResultMetadata, ToolCall,
     port::{Approver, ClaimRequest},
 };
 use haft_sdk::{Cancel, Host, capability::Capabilities};

@@ -10,12 +10,13 @@ use crate::{
     registry::Registered,
     run::unless_cancelled,
 };
+use futures_util::FutureExt;
 use haft_core::{
     ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, ToolError, ToolResult,
     ToolsMode, iso_duration,
     port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
 };
-use futures_util::FutureExt;
+use haft_schema::{Coercion, Fitting};
 use haft_sdk::{Args, Prepared};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -184,7 +185,8 @@ async fn plan_call(
         }
     }
     // 7. Arguments.
-    let (arguments, coercions) = registered.arguments.check(definition, arguments, frame.options.coerce)?;
+    let coercion = if frame.options.coerce { Coercion::Lossless } else { Coercion::Off };
+    let Fitting { arguments, coerced } = registered.arguments.check(definition, arguments, coercion)?;
     if ports.settings.mode == ToolsMode::ParseOnly {
         return Ok(Planned::Parked(Arc::clone(frame)));
     }
@@ -215,7 +217,7 @@ async fn plan_call(
     {
         let mut facts = frame.facts();
         facts.rule = Some(rule);
-        facts.coercions = coercions;
+        facts.coercions = coerced;
     }
     let reason = reason.or_else(|| {
         frame.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
@@ -283,7 +285,8 @@ async fn authorise(
     frame: &Frame,
     definition: &haft_core::ToolDefinition,
 ) -> Result<Authorisation, ToolError> {
-    let mut answer = guarded(|| Ok(ports.authoriser.authorise(&frame.context, definition))).map_err(guard_panicked)?;
+    let mut answer =
+        guarded(|| Ok(ports.authoriser.authorise(&frame.context, definition))).map_err(guard_panicked)?;
     let at_once = guarded(|| Ok((&mut answer).now_or_never())).map_err(guard_panicked)?;
     let answer = match at_once {
         Some(answer) => answer,

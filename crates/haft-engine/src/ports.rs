@@ -9,7 +9,9 @@ use crate::{
 };
 use haft_core::{
     CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store, StoredPart},
+    port::{
+        Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store, StoredPart,
+    },
 };
 use haft_sdk::capability::{Capabilities, EngineView, Outputs};
 use serde_json::{Map, Value, json};

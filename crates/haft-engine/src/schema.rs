@@ -1,88 +1,42 @@
 //! The schemas of a tool. Compiled once, when the tool is first called: of thousands of tools most never are, and a
-//! compiled schema is many times as large as its text.
+//! compiled schema is as large as its text again.
 
-use haft_core::{DefinitionProblem, ErrorCode, Problem, ToolDefinition, ToolError};
-use haft_schema::{BadSchema, Defaults, Schema};
+use haft_core::{DefinitionProblem, ErrorCode, ToolDefinition, ToolError};
+use haft_schema::{ArgumentSchema, BadSchema, Coercion, Fitting, Schema};
 use serde_json::{Map, Value};
-use std::sync::OnceLock;
-
-fn problem(place: &str, error: &BadSchema) -> DefinitionProblem {
-    DefinitionProblem {
-        place: place.to_owned(),
-        problem: format!("it is not a usable JSON Schema ({error})"),
-        fix: "correct it; references must stay inside the schema".to_owned(),
-    }
-}
+use std::{fmt, sync::OnceLock};
 
 /// It compiled when the tool was registered, so this says something about the machine, not about the schema.
-fn no_longer(error: &BadSchema) -> ToolError {
+fn no_longer(error: &impl fmt::Display) -> ToolError {
     ToolError::new(ErrorCode::BadDefinition, "The tool's schema cannot be used").with_diagnostics(error)
 }
 
 /// What a tool takes.
 #[derive(Default)]
-pub(crate) struct ArgumentSchema(OnceLock<Box<Result<Arguments, BadSchema>>>);
-
-struct Arguments {
-    source: Value,
-    schema: Schema,
-    defaults: Defaults,
-}
+pub(crate) struct Arguments(OnceLock<Box<Result<ArgumentSchema, DefinitionProblem>>>);
 
 impl Arguments {
-    fn of(definition: &ToolDefinition) -> Result<Self, BadSchema> {
-        let source = definition.parameters.to_schema();
-        Ok(Arguments { schema: Schema::compile(&source)?, defaults: Defaults::of(&source), source })
-    }
-}
-
-/// Arguments that fit, and the pointers of those that were coerced.
-pub(crate) type Fitting = (Map<String, Value>, Vec<String>);
-
-impl ArgumentSchema {
-    /// What is wrong with the schema, if anything.
-    pub(crate) fn check_definition(definition: &ToolDefinition) -> Option<DefinitionProblem> {
-        Arguments::of(definition).err().map(|error| problem("parameters", &error))
-    }
-
     /// Coercion where asked for, then defaults, then the schema.
     pub(crate) fn check(
         &self,
         definition: &ToolDefinition,
-        mut arguments: Map<String, Value>,
-        coerce: bool,
+        arguments: Map<String, Value>,
+        coercion: Coercion,
     ) -> Result<Fitting, ToolError> {
-        let compiled = self.0.get_or_init(|| Box::new(Arguments::of(definition)));
-        let Arguments { source, schema, defaults } = (**compiled).as_ref().map_err(no_longer)?;
-        let coerced = if coerce { haft_schema::coerce(source, &mut arguments) } else { Vec::new() };
-        defaults.apply(&mut arguments);
-        let value = Value::Object(arguments);
-        if !schema.is_valid(&value) {
-            return Err(bad_args(schema.explain(&value)));
-        }
-        match value {
-            Value::Object(arguments) => Ok((arguments, coerced)),
-            // It was made from a map a few lines above.
-            _ => Ok((Map::new(), coerced)),
-        }
+        let compiled = self.0.get_or_init(|| Box::new(ArgumentSchema::of(definition)));
+        let schema = (**compiled).as_ref().map_err(no_longer)?;
+        schema.check(arguments, coercion).map_err(|unfit| {
+            ToolError::new(ErrorCode::ValidationFailed, format!("Bad args: {}", unfit.sentence))
+                .with_problems(unfit.problems)
+        })
     }
-}
-
-fn bad_args((sentence, problems): (String, Vec<Problem>)) -> ToolError {
-    ToolError::new(ErrorCode::ValidationFailed, format!("Bad args: {sentence}")).with_problems(problems)
 }
 
 /// What a tool gives.
 #[derive(Default)]
-pub(crate) struct OutputSchema(OnceLock<Box<Result<Schema, BadSchema>>>);
+pub(crate) struct Output(OnceLock<Box<Result<Schema, BadSchema>>>);
 
-impl OutputSchema {
-    /// What is wrong with the schema, if anything.
-    pub(crate) fn check_definition(definition: &ToolDefinition) -> Option<DefinitionProblem> {
-        let schema = definition.output_schema.as_ref()?;
-        Schema::compile(schema).err().map(|error| problem("outputSchema", &error))
-    }
-
+impl Output {
     /// A value that does not fit the tool's own schema is not passed on. One without a schema always fits.
     pub(crate) fn check(&self, definition: &ToolDefinition, output: &Value) -> Result<(), ToolError> {
         let Some(source) = &definition.output_schema else { return Ok(()) };

@@ -1,5 +1,11 @@
 //! The registry: what can be added, changed, found, and that readers never wait.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
 
 use haft_core::{
     CallContext, Category, ErrorCode, IsolationLevel, Parameter, ParameterType, Parameters, Tier, ToolCall,
@@ -125,26 +131,35 @@ async fn tools_are_added_replaced_and_removed() {
     let mut events = tools.events();
 
     let added = tools.add(plain("mine"), &owner).await.unwrap();
-    assert_eq!((added.is_built_in, added.enabled, added.registered_by.as_deref()), (false, true, Some("agent-7")));
+    assert_eq!(
+        (added.is_built_in, added.enabled, added.registered_by.as_deref()),
+        (false, true, Some("agent-7"))
+    );
     assert!(tools.exists("MINE") && tools.get("mine").is_some());
     assert_eq!((tools.count(None), tools.all().len()), (2, 2));
     assert_eq!(code(&engine, "mine").await, None);
 
     let again = tools.add(plain("mine"), &owner).await.unwrap_err();
-    assert_eq!((again.code(), again.to_string().contains("already registered")), (ErrorCode::DuplicateTool, true));
+    assert_eq!(
+        (again.code(), again.to_string().contains("already registered")),
+        (ErrorCode::DuplicateTool, true)
+    );
 
     tools.set_enabled("mine", false).await.unwrap();
     let newer = defined("mine", |definition| definition.description = "Newer".into());
     let replaced = tools.replace(newer, &owner).await.unwrap();
-    assert_eq!((replaced.definition.description.as_str(), replaced.enabled), ("Newer", false), "the switch stays");
+    assert_eq!(
+        (replaced.definition.description.as_str(), replaced.enabled),
+        ("Newer", false),
+        "the switch stays"
+    );
     tools.remove("mine").await.unwrap();
     assert_eq!(code(&engine, "mine").await, Some(ErrorCode::ToolNotFound));
     tools.add(plain("mine"), &owner).await.expect("a name that was given back can be taken again");
 
-    for refused in [
-        tools.remove("built_in").await,
-        tools.replace(plain("built_in"), &owner).await.map(|_| ()),
-    ] {
+    for refused in
+        [tools.remove("built_in").await, tools.replace(plain("built_in"), &owner).await.map(|_| ())]
+    {
         assert_eq!(refused, Err(RegisterError::BuiltIn { name: "built_in".into() }));
     }
     let unknown = tools.remove("mnie").await.unwrap_err();
@@ -190,7 +205,8 @@ async fn a_tool_finds_its_settings_on_its_context() {
 
 #[tokio::test]
 async fn aliases_and_names_cannot_take_each_others_place() {
-    let engine = builder().tool(defined("read_file", |d| d.aliases = vec!["ReadFile".into()])).build().unwrap();
+    let engine =
+        builder().tool(defined("read_file", |d| d.aliases = vec!["ReadFile".into()])).build().unwrap();
     let owner = by(Tier::Enterprise);
     for (name, aliases) in [
         ("readfile", vec![]),
@@ -201,7 +217,8 @@ async fn aliases_and_names_cannot_take_each_others_place() {
     ] {
         let tool = defined(name, |d| d.aliases = aliases.iter().map(|&alias| alias.into()).collect());
         let refused = engine.tools().add(tool, &owner).await;
-        let clash = matches!(refused, Err(RegisterError::Duplicate { .. } | RegisterError::BadDefinition { .. }));
+        let clash =
+            matches!(refused, Err(RegisterError::Duplicate { .. } | RegisterError::BadDefinition { .. }));
         assert!(clash, "{name} {aliases:?}: {refused:?}");
     }
     assert_eq!(engine.tools().count(None), 1, "a refused tool leaves nothing behind");
@@ -265,7 +282,10 @@ async fn every_condition_of_a_search_narrows() {
         (all(), "read_file send_message"),
         (ToolQuery { include_unavailable: true, ..all() }, "audit_report read_file send_message"),
         (ToolQuery { text: Some("FILE".into()), ..all() }, "read_file"),
-        (ToolQuery { text: Some("file".into()), include_unavailable: true, ..all() }, "audit_report read_file"),
+        (
+            ToolQuery { text: Some("file".into()), include_unavailable: true, ..all() },
+            "audit_report read_file",
+        ),
         (ToolQuery { categories: vec![Category::Communication], ..all() }, "send_message"),
         (ToolQuery { permissions: vec!["tool.filesystem.read".into()], ..all() }, "read_file"),
         (ToolQuery { permissions: vec!["tool.filesystem.read".into(), "x".into()], ..all() }, ""),
@@ -306,7 +326,11 @@ async fn ranking_looks_at_names_descriptions_and_parameters_of_what_may_be_calle
         ranked.iter().map(|(_, definition)| definition.name.clone()).collect::<Vec<_>>()
     };
     assert_eq!(ranked(Tier::Core), ["convert"]);
-    assert_eq!(ranked(Tier::Enterprise), ["celsius_report", "convert"], "a name counts more than a parameter");
+    assert_eq!(
+        ranked(Tier::Enterprise),
+        ["celsius_report", "convert"],
+        "a name counts more than a parameter"
+    );
     engine.tools().set_enabled("convert", false).await.unwrap();
     assert!(ranked(Tier::Core).is_empty());
 }
@@ -315,8 +339,10 @@ async fn ranking_looks_at_names_descriptions_and_parameters_of_what_may_be_calle
 async fn what_is_changed_is_there_after_a_restart() {
     let remembers = Arc::new(Remembers::default());
     let start = async || {
-        let engine = builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
-        let skipped = engine.tools().restore(|definition| Ok(Box::new(Described(Arc::new(definition))))).await.unwrap();
+        let engine =
+            builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
+        let skipped =
+            engine.tools().restore(|definition| Ok(Box::new(Described(Arc::new(definition))))).await.unwrap();
         (engine, skipped)
     };
     let (first, _) = start().await;
@@ -335,7 +361,11 @@ async fn what_is_changed_is_there_after_a_restart() {
     assert!(!second.tools().get("built_in").unwrap().enabled && !second.tools().exists("gone"));
 
     second.tools().set_enabled("built_in", true).await.unwrap();
-    assert_eq!(remembers.tools.lock().unwrap().keys().collect::<Vec<_>>(), ["mine"], "what is ordinary is forgotten");
+    assert_eq!(
+        remembers.tools.lock().unwrap().keys().collect::<Vec<_>>(),
+        ["mine"],
+        "what is ordinary is forgotten"
+    );
 }
 
 #[tokio::test]
@@ -343,13 +373,20 @@ async fn what_cannot_be_brought_back_is_named_and_stays_remembered() {
     let remembers = Arc::new(Remembers::default());
     for stored in [
         StoredTool { enabled: false, ..StoredTool::new("not_here_any_more") },
-        StoredTool { definition: Some(Box::new(ToolDefinition::new("Bad Name", "x"))), ..StoredTool::new("Bad Name") },
-        StoredTool { definition: Some(Box::new(ToolDefinition::clone(&plain("fine").0))), ..StoredTool::new("fine") },
+        StoredTool {
+            definition: Some(Box::new(ToolDefinition::new("Bad Name", "x"))),
+            ..StoredTool::new("Bad Name")
+        },
+        StoredTool {
+            definition: Some(Box::new(ToolDefinition::clone(&plain("fine").0))),
+            ..StoredTool::new("fine")
+        },
     ] {
         remembers.save(stored).await.unwrap();
     }
     let engine = builder().registrations(Arc::clone(&remembers) as _).build().unwrap();
-    let skipped = engine.tools().restore(|definition| Ok(Box::new(Described(Arc::new(definition))))).await.unwrap();
+    let skipped =
+        engine.tools().restore(|definition| Ok(Box::new(Described(Arc::new(definition))))).await.unwrap();
     assert_eq!(skipped.len(), 2, "{skipped:?}");
     assert!(skipped.iter().any(|line| line.contains("not_here_any_more")), "{skipped:?}");
     assert!(engine.tools().exists("fine"));
@@ -359,7 +396,8 @@ async fn what_cannot_be_brought_back_is_named_and_stays_remembered() {
 #[tokio::test]
 async fn what_cannot_be_remembered_is_not_done() {
     let remembers = Arc::new(Remembers::default());
-    let engine = builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let engine =
+        builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
     let owner = by(Tier::Enterprise);
     engine.tools().add(plain("mine"), &owner).await.unwrap();
     remembers.broken.store(true, Ordering::Release);
@@ -403,7 +441,10 @@ fn readers_never_see_half_a_change_and_never_wait() {
                             assert_eq!(found.aliases, ["flicker_alias"]);
                         }
                         let all = engine.definitions();
-                        assert!(all.windows(2).all(|pair| pair[0].name < pair[1].name), "in order, each once");
+                        assert!(
+                            all.windows(2).all(|pair| pair[0].name < pair[1].name),
+                            "in order, each once"
+                        );
                         reads.fetch_add(1, Ordering::Relaxed);
                     }
                     slowest

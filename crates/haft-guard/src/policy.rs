@@ -57,7 +57,8 @@ impl Policy for ListPolicy {
         let name = &definition.name;
         // Whoever wrote an alias on the denylist meant the tool. The allowlist goes by canonical names alone: a tool
         // must not be let through because of what it calls itself besides.
-        let is_denied = |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));
+        let is_denied =
+            |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));
         let denied = is_denied(name) || definition.aliases.iter().any(is_denied);
         Ok(denied.then(|| {
             format!(

@@ -6,79 +6,24 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind as Kind;
-use jsonschema::{PatternOptions, ReferencingError, ValidationError, Validator};
-use serde_json::{Map, Value};
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
 
+use crate::bounds::{
+    LOOKS, LOOKS_PER_VALUE, MAX_ALL_STEPS, MAX_CHAIN, MAX_DEPTH, MAX_LOOKS, MAX_PROBLEMS, STACK_PER_SCHEMA,
+    depth_and_size, with_stack,
+};
+use crate::compile::Plan;
+use crate::documents::Document;
 use crate::metered::{Meter, Metered, MeteredValue, Patterns};
-use crate::shape::{self, Shape, Unmeasured};
+use crate::options::Options;
+use crate::place::Place;
+use crate::shape::Shape;
+use crate::trouble::{BadSchema, TOO_LONG_CHAIN};
 use crate::words::{self, SchemaProblem};
-
-/// How deep a schema or a value may be.
-const MAX_DEPTH: usize = 128;
-/// How many checks one value may take at worst.
-const MAX_STEPS: u64 = 1_000_000;
-/// How many checks all values together may take at worst.
-const MAX_ALL_STEPS: u64 = 50_000_000;
-/// How often a check may look at a value: so often in any case, so often more for each value, and never more than.
-const LOOKS: u64 = 2_000_000;
-const LOOKS_PER_VALUE: u64 = 500;
-const MAX_LOOKS: u64 = 30_000_000;
-/// How many problems are put into words; more are counted.
-const MAX_PROBLEMS: usize = 1000;
-/// Stack that the library takes for one schema in a chain, measured without optimisation and doubled.
-const STACK_PER_SCHEMA: usize = 5 << 10;
-/// Stack that it takes for one level of the schema's own JSON while compiling, the same.
-const STACK_PER_LEVEL: usize = 12 << 10;
-/// Stack that it takes in any case.
-const STACK_BASE: usize = 512 << 10;
-/// Stack that a caller is taken to have left. Work that may take more gets a thread with a stack of its own.
-const STACK_AT_HAND: usize = 768 << 10;
-/// How many schemas may wait for each other, over all levels of a value. Besides the stack it bounds errors: inside
-/// nested unions each of them holds the whole way to it.
-const MAX_CHAIN: usize = 4000;
-/// Steps back that a pattern with look-around or back-references may take on one string.
-const MAX_BACKTRACKS: usize = 10_000;
-/// Bytes that a compiled pattern may take, and all of them together.
-const MAX_PATTERN_BYTES: usize = 10 << 20;
-const MAX_ALL_PATTERN_BYTES: usize = 32 << 20;
-
-/// A schema that cannot be used, and why.
-///
-/// ```
-/// use haft_schema::Checker;
-/// use serde_json::json;
-///
-/// let error = Checker::new(&json!({"properties": {"age": {"minimum": "1"}}})).unwrap_err();
-/// assert_eq!(error.pointer, "/properties/age/minimum");
-/// assert_eq!(error.message, "expected a number, got the string \"1\"; write 1 without quotes");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadSchema {
-    /// JSON pointer of the place in the schema; empty for the whole of it.
-    pub pointer: String,
-    /// What is wrong there, in one sentence.
-    pub message: String,
-}
-
-impl BadSchema {
-    fn new(pointer: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), message: message.into() }
-    }
-}
-
-impl fmt::Display for BadSchema {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("invalid schema")?;
-        if !self.pointer.is_empty() {
-            write!(f, " at {}", self.pointer)?;
-        }
-        write!(f, ": {}", self.message)
-    }
-}
-
-impl std::error::Error for BadSchema {}
 
 /// A compiled schema.
 ///
@@ -94,6 +39,7 @@ impl std::error::Error for BadSchema {}
 /// ```
 pub struct Checker {
     schema: Value,
+    documents: Vec<Arc<Document>>,
     shape: Shape,
     validator: Validator<Metered>,
     patterns: Patterns,
@@ -141,45 +87,38 @@ impl Checker {
     /// assert_eq!(error.pointer, "/$ref");
     /// ```
     pub fn new(schema: &Value) -> Result<Self, BadSchema> {
-        if depth_and_size(schema).0 > MAX_DEPTH {
-            let message =
-                format!("expected at most {MAX_DEPTH} arrays and objects inside each other, got more");
-            return Err(BadSchema::new("", message));
-        }
-        let shape = shape::measure(schema).map_err(unmeasured)?;
-        if shape.steps > MAX_STEPS {
-            return Err(BadSchema::new("", TOO_MANY_CHECKS));
-        }
-        if shape.chain > MAX_CHAIN {
-            return Err(BadSchema::new("", TOO_LONG_CHAIN));
-        }
-        let stack = shape.chain * STACK_PER_SCHEMA + shape.depth * STACK_PER_LEVEL;
-        let (validator, patterns) = with_stack(stack, || {
-            compile(schema, Patterns::Linear).or_else(|error| match error.kind() {
-                // Perhaps it needs more than one pass.
-                Kind::Format { format } if format == "regex" => compile(schema, Patterns::Backtracking),
-                _ => Err(error),
-            })
-        })?
-        .map_err(|error| uncompiled(&error))?;
-        Ok(Self { schema: schema.clone(), shape, validator, patterns })
+        Self::with_options(schema, &Options::default())
     }
 
-    /// Whether the schema has no references and is not deep: then what a check costs grows with the value and no
-    /// faster, and it needs no bounds.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.shape.depth <= 32 && !has_references(&self.schema)
+    /// The same, with documents that it may refer to, and with formats checked where that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    ///
+    /// ```
+    /// use haft_schema::{Checker, Documents, Options};
+    /// use serde_json::json;
+    ///
+    /// let mut options = Options::default();
+    /// options.documents.add("https://example.com/person.json", json!({"required": ["name"]}))?;
+    /// let checker = Checker::with_options(&json!({"$ref": "https://example.com/person.json"}), &options)?;
+    /// assert_eq!(checker.check(&json!({}))?.problems[0].message, "missing required property \"name\"");
+    /// # Ok::<(), haft_schema::BadSchema>(())
+    /// ```
+    pub fn with_options(schema: &Value, options: &Options) -> Result<Self, BadSchema> {
+        Self::of_plan(Plan::of(schema, options)?)
     }
 
-    /// A validator without bounds, with patterns that take linear time; none where a pattern needs more.
-    pub(crate) fn quick(&self, schema: &Value) -> Option<Validator> {
-        let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES);
-        match self.patterns {
-            Patterns::Linear => {
-                jsonschema::options().offline().with_pattern_options(patterns).build(schema).ok()
-            }
-            Patterns::Backtracking => None,
-        }
+    pub(crate) fn of_plan(plan: Plan<'_>) -> Result<Self, BadSchema> {
+        let (validator, patterns) = plan.compile()?;
+        let Plan { schema, documents, shape, .. } = plan;
+        Ok(Self { schema: schema.clone(), documents, shape, validator, patterns })
+    }
+
+    /// The schema that it was made from.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.schema
     }
 
     /// The problems of `value`.
@@ -232,142 +171,25 @@ impl Checker {
                 continue;
             }
             let room = MAX_PROBLEMS.saturating_sub(checked.problems.len());
-            let words = words::describe_all(&error, &self.schema, value);
+            let home = self.home(&error);
+            let words = words::describe_all(&error, home, value);
             checked.total += words.len();
             checked.problems.extend(words.take(room));
         }
         checked
     }
-}
 
-fn compile(
-    schema: &Value,
-    patterns: Patterns,
-) -> Result<(Validator<Metered>, Patterns), ValidationError<'static>> {
-    let bytes = (MAX_ALL_PATTERN_BYTES / count_patterns(schema).max(1)).min(MAX_PATTERN_BYTES);
-    let options = jsonschema::options_for::<Metered>().offline();
-    let options = match patterns {
-        Patterns::Linear => options.with_pattern_options(PatternOptions::regex().size_limit(bytes)),
-        Patterns::Backtracking => {
-            let engine = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKS);
-            options.with_pattern_options(engine.size_limit(bytes))
+    /// The document that the broken keyword is in; null where that is one inside another.
+    fn home(&self, error: &ValidationError<'_>) -> &Value {
+        let Some(location) = error.absolute_keyword_location().filter(|_| !self.documents.is_empty()) else {
+            return &self.schema;
+        };
+        let address = location.as_str().split('#').next().unwrap_or_default();
+        let answers = |document: &&Arc<Document>| document.place().address() == address;
+        match self.documents.iter().find(answers) {
+            Some(document) => document.contents(),
+            None if Place::root(&self.schema).address() == address => &self.schema,
+            None => &Value::Null,
         }
-    };
-    options.build(schema).map(|validator| (validator, patterns))
-}
-
-/// How many levels a value has, and how many values are in it.
-fn depth_and_size(value: &Value) -> (usize, u64) {
-    let (mut deepest, mut size) = (0, 0);
-    let mut open = vec![(value, 1)];
-    while let Some((value, depth)) = open.pop() {
-        size += 1;
-        match value {
-            Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-            Value::Object(members) => open.extend(members.values().map(|member| (member, depth + 1))),
-            _ => continue,
-        }
-        deepest = deepest.max(depth);
-    }
-    (deepest, size)
-}
-
-/// Whether a schema refers to any schema, itself included.
-fn has_references(schema: &Value) -> bool {
-    match schema {
-        Value::Array(items) => items.iter().any(has_references),
-        Value::Object(members) => members
-            .iter()
-            .any(|(key, member)| shape::REFERENCES.contains(&key.as_str()) || has_references(member)),
-        _ => false,
-    }
-}
-
-/// How many patterns are in a schema.
-fn count_patterns(schema: &Value) -> usize {
-    let mut patterns = 0;
-    let mut open = vec![schema];
-    while let Some(schema) = open.pop() {
-        match schema {
-            Value::Array(items) => open.extend(items),
-            Value::Object(object) => {
-                patterns += usize::from(object.get("pattern").is_some_and(Value::is_string));
-                patterns += object.get("patternProperties").and_then(Value::as_object).map_or(0, Map::len);
-                open.extend(object.values());
-            }
-            _ => {}
-        }
-    }
-    patterns
-}
-
-/// Runs `work`, which takes `stack` bytes of stack on top of the usual.
-fn with_stack<T: Send>(stack: usize, work: impl FnOnce() -> T + Send) -> Result<T, BadSchema> {
-    let stack = STACK_BASE + stack;
-    if stack <= STACK_AT_HAND {
-        return Ok(work());
-    }
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(stack).spawn_scoped(scope, work);
-        let thread =
-            thread.map_err(|error| BadSchema::new("", format!("no thread to check it on: {error}")))?;
-        match thread.join() {
-            Ok(done) => Ok(done),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
-}
-
-const TOO_MANY_CHECKS: &str =
-    "its references and alternatives unfold into too many checks of one value: combine fewer";
-const TOO_LONG_CHAIN: &str =
-    "its references and alternatives form chains that are too long for this content: shorten them";
-const ELSEWHERE: &str = "references to other documents are not fetched: put what it refers to into `$defs`";
-
-fn unmeasured(why: Unmeasured) -> BadSchema {
-    match why {
-        Unmeasured::TooMany => BadSchema::new("", TOO_MANY_CHECKS),
-        Unmeasured::Endless { pointer } => BadSchema::new(
-            pointer,
-            "refers back to itself for the same value, so checking it would never end",
-        ),
-        Unmeasured::Nowhere { pointer, reference, other_document: true } => BadSchema::new(
-            pointer,
-            format!("expected a reference into this schema, got {reference:?}; {ELSEWHERE}"),
-        ),
-        Unmeasured::Nowhere { pointer, reference, other_document: false } => BadSchema::new(
-            pointer,
-            format!("expected a reference to a part of this schema, got {reference:?}, which is not there"),
-        ),
-    }
-}
-
-fn uncompiled(error: &ValidationError<'_>) -> BadSchema {
-    match error.kind() {
-        Kind::Referencing(referencing) => unresolved(referencing),
-        Kind::Format { format } if format == "regex" => {
-            let problem = words::describe(error);
-            BadSchema::new(problem.pointer, format!("expected a regular expression, got {}", problem.got))
-        }
-        _ => {
-            let problem = words::describe(error);
-            let hint = problem.hint.map_or(String::new(), |hint| format!("; {hint}"));
-            BadSchema::new(problem.pointer, format!("{}{hint}", problem.message))
-        }
-    }
-}
-
-fn unresolved(error: &ReferencingError) -> BadSchema {
-    match error {
-        ReferencingError::Unretrievable { uri, .. } => {
-            BadSchema::new("", format!("expected references into this schema only, got {uri:?}; {ELSEWHERE}"))
-        }
-        ReferencingError::UnknownSpecification { specification } => {
-            let message = format!(
-                "expected the address of a JSON Schema draft (such as \"https://json-schema.org/draft/2020-12/schema\"), got {specification:?}"
-            );
-            BadSchema::new("/$schema", message)
-        }
-        other => BadSchema::new("", other.to_string()),
     }
 }

@@ -4,16 +4,33 @@
 //! References to other documents are never fetched, from the network or from the disk. What a schema may cost is
 //! bounded before it runs (`shape`) and while it runs (`metered`): a schema can come from a model, too.
 
+mod arguments;
+mod bounds;
+mod check_defaults;
 mod checker;
 mod coerce;
+mod compile;
 mod defaults;
+mod definition;
+mod documents;
+mod keywords;
+mod local;
 mod metered;
+mod options;
+mod place;
 pub mod pointer;
 mod schema;
 mod shape;
+mod trouble;
 pub mod words;
 
-pub use checker::{BadSchema, Checked, Checker};
+pub use arguments::{ArgumentSchema, Coercion, Fitting, Unfit};
+pub use check_defaults::check_defaults;
+pub use checker::{Checked, Checker};
 pub use coerce::coerce;
 pub use defaults::Defaults;
+pub use definition::check_definition;
+pub use documents::Documents;
+pub use options::{Formats, Options};
 pub use schema::Schema;
+pub use trouble::BadSchema;

@@ -9,33 +9,14 @@
 
 use std::collections::HashMap;
 
-use jsonschema::{Uri, uri};
 use serde_json::Value;
 
-use crate::pointer::push_segment;
-
-/// Keywords whose subschemas apply to the same value: one schema, a list of them, or a map.
-const SAME_ONE: [&str; 4] = ["not", "if", "then", "else"];
-const SAME_LIST: [&str; 3] = ["allOf", "anyOf", "oneOf"];
-const SAME_MAP: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords whose subschemas apply to parts of the value, the same.
-const PART_ONE: [&str; 8] = [
-    "additionalProperties",
-    "propertyNames",
-    "items",
-    "additionalItems",
-    "contains",
-    "contentSchema",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-const PART_SEVERAL: [&str; 4] = ["properties", "patternProperties", "prefixItems", "items"];
-pub(crate) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+use crate::documents::Document;
+use crate::keywords::{PART_ONE, PART_SEVERAL, REFERENCES, SAME_LIST, SAME_MAP, SAME_ONE};
+use crate::place::{NO_ID, Place, children, decode, join};
 
 /// The name under which schemas with a `$recursiveAnchor` are noted.
 const RECURSIVE: &str = "#";
-/// The root of a schema that has no `$id`.
-const NO_ID: &str = "json-schema:///";
 /// How often schemas may refer to each other. One dynamic reference leads to each anchor of its name.
 const MAX_EDGES: usize = 200_000;
 /// Where the meta-schemas are, which every validator knows.
@@ -63,63 +44,21 @@ pub(crate) enum Unmeasured {
     Nowhere { pointer: String, reference: String, other_document: bool },
 }
 
-/// Measures `schema`.
-pub(crate) fn measure(schema: &Value) -> Result<Shape, Unmeasured> {
+/// Measures `schema`, with the documents that it may refer to.
+pub(crate) fn measure<'s>(
+    schema: &'s Value,
+    documents: impl IntoIterator<Item = &'s Document>,
+) -> Result<Shape, Unmeasured> {
     let mut graph =
         Graph { ids: HashMap::new(), names: HashMap::new(), nodes: Vec::new(), seen: HashMap::new() };
-    let depth = graph.index(schema);
-    graph.visit(Place::root(schema))?;
+    let root = Place::root(schema);
+    let mut depth = graph.index(NO_ID, root.clone());
+    for document in documents {
+        depth = depth.max(graph.index(document.address(), document.place()));
+    }
+    graph.visit(root)?;
     let (steps, chain) = graph.unfold()?;
     Ok(Shape { steps, chain, depth })
-}
-
-/// A schema, and the address of what it is in.
-#[derive(Clone)]
-struct Place<'s> {
-    schema: &'s Value,
-    base: String,
-    pointer: String,
-    dialect: Dialect,
-}
-
-/// How a schema names its address.
-#[derive(Clone, Copy)]
-struct Dialect {
-    id: &'static str,
-    /// Whether nothing beside a `$ref` counts.
-    reference_alone: bool,
-}
-
-impl<'s> Place<'s> {
-    fn root(schema: &'s Value) -> Self {
-        let draft = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
-        let dialect = Dialect {
-            id: if draft.contains("draft-04") { "id" } else { "$id" },
-            reference_alone: draft.contains("draft-0"),
-        };
-        Self { schema, base: NO_ID.to_owned(), pointer: String::new(), dialect }
-    }
-
-    /// The address of the schema itself, which is that of what is in it.
-    fn address(&self) -> String {
-        let Value::Object(object) = self.schema else {
-            return self.base.clone();
-        };
-        match object.get(self.dialect.id) {
-            Some(Value::String(id)) if !id.starts_with('#') => {
-                let ignored = self.dialect.reference_alone && object.contains_key("$ref");
-                if ignored { self.base.clone() } else { join(&self.base, id) }
-            }
-            _ => self.base.clone(),
-        }
-    }
-
-    /// What is under `name` in it.
-    fn below(&self, name: &str, schema: &'s Value, base: String) -> Self {
-        let mut pointer = self.pointer.clone();
-        push_segment(&mut pointer, name);
-        Self { schema, base, pointer, dialect: self.dialect }
-    }
 }
 
 struct Node {
@@ -141,10 +80,9 @@ struct Graph<'s> {
 }
 
 impl<'s> Graph<'s> {
-    /// Notes all addresses and anchors; gives the depth.
-    fn index(&mut self, schema: &'s Value) -> usize {
-        let root = Place::root(schema);
-        self.ids.insert(NO_ID.to_owned(), root.clone());
+    /// Notes all addresses and anchors in a document; gives its depth.
+    fn index(&mut self, address: &str, root: Place<'s>) -> usize {
+        self.ids.entry(address.to_owned()).or_insert_with(|| root.clone());
         let mut deepest = 0;
         let mut open = vec![(root, 1)];
         while let Some((place, depth)) = open.pop() {
@@ -183,11 +121,12 @@ impl<'s> Graph<'s> {
             }
             for keyword in REFERENCES.iter().filter(has) {
                 if let Value::String(reference) = &object[*keyword] {
-                    let found = self.resolve(reference, &base).ok_or_else(|| Unmeasured::Nowhere {
-                        pointer: at(keyword).pointer,
-                        reference: reference.clone(),
-                        other_document: !self.ids.contains_key(&join(&base, reference)),
-                    })?;
+                    let found =
+                        self.resolve(keyword, reference, &base).ok_or_else(|| Unmeasured::Nowhere {
+                            pointer: at(keyword).pointer,
+                            reference: reference.clone(),
+                            other_document: !self.ids.contains_key(&join(&base, reference)),
+                        })?;
                     same.extend(found);
                     if *keyword == "$recursiveRef" {
                         same.extend(self.names.get(RECURSIVE).cloned().unwrap_or_default());
@@ -227,14 +166,21 @@ impl<'s> Graph<'s> {
     }
 
     /// What `reference` may lead to; nothing to follow where that is a published meta-schema.
-    fn resolve(&self, reference: &str, base: &str) -> Option<Vec<Place<'s>>> {
+    fn resolve(&self, keyword: &str, reference: &str, base: &str) -> Option<Vec<Place<'s>>> {
         let fragment = decode(reference.split_once('#').map_or("", |(_, fragment)| fragment));
         let address = join(base, reference);
         let Some(start) = self.ids.get(&address) else {
             return PUBLISHED.iter().any(|start| address.starts_with(start)).then(Vec::new);
         };
         if !fragment.is_empty() && !fragment.starts_with('/') {
-            return self.names.get(fragment.as_str()).cloned();
+            let named = self.names.get(fragment.as_str())?;
+            let here = || named.iter().filter(|place| place.address() == address).cloned();
+            // A dynamic reference may lead to the same name anywhere else.
+            return Some(if keyword == "$ref" && here().next().is_some() {
+                here().collect()
+            } else {
+                named.clone()
+            });
         }
         let found = fragment.split('/').skip(1).try_fold(start.clone(), |place, step| {
             let step = step.replace("~1", "/").replace("~0", "~");
@@ -294,52 +240,6 @@ struct Unfolded {
     /// Checks that run again to find out which parts of the value were looked at: each may run all others.
     repeats: u64,
     chain: usize,
-}
-
-fn children<'s>(place: &Place<'s>) -> impl Iterator<Item = Place<'s>> + use<'s> {
-    let named: Box<dyn Iterator<Item = (String, &'s Value)>> = match place.schema {
-        Value::Object(object) => Box::new(object.iter().map(|(name, value)| (name.clone(), value))),
-        Value::Array(items) => Box::new(items.iter().enumerate().map(|(at, value)| (at.to_string(), value))),
-        _ => Box::new(std::iter::empty()),
-    };
-    let (place, base) = (place.clone(), place.address());
-    named
-        .filter(|(_, value)| value.is_object() || value.is_array())
-        .map(move |(name, schema)| place.below(&name, schema, base.clone()))
-}
-
-/// The absolute form of `address`, without what follows `#`.
-fn join(base: &str, address: &str) -> String {
-    let address = address.split('#').next().unwrap_or_default();
-    if address.is_empty() {
-        return base.to_owned();
-    }
-    let base = uri::from_str(base);
-    let joined = base.and_then(|base: Uri<String>| uri::resolve_against(&base.borrow(), address));
-    joined.map_or_else(|_| address.to_owned(), |uri| uri.as_str().to_owned())
-}
-
-/// Undoes percent-encoding.
-fn decode(fragment: &str) -> String {
-    let mut decoded = Vec::new();
-    let mut rest = fragment.as_bytes();
-    while let [first, after @ ..] = rest {
-        let encoded = match rest {
-            [b'%', high, low, ..] => char::from(*high).to_digit(16).zip(char::from(*low).to_digit(16)),
-            _ => None,
-        };
-        match encoded.and_then(|(high, low)| u8::try_from(high * 16 + low).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                rest = &rest[3..];
-            }
-            None => {
-                decoded.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
 }
 
 #[cfg(test)]

@@ -211,6 +211,7 @@ impl Words<'_> {
                     }
                 };
                 let hint = hints::wrong_type(kind, value);
+                let hint = hint.or_else(|| value.is_null().then(|| self.may_be_absent(error)).flatten());
                 Said::new(expected, got(value)).hint(hint)
             }
             Kind::Required { property } => self.missing(error, property.as_str().unwrap_or_default(), value),

@@ -18,10 +18,11 @@ pub(super) fn is_snake_case(name: &str) -> bool {
 /// A name in that form that is near to `name`, and not reserved.
 pub(super) fn snake_case(name: &str) -> String {
     let mut out = String::new();
+    let mut before = '_';
     for c in name.chars() {
         match c {
             'A'..='Z' => {
-                if out.chars().last().is_some_and(|last| last.is_ascii_lowercase() || last.is_ascii_digit()) {
+                if before.is_ascii_lowercase() || before.is_ascii_digit() {
                     out.push('_');
                 }
                 out.push(c.to_ascii_lowercase());
@@ -30,6 +31,7 @@ pub(super) fn snake_case(name: &str) -> String {
             _ if out.is_empty() || out.ends_with('_') => {}
             _ => out.push('_'),
         }
+        before = c;
         if out.len() > SHOWN {
             break;
         }

@@ -16,8 +16,8 @@ pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, OutputSink, Unavailable
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
-    AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError, StoredPart,
-    TenantStore,
+    AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
+    StoredPart, TenantStore,
 };
 
 use std::{future::Future, pin::Pin};

@@ -111,7 +111,7 @@ impl Reader {
             let problem = format!("`{}` means nothing here", text::one_line(key, 60));
             let fix = match suggest::nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("a tool has {}", known.join(", ")),
+                None => "a tool has name, description, parameters, title, outputSchema".to_owned(),
             };
             self.problems.add(place, problem, fix);
         }

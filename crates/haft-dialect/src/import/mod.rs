@@ -9,7 +9,7 @@ pub use error::{ImportError, ImportProblem};
 
 use crate::{Change, Remark};
 use error::Problems;
-use haft_core::ToolDefinition;
+use haft_core::{ToolDefinition, text};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,10 +79,7 @@ impl Reader {
             Value::Null => {}
             Value::Object(object) => match wrapped(object) {
                 // A response of MCP has its list in a result.
-                Some((key, inner)) if depth < 2 => {
-                    let place = if key == "tools" { "tools".to_owned() } else { key.to_owned() };
-                    self.list(inner, &place, depth + 1);
-                }
+                Some((key, inner)) if depth < 2 => self.list(inner, key, depth + 1),
                 _ => self.element(list, if depth == 0 { "the tool" } else { place }),
             },
             other => {
@@ -94,7 +91,16 @@ impl Reader {
 
     fn add(&mut self, definition: ToolDefinition, place: &str) {
         if let Some(first) = self.taken.get(&definition.name) {
-            let problem = format!("`{}` is the name of {first}, too", definition.name);
+            let problem = match definition.metadata.get("originalName").and_then(Value::as_str) {
+                Some(original) => {
+                    let original = text::one_line(original, 80);
+                    format!(
+                        "`{original}` is `{}` to haft, which is the name of {first}, too",
+                        definition.name
+                    )
+                }
+                None => format!("`{}` is the name of {first}, too", definition.name),
+            };
             self.problems.add(place, problem, "rename or remove one of the two");
             return;
         }

@@ -3,6 +3,7 @@
 use super::{
     DEEPEST,
     expand::{Expander, cut, too_large},
+    gemini_unions::{any_of, anything, anything_branches, is_null, map, set_nullable},
     gemini_values as values, hints,
     keywords::{self, meant_type, note_the_rest, types},
     list, merge, only_requires, strings,
@@ -31,7 +32,7 @@ impl Writer<'_, '_> {
     pub(crate) fn schema(&mut self, schema: &Value, at: &str, depth: usize) -> Map<String, Value> {
         if depth >= DEEPEST || !self.notes.spend() {
             too_large(at, self.notes);
-            return anything();
+            return self.anything(&Map::new(), at);
         }
         let schema = match schema {
             Value::Object(schema) => schema,
@@ -187,10 +188,10 @@ impl Writer<'_, '_> {
     ) -> Map<String, Value> {
         let before = types.len();
         types.retain(|kind| kind != "null");
+        let nullable = types.len() < before && before > 1;
         if types.iter().any(|kind| kind == "number") {
             types.retain(|kind| kind != "integer");
         }
-        let nullable = types.len() < before && before > 1;
         let mut written = match types.as_slice() {
             [] => {
                 self.notes.add(
@@ -329,74 +330,5 @@ impl Writer<'_, '_> {
         if schema.get("properties").is_some_and(Value::is_object) {
             out.insert("properties".into(), written.into());
         }
-    }
-}
-
-fn set_nullable(schema: &mut Map<String, Value>, nullable: bool) {
-    if !nullable {
-        return;
-    }
-    match schema.get_mut("anyOf") {
-        Some(Value::Array(branches)) => {
-            if let Some(Value::Object(first)) = branches.first_mut() {
-                first.insert("nullable".into(), true.into());
-            }
-        }
-        _ => drop(schema.insert("nullable".into(), true.into())),
-    }
-}
-
-/// `anyOf` that stands alone; the description of the whole goes to each alternative that has none.
-fn any_of(branches: Vec<Map<String, Value>>, whole: &Map<String, Value>) -> Map<String, Value> {
-    let mut flat: Vec<Value> = Vec::new();
-    for mut branch in branches {
-        let inner = match branch.remove("anyOf") {
-            Some(Value::Array(inner)) => inner,
-            _ => vec![Value::Object(branch)],
-        };
-        for mut one in inner {
-            if let (Value::Object(one), Some(Value::String(text))) = (&mut one, whole.get("description")) {
-                one.entry("description").or_insert_with(|| text.clone().into());
-            }
-            if !flat.contains(&one) {
-                flat.push(one);
-            }
-        }
-    }
-    match flat.pop() {
-        Some(Value::Object(only)) if flat.is_empty() => only,
-        Some(last) => {
-            flat.push(last);
-            Map::from_iter([("anyOf".to_owned(), flat.into())])
-        }
-        None => anything(),
-    }
-}
-
-fn anything_branches() -> Vec<Map<String, Value>> {
-    ["string", "number", "boolean", "object"]
-        .into_iter()
-        .map(|kind| map(json!({"type": kind})))
-        .chain([map(json!({"type": "array", "items": {"type": "string"}}))])
-        .collect()
-}
-
-fn anything() -> Map<String, Value> {
-    any_of(anything_branches(), &Map::new())
-}
-
-/// Whether it takes null and nothing else.
-fn is_null(schema: &Value) -> bool {
-    let Some(schema) = schema.as_object() else { return false };
-    let plain = |key: &String| matches!(key.as_str(), "type" | "const" | "enum" | "title" | "description");
-    let choices_take_it = schema.get("const").is_none_or(Value::is_null)
-        && schema.get("enum").is_none_or(|values| *values == json!([null]));
-    schema.keys().all(plain) && choices_take_it && types(schema).is_some_and(|types| types == ["null"])
-}
-
-fn map(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        _ => Map::new(),
     }
 }

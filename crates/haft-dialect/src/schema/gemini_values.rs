@@ -23,13 +23,12 @@ pub(super) fn only_of_type(schema: &Map<String, Value>, kind: &str) -> Map<Strin
             Class::Meta | Class::Hint => true,
         })
         .map(|(key, value)| match value {
-            Value::Array(values) if key == "enum" => {
+            Value::Array(values) if key == "enum" && values.iter().any(|value| fits(value, kind)) => {
                 let own: Vec<Value> = values.iter().filter(|value| fits(value, kind)).cloned().collect();
                 (key.clone(), own.into())
             }
             _ => (key.clone(), value.clone()),
         })
-        .filter(|(key, value)| key != "enum" || value.as_array().is_some_and(|values| !values.is_empty()))
         .collect()
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod expand;
 pub(crate) mod gemini;
+mod gemini_unions;
 mod gemini_values;
 pub(crate) mod keywords;
 pub(crate) mod merge;

@@ -110,7 +110,7 @@ fn flattened(
             let at = format!("{at}/{index}");
             let shape = flattened(Cow::Borrowed(shape), expander, &at, owner, depth + 1, notes);
             expander.close(mark);
-            if shape.get("type").is_none_or(|kind| kind == "object") {
+            if may_be_object(shape.get("type")) {
                 flat.push(shape);
             }
         }
@@ -122,6 +122,14 @@ fn flattened(
         notes.add(&at, Change::Loosened, what, format!("{owner} has no `{key}` at the top"));
     }
     top
+}
+
+fn may_be_object(kind: Option<&Value>) -> bool {
+    match kind {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => true,
+    }
 }
 
 /// Brings `properties` and `required` into the form that every dialect expects.

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub(crate) mod generate;
+
 use haft_core::{Annotations, Parameter, ParameterType, Parameters, ToolDefinition};
 use haft_dialect::{Dialect, Export};
 use jsonschema::Validator;

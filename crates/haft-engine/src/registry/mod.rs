@@ -8,7 +8,7 @@ pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available};
 
 use crate::{
-    schema::{ArgumentSchema, OutputSchema},
+    schema::{Arguments, Output},
     stats::Stats,
 };
 use arc_swap::ArcSwap;
@@ -99,8 +99,8 @@ pub(crate) struct Registered {
     pub(crate) tool: Box<dyn Tool>,
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) name: Arc<str>,
-    pub(crate) arguments: ArgumentSchema,
-    pub(crate) output: OutputSchema,
+    pub(crate) arguments: Arguments,
+    pub(crate) output: Output,
     pub(crate) origin: Origin,
     pub(crate) registered_at: Timestamp,
     stats: OnceLock<Box<Stats>>,
@@ -112,17 +112,15 @@ pub(crate) struct Registered {
 impl Registered {
     fn new(tool: Box<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
         let definition = Arc::clone(tool.definition());
-        let mut problems = definition.check();
-        problems.extend(ArgumentSchema::check_definition(&definition));
-        problems.extend(OutputSchema::check_definition(&definition));
+        let problems = haft_definition::check(&definition);
         if !problems.is_empty() {
             return Err(RegisterError::BadDefinition { name: definition.name.clone(), problems });
         }
         Ok(Registered {
             tool,
             name: definition.name.as_str().into(),
-            arguments: ArgumentSchema::default(),
-            output: OutputSchema::default(),
+            arguments: Arguments::default(),
+            output: Output::default(),
             origin,
             registered_at: at,
             stats: OnceLock::new(),

@@ -2,7 +2,8 @@
 //! what it touches.
 
 use crate::common::{
-    Answers, Count, Door, Setup, call, call_with, code, codes, house, known_id, message, tool, until, with, within,
+    Answers, Count, Door, Setup, call, call_with, code, codes, house, known_id, message, tool, until, with,
+    within,
 };
 use haft_core::{
     BatchId, BatchOptions, CallOptions, Decision, ErrorCode, ExecutionId, Footprint, Status, ToolDefinition,

@@ -3,7 +3,7 @@ use serde_json::{Map, json};
 use super::*;
 
 fn steps_and_chain(schema: &Value) -> (u64, usize) {
-    let shape = measure(schema).expect("measurable");
+    let shape = measure(schema, []).expect("measurable");
     (shape.steps, shape.chain)
 }
 
@@ -71,7 +71,11 @@ fn a_way_back_to_the_same_value_is_found() {
         (json!({"$dynamicAnchor": "x", "allOf": [{"$dynamicRef": "#x"}]}), ""),
         (json!({"$recursiveAnchor": true, "allOf": [{"$recursiveRef": "#"}]}), ""),
     ] {
-        assert_eq!(measure(&schema), Err(Unmeasured::Endless { pointer: pointer.to_owned() }), "{schema}");
+        assert_eq!(
+            measure(&schema, []),
+            Err(Unmeasured::Endless { pointer: pointer.to_owned() }),
+            "{schema}"
+        );
     }
 }
 
@@ -83,7 +87,7 @@ fn what_leads_nowhere_is_named() {
         (json!({"anyOf": [{}, {"$ref": "other.json"}]}), "/anyOf/1/$ref", true),
         (json!({"$id": "https://example.com/a", "$ref": "b#/c"}), "/$ref", true),
     ] {
-        let found = measure(&schema);
+        let found = measure(&schema, []);
         assert!(
             matches!(&found, Err(Unmeasured::Nowhere { pointer: at, other_document: other, .. })
                 if at == pointer && *other == other_document),
@@ -109,5 +113,5 @@ fn many_dynamic_references_to_many_anchors_are_too_many() {
     let anchors: Map<String, Value> =
         (0..1000).map(|number| (format!("a{number}"), json!({"$dynamicAnchor": "x"}))).collect();
     let schema = json!({"allOf": vec![json!({"$dynamicRef": "#x"}); 1000], "$defs": anchors});
-    assert_eq!(measure(&schema), Err(Unmeasured::TooMany));
+    assert_eq!(measure(&schema, []), Err(Unmeasured::TooMany));
 }

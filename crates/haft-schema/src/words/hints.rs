@@ -17,32 +17,62 @@ pub(super) fn wrong_type(kind: &TypeKind, value: &Value) -> Option<String> {
     };
     let wants = |one: JsonType| wanted.contains(&one);
     match value {
-        Value::String(text) => {
-            let inner: Value = serde_json::from_str(text).ok()?;
-            let fits = match &inner {
-                Value::Null => wants(JsonType::Null),
-                Value::Bool(_) => wants(JsonType::Boolean),
-                Value::Number(number) => {
-                    wants(JsonType::Number) || (wants(JsonType::Integer) && !number.is_f64())
-                }
-                Value::Array(_) if wants(JsonType::Array) => {
-                    return Some("write the array itself, not a string with JSON in it".to_owned());
-                }
-                Value::Object(_) if wants(JsonType::Object) => {
-                    return Some("write the object itself, not a string with JSON in it".to_owned());
-                }
-                _ => false,
-            };
-            fits.then(|| format!("write {} without quotes", shown(&inner)))
+        Value::String(text) => quoted_value(text, wants),
+        Value::Number(number) if wants(JsonType::Integer) && number.is_f64() => {
+            Some("write it without a fraction".to_owned())
         }
         Value::Number(_) | Value::Bool(_) if wants(JsonType::String) => {
             Some(format!("put it in quotes: {}", quoted(&value.to_string())))
         }
-        Value::Number(number) if wants(JsonType::Integer) && number.is_f64() => {
-            Some("write it without a fraction".to_owned())
+        Value::Number(_)
+            if wants(JsonType::Boolean) && !wants(JsonType::Array) && !wants(JsonType::Object) =>
+        {
+            Some(TRUE_OR_FALSE.to_owned())
         }
-        scalar if wants(JsonType::Array) && !scalar.is_null() => Some("put it in an array: [ … ]".to_owned()),
+        Value::Array(items) => match items.as_slice() {
+            [only] if is_one_of(only, wants) => {
+                Some(format!("write the item itself, not an array with it: {}", shown(only)))
+            }
+            _ => None,
+        },
+        one if wants(JsonType::Array) && !one.is_null() => Some(IN_AN_ARRAY.to_owned()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => None,
+    }
+}
+
+const TRUE_OR_FALSE: &str = "write true or false";
+const IN_AN_ARRAY: &str = "put it in an array: [ … ]";
+
+/// The same for a string: perhaps what is in it was meant.
+fn quoted_value(text: &str, wants: impl Fn(JsonType) -> bool) -> Option<String> {
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(_)) if wants(JsonType::Array) => {
+            Some("write the array itself, not a string with JSON in it".to_owned())
+        }
+        Ok(Value::Object(_)) if wants(JsonType::Object) => {
+            Some("write the object itself, not a string with JSON in it".to_owned())
+        }
+        Ok(inner) if !inner.is_string() && is_one_of(&inner, &wants) => {
+            Some(format!("write {} without quotes", shown(&inner)))
+        }
+        _ if wants(JsonType::Array) => Some(IN_AN_ARRAY.to_owned()),
+        _ if wants(JsonType::Boolean) => {
+            let words = ["true", "false", "yes", "no", "on", "off", "1", "0", "y", "n"];
+            words.iter().any(|word| text.eq_ignore_ascii_case(word)).then(|| TRUE_OR_FALSE.to_owned())
+        }
         _ => None,
+    }
+}
+
+/// Whether a value has one of the types.
+fn is_one_of(value: &Value, wants: impl Fn(JsonType) -> bool) -> bool {
+    match value {
+        Value::Null => wants(JsonType::Null),
+        Value::Bool(_) => wants(JsonType::Boolean),
+        Value::Number(number) => wants(JsonType::Number) || (wants(JsonType::Integer) && !number.is_f64()),
+        Value::String(_) => wants(JsonType::String),
+        Value::Array(_) => wants(JsonType::Array),
+        Value::Object(_) => wants(JsonType::Object),
     }
 }
 

@@ -4,7 +4,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map, Value};
 
-use super::show::{got, listed, quoted};
+use super::show::{got, listed, quoted, unescape};
 use super::{Place, Said, SchemaProblem, Words, rule};
 use haft_core::suggest::nearest;
 
@@ -13,7 +13,9 @@ impl Words<'_> {
         let known = self.known_properties(error);
         let unknown = value.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
         let unknown = unknown.filter(|name| known.is_none_or(|known| !known.contains_key(*name)));
-        let hint = nearest(name, unknown).map(|near| format!("rename {} to {}", quoted(near), quoted(name)));
+        let hint = nearest(name, unknown.clone())
+            .map(|near| format!("rename {} to {}", quoted(near), quoted(name)))
+            .or_else(|| wrapped(name, value, unknown));
         let message = match self.dependent_on(error, name, value) {
             Some(other) => {
                 format!("missing property {}, required as {} is there", quoted(name), quoted(other))
@@ -21,6 +23,16 @@ impl Words<'_> {
             None => format!("missing required property {}", quoted(name)),
         };
         Said::new(format!("the property {}", quoted(name)), got(value)).message(message).hint(hint)
+    }
+
+    /// What to do about a null where it is not allowed, and nothing would be.
+    pub(super) fn may_be_absent(&self, error: &ValidationError<'_>) -> Option<String> {
+        let (property, _) = error.schema_path().as_str().rsplit_once('/')?;
+        let (object, name) = property.rsplit_once("/properties/")?;
+        let required = self.schema?.pointer(object)?.get("required").and_then(Value::as_array);
+        let name = unescape(name);
+        let is_required = required.into_iter().flatten().any(|one| *one == *name);
+        (!is_required).then(|| format!("leave {} out", quoted(&name)))
     }
 
     /// The property whose presence makes `name` required.
@@ -78,6 +90,12 @@ impl Words<'_> {
         schema.get(keyword)?;
         schema.get("properties")?.as_object()
     }
+}
+
+/// What to do about a property that is one level too deep.
+fn wrapped<'v>(name: &str, value: &Value, mut unknown: impl Iterator<Item = &'v str>) -> Option<String> {
+    let around = unknown.find(|other| value.get(other).is_some_and(|inner| inner.get(name).is_some()))?;
+    Some(format!("it is inside of {}: put it directly here", quoted(around)))
 }
 
 /// The pointer of a property of the object at `object`.

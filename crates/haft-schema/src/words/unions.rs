@@ -4,7 +4,8 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
-use super::show::{count, got, list};
+use super::hints::near_option;
+use super::show::{count, got, list, listed, quoted, shown, unescape};
 use super::{Said, Words};
 
 /// Unions inside unions that are followed for a message.
@@ -25,6 +26,9 @@ impl Words<'_> {
         let here = error.instance_path().as_str();
         if let Some(expected) = self.short_alternatives(here, branches) {
             return Said::new(expected, got(value));
+        }
+        if let Some(said) = self.wrong_tag(here, branches) {
+            return said;
         }
         let all = count(branches.len() as u64, "alternative");
         let expected = format!("one of the {all} of `{}`", error.kind().keyword());
@@ -51,6 +55,33 @@ impl Words<'_> {
         said.message(message).hint(problem.hint)
     }
 
+    /// Where a member tells the alternatives apart, and has none of their values: which it may have.
+    fn wrong_tag(&self, here: &str, branches: &[Branch]) -> Option<Said> {
+        let (first, others) = branches.split_first().filter(|(_, others)| !others.is_empty())?;
+        let tag = first.iter().filter(|error| is_tag(here, error)).find(|tag| {
+            let same = |error: &ValidationError<'_>| {
+                is_tag(here, error) && error.instance_path() == tag.instance_path()
+            };
+            others.iter().all(|branch| branch.iter().any(same))
+        })?;
+        let pointer = tag.instance_path();
+        let mut options: Vec<Value> = Vec::new();
+        for error in branches.iter().flatten().filter(|error| error.instance_path() == pointer) {
+            match error.kind() {
+                Kind::Constant { expected_value } => options.push(Value::clone(expected_value)),
+                Kind::Enum { options: several } => {
+                    options.extend(several.as_array().into_iter().flatten().cloned())
+                }
+                _ => {}
+            }
+        }
+        let value = self.value(tag);
+        let expected = format!("one of {}", listed(options.iter(), shown));
+        let name = unescape(pointer.as_str().rsplit('/').next().unwrap_or_default());
+        let message = format!("expected {} to be {expected}, got {}", quoted(&name), shown(value));
+        Some(Said::new(expected, shown(value)).message(message).hint(near_option(&options, value)))
+    }
+
     /// What each alternative asks of the value itself, if each asks for just a type or for certain values.
     fn short_alternatives(&self, here: &str, branches: &[Branch]) -> Option<String> {
         let mut asked: Vec<String> = Vec::new();
@@ -72,11 +103,18 @@ impl Words<'_> {
 fn farness(here: &str, branch: &Branch) -> (bool, bool, usize) {
     let own = |error: &&ValidationError<'_>| error.instance_path().as_str() == here;
     let wrong_type = branch.iter().filter(own).any(|error| matches!(error.kind(), Kind::Type { .. }));
-    let wrong_tag = branch.iter().any(|error| {
-        let below = error.instance_path().as_str().get(here.len()..).unwrap_or_default();
-        below.matches('/').count() <= 1 && matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. })
-    });
+    let wrong_tag = branch.iter().any(|error| own(&error) && is_choice(error) || is_tag(here, error));
     (wrong_type, wrong_tag, branch.len())
+}
+
+fn is_choice(error: &ValidationError<'_>) -> bool {
+    matches!(error.kind(), Kind::Constant { .. } | Kind::Enum { .. })
+}
+
+/// Whether a member of the value has not the value, or one of those, that it must have.
+fn is_tag(here: &str, error: &ValidationError<'_>) -> bool {
+    let below = error.instance_path().as_str().get(here.len()..).unwrap_or_default();
+    below.matches('/').count() == 1 && is_choice(error)
 }
 
 /// More than one alternative of `oneOf` matches.

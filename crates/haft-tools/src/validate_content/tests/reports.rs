@@ -106,7 +106,10 @@ fn a_schema_that_cannot_be_used_is_an_error_of_the_call() {
             "invalid schema at /properties/a/type: expected one of \"array\", \"boolean\", \"integer\", \"null\", \
              \"number\", \"object\", \"string\" or an array, got the string \"strng\"",
         ),
-        (json!({"required": "a"}), "invalid schema at /required: expected an array, got the string \"a\""),
+        (
+            json!({"required": "a"}),
+            "invalid schema at /required: expected an array, got the string \"a\"; put it in an array: [ … ]",
+        ),
         (json!({"minLength": -1}), "invalid schema at /minLength: expected at least 0, got -1"),
         (
             json!({"items": {"pattern": "("}}),

@@ -1,0 +1,142 @@
+//! The JSON Schema test suite, draft 2020-12, through haft's own entries. The documents that it refers to are given
+//! beforehand; nothing is fetched.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
+
+use haft_schema::{Checker, Documents, Formats, Options, Schema};
+use haft_testkit::{not_run, shared_data};
+use serde_json::Value;
+use std::{collections::BTreeMap, fs, path::Path};
+
+/// Where the suite says that its documents are.
+const BASE: &str = "http://localhost:1234/";
+
+/// Cases that are right and wrong, and the first few of the latter.
+#[derive(Default)]
+struct Tally {
+    right: usize,
+    wrong: BTreeMap<String, usize>,
+    first: Vec<String>,
+}
+
+impl Tally {
+    fn total(&self) -> usize {
+        self.right + self.wrong.values().sum::<usize>()
+    }
+
+    fn add(&mut self, file: &str, case: String, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => self.right += 1,
+            Err(why) => {
+                *self.wrong.entry(file.to_owned()).or_default() += 1;
+                self.first.push(format!("{file}: {case}: {why}"));
+            }
+        }
+    }
+}
+
+fn json_files(folder: &Path) -> Vec<(String, Value)> {
+    let mut files: Vec<(String, Value)> = fs::read_dir(folder)
+        .expect("a readable folder")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| {
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            (name, serde_json::from_slice(&fs::read(&path).unwrap()).expect("a suite is JSON"))
+        })
+        .collect();
+    files.sort_by(|a, b| a.0.cmp(&b.0));
+    files
+}
+
+/// Adds all that is below `folder`, under the addresses that the suite has for it.
+fn documents(folder: &Path, below: &Path, documents: &mut Documents) {
+    for entry in fs::read_dir(folder.join(below)).expect("a readable folder") {
+        let entry = entry.expect("an entry");
+        let path = below.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            self::documents(folder, &path, documents);
+        } else {
+            let contents = serde_json::from_slice(&fs::read(folder.join(&path)).unwrap()).expect("JSON");
+            documents.add(&format!("{BASE}{}", path.display()), contents).expect("a usable document");
+        }
+    }
+}
+
+/// The outcome of one case, by both entries.
+fn outcome(checker: &Checker, schema: &Schema, test: &Value) -> Result<(), String> {
+    let expected = test["valid"].as_bool().expect("valid");
+    let checked = checker.check(&test["data"]).map_err(|error| error.to_string())?;
+    for problem in &checked.problems {
+        if problem.rule.is_empty() || problem.message.is_empty() || problem.message.len() > 2000 {
+            return Err(format!("badly worded: {problem:?}"));
+        }
+    }
+    if (checked.total == 0) != expected {
+        return Err(format!("expected {expected}: {:?}", checked.problems));
+    }
+    if schema.is_valid(&test["data"]) != expected {
+        return Err(format!("expected {expected} of the schema, too"));
+    }
+    Ok(())
+}
+
+fn run(folder: &Path, options: &Options) -> Tally {
+    let mut tally = Tally::default();
+    for (file, groups) in json_files(folder) {
+        for group in groups.as_array().expect("groups") {
+            let tests = group["tests"].as_array().expect("tests");
+            let checker = Checker::with_options(&group["schema"], options);
+            let schema = Schema::compile_with(&group["schema"], options);
+            assert_eq!(checker.as_ref().err(), schema.as_ref().err(), "both take the same schemas");
+            for test in tests {
+                let case = format!("{}: {}", group["description"], test["description"]);
+                let outcome = match (&checker, &schema) {
+                    (Ok(checker), Ok(schema)) => outcome(checker, schema, test),
+                    (Err(error), _) | (_, Err(error)) => Err(error.to_string()),
+                };
+                tally.add(&file, case, outcome);
+            }
+        }
+    }
+    tally
+}
+
+#[test]
+fn all_required_cases_of_draft_2020_12() {
+    let Some(folder) = shared_data("jsonschema") else {
+        return not_run(
+            "all_required_cases_of_draft_2020_12",
+            "the folder jsonschema is not in the test data",
+        );
+    };
+    let mut known = Documents::new();
+    documents(&folder.join("remotes"), Path::new(""), &mut known);
+    let given = Options { documents: known, ..Options::default() };
+    let checked = Options { formats: Formats::Checked, ..given.clone() };
+    let tests = folder.join("tests/draft2020-12");
+    let required = run(&tests, &given);
+    let optional = run(&tests.join("optional"), &given);
+    let formats = run(&tests.join("optional/format"), &checked);
+    for (name, tally) in [("required", &required), ("optional", &optional), ("formats", &formats)] {
+        println!("{name}: {} of {}; wrong: {:?}", tally.right, tally.total(), tally.wrong);
+    }
+    assert_eq!(required.first, Vec::<String>::new());
+    assert_eq!((required.right, required.total()), (1299, 1299));
+    assert_eq!(optional.first, Vec::<String>::new());
+    assert_eq!((optional.right, optional.total()), (162, 162));
+    // Names in other scripts take a library that haft does without.
+    let without = BTreeMap::from([("idn-email.json".to_owned(), 2), ("idn-hostname.json".to_owned(), 54)]);
+    assert_eq!(
+        (formats.right, formats.total(), &formats.wrong),
+        (708, 764, &without),
+        "{:#?}",
+        formats.first
+    );
+}
