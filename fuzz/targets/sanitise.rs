@@ -38,10 +38,7 @@ fuzz_target!(|data: &[u8]| {
     // Here the note comes on top of the limit.
     let (short, omitted) = truncate_chars(&model, limit);
     assert_eq!(model.chars().count().saturating_sub(limit), omitted);
-    assert!(
-        short.chars().take(limit).eq(model.chars().take(limit)),
-        "{short:?}"
-    );
+    assert!(short.chars().take(limit).eq(model.chars().take(limit)), "{short:?}");
 });
 
 fn is_forbidden(c: char) -> bool {
