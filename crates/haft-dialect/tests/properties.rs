@@ -16,7 +16,7 @@ use common::{
 };
 use haft_core::ToolDefinition;
 use haft_dialect::{Change, Dialect, Export, ExportOptions, export, export_with, import};
-use proptest::{collection::vec, prelude::*, sample::select};
+use proptest::{collection::vec, prelude::*, sample::select, test_runner::RngSeed};
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
@@ -54,7 +54,7 @@ fn with_nulls(schema: &Value, value: &Value) -> Value {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_json_at_all_as_parameters_keeps_the_rules(names in vec(".{0,80}", 1..4), schema in any_json()) {
@@ -73,7 +73,7 @@ proptest! {
 
     #[test]
     fn any_schema_keeps_the_rules_and_loses_no_tool(
-        schema in prop_oneof![parameters(), mild_parameters()],
+        schema in prop_oneof![1 => parameters(), 2 => mild_parameters()],
         description in ".{0,40}",
     ) {
         let definition = with_schema("tool", &description, schema);
@@ -103,7 +103,7 @@ proptest! {
     /// take, without `tightened` it may send all that the tool takes.
     #[test]
     fn remarks_tell_the_truth(
-        schema in prop_oneof![parameters(), mild_parameters()],
+        schema in prop_oneof![1 => parameters(), 2 => mild_parameters()],
         sent in vec(arguments(), 16),
     ) {
         let Ok(original) = jsonschema::validator_for(&schema) else { return Ok(()) };
@@ -139,7 +139,7 @@ proptest! {
 
     #[test]
     fn what_has_no_remark_comes_back_as_it_was(
-        schema in prop_oneof![parameters(), mild_parameters()],
+        schema in prop_oneof![1 => parameters(), 2 => mild_parameters()],
         name in "[a-z][a-z0-9_]{0,20}",
         sent in vec(arguments(), 16),
     ) {
@@ -190,7 +190,14 @@ proptest! {
     }
 }
 
-/// Cases for each property; more with `PROPTEST_CASES`.
-fn cases() -> u32 {
-    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(200)
+/// The same cases every time, so that a run tells about the code and not about luck. With `PROPTEST_CASES` as many other
+/// ones as that says.
+fn config() -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
+    ProptestConfig {
+        cases: wanted.unwrap_or(300),
+        rng_seed: wanted.map_or(RngSeed::Fixed(2026), |_| RngSeed::Random),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }

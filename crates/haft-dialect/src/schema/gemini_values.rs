@@ -48,6 +48,12 @@ pub(super) fn choices(
         return;
     }
     let here = child(at, key);
+    if let (Some(one), Some(Value::Array(all))) = (schema.get("const"), schema.get("enum"))
+        && !all.contains(one)
+    {
+        let what = "only `const` is said";
+        notes.add(&child(at, "enum"), Change::Loosened, what, "no value fits it and `enum` at once");
+    }
     let own: Vec<&Value> = values.iter().filter(|value| fits(value, kind)).collect();
     if own.is_empty() {
         let what = format!("`{key}` is left out");
@@ -79,8 +85,12 @@ pub(super) fn choices(
             "it is `minimum` and `maximum`",
             "Gemini has choices for texts only",
         );
-        out.insert("minimum".into(), only.clone().into());
-        out.insert("maximum".into(), only.clone().into());
+        for (bound, step) in [("minimum", 1), ("maximum", -1)] {
+            let there = out.get(bound).and_then(Value::as_number);
+            if !there.is_some_and(|there| tighter(there, only, step)) {
+                out.insert(bound.into(), only.clone().into());
+            }
+        }
         return;
     }
     let told: Vec<String> = own.iter().map(ToString::to_string).collect();

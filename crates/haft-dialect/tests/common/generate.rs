@@ -22,12 +22,13 @@ fn value() -> impl Strategy<Value = Value> {
         json!("abc"),
         json!("2026-01-01T00:00:00Z"),
     ]);
-    leaf.prop_recursive(3, 12, 3, |inner| {
+    let nested = leaf.clone().prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..3).prop_map(Value::from),
             vec((names(), inner), 0..3).prop_map(object),
         ]
-    })
+    });
+    prop_oneof![2 => leaf, 1 => nested]
 }
 
 pub(crate) fn arguments() -> impl Strategy<Value = Value> {
@@ -161,7 +162,7 @@ pub(crate) fn mild_parameters() -> impl Strategy<Value = Value> {
         1 => Just(json!({"$ref": "#/$defs/B"})),
         1 => Just(json!({})),
     ];
-    let nested = plain.prop_recursive(3, 12, 3, |inner| {
+    let nested = plain.clone().prop_recursive(3, 12, 3, |inner| {
         prop_oneof![
             2 => (vec((names(), inner.clone()), 1..3), any::<bool>(), any::<bool>()).prop_map(|(all, required, closed)| {
                 let names: Vec<&str> = if required { vec![all[0].0] } else { vec![] };
@@ -178,6 +179,7 @@ pub(crate) fn mild_parameters() -> impl Strategy<Value = Value> {
             1 => inner.prop_map(|one| json!({"anyOf": [one, {"type": "null"}], "description": "text"})),
         ]
     });
+    let nested = prop_oneof![1 => plain, 1 => nested];
     let one = nested.clone().prop_map(|schema| vec![("a", schema)]);
     let properties = prop_oneof![3 => one, 1 => vec((names(), nested), 1..3)];
     (properties, option::weighted(0.3, names()), proptest::bool::weighted(0.3)).prop_map(|(properties, required, closed)| {
