@@ -4,6 +4,7 @@
 //! [`FileRegistrations`] lasts: it keeps what is known about tools in one file.
 
 mod memory;
+pub mod private_file;
 mod registrations;
 
 pub use memory::{MemoryStore, Retention};

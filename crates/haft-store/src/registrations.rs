@@ -5,19 +5,19 @@
 //! each other's changes. What cannot be read is never taken for nothing: a tool that somebody switched off would be on
 //! again.
 
+use crate::private_file;
 use haft_core::port::{BoxFuture, Registrations, StoreError, StoredTool};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     fmt::Display,
     fs::{self, File},
-    io::{self, Read as _, Write as _},
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
 const RECORD: &str = "registrations.json";
 const LOCK: &str = "registrations.lock";
-const FRESH: &str = "registrations.json.new";
 const VERSION: u32 = 1;
 const MAX_RECORD_BYTES: u64 = 64 << 20;
 
@@ -123,14 +123,11 @@ impl FileRegistrations {
 
     /// Reads, changes and replaces the file, one process at a time; nothing is written where nothing changes.
     fn change(&self, change: impl FnOnce(&mut Tools)) -> Result<(), StoreError> {
-        create_private_folder(&self.folder).map_err(|error| cannot(&self.folder, "be made", &error))?;
+        let made = private_file::create_folder(&self.folder);
+        made.map_err(|error| cannot(&self.folder, "be made", &error))?;
         let lock_path = self.folder.join(LOCK);
-        let locked = private_file().create(true).truncate(false).open(&lock_path).and_then(|lock| {
-            // Held until it is dropped, which the system does for a process that dies.
-            lock.lock()?;
-            Ok(lock)
-        });
-        let _lock = locked.map_err(|error| cannot(&lock_path, "be locked", &error))?;
+        let _lock =
+            private_file::lock(&lock_path).map_err(|error| cannot(&lock_path, "be locked", &error))?;
 
         let before = self.read()?;
         let mut tools = before.clone();
@@ -143,23 +140,7 @@ impl FileRegistrations {
         let unwritable = |error: io::Error| cannot(&path, "be written", &error);
         let mut text = serde_json::to_vec_pretty(&record).map_err(|error| unwritable(error.into()))?;
         text.push(b'\n');
-        self.replace(&path, &text).map_err(unwritable)
-    }
-
-    fn replace(&self, path: &Path, text: &[u8]) -> io::Result<()> {
-        let fresh = self.folder.join(FRESH);
-        // A leftover of a process that died: the lock is ours, so nobody is writing it.
-        match fs::remove_file(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut file = private_file().create_new(true).open(&fresh)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        #[cfg(unix)]
-        File::open(&self.folder)?.sync_all()?;
-        Ok(())
+        private_file::replace(&path, &text).map_err(unwritable)
     }
 }
 
@@ -212,20 +193,4 @@ fn check_private(path: &Path, metadata: &fs::Metadata) -> Result<(), StoreError>
 fn check_private(_path: &Path, _metadata: &fs::Metadata) -> Result<(), StoreError> {
     // It is in the user's profile, which the system keeps private.
     Ok(())
-}
-
-fn private_file() -> fs::OpenOptions {
-    let mut options = File::options();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

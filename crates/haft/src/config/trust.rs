@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::visible;
+use haft_store::private_file;
 
 const RECORD: &str = "trusted.json";
 const LOCK: &str = "trusted.lock";
-const FRESH: &str = "trusted.json.new";
 const VERSION: u32 = 1;
 const MAX_RECORD_BYTES: u64 = 4 << 20;
 
@@ -245,12 +245,10 @@ impl TrustStore {
     fn update<T>(&self, change: impl FnOnce(&mut Record) -> T) -> Result<T, TrustError> {
         let failed =
             |path: PathBuf| move |error: io::Error| TrustError::Unwritable { path, reason: error.kind() };
-        create_private_folder(&self.folder).map_err(failed(self.folder.clone()))?;
+        private_file::create_folder(&self.folder).map_err(failed(self.folder.clone()))?;
         self.check_owner(&self.folder, &fs::metadata(&self.folder).map_err(failed(self.folder.clone()))?)?;
         let lock_path = self.folder.join(LOCK);
-        let lock = private_file().create(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(failed(lock_path.clone()))?;
-        lock.lock().map_err(failed(lock_path))?;
+        let _lock = private_file::lock(&lock_path).map_err(failed(lock_path.clone()))?;
 
         let mut record = self.load()?;
         let outcome = change(&mut record);
@@ -260,25 +258,8 @@ impl TrustStore {
             reason: io::Error::from(error).kind(),
         })?;
         text.push(b'\n');
-        self.replace(&path, &text).map_err(failed(path))?;
+        private_file::replace(&path, &text).map_err(failed(path.clone()))?;
         Ok(outcome)
-    }
-
-    /// A reader sees the old record or the new one, also after a power cut.
-    fn replace(&self, path: &Path, text: &[u8]) -> io::Result<()> {
-        let fresh = self.folder.join(FRESH);
-        // A leftover of a process that died: the lock is ours, so nobody is writing it.
-        match fs::remove_file(&fresh) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut file = private_file().create_new(true).open(&fresh)?;
-        file.write_all(text)?;
-        file.sync_all()?;
-        fs::rename(&fresh, path)?;
-        #[cfg(unix)]
-        File::open(&self.folder)?.sync_all()?;
-        Ok(())
     }
 
     #[cfg(unix)]
@@ -300,22 +281,6 @@ impl TrustStore {
         let _ = self.user_id;
         Ok(())
     }
-}
-
-fn private_file() -> fs::OpenOptions {
-    let mut options = File::options();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-fn create_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 /// The file in its real folder. A link in the last place is not followed: trust in a file is trust in it
