@@ -1,0 +1,1 @@
+//! Containment: what a call may reach, enforced by the kernel where the kernel can.
