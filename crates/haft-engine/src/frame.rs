@@ -277,6 +277,13 @@ impl Frame {
 }
 
 impl Host for Frame {
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(job)),
+            Err(_) => drop(std::thread::spawn(job)),
+        }
+    }
+
     fn execution_id(&self) -> ExecutionId {
         self.id
     }

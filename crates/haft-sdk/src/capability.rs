@@ -1,19 +1,12 @@
 //! What a tool may reach, and how. Each is granted by whoever builds the engine; what is not granted refuses.
 
+pub use crate::files::Workspace;
 use haft_core::{
     ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
     port::{BoxFuture, GuestEnd, GuestSpec, OutputRange, StoredPart},
 };
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Files, within the roots that were granted.
-pub trait Workspace: Send + Sync {
-    /// The bytes of a file.
-    fn read<'a>(&'a self, path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>>;
-    /// Replaces a file as one step: afterwards it is the old one or the new one.
-    fn replace<'a>(&'a self, path: &'a str, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>>;
-}
 
 /// Programs, in a jail.
 pub trait Commands: Send + Sync {
@@ -116,16 +109,6 @@ pub struct NotGranted;
 
 fn refuse<'a, T: Send + 'a>(code: ErrorCode, what: &'static str) -> BoxFuture<'a, Result<T, ToolError>> {
     Box::pin(async move { Err(ToolError::new(code, format!("{what} are not granted to this call"))) })
-}
-
-impl Workspace for NotGranted {
-    fn read<'a>(&'a self, _path: &'a str) -> BoxFuture<'a, Result<Vec<u8>, ToolError>> {
-        refuse(ErrorCode::FilesystemPolicyViolation, "files")
-    }
-
-    fn replace<'a>(&'a self, _path: &'a str, _bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
-        refuse(ErrorCode::FilesystemPolicyViolation, "files")
-    }
 }
 
 impl Commands for NotGranted {

@@ -32,6 +32,10 @@ pub trait Host: Send + Sync {
     fn warn(&self, message: &str);
     /// What it may reach.
     fn capabilities(&self) -> &Capabilities;
+    /// Runs code that waits for a disk or computes for long, apart from the threads that serve all calls.
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        std::thread::spawn(job);
+    }
     /// What the tool was configured with.
     fn settings(&self) -> Arc<Map<String, Value>> {
         Arc::default()
@@ -136,7 +140,22 @@ impl ToolCtx {
         self.0.cancel().cancelled().await
     }
 
-    /// Files.
+    /// Runs code that waits for a disk or computes for long, apart from the threads that serve all calls, and
+    /// waits for what it comes to. Dropping this stops the waiting, not the code: code that can take long looks at
+    /// [`cancel_reason`](Self::cancel_reason) now and then.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let host = haft_sdk::testing::TestHost::new();
+    /// assert_eq!(host.ctx().blocking(|_cx| 6 * 7).await, 42);
+    /// # });
+    /// ```
+    pub async fn blocking<T: Send + 'static>(&self, code: impl FnOnce(&ToolCtx) -> T + Send + 'static) -> T {
+        let cx = self.clone();
+        crate::blocking::run(&*self.0, move || code(&cx)).await
+    }
+
+    /// Files. They wait for the disk: use them inside [`blocking`](Self::blocking).
     pub fn workspace(&self) -> &dyn Workspace {
         &*self.0.capabilities().workspace
     }

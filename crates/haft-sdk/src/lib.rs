@@ -28,9 +28,11 @@
 //! A tool with state implements [`TypedTool`]; one that needs full control implements [`Tool`].
 //! Files, programs and the network are reached only through the [`ToolCtx`].
 
+mod blocking;
 mod cancel;
 pub mod capability;
 mod ctx;
+pub mod files;
 mod function;
 mod into_output;
 mod schema;

@@ -1,7 +1,7 @@
 //! Tools with argument and output types of their own.
 
 use crate::{Args, IntoToolOutput, Prepared, Tool, ToolCtx, ToolFuture, schema};
-use haft_core::{Footprint, IsolationLevel, Parameters, ToolDefinition, ToolError};
+use haft_core::{Footprint, IsolationLevel, Parameters, ToolDefinition, ToolError, port::BoxFuture};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::{future::Future, sync::Arc};
@@ -55,6 +55,15 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
 
     /// What a call would do, in one line for a person; by default the name with the arguments.
     fn summary(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
+    /// A look at what a call would change, such as a diff, for the person who is asked. It may read, never write.
+    fn preview(
+        &self,
+        _args: &Self::Args,
+        _cx: ToolCtx,
+    ) -> Option<BoxFuture<'static, Result<String, ToolError>>> {
         None
     }
 
@@ -123,6 +132,10 @@ impl<T: TypedTool> Prepared for TypedCall<T> {
 
     fn summary(&self) -> String {
         self.tool.summary(&self.args).unwrap_or_else(|| format!("{} {}", T::NAME, self.original.as_str()))
+    }
+
+    fn preview(&self, cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
+        self.tool.preview(&self.args, cx)
     }
 
     fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture {

@@ -5,7 +5,9 @@
 
 mod memory;
 pub mod private_file;
+mod reads;
 mod registrations;
 
 pub use memory::{MemoryStore, Retention};
+pub use reads::{FileReadHashes, MemoryReadHashes};
 pub use registrations::FileRegistrations;

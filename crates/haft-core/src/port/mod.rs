@@ -7,12 +7,14 @@
 
 mod guard;
 mod jail;
+mod reads;
 mod redact;
 mod registrations;
 mod store;
 
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
 pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, OutputSink, Unavailable};
+pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{

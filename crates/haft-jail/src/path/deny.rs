@@ -1,0 +1,206 @@
+//! Patterns of files that are never touched, wherever they are.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
+
+/// What is denied unless somebody says otherwise: keys and credentials, and the inner parts of repositories.
+///
+/// ```
+/// assert!(haft_jail::path::DEFAULT_DENIES.contains(&"**/.ssh/**"));
+/// ```
+pub const DEFAULT_DENIES: &[&str] = &[
+    "**/.ssh/**",
+    "**/.gnupg/**",
+    "**/.aws/**",
+    "**/.azure/**",
+    "**/.config/gcloud/**",
+    "**/.git/**",
+    "**/.git-credentials",
+    "**/.npmrc",
+    "**/.pypirc",
+    "**/.netrc",
+    "**/.env",
+    "**/.env.*",
+    "**/*.env",
+    "**/id_rsa*",
+    "**/id_ed25519*",
+    "**/id_ecdsa*",
+    "**/*.pem",
+    "**/*.key",
+    "**/*.p12",
+    "**/*.pfx",
+    "**/*.der",
+];
+
+/// Where the kernel shows processes and itself: never files that a tool is after.
+const SYSTEM: &[&str] = &["/proc", "/sys"];
+
+/// A pattern that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("'{pattern}' is not a pattern for paths: {reason}. An example of one is **/*.pem")]
+pub struct BadPattern {
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Which paths are denied. Case does not matter: some file systems do not mind it either.
+#[derive(Debug)]
+pub(crate) struct Denied {
+    /// Patterns that are matched with the whole path.
+    anywhere: Patterns,
+    /// Patterns that are matched with the path below its root.
+    below_root: Patterns,
+    /// Folders that are denied with all that is in them, such as haft's own state.
+    private: Vec<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+struct Patterns {
+    set: GlobSet,
+    /// The pattern as it was written, for each one of the set.
+    written: Vec<String>,
+}
+
+impl Denied {
+    pub(crate) fn new<'a>(
+        patterns: impl IntoIterator<Item = &'a str>,
+        private: Vec<PathBuf>,
+    ) -> Result<Self, BadPattern> {
+        let (anywhere, below_root): (Vec<_>, Vec<_>) =
+            patterns.into_iter().partition(|pattern| pattern.starts_with("**/") || pattern.starts_with('/'));
+        Ok(Denied {
+            anywhere: Patterns::new(&anywhere)?,
+            below_root: Patterns::new(&below_root)?,
+            private: private.into_iter().chain(SYSTEM.iter().map(PathBuf::from)).collect(),
+        })
+    }
+
+    /// The pattern or folder that denies a path; `below` is the path without its root.
+    pub(crate) fn pattern(&self, path: &Path, below: &Path) -> Option<&str> {
+        let private = self.private.iter().find(|private| path.starts_with(private));
+        private
+            .and_then(|private| private.to_str())
+            .or_else(|| self.anywhere.first(path))
+            .or_else(|| self.below_root.first(below))
+    }
+}
+
+impl Patterns {
+    fn new(patterns: &[&str]) -> Result<Self, BadPattern> {
+        let mut set = GlobSetBuilder::new();
+        let mut written = Vec::new();
+        for &pattern in patterns {
+            let folded = fold(pattern);
+            // Where all that is in a folder is denied, so is the folder: its listing would tell what is in it.
+            let folder = folded.strip_suffix("/**");
+            for glob in std::iter::once(&*folded).chain(folder) {
+                let built = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
+                set.add(built.map_err(|error| bad(pattern, &error))?);
+                written.push(pattern.to_owned());
+            }
+        }
+        let set = set.build().map_err(|error| bad(&patterns.join(", "), &error))?;
+        Ok(Patterns { set, written })
+    }
+
+    fn first(&self, path: &Path) -> Option<&str> {
+        if self.set.is_empty() {
+            return None;
+        }
+        let text = path.to_string_lossy();
+        let text: Cow<'_, str> = if cfg!(windows) { text.replace('\\', "/").into() } else { text };
+        let folded = fold(&text);
+        let place = *self.set.matches(&*folded).first()?;
+        self.written.get(place).map(String::as_str)
+    }
+}
+
+fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
+    BadPattern { pattern: pattern.to_owned(), reason: error.kind().to_string() }
+}
+
+/// Text without its case, as file systems that ignore case see it: the long s is an s, the Kelvin sign a k.
+fn fold(text: &str) -> Cow<'_, str> {
+    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        return Cow::Borrowed(text);
+    }
+    let fold = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
+    Cow::Owned(text.chars().flat_map(fold).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied(patterns: &[&str]) -> Denied {
+        Denied::new(patterns.iter().copied(), vec![PathBuf::from("/home/u/.local/state/haft")]).unwrap()
+    }
+
+    fn hit<'a>(denied: &'a Denied, below: &str) -> Option<&'a str> {
+        denied.pattern(&Path::new("/work").join(below), Path::new(below))
+    }
+
+    #[test]
+    fn defaults_deny_keys_and_credentials_in_any_case() {
+        let denied = denied(DEFAULT_DENIES);
+        for path in [
+            ".ssh/config",
+            "a/.SSH/known_hosts",
+            ".ssh",
+            ".git/config",
+            "sub/.git",
+            ".env",
+            ".ENV.local",
+            "prod.env",
+            "id_rsa",
+            "keys/ID_RSA.pub",
+            "x.PEM",
+            "deep/er/x.key",
+            ".aws/credentials",
+            ".config/gcloud/x",
+            ".ſſh/config",
+            "x.\u{212a}ey",
+        ] {
+            assert!(hit(&denied, path).is_some(), "{path}");
+        }
+        for path in [
+            "src/main.rs",
+            ".gitignore",
+            ".github/x.yml",
+            "environment",
+            "keyboard.rs",
+            "ssh/config",
+            "a.pem.txt",
+        ] {
+            assert_eq!(hit(&denied, path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_without_stars_in_front_starts_at_the_root() {
+        let denied = denied(&["secrets/**", "/etc/**"]);
+        assert_eq!(hit(&denied, "secrets/a"), Some("secrets/**"));
+        assert_eq!(hit(&denied, "secrets"), Some("secrets/**"));
+        assert_eq!(hit(&denied, "other/secrets/a"), None);
+        assert_eq!(denied.pattern(Path::new("/etc/shadow"), Path::new("etc/shadow")), Some("/etc/**"));
+    }
+
+    #[test]
+    fn haft_s_own_folders_and_the_system_s_are_denied() {
+        let denied = denied(&[]);
+        assert!(denied.pattern(Path::new("/home/u/.local/state/haft/x"), Path::new("x")).is_some());
+        assert!(denied.pattern(Path::new("/proc/self/environ"), Path::new("proc/self/environ")).is_some());
+        assert!(denied.pattern(Path::new("/processes/x"), Path::new("x")).is_none());
+    }
+
+    #[test]
+    fn a_pattern_that_cannot_be_read_is_an_error() {
+        let error = Denied::new(["a/{b"], Vec::new()).unwrap_err();
+        assert!(error.to_string().starts_with("'a/{b' is not a pattern"), "{error}");
+    }
+}

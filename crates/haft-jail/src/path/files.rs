@@ -1,0 +1,96 @@
+//! Files as tools are granted them: the path jail, the memory of what was read, and changes that are whole.
+
+use super::{
+    jail::{PathJail, special},
+    view::View,
+    walk,
+};
+use haft_core::{
+    ErrorCode, ExecutionId, ToolError,
+    port::{ReadHashes, ReadRecord, StoreError},
+};
+use haft_sdk::files::{
+    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Place, Reader, Step, Visit, Visitor,
+    Walk, Workspace,
+};
+use jiff::Timestamp;
+use std::{path::Path, sync::Arc};
+
+/// The files below the roots of a path jail.
+pub struct Files {
+    jail: Arc<PathJail>,
+    reads: Arc<dyn ReadHashes>,
+}
+
+impl Files {
+    /// Files of that jail; what was read is remembered there.
+    pub fn new(jail: Arc<PathJail>, reads: Arc<dyn ReadHashes>) -> Self {
+        Files { jail, reads }
+    }
+}
+
+fn not_remembered(error: StoreError) -> ToolError {
+    ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error)
+}
+
+impl Workspace for Files {
+    fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError> {
+        Ok(self.jail.locate(path, access)?)
+    }
+
+    fn look(&self, path: &str) -> Result<Option<(Place, Metadata)>, ToolError> {
+        let (spot, entry) = self.jail.look(path)?;
+        Ok(entry.map(|entry| (self.jail.place(&spot), entry.metadata())))
+    }
+
+    fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
+        let opened = self.jail.open(path)?;
+        Ok(OpenFile { file: opened.file, place: opened.place, len: opened.len })
+    }
+
+    fn folder(&self, path: &str) -> Result<(Place, Box<dyn FolderView>), ToolError> {
+        let (folder, spot) = self.jail.open_folder(path)?;
+        let place = self.jail.place(&spot);
+        Ok((place, Box::new(View { jail: Arc::clone(&self.jail), folder, spot })))
+    }
+
+    fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError> {
+        let spot = self.jail.spot(walk.path, Access::Read)?;
+        match self.jail.entry_at(walk.path, &spot)?.map(|entry| entry.kind) {
+            Some(Kind::Folder) => {
+                let (_, spot) = self.jail.open_folder(walk.path)?;
+                let place = self.jail.place(&spot);
+                walk::walk(&self.jail, walk, spot, visitor);
+                Ok(place)
+            }
+            Some(Kind::File) => {
+                let name = spot.below.file_name().unwrap_or_default();
+                let _: Step =
+                    visitor(&Visit { below: Path::new(name), open: &|| self.jail.open_spot(&spot) });
+                Ok(self.jail.place(&spot))
+            }
+            Some(Kind::Link | Kind::Other) => Err(special(walk.path).into()),
+            None => Err(super::PathError::NotFound { attempted: walk.path.to_owned() }.into()),
+        }
+    }
+
+    fn change(&self, _set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
+        Err(ToolError::failed("nothing here can change files yet"))
+    }
+
+    fn undo(&self, _of: ExecutionId, _by: ExecutionId, _reader: &Reader) -> Result<Vec<Changed>, ToolError> {
+        Err(ToolError::failed("nothing here can change files yet"))
+    }
+
+    fn last_read(&self, reader: &Reader, place: &Place) -> Result<Option<String>, ToolError> {
+        let record = self.reads.recall(&reader.tenant, &reader.conversation, &place.path);
+        Ok(record.map_err(not_remembered)?.map(|record| record.sha256))
+    }
+
+    fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError> {
+        let record = ReadRecord { sha256: sha256.to_owned(), at: Timestamp::now() };
+        self.reads
+            .remember(&reader.tenant, &reader.conversation, &place.path, &record)
+            .map_err(not_remembered)
+    }
+}

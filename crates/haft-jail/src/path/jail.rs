@@ -1,0 +1,410 @@
+//! The path jail: which file a path means, opened so that nothing can lead out.
+//!
+//! There is one way to open anything: from the handle of a root, by a path in which the kernel refuses every link.
+//! A path with links in it is resolved first, checked again, and then opened by its resolved form in the same way.
+//! So the path that was checked *is* the path of the handle, whatever is swapped meanwhile.
+
+use super::{
+    deny::{BadPattern, Denied},
+    entry::Entry,
+    error::{PathError, shown},
+    folder::{Folder, Opener, entry_of_file, says_link},
+    lexical,
+};
+use haft_sdk::files::{Access, Kind, Place};
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// How often a path is resolved anew when it changes between being resolved and being opened.
+const TRIES: usize = 8;
+
+/// A folder whose files can be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootSpec {
+    /// The folder.
+    pub path: PathBuf,
+    /// Whether its files can only be read.
+    pub read_only: bool,
+}
+
+/// What a path jail is made of.
+#[derive(Clone, Debug, Default)]
+pub struct JailSpec {
+    /// The folders; relative paths start at the first one.
+    pub roots: Vec<RootSpec>,
+    /// Patterns of files that are denied all the same.
+    pub denied_patterns: Vec<String>,
+    /// Whether a path may be absolute; it must lead into a root all the same.
+    pub allow_absolute: bool,
+    /// Folders that are denied with all that is in them: haft's own.
+    pub private: Vec<PathBuf>,
+    /// Opens name by name even where the kernel could do it at once. Slower, never less safe.
+    pub step_by_step: bool,
+}
+
+/// Why a path jail could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum JailError {
+    /// A root cannot be used.
+    #[error(
+        "the root '{path}' cannot be opened: {source}. Set tools.sandbox.allowed_roots to folders that are there"
+    )]
+    Root {
+        /// Which one.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is none.
+    #[error("there is no root: tools.sandbox.allowed_roots is empty")]
+    NoRoots,
+    /// A denied pattern cannot be read.
+    #[error(transparent)]
+    Pattern(#[from] BadPattern),
+}
+
+#[derive(Debug)]
+struct Root {
+    /// Resolved.
+    path: PathBuf,
+    folder: Folder,
+    read_only: bool,
+}
+
+/// Keeps paths inside their roots.
+///
+/// ```
+/// use haft_jail::path::{JailSpec, PathJail, RootSpec};
+/// # let folder = tempfile::tempdir()?;
+/// std::fs::write(folder.path().join("notes.txt"), "hello")?;
+/// let root = RootSpec { path: folder.path().into(), read_only: false };
+/// let jail = PathJail::new(JailSpec { roots: vec![root], ..JailSpec::default() })?;
+///
+/// assert!(jail.open("notes.txt").is_ok());
+/// let error = jail.open("../outside.txt").unwrap_err();
+/// assert_eq!(error.to_string(), "Path outside sandbox (attempted: ../outside.txt)");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct PathJail {
+    roots: Vec<Root>,
+    denied: Denied,
+    allow_absolute: bool,
+    opener: Opener,
+}
+
+/// A path that was checked: below which root, and how. It holds no link, or names what is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Spot {
+    root: usize,
+    pub(crate) below: PathBuf,
+}
+
+/// A regular file that was opened, and where.
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub file: File,
+    /// Where it is.
+    pub place: Place,
+    /// How long it was then.
+    pub len: u64,
+}
+
+impl PathJail {
+    /// A jail of these roots.
+    pub fn new(spec: JailSpec) -> Result<Self, JailError> {
+        if spec.roots.is_empty() {
+            return Err(JailError::NoRoots);
+        }
+        let roots = spec.roots.into_iter().map(Root::open).collect::<Result<_, _>>()?;
+        // Where haft's own folders are links or lie behind some, their real place is what a handle would have.
+        let real = |path: &PathBuf| path.canonicalize().ok();
+        let private: Vec<_> =
+            spec.private.iter().filter_map(real).chain(spec.private.iter().cloned()).collect();
+        let denied = Denied::new(spec.denied_patterns.iter().map(String::as_str), private)?;
+        #[cfg(unix)]
+        let opener = if spec.step_by_step { Opener::StepByStep } else { Opener::best() };
+        #[cfg(not(unix))]
+        let opener = Opener::best();
+        Ok(PathJail { roots, denied, allow_absolute: spec.allow_absolute, opener })
+    }
+
+    /// Where a path leads, and whether it may be used like that. It need not exist.
+    pub fn locate(&self, path: &str, access: Access) -> Result<Place, PathError> {
+        Ok(self.place(&self.spot(path, access)?))
+    }
+
+    /// Opens a regular file for reading. Links that stay inside are followed.
+    pub fn open(&self, path: &str) -> Result<Opened, PathError> {
+        let mut spot = self.literal(path)?;
+        for _ in 0..TRIES {
+            self.permit(path, &spot, Access::Read)?;
+            let (root, below) = self.parts(&spot);
+            match root.folder.file(below, self.opener) {
+                Ok(file) => return self.regular(path, file, &spot),
+                Err(error) if says_link(&error) => spot = self.resolve(path, &spot)?,
+                Err(error) => return Err(PathError::io(path, error)),
+            }
+        }
+        Err(restless(path))
+    }
+
+    /// Opens a file by a spot that was found on a walk; a link anywhere on it is refused.
+    pub(crate) fn open_spot(&self, spot: &Spot) -> io::Result<File> {
+        let (root, below) = self.parts(spot);
+        let file = root.folder.file(below, self.opener)?;
+        match entry_of_file(&file)?.kind {
+            Kind::File => Ok(file),
+            Kind::Folder | Kind::Link | Kind::Other => Err(io::Error::other("not a regular file")),
+        }
+    }
+
+    /// Opens a folder for reading. Links that stay inside are followed.
+    pub(crate) fn open_folder(&self, path: &str) -> Result<(Folder, Spot), PathError> {
+        let spot = self.literal(path)?;
+        self.open_folder_at(path, spot)
+    }
+
+    fn open_folder_at(&self, path: &str, mut spot: Spot) -> Result<(Folder, Spot), PathError> {
+        for _ in 0..TRIES {
+            self.permit(path, &spot, Access::Read)?;
+            match self.folder_at(&spot) {
+                Ok(folder) => return Ok((folder, spot)),
+                Err(error) if says_link(&error) => spot = self.resolve(path, &spot)?,
+                Err(error) => return Err(PathError::io(path, error)),
+            }
+        }
+        Err(restless(path))
+    }
+
+    /// Opens a folder by its checked path; a link anywhere on it is refused.
+    pub(crate) fn folder_at(&self, spot: &Spot) -> io::Result<Folder> {
+        let (root, below) = self.parts(spot);
+        root.folder.folder(below, self.opener)
+    }
+
+    /// What is at a path; a link at the end is not followed.
+    pub(crate) fn look(&self, path: &str) -> Result<(Spot, Option<Entry>), PathError> {
+        let spot = self.spot_unless_link(path)?;
+        self.permit(path, &spot, Access::Read)?;
+        let entry = self.entry_at(path, &spot)?;
+        Ok((spot, entry))
+    }
+
+    /// What is at a checked path.
+    pub(crate) fn entry_at(&self, attempted: &str, spot: &Spot) -> Result<Option<Entry>, PathError> {
+        let (root, below) = self.parts(spot);
+        match root.folder.entry_below(below, self.opener) {
+            Ok(entry) => Ok(Some(entry)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(PathError::io(attempted, error)),
+        }
+    }
+
+    /// The checked path that a path means, for reading or writing.
+    pub(crate) fn spot(&self, path: &str, access: Access) -> Result<Spot, PathError> {
+        let spot = match access {
+            Access::Read => self.follow(path)?,
+            Access::Write => {
+                let spot = self.spot_unless_link(path)?;
+                self.refuse_link(path, &spot)?;
+                spot
+            }
+        };
+        self.permit(path, &spot, access)?;
+        Ok(spot)
+    }
+
+    /// Whether a checked path may be used like that.
+    pub(crate) fn permit(&self, attempted: &str, spot: &Spot, access: Access) -> Result<(), PathError> {
+        let full = self.full(spot);
+        if let Some(pattern) = self.denied.pattern(&full, &spot.below) {
+            return Err(PathError::denied(attempted, &full, pattern));
+        }
+        if access == Access::Write && self.parts(spot).0.read_only {
+            let resolved = shown(&full.to_string_lossy());
+            return Err(PathError::ReadOnly { attempted: shown(attempted), resolved });
+        }
+        Ok(())
+    }
+
+    /// Whether a pattern denies what is at a checked path.
+    pub(crate) fn denies(&self, spot: &Spot) -> bool {
+        self.denied.pattern(&self.full(spot), &spot.below).is_some()
+    }
+
+    /// The place of a checked path.
+    pub(crate) fn place(&self, spot: &Spot) -> Place {
+        let path = slashed(&self.full(spot));
+        let shown = match spot.root {
+            0 if spot.below.as_os_str().is_empty() => ".".to_owned(),
+            0 => slashed(&spot.below),
+            _ => path.clone(),
+        };
+        Place { path, shown }
+    }
+
+    /// The spot of a resolved path, where it is below a root: the deepest one counts.
+    pub(crate) fn spot_of(&self, resolved: &Path) -> Option<Spot> {
+        let inside = self.roots.iter().enumerate().filter_map(|(index, root)| {
+            let below = resolved.strip_prefix(&root.path).ok()?;
+            Some(Spot { root: index, below: below.to_path_buf() })
+        });
+        inside.min_by_key(|spot| spot.below.as_os_str().len())
+    }
+
+    /// The whole path of a spot.
+    pub(crate) fn full(&self, spot: &Spot) -> PathBuf {
+        self.parts(spot).0.path.join(&spot.below)
+    }
+
+    fn parts<'a>(&'a self, spot: &'a Spot) -> (&'a Root, &'a Path) {
+        // A spot is only ever made with the index of a root of this jail.
+        (&self.roots[spot.root], &spot.below)
+    }
+
+    /// What a path says, without looking: its root, and the names below it.
+    fn literal(&self, path: &str) -> Result<Spot, PathError> {
+        let lexical = lexical::read(path)?;
+        if !lexical.is_absolute {
+            let mut below = PathBuf::with_capacity(path.len());
+            below.extend(lexical.names);
+            return Ok(Spot { root: 0, below });
+        }
+        let mut full = PathBuf::from(format!("{}/", lexical.prefix));
+        full.extend(&lexical.names);
+        let spot = self.spot_of(&full);
+        if self.allow_absolute {
+            // It may still lead inside through a link that lies outside.
+            return match spot {
+                Some(spot) => Ok(spot),
+                None => self.resolve_full(path, &full),
+            };
+        }
+        let resolved = shown(&full.to_string_lossy());
+        let hint = spot.map(|spot| match spot.root {
+            0 => format!("Absolute paths are not allowed; this one is '{}'", self.place(&spot).shown),
+            _ => "Absolute paths are not allowed; tools.sandbox.allow_absolute = true allows those that lead into \
+                  a root"
+                .to_owned(),
+        });
+        Err(PathError::Outside { attempted: shown(path), resolved: Some(resolved), hint })
+    }
+
+    /// The checked path behind a path, following links; of what is not there, what it would be.
+    fn follow(&self, path: &str) -> Result<Spot, PathError> {
+        let spot = self.literal(path)?;
+        let (root, below) = self.parts(&spot);
+        match root.folder.entry_below(below, self.opener) {
+            Ok(entry) if entry.kind != Kind::Link => Ok(spot),
+            Ok(_) => self.resolve(path, &spot),
+            Err(error) if says_link(&error) => self.resolve(path, &spot),
+            // Opening says better what is wrong with it.
+            Err(_) => Ok(spot),
+        }
+    }
+
+    /// The checked path with the last name as it is, and links before it followed.
+    fn spot_unless_link(&self, path: &str) -> Result<Spot, PathError> {
+        let spot = self.literal(path)?;
+        let (Some(parent), Some(name)) = (spot.below.parent(), spot.below.file_name()) else {
+            return Ok(spot);
+        };
+        let folder = Spot { root: spot.root, below: parent.to_path_buf() };
+        let (root, below) = self.parts(&folder);
+        match root.folder.entry_below(below, self.opener) {
+            Ok(entry) if entry.kind != Kind::Link => Ok(spot),
+            Ok(_) => self.resolve(path, &folder).map(|found| found.join(name)),
+            Err(error) if says_link(&error) => self.resolve(path, &folder).map(|found| found.join(name)),
+            Err(_) => Ok(spot),
+        }
+    }
+
+    fn refuse_link(&self, path: &str, spot: &Spot) -> Result<(), PathError> {
+        let (root, below) = self.parts(spot);
+        match root.folder.entry_below(below, self.opener) {
+            Ok(entry) if entry.kind == Kind::Link => {
+                let target =
+                    self.full(spot).canonicalize().ok().map(|target| shown(&target.to_string_lossy()));
+                Err(PathError::Link { attempted: shown(path), target })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Where a path with links on it really leads. What does not exist keeps its name below what does.
+    fn resolve(&self, attempted: &str, spot: &Spot) -> Result<Spot, PathError> {
+        self.resolve_full(attempted, &self.full(spot))
+    }
+
+    fn resolve_full(&self, attempted: &str, full: &Path) -> Result<Spot, PathError> {
+        let mut missing = PathBuf::new();
+        for existing in full.ancestors() {
+            match existing.canonicalize() {
+                Ok(real) => {
+                    let target = if missing.as_os_str().is_empty() { real } else { real.join(&missing) };
+                    return self.spot_of(&target).ok_or_else(|| PathError::outside(attempted, Some(&target)));
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let name = existing.file_name().unwrap_or_default();
+                    missing = if missing.as_os_str().is_empty() {
+                        name.into()
+                    } else {
+                        Path::new(name).join(&missing)
+                    };
+                }
+                Err(error) => return Err(PathError::io(attempted, error)),
+            }
+        }
+        Err(PathError::outside(attempted, Some(full)))
+    }
+
+    fn regular(&self, path: &str, file: File, spot: &Spot) -> Result<Opened, PathError> {
+        let entry = entry_of_file(&file).map_err(|error| PathError::io(path, error))?;
+        match entry.kind {
+            Kind::File => Ok(Opened { file, place: self.place(spot), len: entry.len }),
+            Kind::Folder => Err(PathError::Folder { attempted: shown(path) }),
+            Kind::Link | Kind::Other => Err(special(path)),
+        }
+    }
+}
+
+impl Spot {
+    /// What is in this folder under that name.
+    pub(crate) fn join(&self, name: impl AsRef<Path>) -> Spot {
+        Spot { root: self.root, below: self.below.join(name) }
+    }
+
+    /// The folder that this is in; of a root, none.
+    pub(crate) fn parent(&self) -> Option<Spot> {
+        Some(Spot { root: self.root, below: self.below.parent()?.to_path_buf() })
+    }
+}
+
+impl Root {
+    fn open(spec: RootSpec) -> Result<Self, JailError> {
+        let fail = |source| JailError::Root { path: spec.path.to_string_lossy().into_owned(), source };
+        let path = spec.path.canonicalize().map_err(fail)?;
+        let folder = Folder::open(&path).map_err(fail)?;
+        Ok(Root { path, folder, read_only: spec.read_only })
+    }
+}
+
+pub(crate) fn special(path: &str) -> PathError {
+    PathError::Special { attempted: shown(path), kind: "pipe, device or socket" }
+}
+
+/// It is swapped faster than it can be opened.
+fn restless(path: &str) -> PathError {
+    let source = io::Error::other("it keeps changing while it is opened");
+    PathError::Io { attempted: shown(path), source }
+}
+
+fn slashed(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    if cfg!(windows) { text.replace('\\', "/") } else { text.into_owned() }
+}

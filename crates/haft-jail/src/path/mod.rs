@@ -1,0 +1,21 @@
+//! The path jail: files below roots that cannot be left, and changes that are whole.
+
+mod deny;
+mod entry;
+mod error;
+mod files;
+mod folder;
+#[cfg(unix)]
+mod folder_unix;
+mod ignore_rules;
+mod jail;
+mod lexical;
+mod portable;
+mod view;
+mod walk;
+
+pub use deny::{BadPattern, DEFAULT_DENIES};
+pub use error::PathError;
+pub use files::Files;
+pub use jail::{JailError, JailSpec, Opened, PathJail, RootSpec};
+pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};

@@ -1,0 +1,230 @@
+//! What was in the files that a conversation read.
+
+use crate::private_file;
+use haft_core::port::{ReadHashes, ReadRecord, StoreError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+    fmt::Display,
+    fs::{self, File},
+    io::{self, Write as _},
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+/// Remembers as long as the process lasts.
+///
+/// ```
+/// use haft_core::port::{ReadHashes, ReadRecord};
+/// let reads = haft_store::MemoryReadHashes::default();
+/// let record = ReadRecord { sha256: "ab".into(), at: jiff::Timestamp::UNIX_EPOCH };
+/// reads.remember("local", "c1", "/work/a.txt", &record)?;
+/// assert_eq!(reads.recall("local", "c1", "/work/a.txt")?, Some(record));
+/// assert_eq!(reads.recall("local", "c2", "/work/a.txt")?, None);
+/// # Ok::<(), haft_core::port::StoreError>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct MemoryReadHashes(Mutex<HashMap<[String; 3], ReadRecord>>);
+
+impl ReadHashes for MemoryReadHashes {
+    fn remember(
+        &self,
+        tenant: &str,
+        conversation: &str,
+        path: &str,
+        record: &ReadRecord,
+    ) -> Result<(), StoreError> {
+        let key = [tenant, conversation, path].map(str::to_owned);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key, record.clone());
+        Ok(())
+    }
+
+    fn recall(&self, tenant: &str, conversation: &str, path: &str) -> Result<Option<ReadRecord>, StoreError> {
+        let key = [tenant, conversation, path].map(str::to_owned);
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned())
+    }
+}
+
+/// How large the file of one conversation grows before old lines go.
+const MOST_BYTES: u64 = 1 << 20;
+/// How long a conversation is remembered after its last read.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// Remembers in a folder, one file for each conversation, so that several processes share it.
+///
+/// A line that cannot be read counts as not there: the file it spoke of has to be read again before it is edited.
+///
+/// ```
+/// use haft_core::port::{ReadHashes, ReadRecord};
+/// # let folder = tempfile::tempdir()?;
+/// # let state = folder.path().join("reads");
+/// let record = ReadRecord { sha256: "ab".into(), at: jiff::Timestamp::UNIX_EPOCH };
+/// haft_store::FileReadHashes::new(&state).remember("local", "c1", "/work/a.txt", &record)?;
+/// // Another process.
+/// let reads = haft_store::FileReadHashes::new(&state);
+/// assert_eq!(reads.recall("local", "c1", "/work/a.txt")?, Some(record));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FileReadHashes {
+    folder: PathBuf,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    path: Cow<'a, str>,
+    #[serde(borrow)]
+    sha256: Cow<'a, str>,
+    at: Timestamp,
+}
+
+impl FileReadHashes {
+    /// In this folder, which is made when something is remembered first.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        FileReadHashes { folder: folder.into() }
+    }
+
+    fn file(&self, tenant: &str, conversation: &str) -> PathBuf {
+        let mut hash = Sha256::new();
+        hash.update((tenant.len() as u64).to_le_bytes());
+        hash.update(tenant);
+        hash.update(conversation);
+        let name: String = hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        self.folder.join(format!("{name}.jsonl"))
+    }
+
+    /// Writes the file anew with the last line of each path only.
+    fn shorten(file: &mut File, path: &PathBuf) -> io::Result<()> {
+        let text = fs::read_to_string(path)?;
+        let mut last = BTreeMap::new();
+        for (number, text) in text.lines().enumerate() {
+            if let Ok(line) = serde_json::from_str::<Line<'_>>(text) {
+                last.insert(line.path.into_owned(), (number, text));
+            }
+        }
+        let mut lines: Vec<_> = last.into_values().collect();
+        lines.sort_unstable();
+        // The older half goes, should that not be enough: what is forgotten is read again.
+        let kept: u64 = lines.iter().map(|(_, text)| text.len() as u64 + 1).sum();
+        let from = if kept > MOST_BYTES / 2 { lines.len() / 2 } else { 0 };
+        file.set_len(0)?;
+        let text: String = lines[from..].iter().flat_map(|(_, text)| [*text, "\n"]).collect();
+        file.write_all(text.as_bytes())
+    }
+
+    /// Forgets conversations that ended long ago.
+    fn forget_old(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.flatten() {
+            let age = entry
+                .metadata()
+                .and_then(|metadata| metadata.modified())
+                .ok()
+                .and_then(|at| at.elapsed().ok());
+            if age.is_some_and(|age| age > KEPT) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
+    }
+}
+
+fn failed(error: impl Display) -> StoreError {
+    StoreError(format!("what was read could not be remembered: {error}"))
+}
+
+impl ReadHashes for FileReadHashes {
+    fn remember(
+        &self,
+        tenant: &str,
+        conversation: &str,
+        path: &str,
+        record: &ReadRecord,
+    ) -> Result<(), StoreError> {
+        let file_path = self.file(tenant, conversation);
+        if !file_path.exists() {
+            private_file::create_folder(&self.folder).map_err(failed)?;
+            self.forget_old();
+        }
+        let line = Line { path: path.into(), sha256: (&*record.sha256).into(), at: record.at };
+        let mut line = serde_json::to_string(&line).map_err(failed)?;
+        line.push('\n');
+        let mut options = File::options();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&file_path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() > MOST_BYTES {
+            Self::shorten(&mut file, &file_path).map_err(failed)?;
+        }
+        file.write_all(line.as_bytes()).map_err(failed)
+    }
+
+    fn recall(&self, tenant: &str, conversation: &str, path: &str) -> Result<Option<ReadRecord>, StoreError> {
+        let file = match File::open(self.file(tenant, conversation)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        file.lock_shared().map_err(failed)?;
+        let text = io::read_to_string(&file).map_err(failed)?;
+        let found = text.lines().rev().find_map(|line| {
+            let line: Line<'_> = serde_json::from_str(line).ok()?;
+            (line.path == path).then(|| ReadRecord { sha256: line.sha256.into_owned(), at: line.at })
+        });
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(sha256: &str) -> ReadRecord {
+        ReadRecord { sha256: sha256.to_owned(), at: Timestamp::UNIX_EPOCH }
+    }
+
+    #[test]
+    fn the_last_one_counts_and_conversations_are_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let reads = FileReadHashes::new(folder.path().join("reads"));
+        assert_eq!(reads.recall("t", "c", "/a").unwrap(), None);
+        reads.remember("t", "c", "/a", &record("1")).unwrap();
+        reads.remember("t", "c", "/b", &record("2")).unwrap();
+        reads.remember("t", "c", "/a", &record("3")).unwrap();
+        assert_eq!(reads.recall("t", "c", "/a").unwrap(), Some(record("3")));
+        for (tenant, conversation) in [("t", "d"), ("u", "c"), ("", "tc"), ("tc", "")] {
+            assert_eq!(reads.recall(tenant, conversation, "/a").unwrap(), None, "{tenant} {conversation}");
+        }
+    }
+
+    #[test]
+    fn a_cut_line_is_as_good_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let reads = FileReadHashes::new(folder.path());
+        reads.remember("t", "c", "/a", &record("1")).unwrap();
+        let path = reads.file("t", "c");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, &text[..text.len() / 2]).unwrap();
+        assert_eq!(reads.recall("t", "c", "/a").unwrap(), None);
+    }
+
+    #[test]
+    fn it_does_not_grow_without_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let reads = FileReadHashes::new(folder.path());
+        for round in 0..20_000 {
+            reads.remember("t", "c", &format!("/{}", round % 100), &record(&format!("{round:064}"))).unwrap();
+        }
+        assert!(fs::metadata(reads.file("t", "c")).unwrap().len() <= MOST_BYTES + 1000);
+        for path in 0..100 {
+            let expected = record(&format!("{:064}", 19_900 + path));
+            assert_eq!(reads.recall("t", "c", &format!("/{path}")).unwrap(), Some(expected));
+        }
+    }
+}
