@@ -11,6 +11,8 @@ pub(crate) struct Entry {
     pub(crate) modified: Option<SystemTime>,
     /// The permission bits, where the system has them.
     pub(crate) mode: u32,
+    /// Who owns it: user and group, where the system has them.
+    pub(crate) owner: (u32, u32),
     /// Which file it is, on the same machine: device and number.
     pub(crate) id: (u64, u64),
 }

@@ -1,6 +1,7 @@
 //! Files as tools are granted them: the path jail, the memory of what was read, and changes that are whole.
 
 use super::{
+    changes::{Changes, Keep, TakenBack},
     jail::{PathJail, special},
     view::View,
     walk,
@@ -20,12 +21,35 @@ use std::{path::Path, sync::Arc};
 pub struct Files {
     jail: Arc<PathJail>,
     reads: Arc<dyn ReadHashes>,
+    changes: Changes,
 }
 
 impl Files {
-    /// Files of that jail; what was read is remembered there.
-    pub fn new(jail: Arc<PathJail>, reads: Arc<dyn ReadHashes>) -> Self {
-        Files { jail, reads }
+    /// Files of that jail. What was read is remembered there; what was changed is kept in that folder, which no tool
+    /// reaches.
+    pub fn new(jail: Arc<PathJail>, reads: Arc<dyn ReadHashes>, records: &Path, keep: Keep) -> Self {
+        Files { jail, reads, changes: Changes::new(records, keep) }
+    }
+
+    /// Takes back the changes that a crash cut, of this process or another one that ended. To be called at the start.
+    pub fn recover(&self) -> std::io::Result<Vec<TakenBack>> {
+        self.changes.recover()
+    }
+
+    /// Calls this at every point at which a change could be cut. For tests.
+    #[doc(hidden)]
+    pub fn at_points(&mut self, points: Arc<dyn Fn(&str) + Send + Sync>) {
+        self.changes.at_points(points);
+    }
+
+    /// The files that changed are known to whoever changed them.
+    fn remember_all(&self, reader: &Reader, changed: &[Changed]) -> Result<(), ToolError> {
+        for changed in changed {
+            if let Some(after) = &changed.after {
+                self.remember(reader, &changed.place, after)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -74,12 +98,17 @@ impl Workspace for Files {
         }
     }
 
-    fn change(&self, _set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
-        Err(ToolError::failed("nothing here can change files yet"))
+    fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
+        let changed = self.changes.make(&self.jail, &set)?;
+        // The change is made, and saying otherwise would be wrong: what is not remembered is read again.
+        let _ = self.remember_all(&set.reader, &changed);
+        Ok(changed)
     }
 
-    fn undo(&self, _of: ExecutionId, _by: ExecutionId, _reader: &Reader) -> Result<Vec<Changed>, ToolError> {
-        Err(ToolError::failed("nothing here can change files yet"))
+    fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {
+        let changed = self.changes.undo(&self.jail, of, by, &reader.tenant)?;
+        let _ = self.remember_all(reader, &changed);
+        Ok(changed)
     }
 
     fn last_read(&self, reader: &Reader, place: &Place) -> Result<Option<String>, ToolError> {

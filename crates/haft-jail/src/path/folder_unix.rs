@@ -138,8 +138,13 @@ impl Folder {
         Ok(File::from(rustix::fs::openat(&self.0, name, FILE | OFlags::NOFOLLOW, Mode::empty())?))
     }
 
-    /// Sets the permission bits of an open file.
-    pub(crate) fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    /// Gives an open file the owner and the permission bits of another. Only a privileged process can give files
+    /// away; where it may not, the file is the user's own, as any that the user writes.
+    pub(crate) fn set_owner_and_mode(file: &File, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
+        if let Some((user, group)) = owner {
+            let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
+            let _ = rustix::fs::fchown(file, Some(user), Some(group));
+        }
         Ok(rustix::fs::fchmod(file, Mode::from_raw_mode((mode & 0o7777) as _))?)
     }
 
@@ -238,6 +243,7 @@ fn entry_of(stat: &Stat) -> Entry {
         len: u64::try_from(stat.st_size).unwrap_or(0),
         modified,
         mode: (stat.st_mode as u32) & 0o7777,
+        owner: (stat.st_uid as u32, stat.st_gid as u32),
         id: (stat.st_dev as u64, stat.st_ino as u64),
     }
 }

@@ -219,6 +219,26 @@ impl PathJail {
         Ok(spot)
     }
 
+    /// The checked path of what is named itself, be it a link.
+    pub(crate) fn spot_itself(&self, path: &str, access: Access) -> Result<Spot, PathError> {
+        let spot = self.spot_unless_link(path)?;
+        self.permit(path, &spot, access)?;
+        Ok(spot)
+    }
+
+    /// How paths are opened.
+    pub(crate) fn opener(&self) -> Opener {
+        self.opener
+    }
+
+    /// The roots that resolved paths are below.
+    pub(crate) fn roots_of<'p>(&self, paths: impl Iterator<Item = &'p PathBuf>) -> Vec<PathBuf> {
+        let mut indexes: Vec<_> = paths.filter_map(|path| self.spot_of(path)).map(|spot| spot.root).collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        indexes.into_iter().map(|index| self.roots[index].path.clone()).collect()
+    }
+
     /// Whether a checked path may be used like that.
     pub(crate) fn permit(&self, attempted: &str, spot: &Spot, access: Access) -> Result<(), PathError> {
         let full = self.full(spot);

@@ -1,5 +1,6 @@
 //! The path jail: files below roots that cannot be left, and changes that are whole.
 
+mod changes;
 mod deny;
 mod entry;
 mod error;
@@ -14,6 +15,7 @@ mod portable;
 mod view;
 mod walk;
 
+pub use changes::{Keep, TakenBack};
 pub use deny::{BadPattern, DEFAULT_DENIES};
 pub use error::PathError;
 pub use files::Files;

@@ -176,7 +176,11 @@ mod paths {
             self.file(Path::new(name), Opener::ByPath)
         }
 
-        pub(crate) fn set_mode(_file: &File, _mode: u32) -> io::Result<()> {
+        pub(crate) fn set_owner_and_mode(
+            _file: &File,
+            _owner: Option<(u32, u32)>,
+            _mode: u32,
+        ) -> io::Result<()> {
             Ok(())
         }
 
@@ -236,6 +240,7 @@ mod paths {
             len: metadata.len(),
             modified: metadata.modified().ok(),
             mode: 0o644,
+            owner: (0, 0),
             id: (0, 0),
         }
     }

@@ -1,0 +1,442 @@
+//! Changes that are made whole: all of a set, or none, also when the process is killed in the middle.
+//!
+//! A set is planned without changing anything. Then the bytes that go are kept, and a manifest says what is about to
+//! happen; both are on disk before the first file is touched. New bytes are written beside their files, and get their
+//! names when all are there. A set counts as made when its record moves from `open` to `done`; one that a crash left
+//! in `open` is taken back at the next start. The kept bytes also serve to undo a set later.
+
+mod apply;
+mod manifest;
+mod plan;
+mod record;
+
+use super::{
+    PathError,
+    error::shown,
+    folder::Folder,
+    jail::{JailSpec, PathJail, RootSpec},
+};
+use apply::Bytes;
+use haft_core::{ErrorCode, ExecutionId, ToolError};
+use haft_sdk::files::{ChangeSet, Changed, Outcome};
+use jiff::Timestamp;
+use manifest::{Manifest, State, Step};
+use plan::{Planned, Planner};
+use record::{Record, Shelf};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What is kept for undoing, and how large a single file may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// How many sets of changes.
+    pub records: usize,
+    /// How many bytes of files that were changed or deleted.
+    pub bytes: u64,
+    /// The largest file that is changed or deleted.
+    pub file_bytes: u64,
+}
+
+impl Default for Keep {
+    /// ```
+    /// assert_eq!(haft_jail::path::Keep::default().records, 1000);
+    /// ```
+    fn default() -> Self {
+        Keep { records: 1000, bytes: 512 << 20, file_bytes: 128 << 20 }
+    }
+}
+
+/// A set of changes that was cut by a crash, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenBack {
+    /// The call that was making them.
+    pub by: ExecutionId,
+    /// What they were for.
+    pub summary: String,
+    /// The files that are as they were before.
+    pub paths: Vec<PathBuf>,
+    /// Files that somebody else changed since. They were left alone.
+    pub left: Vec<PathBuf>,
+    /// Why it could not be taken back, where it could not. It is tried again at the next start.
+    pub problem: Option<String>,
+}
+
+/// A place in the making of changes, for tests that kill there.
+type Points = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// Makes sets of changes, and remembers them.
+#[derive(Clone)]
+pub(crate) struct Changes {
+    shelf: Shelf,
+    keep: Keep,
+    points: Option<Points>,
+}
+
+impl Changes {
+    /// With records in that folder.
+    pub(crate) fn new(folder: &Path, keep: Keep) -> Self {
+        Changes { shelf: Shelf::new(folder), keep, points: None }
+    }
+
+    /// Calls this at every point at which a process could be killed.
+    pub(crate) fn at_points(&mut self, points: Points) {
+        self.points = Some(points);
+    }
+
+    fn point(&self, name: &str) {
+        if let Some(points) = &self.points {
+            points(name);
+        }
+    }
+
+    /// Makes a set of changes.
+    pub(crate) fn make(&self, jail: &PathJail, set: &ChangeSet) -> Result<Vec<Changed>, ToolError> {
+        let mut planner = Planner::new(jail, tag(set.by), self.keep.file_bytes);
+        for change in &set.changes {
+            planner.add(change)?;
+        }
+        let manifest = new_manifest(set.by, &set.reader.tenant, &set.summary);
+        self.commit(jail, manifest, planner.steps)
+    }
+
+    /// Takes back what a call did, as a set of its own.
+    pub(crate) fn undo(
+        &self,
+        jail: &PathJail,
+        of: ExecutionId,
+        by: ExecutionId,
+        tenant: &str,
+    ) -> Result<Vec<Changed>, ToolError> {
+        let none = || {
+            let text = format!(
+                "There is nothing to undo of {of}: it changed no file, or that is too long ago, or it is not known here"
+            );
+            ToolError::failed(text)
+        };
+        let unreadable = |error: io::Error| {
+            ToolError::failed(format!("what {of} changed cannot be read: {error}. Nothing was undone"))
+        };
+        let folders = self.shelf.of(of).map_err(unreadable)?;
+        let mut records = Vec::new();
+        for folder in folders.into_iter().rev() {
+            let manifest = record::read(&folder).map_err(unreadable)?.ok_or_else(none)?;
+            if manifest.tenant != tenant {
+                return Err(none());
+            }
+            records.push((folder, manifest));
+        }
+        let summary = records.last().map(|(_, manifest)| manifest.summary.clone()).ok_or_else(none)?;
+        let mut planner = Planner::new(jail, tag(by), self.keep.file_bytes);
+        for (folder, manifest) in &records {
+            for step in manifest.steps.iter().rev() {
+                planner.undo(step, folder)?;
+            }
+        }
+        let manifest = new_manifest(by, tenant, &format!("undo: {summary}"));
+        self.commit(jail, manifest, planner.steps)
+    }
+
+    /// Takes back every set that a crash cut. One that cannot be taken back keeps nobody from working.
+    pub(crate) fn recover(&self) -> io::Result<Vec<TakenBack>> {
+        let mut taken_back = Vec::new();
+        for record in self.shelf.cut()? {
+            let Some(manifest) = record::read(&record.folder)? else {
+                record.forget()?;
+                continue;
+            };
+            let mut paths: BTreeSet<_> = manifest.steps.iter().flat_map(Step::paths).cloned().collect();
+            let (left, problem) = match take_back(&manifest, &record.folder) {
+                Ok(left) => (left, record.forget().err().map(|error| error.to_string())),
+                Err(error) => (Vec::new(), Some(error.to_string())),
+            };
+            match &problem {
+                Some(_) => paths.clear(),
+                None => paths.retain(|path| !left.contains(path)),
+            }
+            let paths = paths.into_iter().collect();
+            taken_back.push(TakenBack { by: manifest.by, summary: manifest.summary, paths, left, problem });
+        }
+        Ok(taken_back)
+    }
+
+    fn commit(
+        &self,
+        jail: &PathJail,
+        mut manifest: Manifest,
+        mut steps: Vec<Planned<'_>>,
+    ) -> Result<Vec<Changed>, ToolError> {
+        if steps.is_empty() {
+            return Ok(Vec::new());
+        }
+        manifest.steps = steps.iter().map(|planned| planned.step.clone()).collect();
+        manifest.roots = jail.roots_of(manifest.steps.iter().flat_map(Step::paths));
+        let not_begun = |error: io::Error| {
+            let text = "The change could not be recorded, so nothing was changed";
+            ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
+        };
+        let record = self.shelf.begin(manifest.by).map_err(not_begun)?;
+        if let Err(error) = self.write_down(&record, &manifest, &steps) {
+            let _ = record.forget();
+            return Err(not_begun(error));
+        }
+        self.point("manifest");
+        if let Err(error) = self.carry_out(jail, &mut steps) {
+            return Err(give_up(record, &manifest, error));
+        }
+        self.point("carried out");
+        match self.shelf.finish(record) {
+            Ok(()) => self.point("done"),
+            // The record is still where cut ones are: the next start would take it back. So it is done now.
+            Err(error) => {
+                let text = format!("The change could not be completed: {error}. Nothing was changed");
+                let _ = self.recover();
+                return Err(ToolError::new(ErrorCode::StoreUnavailable, text));
+            }
+        }
+        // Old records take up room, no more.
+        let _ = self.shelf.prune(self.keep.records, self.keep.bytes);
+        Ok(summed_up(jail, &manifest.steps))
+    }
+
+    /// Keeps the bytes that go, and writes down what is about to happen.
+    fn write_down(&self, record: &Record, manifest: &Manifest, steps: &[Planned<'_>]) -> io::Result<()> {
+        for planned in steps {
+            if let (Step::Turn { before: State::File { image: Some(image), .. }, .. }, Some(old)) =
+                (&planned.step, &planned.old)
+            {
+                record.keep(image, &**old)?;
+                self.point("image");
+            }
+        }
+        record.write(manifest)
+    }
+
+    fn carry_out(&self, jail: &PathJail, steps: &mut [Planned<'_>]) -> Result<(), ToolError> {
+        for planned in &mut *steps {
+            let Step::Turn { path, before, after, staged } = &planned.step else { continue };
+            let text = path.to_string_lossy();
+            let fail = |error| ToolError::from(PathError::io(&text, error));
+            if let (State::Absent, State::Folder { .. }) = (before, after) {
+                let (folder, name) = apply::at(jail, path)?;
+                apply::apply(&folder, name, &planned.step).map_err(fail)?;
+                folder.sync().map_err(fail)?;
+                self.point("folder");
+            } else if let (Some(staged), Some(bytes)) = (staged, &mut planned.bytes) {
+                let (folder, _) = apply::at(jail, path)?;
+                apply::stage(&folder, staged, bytes, after).map_err(fail)?;
+                self.point("stage");
+            }
+        }
+        let mut folders = Vec::new();
+        for planned in &*steps {
+            if let Step::Turn { before: State::Absent, after: State::Folder { .. }, .. } = planned.step {
+                continue;
+            }
+            for path in planned.step.paths() {
+                folders.push((path.parent().map(Path::to_path_buf), apply::at(jail, path)?.0));
+            }
+            self.name(jail, planned)?;
+            self.point("name");
+        }
+        folders.sort_by(|(a, _), (b, _)| a.cmp(b));
+        folders.dedup_by(|(a, _), (b, _)| a == b);
+        for (_, folder) in folders {
+            folder
+                .sync()
+                .map_err(|error| ToolError::failed(format!("a folder could not be saved: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// The moment in which one file becomes another.
+    fn name(&self, jail: &PathJail, planned: &Planned<'_>) -> Result<(), ToolError> {
+        let path = planned.step.paths().next().map(PathBuf::as_path).unwrap_or(Path::new(""));
+        let text = path.to_string_lossy();
+        let fail = |error| ToolError::from(PathError::io(&text, error));
+        let (folder, name) = apply::at(jail, path)?;
+        if let Some(seen) = &planned.seen {
+            let now = folder.entry(name).map_err(fail)?;
+            if now != *seen {
+                let text = format!("Stale file {}: it was changed by somebody else just now", shown(&text));
+                return Err(ToolError::new(ErrorCode::StaleFile, text));
+            }
+        }
+        match &planned.step {
+            Step::Turn { .. } => apply::apply(&folder, name, &planned.step).map_err(fail),
+            Step::Move { to, .. } => {
+                let (target, new) = apply::at(jail, to)?;
+                folder.rename_new(name, &target, new).map_err(fail)
+            }
+        }
+    }
+}
+
+/// A set that could not be made is taken back at once.
+fn give_up(record: Record, manifest: &Manifest, error: ToolError) -> ToolError {
+    match take_back(manifest, &record.folder) {
+        Ok(left) if left.is_empty() => {
+            let _ = record.forget();
+            let text = format!("{}. Nothing was changed", error.message.trim_end_matches('.'));
+            ToolError { message: text, ..error }
+        }
+        Ok(left) => {
+            let _ = record.forget();
+            let left: Vec<_> = left.iter().map(|path| shown(&path.to_string_lossy())).collect();
+            let text = format!(
+                "{}. What was changed before was taken back, but for what others changed meanwhile: {}",
+                error.message.trim_end_matches('.'),
+                left.join(", ")
+            );
+            ToolError { message: text, ..error }
+        }
+        // Its record stays, unlocked: the next start tries again.
+        Err(second) => {
+            let text = format!(
+                "{}. It could not be taken back whole: {second}. The next start of haft tries again",
+                error.message.trim_end_matches('.')
+            );
+            ToolError { message: text, ..error }
+        }
+    }
+}
+
+/// Takes back what was made of a set. Gives the paths that are neither as before nor as they were to be: somebody
+/// else changed them, and they are left alone. Can be cut and done again.
+fn take_back(manifest: &Manifest, images: &Path) -> io::Result<Vec<PathBuf>> {
+    let roots = manifest.roots.iter().map(|path| RootSpec { path: path.clone(), read_only: false }).collect();
+    let spec = JailSpec { roots, ..JailSpec::default() };
+    let jail = PathJail::new(spec).map_err(io::Error::other)?;
+    let mut left = Vec::new();
+    for step in manifest.steps.iter().rev() {
+        let is_back = match step {
+            Step::Turn { path, before, after, staged } => {
+                let Some((folder, name)) = there(&jail, path)? else { continue };
+                if let Some(staged) = staged {
+                    remove_if_there(&folder, OsStr::new(staged))?;
+                }
+                turn_back(&folder, name, before, after, staged.as_deref(), images)?
+            }
+            Step::Move { from, to } => {
+                let (Some((source, old)), Some((target, new))) = (there(&jail, from)?, there(&jail, to)?)
+                else {
+                    continue;
+                };
+                match (source.entry(old).is_ok(), target.entry(new).is_ok()) {
+                    (false, true) => target.rename_new(new, &source, old).map(|()| true)?,
+                    (true, _) => true,
+                    (false, false) => false,
+                }
+            }
+        };
+        if !is_back {
+            left.extend(step.paths().cloned());
+        }
+    }
+    Ok(left)
+}
+
+/// The folder of a path with its last name; `None` where the folder is not there, and so nothing in it was changed.
+fn there<'p>(jail: &PathJail, path: &'p Path) -> io::Result<Option<(Folder, &'p OsStr)>> {
+    match apply::at(jail, path) {
+        Ok(there) => Ok(Some(there)),
+        Err(PathError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(io::Error::other(error.to_string())),
+    }
+}
+
+/// Turns one path back. Whether it is as before now.
+fn turn_back(
+    folder: &Folder,
+    name: &OsStr,
+    before: &State,
+    after: &State,
+    staged: Option<&str>,
+    images: &Path,
+) -> io::Result<bool> {
+    if apply::is(folder, name, before)? {
+        return Ok(true);
+    }
+    if !apply::is(folder, name, after)? {
+        return Ok(false);
+    }
+    let mut back =
+        Step::Turn { path: PathBuf::new(), before: after.clone(), after: before.clone(), staged: None };
+    if let (State::File { image: Some(image), .. }, Step::Turn { staged: name, .. }) = (before, &mut back) {
+        let stage = staged.map_or_else(|| format!(".haft-{image}.tmp"), str::to_owned);
+        remove_if_there(folder, OsStr::new(&stage))?;
+        let mut bytes = Bytes::File(File::open(images.join(image))?);
+        apply::stage(folder, &stage, &mut bytes, before)?;
+        *name = Some(stage);
+    }
+    match apply::apply(folder, name, &back) {
+        // Somebody uses the folder that was made: it stays.
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
+        Err(error) => Err(error),
+        Ok(()) => folder.sync().map(|()| true),
+    }
+}
+
+fn remove_if_there(folder: &Folder, name: &OsStr) -> io::Result<()> {
+    match folder.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn new_manifest(by: ExecutionId, tenant: &str, summary: &str) -> Manifest {
+    Manifest {
+        version: manifest::VERSION,
+        by,
+        tenant: tenant.to_owned(),
+        summary: summary.to_owned(),
+        at: Timestamp::now(),
+        roots: Vec::new(),
+        steps: Vec::new(),
+    }
+}
+
+/// A few characters that differ between calls.
+fn tag(by: ExecutionId) -> String {
+    let text = by.as_uuid().simple().to_string();
+    text.get(20..).unwrap_or(&text).to_owned()
+}
+
+/// What is different now, for whoever asked for it.
+fn summed_up(jail: &PathJail, steps: &[Step]) -> Vec<Changed> {
+    steps.iter().filter_map(|step| changed(jail, step)).collect()
+}
+
+fn changed(jail: &PathJail, step: &Step) -> Option<Changed> {
+    let place = |path: &Path| jail.spot_of(path).map(|spot| jail.place(&spot));
+    let facts = |state: &State| match state {
+        State::File { sha256, len, .. } => (Some(sha256.clone()), *len),
+        State::Absent | State::Folder { .. } | State::Link { .. } => (None, 0),
+    };
+    match step {
+        Step::Move { from, to } => Some(Changed {
+            place: place(to)?,
+            outcome: Outcome::Moved { from: place(from)? },
+            before: None,
+            after: None,
+            bytes: 0,
+        }),
+        // Folders that were made on the way are nobody's news.
+        Step::Turn { before: State::Absent, after: State::Folder { .. }, .. } => None,
+        Step::Turn { path, before, after, .. } => {
+            let ((before_hash, before_bytes), (after_hash, after_bytes)) = (facts(before), facts(after));
+            let outcome = match (before, after) {
+                (State::Absent, _) => Outcome::Created,
+                (_, State::Absent) => Outcome::Deleted,
+                _ => Outcome::Modified,
+            };
+            let bytes = if outcome == Outcome::Deleted { before_bytes } else { after_bytes };
+            Some(Changed { place: place(path)?, outcome, before: before_hash, after: after_hash, bytes })
+        }
+    }
+}
