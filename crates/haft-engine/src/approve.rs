@@ -95,6 +95,7 @@ fn question(
 ) -> Result<ApprovalRequest, ToolError> {
     let frame = &ready.frame;
     let risk = frame.registered.get().map(|registered| registered.definition.risk()).unwrap_or(Risk::High);
+    let risk = if ready.is_grave { Risk::High } else { risk };
     let summary = summary(ports, ready)?;
     let request = ApprovalRequest {
         id: asked_before.unwrap_or_else(ApprovalId::random),

@@ -12,12 +12,12 @@ use crate::{
 };
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, ToolError, ToolResult,
-    ToolsMode, iso_duration,
+    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, ToolError,
+    ToolResult, ToolsMode, iso_duration,
     port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
-use haft_sdk::{Args, Prepared};
+use haft_sdk::{Args, Prepared, files::Access};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// A call that passed every check.
@@ -27,6 +27,8 @@ pub(crate) struct Ready {
     pub(crate) footprint: Footprint,
     pub(crate) level: IsolationLevel,
     pub(crate) has_side_effects: bool,
+    /// The tool itself says that a person must agree to this very call.
+    pub(crate) is_grave: bool,
 }
 
 /// What planning a call came to.
@@ -194,10 +196,11 @@ async fn plan_call(
     // hold it: a tool that cannot run at all needs no jail.
     set_limits(ports, frame, registered)?;
     let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
-    let (prepared, footprint) = guarded(|| {
+    let (prepared, footprint, confirm) = guarded(|| {
         let prepared = Contained::new(registered.tool.prepare(&arguments)?);
-        let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
-        Ok((prepared, footprint))
+        let (footprint, confirm) =
+            prepared.get().map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default();
+        Ok((prepared, resolved(ports, footprint)?, confirm))
     })?;
     let level = containment(ports, frame, registered)?;
     // 9. Policy.
@@ -205,7 +208,8 @@ async fn plan_call(
         Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };
     let verdict = guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)?;
     let has_side_effects = definition.has_side_effects();
-    let ready = Ready { frame: Arc::clone(frame), prepared, footprint, level, has_side_effects };
+    let is_grave = confirm.is_some();
+    let ready = Ready { frame: Arc::clone(frame), prepared, footprint, level, has_side_effects, is_grave };
     let (rule, reason) = match verdict {
         Verdict::Deny { rule, reason } => {
             frame.facts().rule = Some(rule);
@@ -219,13 +223,27 @@ async fn plan_call(
         facts.rule = Some(rule);
         facts.coercions = coerced;
     }
-    let reason = reason.or_else(|| {
+    let reason = reason.or(confirm.clone()).or_else(|| {
         frame.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
     Ok(match reason {
         Some(reason) => Planned::NeedsApproval { ready, reason, asked_before },
         None => Planned::Ready(ready),
     })
+}
+
+/// The footprint with every path as the path jail resolves it; one that leads out is refused.
+pub(crate) fn resolved(ports: &Ports, mut footprint: Footprint) -> Result<Footprint, ToolError> {
+    let workspace = &*ports.capabilities.workspace;
+    let sides = [(&mut footprint.reads, Access::Read), (&mut footprint.writes, Access::Write)];
+    for (resources, access) in sides {
+        for resource in resources {
+            if let Resource::Path(path) = resource {
+                *path = workspace.locate(path, access)?.path;
+            }
+        }
+    }
+    Ok(footprint)
 }
 
 fn shape(

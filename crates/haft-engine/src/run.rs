@@ -3,21 +3,25 @@
 use crate::{
     contained::{Contained, guarded, guarded_async},
     frame::Frame,
-    plan::Ready,
+    plan::{Ready, resolved},
     ports::Ports,
 };
 use haft_core::{
-    Enforcement, ErrorCode, EventPayload, IsolationLevel, ToolError, ToolOutput, iso_duration, port::Intent,
-    text,
+    Enforcement, ErrorCode, EventPayload, Footprint, IsolationLevel, ToolError, ToolOutput, iso_duration,
+    port::Intent, text,
 };
-use haft_sdk::{Cancel, CancelReason, Host, ToolCtx};
+use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx};
 use std::{sync::Arc, time::Duration};
 
 /// Runs a call.
 pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolError> {
-    let Ready { frame, prepared, level, has_side_effects, .. } = ready;
+    let Ready { frame, prepared, footprint, level, has_side_effects, .. } = ready;
     if let Some(reason) = frame.cancel.reason() {
         return Err(cancelled(&frame.cancel, reason));
+    }
+    // While a person thought about it, a path may have come to lead elsewhere.
+    if frame.facts().approval.is_some() {
+        same_paths(ports, &prepared, &footprint)?;
     }
     let enforcement = enforcement(ports, level)?;
     if has_side_effects {
@@ -45,6 +49,22 @@ pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolE
         // It said that it succeeded, and then its clean-up failed: whether it did is not sure.
         (Ok(_), Err(panic)) => Err(panic),
         (outcome, _) => outcome,
+    }
+}
+
+/// What was approved is what runs: paths must lead where they led when a person was asked.
+fn same_paths(
+    ports: &Ports,
+    prepared: &Contained<Box<dyn Prepared>>,
+    approved: &Footprint,
+) -> Result<(), ToolError> {
+    let now = guarded(|| Ok(prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default()))?;
+    match resolved(ports, now)? == *approved {
+        true => Ok(()),
+        false => {
+            let text = "A path of this call leads elsewhere than when it was approved, so it was not run. Send it again";
+            Err(ToolError::new(ErrorCode::ApprovalExpired, text))
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn what_is_expected_is_checked() {
         use sha2::{Digest as _, Sha256};
         Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
     };
-    let with = |expect| Change::Write { path: "a".into(), expect, bytes: b"2".to_vec() };
+    let with = |expect| Change::Write { path: "a".into(), expect, bytes: b"2".to_vec(), like: None };
     assert_eq!(ground.change([with(Expect::Absent)]).unwrap_err().message, "'a' already exists");
     let error = ground.change([with(Expect::Sha256(hash("other")))]).unwrap_err();
     assert_eq!(error.code, ErrorCode::StaleFile);
@@ -217,5 +217,5 @@ fn a_file_too_large_to_put_back_is_not_touched() {
 }
 
 fn write(path: &str, text: &str) -> Change {
-    Change::Write { path: path.into(), expect: Expect::Anything, bytes: text.into() }
+    Change::Write { path: path.into(), expect: Expect::Anything, bytes: text.into(), like: None }
 }

@@ -34,6 +34,7 @@ fn set() -> ChangeSet {
         path: path.into(),
         expect: Expect::Anything,
         bytes: text.into_bytes(),
+        like: None,
     };
     ChangeSet {
         by: new_id(),

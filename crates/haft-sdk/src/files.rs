@@ -140,6 +140,8 @@ pub enum Change {
         expect: Expect,
         /// All of its bytes.
         bytes: Vec<u8>,
+        /// The file whose permissions it gets, where it is new.
+        like: Option<String>,
     },
     /// The file, or the folder with all that is in it, is gone.
     Delete {

@@ -36,6 +36,12 @@ pub trait Prepared: Send + Sync {
     /// What it would do, in one line for a person; at most 200 characters are shown.
     fn summary(&self) -> String;
 
+    /// Why a person must agree to this very call, whatever is allowed in general: it deletes something, say. Such a
+    /// call is of high risk.
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     /// A look at what would change, such as a diff, for the person who is asked. It may read, never write.
     fn preview(&self, _cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
         None

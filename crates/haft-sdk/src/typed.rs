@@ -48,6 +48,16 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
     /// Adds to the definition what the types cannot say.
     fn define(&self, _definition: &mut ToolDefinition) {}
 
+    /// Looks at arguments that fit the schema, and refuses those that make no sense together. Pure: no I/O.
+    fn check(&self, _args: &Self::Args) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Why a person must agree to this very call, whatever is allowed in general.
+    fn confirm(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
     /// What a call would read and write; `None` where it cannot say, which keeps it apart from all others.
     fn footprint(&self, _args: &Self::Args) -> Option<Footprint> {
         None
@@ -109,8 +119,10 @@ impl<T: TypedTool> Tool for Typed<T> {
     }
 
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
+        let typed = read_args(args)?;
+        self.tool.check(&typed)?;
         Ok(Box::new(TypedCall {
-            args: read_args(args)?,
+            args: typed,
             original: args.original.clone(),
             has_side_effects: self.definition.has_side_effects(),
             tool: Arc::clone(&self.tool),
@@ -132,6 +144,10 @@ impl<T: TypedTool> Prepared for TypedCall<T> {
 
     fn summary(&self) -> String {
         self.tool.summary(&self.args).unwrap_or_else(|| format!("{} {}", T::NAME, self.original.as_str()))
+    }
+
+    fn confirm(&self) -> Option<String> {
+        self.tool.confirm(&self.args)
     }
 
     fn preview(&self, cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {

@@ -55,14 +55,20 @@ impl<'a> Planner<'a> {
 
     pub(super) fn add(&mut self, change: &'a Change) -> Result<(), ToolError> {
         match change {
-            Change::Write { path, expect, bytes } => self.write(path, expect, bytes),
+            Change::Write { path, expect, bytes, like } => self.write(path, expect, bytes, like.as_deref()),
             Change::Delete { path, expect } => self.delete(path, expect),
             Change::Move { from, to, replace } => self.rename(from, to, *replace),
             Change::Copy { from, to, replace } => self.copy(from, to, *replace),
         }
     }
 
-    fn write(&mut self, path: &str, expect: &Expect, bytes: &'a [u8]) -> Result<(), ToolError> {
+    fn write(
+        &mut self,
+        path: &str,
+        expect: &Expect,
+        bytes: &'a [u8],
+        like: Option<&str>,
+    ) -> Result<(), ToolError> {
         let spot = self.jail.spot(path, Access::Write)?;
         let full = self.claim(path, &spot)?;
         self.make_folders(path, &spot)?;
@@ -71,7 +77,12 @@ impl<'a> Planner<'a> {
         if there.as_ref().is_some_and(|there| there.bytes == bytes) {
             return Ok(());
         }
-        let (mode, owner) = there.as_ref().map(|there| (there.entry.mode, there.entry.owner)).unzip();
+        let model = match (&there, like) {
+            (Some(there), _) => Some(there.entry),
+            (None, Some(like)) => self.jail.look(like)?.1,
+            (None, None) => None,
+        };
+        let (mode, owner) = model.map(|model| (model.mode, model.owner)).unzip();
         let after =
             State::File { sha256: apply::sha256(bytes), len: bytes.len() as u64, mode, owner, image: None };
         self.turn_file(full, there, after, Some(Bytes::Memory(bytes)));
