@@ -82,10 +82,15 @@ fn hunks(text: &mut String, old: &str, new: &str) {
     let new: Vec<&str> = new.split_inclusive('\n').collect();
     let compared = TextDiff::configure().timeout(TIME).diff_slices(&old, &new);
     for group in compared.grouped_ops(CONTEXT) {
-        let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
-        let old_range = first.old_range().start..last.old_range().end;
-        let new_range = first.new_range().start..last.new_range().end;
-        let _ = writeln!(text, "@@ -{} +{} @@", range(&old_range), range(&new_range));
+        // A group begins with lines that are equal, unless the change is at the very beginning. Only equal lines tell
+        // their place on both sides: similar 2.7 may move a removal past an insertion and keep its old place.
+        let (old_start, new_start) = match group.first() {
+            Some(DiffOp::Equal { old_index, new_index, .. }) => (*old_index, *new_index),
+            _ => (0, 0),
+        };
+        let old_lines: usize = group.iter().map(|op| op.old_range().len()).sum();
+        let new_lines: usize = group.iter().map(|op| op.new_range().len()).sum();
+        let _ = writeln!(text, "@@ -{} +{} @@", range(old_start, old_lines), range(new_start, new_lines));
         for op in &group {
             if matches!(op, DiffOp::Equal { .. }) {
                 lines(text, ' ', &old[op.old_range()]);
@@ -108,11 +113,11 @@ fn lines(text: &mut String, sign: char, lines: &[&str]) {
 }
 
 /// `start,count`, counted from 1; without lines, the line before.
-fn range(range: &std::ops::Range<usize>) -> String {
-    match range.len() {
-        0 => format!("{},0", range.start),
-        1 => format!("{}", range.start + 1),
-        count => format!("{},{count}", range.start + 1),
+fn range(start: usize, count: usize) -> String {
+    match count {
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        _ => format!("{},{count}", start + 1),
     }
 }
 

@@ -105,8 +105,8 @@ pub(crate) fn find_runs<H: AsRef<str>, N: AsRef<str>>(lines: &[H], needle: &[N])
     found
 }
 
-/// How many lines a patch may make us look at: some seconds of work, far above any honest patch.
-const MOST_LINES: usize = 400_000_000;
+/// How many lines a patch may make us look at: about a second of work, far above any honest patch.
+const MOST_LINES: usize = 100_000_000;
 
 /// What is left of the work that one patch may cause. Many operations on a long file would else take minutes.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use haft_patch::{ApplyError, FileChange, PatchError, apply, parse};
 
-pub type Tree = BTreeMap<String, Vec<u8>>;
+pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The files below a folder; none where there is no folder.
-pub fn read_tree(folder: &Path) -> Tree {
+pub(crate) fn read_tree(folder: &Path) -> Tree {
     fn walk(root: &Path, folder: &Path, tree: &mut Tree) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -30,9 +30,9 @@ pub fn read_tree(folder: &Path) -> Tree {
 }
 
 /// What `read` says about a folder.
-pub const IS_A_FOLDER: &str = "is a folder";
+pub(crate) const IS_A_FOLDER: &str = "is a folder";
 
-pub fn changes(tree: &Tree, text: &str) -> Result<Vec<FileChange>, ApplyError<&'static str>> {
+pub(crate) fn changes(tree: &Tree, text: &str) -> Result<Vec<FileChange>, ApplyError<&'static str>> {
     let patch = parse(text).map_err(|error: PatchError| ApplyError::Patch(error))?;
     apply(&patch, &mut |path: &str| {
         let inside = format!("{path}/");
@@ -44,7 +44,7 @@ pub fn changes(tree: &Tree, text: &str) -> Result<Vec<FileChange>, ApplyError<&'
 }
 
 /// Carries changes out, and checks on the way that they fit the tree.
-pub fn carry_out(tree: &mut Tree, changes: &[FileChange]) {
+pub(crate) fn carry_out(tree: &mut Tree, changes: &[FileChange]) {
     for change in changes {
         match &change.moved_from {
             Some(from) => {
@@ -61,7 +61,7 @@ pub fn carry_out(tree: &mut Tree, changes: &[FileChange]) {
 }
 
 /// The tree after a patch. Undoing it must give the tree before.
-pub fn run(tree: &Tree, text: &str) -> Result<Tree, ApplyError<&'static str>> {
+pub(crate) fn run(tree: &Tree, text: &str) -> Result<Tree, ApplyError<&'static str>> {
     let changes = changes(tree, text)?;
     let mut after = tree.clone();
     carry_out(&mut after, &changes);
