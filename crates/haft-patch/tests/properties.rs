@@ -22,6 +22,7 @@ fn config() -> ProptestConfig {
         cases: wanted.unwrap_or(400),
         rng_seed: wanted.map_or(RngSeed::Fixed(2026), |_| RngSeed::Random),
         failure_persistence: None,
+        max_global_rejects: 1_000_000,
         ..ProptestConfig::default()
     }
 }

@@ -175,10 +175,9 @@ fn common_path(names: &str, number: usize) -> Result<Option<String>, PatchError>
         };
         return Ok(same_file(&old, &new));
     }
-    let halves = names
-        .match_indices(' ')
-        .filter(|(at, _)| names.len() / 2 <= at + MOST_PREFIX && at / 2 <= names.len());
-    Ok(halves.into_iter().find_map(|(at, _)| same_file(&names[..at], &names[at + 1..])))
+    let near_middle = |at: usize| at.abs_diff(names.len() / 2) <= MOST_PREFIX;
+    let mut spaces = names.match_indices(' ').map(|(at, _)| at).filter(|at| near_middle(*at));
+    Ok(spaces.find_map(|at| same_file(&names[..at], &names[at + 1..])))
 }
 
 /// The prefixes of the two names are about equally long: spaces far from the middle need not be tried.

@@ -116,7 +116,7 @@ fn file(lines: &[&str], index: usize, git: Option<Git>, patch: &mut Patch) -> Re
         (.., Name::Path(old), Name::Nothing) => {
             (git.path.clone().unwrap_or_else(|| header::without_prefix(&old, "a/")), Kind::Delete)
         }
-        (.., Name::Path(old), Name::Path(new)) => (path_of(&git, &old, &new), kind_of(&git)),
+        (.., Name::Path(old), Name::Path(new)) => (path_of(&git, &old, &new, index + 1)?, kind_of(&git)),
     };
     // git names a diff once; the first line counts from where the file begins.
     let line = if git.line > 0 { git.line } else { index + 1 };
@@ -134,17 +134,23 @@ fn file(lines: &[&str], index: usize, git: Option<Git>, patch: &mut Patch) -> Re
     Ok(next)
 }
 
-fn path_of(git: &Git, old: &str, new: &str) -> String {
-    if let Some(path) = &git.path {
-        return path.clone();
-    }
-    if let (Some(old), Some(new)) = (old.strip_prefix("a/"), new.strip_prefix("b/"))
-        && (old == new || git.line == 0)
-        && !new.is_empty()
+/// The file that both names are about.
+fn path_of(git: &Git, old: &str, new: &str, number: usize) -> Result<String, PatchError> {
+    if let Some(path) =
+        git.path.clone().or_else(|| if git.line > 0 { header::same_file(old, new) } else { None })
     {
-        return crate::patch::normal(new);
+        return Ok(path);
     }
-    crate::patch::normal(new)
+    if git.line > 0 {
+        return Err(PatchError::syntax(
+            number,
+            "The two sides are different files, but nothing says that one was renamed",
+        )
+        .help("add `rename from` and `rename to` before them, or name the same file on both sides"));
+    }
+    // Elsewhere the two sides often are `file.orig` and `file`.
+    let prefixed = old.starts_with("a/") && new.starts_with("b/");
+    Ok(header::without_prefix(new, if prefixed { "b/" } else { "" }))
 }
 
 fn kind_of(git: &Git) -> Kind {
