@@ -16,6 +16,7 @@
 //! ```
 
 mod call_tool;
+pub mod changing;
 pub mod describe;
 mod get_metrics;
 mod inspect_tool;
