@@ -46,4 +46,4 @@ pub use function::{FnTool, tool_fn};
 pub use haft_core::{Footprint, OutputStream, Resource, ToolDefinition, ToolError, ToolOutput};
 pub use into_output::{IntoToolOutput, Json};
 pub use tool::{Args, Prepared, Tool, ToolFuture};
-pub use typed::{Typed, TypedTool, typed};
+pub use typed::{Typed, TypedTool, typed, typed_with};

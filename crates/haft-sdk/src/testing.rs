@@ -31,6 +31,7 @@ struct Inner {
     context: Arc<CallContext>,
     cancel: Cancel,
     capabilities: Capabilities,
+    output_limit: usize,
     seen: Mutex<Seen>,
 }
 
@@ -51,11 +52,17 @@ impl TestHost {
 
     /// One that grants these.
     pub fn with(capabilities: Capabilities) -> Self {
+        TestHost::limited(capabilities, haft_core::UNKNOWN_BUDGET_BYTES)
+    }
+
+    /// One that grants these, and takes that many bytes of output.
+    pub fn limited(capabilities: Capabilities, output_limit: usize) -> Self {
         TestHost(Arc::new(Inner {
             call: ToolCall::new("test", Arguments::default()),
             context: CallContext::owner(),
             cancel: Cancel::new(),
             capabilities,
+            output_limit,
             seen: Mutex::default(),
         }))
     }
@@ -126,7 +133,7 @@ impl Host for Inner {
     }
 
     fn output_limit(&self) -> usize {
-        haft_core::UNKNOWN_BUDGET_BYTES
+        self.output_limit
     }
 
     fn cancel(&self) -> &Cancel {

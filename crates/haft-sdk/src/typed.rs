@@ -93,8 +93,29 @@ pub struct Typed<T> {
 
 /// Makes a tool of a typed one.
 pub fn typed<T: TypedTool>(tool: T) -> Typed<T> {
+    typed_with(tool, |_| {})
+}
+
+/// Makes a tool of a typed one, with something added to what it says about itself.
+///
+/// ```
+/// # use haft_sdk::{Tool, ToolCtx, ToolError, TypedTool, typed_with};
+/// # struct Greet;
+/// # #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// # struct GreetArgs {}
+/// # impl TypedTool for Greet {
+/// #     const NAME: &'static str = "greet";
+/// #     type Args = GreetArgs;
+/// #     type Output = String;
+/// #     async fn call(&self, _: GreetArgs, _: ToolCtx) -> Result<String, ToolError> { Ok(String::new()) }
+/// # }
+/// let tool = typed_with(Greet, |definition| definition.aliases.push("hello".to_owned()));
+/// assert_eq!(tool.definition().aliases, ["hello"]);
+/// ```
+pub fn typed_with<T: TypedTool>(tool: T, more: impl FnOnce(&mut ToolDefinition)) -> Typed<T> {
     let mut definition = definition_of::<T::Args, T::Output>(T::NAME);
     tool.define(&mut definition);
+    more(&mut definition);
     Typed { definition: Arc::new(definition), tool: Arc::new(tool) }
 }
 

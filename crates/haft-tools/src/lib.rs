@@ -10,6 +10,8 @@
 //!
 //! With the last two, a model that has many tools sees two of them.
 //!
+//! [`file_tools`] gives the tools for files: see [`files`].
+//!
 //! ```
 //! let names: Vec<_> = haft_tools::builtin().iter().map(|tool| tool.definition().name.clone()).collect();
 //! assert_eq!(names, ["call_tool", "get_metrics", "inspect_tool", "search_tools", "validate_content"]);
@@ -18,6 +20,7 @@
 mod call_tool;
 pub mod changing;
 pub mod describe;
+pub mod files;
 mod get_metrics;
 mod inspect_tool;
 mod search_tools;
@@ -27,6 +30,7 @@ mod worded;
 pub mod validate_content;
 
 pub use call_tool::{CallTool, CallToolArgs};
+pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
 pub use get_metrics::GetMetrics;
 pub use inspect_tool::InspectTool;
 pub use search_tools::{SearchTools, SearchToolsArgs};

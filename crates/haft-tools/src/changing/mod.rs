@@ -31,6 +31,7 @@ fn changing(definition: &mut ToolDefinition, title: &str, description: &str, ris
     definition.description = description.to_owned();
     definition.category = Category::FileSystem;
     definition.constraints.allow_side_effects = true;
+    definition.required_permissions = vec!["tool.filesystem.write".to_owned()];
     definition.risk = Some(risk);
     definition.requires_confirmation = risk == Risk::High;
     definition.version = Some("1.0.0".to_owned());
