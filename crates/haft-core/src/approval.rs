@@ -24,6 +24,9 @@ pub struct ApprovalRequest {
     pub reason: String,
     /// The arguments as they were sent.
     pub arguments: Arguments,
+    /// What would change, such as a diff, where the tool can say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
     /// SHA-256, in hex, over everything that the approval covers.
     pub fingerprint: String,
 }

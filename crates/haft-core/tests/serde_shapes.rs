@@ -400,6 +400,7 @@ fn approval_request() {
         risk: Risk::Medium,
         reason: "it has side effects, and policy asks about those".into(),
         arguments: json!({"path": "a.txt"}).into(),
+        preview: Some("-old\n+new\n".into()),
         fingerprint: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
     };
     insta::assert_snapshot!("approval_request", pretty(&request));

@@ -11,9 +11,10 @@ use haft_core::{
     port::{Approver, GuardError},
     text,
 };
+use haft_sdk::{Host, ToolCtx};
 use serde_json::json;
 use sha2::{Digest, Sha256};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// What became of a call after everybody was asked.
 pub(crate) enum Decided {
@@ -51,8 +52,10 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     for planned in planned {
         match planned {
             Planned::NeedsApproval { ready, reason, asked_before } => {
+                let preview = look_ahead(ports, &ready).await;
                 match question(ports, &ready, reason, asked_before) {
                     Ok(request) => {
+                        let request = ApprovalRequest { preview, ..request };
                         asked.push((decided.len(), ready, request));
                         decided.push(None);
                     }
@@ -106,6 +109,7 @@ fn question(
         risk,
         reason,
         arguments: ports.redaction.arguments(&frame.call.arguments),
+        preview: None,
         fingerprint: fingerprint(ready),
     };
     frame.emit(EventPayload::ConfirmationRequested {
@@ -114,6 +118,25 @@ fn question(
     });
     frame.facts().approval = Some(request.id.clone());
     Ok(request)
+}
+
+/// How long a tool may take to say what would change.
+const LOOK_AHEAD: Duration = Duration::from_secs(5);
+/// How much of it is shown.
+const MOST_SHOWN: usize = 64 << 10;
+
+/// What a call would change, where its tool can say. One that fails to say so keeps nobody from being asked.
+pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
+    let cx = ToolCtx::new(Arc::clone(&ready.frame) as Arc<dyn Host>);
+    let prepared = ready.prepared.get()?;
+    let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
+    let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
+        Ok(said) => said.and_then(|said| said),
+        Err(_) => Err(ToolError::failed("it took too long")),
+    };
+    let text = said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message));
+    let text = ports.redaction.model_string(text);
+    Some(text::truncate(&text, MOST_SHOWN, None).text.into_owned())
 }
 
 /// What a call would do, in one line that is safe to show to a person.

@@ -278,7 +278,11 @@ impl Engine {
             })
             .collect();
         let planned = plan(ports, Some(options.origin), &frames, Purpose::DryRun).await;
-        planned.into_iter().map(|planned| preview(ports, planned)).collect()
+        let mut previews = Vec::with_capacity(planned.len());
+        for planned in planned {
+            previews.push(preview(ports, planned).await);
+        }
+        previews
     }
 
     /// Watches a call or a batch: what has happened, what happens, until its end. `None` where there is none of that

@@ -1,7 +1,7 @@
 //! What would happen to a call, for a dry run.
 
 use crate::{
-    approve::summary,
+    approve::{look_ahead, summary},
     plan::{Exit, Planned},
     ports::Ports,
 };
@@ -21,6 +21,8 @@ pub enum Preview {
         footprint: Footprint,
         /// The rule that allows it.
         rule: Option<&'static str>,
+        /// What would change, such as a diff, where the tool can say.
+        change: Option<String>,
     },
     /// A person would be asked.
     NeedsApproval {
@@ -32,6 +34,8 @@ pub enum Preview {
         reason: String,
         /// The rule that asks.
         rule: Option<&'static str>,
+        /// What would change, such as a diff, where the tool can say.
+        change: Option<String>,
     },
     /// Somebody outside would supply the result.
     Pending {
@@ -43,10 +47,11 @@ pub enum Preview {
 }
 
 /// What planning came to, in words.
-pub(crate) fn preview(ports: &Ports, planned: Planned) -> Preview {
+pub(crate) async fn preview(ports: &Ports, planned: Planned) -> Preview {
     match planned {
         Planned::Ready(ready) => match summary(ports, &ready) {
             Ok(summary) => Preview::Ready {
+                change: look_ahead(ports, &ready).await,
                 tool: Arc::clone(ready.frame.tool_name()),
                 summary,
                 rule: ready.frame.facts().rule,
@@ -56,6 +61,7 @@ pub(crate) fn preview(ports: &Ports, planned: Planned) -> Preview {
         },
         Planned::NeedsApproval { ready, reason, .. } => match summary(ports, &ready) {
             Ok(summary) => Preview::NeedsApproval {
+                change: look_ahead(ports, &ready).await,
                 tool: Arc::clone(ready.frame.tool_name()),
                 summary,
                 rule: ready.frame.facts().rule,

@@ -22,6 +22,9 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The files that tools are to reach cannot be had.
+    #[error("{0}")]
+    Files(String),
 }
 
 impl Error {
@@ -29,7 +32,7 @@ impl Error {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Error::Register(error) => Some(error.code()),
-            Error::Config(_) => None,
+            Error::Config(_) | Error::Files(_) => None,
         }
     }
 }

@@ -3,9 +3,10 @@
 use crate::{
     Engine, Error, ListPolicy, MemoryStore, PermissionStrings, Settings, Tool,
     config::Config,
-    wiring::{self, DeclaredTool},
+    wiring::{self, DeclaredTool, Folders},
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
+use haft_jail::path::TakenBack;
 use haft_sdk::capability::Capabilities;
 use std::{any::Any, ops::Deref, sync::Arc};
 
@@ -26,6 +27,7 @@ use std::{any::Any, ops::Deref, sync::Arc};
 #[derive(Clone)]
 pub struct Haft {
     engine: Engine,
+    taken_back: Arc<[TakenBack]>,
 }
 
 impl Haft {
@@ -33,6 +35,11 @@ impl Haft {
     /// (what needs approval does not run) and goes by the default [`ListPolicy`].
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// Changes of files that an earlier process was making when it was killed, and that were taken back now.
+    pub fn taken_back(&self) -> &[TakenBack] {
+        &self.taken_back
     }
 
     /// The engine, for whatever wants to own one.
@@ -86,6 +93,8 @@ pub struct Builder {
     redactor: Option<Arc<dyn Redactor>>,
     registrations: Option<Arc<dyn Registrations>>,
     capabilities: Option<Capabilities>,
+    config: Config,
+    folders: Option<Folders>,
 }
 
 impl Default for Builder {
@@ -103,6 +112,8 @@ impl Default for Builder {
             redactor: None,
             registrations: None,
             capabilities: None,
+            config: Config::default(),
+            folders: None,
         }
     }
 }
@@ -216,6 +227,7 @@ impl Builder {
     /// # Ok::<(), haft::Error>(())
     /// ```
     pub fn config(mut self, config: &Config) -> Self {
+        self.config = config.clone();
         self.settings = wiring::settings(config);
         self.policy = Policing::Lists(wiring::policy(config));
         self.tools.extend(
@@ -225,10 +237,42 @@ impl Builder {
         self
     }
 
+    /// Grants files: the roots, limits and denied patterns are those of the configuration, and the tools for files are
+    /// there. Without this, no tool reaches a file.
+    ///
+    /// Changes that a crash cut are taken back when it is built; see [`Haft::taken_back`].
+    ///
+    /// ```
+    /// use haft::prelude::*;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (project, state) = (folder.path().join("project"), folder.path().join("state"));
+    /// # std::fs::create_dir(&project).unwrap();
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// std::fs::write(project.join("notes.txt"), "hello\n").unwrap();
+    /// let haft = Haft::builder().files(haft::Folders::new(&project, &state)).build()?;
+    /// let result = haft.execute(ToolCall::new("read_file", json!({"path": "notes.txt"}))).await;
+    /// assert_eq!(result.text(), "hello\n");
+    /// # Ok::<(), haft::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn files(mut self, folders: Folders) -> Self {
+        self.folders = Some(folders);
+        self
+    }
+
     /// The whole, or why there is none.
     pub fn build(self) -> Result<Haft, Error> {
-        let builtins = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
-        let tools: Vec<Box<dyn Tool>> = builtins.into_iter().chain(self.tools).collect();
+        let mut tools = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
+        let mut capabilities = self.capabilities;
+        let mut taken_back = Vec::new();
+        if let Some(folders) = &self.folders {
+            let files =
+                wiring::files(&self.config, folders).map_err(|error| Error::Files(error.to_string()))?;
+            taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
+            capabilities.get_or_insert_default().workspace = Arc::new(files);
+            tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
+        }
+        tools.extend(self.tools);
         let policy = match self.policy {
             Policing::Own(policy) => policy,
             Policing::Lists(lists) => {
@@ -252,10 +296,15 @@ impl Builder {
         if let Some(registrations) = self.registrations {
             builder = builder.registrations(registrations);
         }
-        if let Some(capabilities) = self.capabilities {
+        if let Some(capabilities) = capabilities {
             builder = builder.capabilities(capabilities);
         }
         let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
-        Ok(Haft { engine })
+        Ok(Haft { engine, taken_back: taken_back.into() })
     }
+}
+
+fn cannot_recover(folders: &Folders, error: &std::io::Error) -> String {
+    let changes = folders.state.join("changes");
+    format!("the records of changed files in {} cannot be read: {error}", changes.display())
 }

@@ -55,7 +55,8 @@ mod wiring;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
-pub use wiring::DeclaredTool;
+pub use haft_jail::path::TakenBack;
+pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,

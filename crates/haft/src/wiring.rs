@@ -4,7 +4,13 @@ use crate::{
     Args, ErrorCode, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
     config::Config,
 };
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
+use haft_store::FileReadHashes;
+use haft_tools::{
+    FileToolSettings, ListDirectory, ReadFile,
+    changing::{ApplyPatch, CopyFile, DeleteFile, MoveFile},
+};
+use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 /// The numbers and switches of the engine.
 pub(crate) fn settings(config: &Config) -> Settings {
@@ -16,6 +22,80 @@ pub(crate) fn settings(config: &Config) -> Settings {
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),
         max_output_bytes: size(tools.output.max_bytes),
         ..Settings::default()
+    }
+}
+
+/// Where the files are that tools reach, and where haft keeps what it must remember about them.
+///
+/// ```
+/// let folders = haft::Folders::new("/work/project", "/home/ada/.local/state/haft");
+/// assert!(folders.private.is_empty());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folders {
+    /// Where relative paths start, and the roots of the configuration that are relative.
+    pub working: PathBuf,
+    /// Where haft remembers. No tool reaches it.
+    pub state: PathBuf,
+    /// More folders that no tool reaches, such as that of the user's configuration.
+    pub private: Vec<PathBuf>,
+}
+
+impl Folders {
+    /// These two.
+    pub fn new(working: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
+        Folders { working: working.into(), state: state.into(), private: Vec::new() }
+    }
+}
+
+/// The files that tools reach.
+pub(crate) fn files(config: &Config, folders: &Folders) -> Result<Files, JailError> {
+    let (sandbox, undo) = (&config.tools.sandbox, &config.tools.undo);
+    let root = |path: &PathBuf, read_only| RootSpec { path: folders.working.join(path), read_only };
+    let writable = sandbox.allowed_roots.iter().map(|path| root(path, false));
+    let readable = sandbox.read_only_roots.iter().map(|path| root(path, true));
+    let defaults = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
+    let spec = JailSpec {
+        roots: writable.chain(readable).collect(),
+        denied_patterns: defaults
+            .iter()
+            .map(|&pattern| pattern.to_owned())
+            .chain(sandbox.denied_patterns.iter().cloned())
+            .collect(),
+        allow_absolute: sandbox.allow_absolute,
+        private: std::iter::once(&folders.state).chain(&folders.private).cloned().collect(),
+        ..JailSpec::default()
+    };
+    let reads = Arc::new(FileReadHashes::new(folders.state.join("reads")));
+    let keep =
+        Keep { records: size(undo.max_records), bytes: undo.max_bytes, file_bytes: undo.max_file_bytes };
+    Ok(Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join("changes"), keep))
+}
+
+/// How the file tools behave.
+pub(crate) fn file_tools(config: &Config) -> FileToolSettings {
+    let tools = &config.tools;
+    let list = &tools.list_directory;
+    FileToolSettings {
+        read_file: ReadFile {
+            max_file_read_bytes: size(tools.read_file.max_file_read_bytes),
+            max_scan_bytes: size(tools.read_file.max_scan_bytes),
+        },
+        list_directory: ListDirectory {
+            max_entries: size(list.max_entries),
+            max_depth: u32::try_from(list.max_depth).unwrap_or(u32::MAX),
+            include_hidden_default: list.include_hidden_default,
+            include_files_default: list.include_files_default,
+            include_dirs_default: list.include_dirs_default,
+            include_symlinks_default: list.include_symlinks_default,
+            include_other_default: list.include_other_default,
+        },
+        apply_patch: ApplyPatch { max_patch_bytes: size(tools.apply_patch.max_patch_bytes) },
+        copy_file: CopyFile { allow_overwrite: tools.fileops.allow_overwrite },
+        move_file: MoveFile { allow_overwrite: tools.fileops.allow_overwrite },
+        delete_file: DeleteFile { allow_delete_dirs: tools.delete.allow_delete_dirs },
+        timeout: Some(Duration::from_secs(tools.timeouts.file_operations_seconds)),
+        ..FileToolSettings::default()
     }
 }
 

@@ -23,6 +23,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.max_tool_args_bytes", "262144", "262145"),
     ("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
     ("tools.sandbox.allowed_roots", "['/repo/src', '/repo/docs']", "['/repo']"),
+    ("tools.sandbox.read_only_roots", "[]", "['/elsewhere']"),
     ("tools.sandbox.denied_patterns", "['**/a', '**/b']", "['**/a']"),
     ("tools.sandbox.allow_absolute", "false", "true"),
     ("tools.sandbox.include_default_denies", "true", "false"),
@@ -39,6 +40,18 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.read_file.max_file_read_bytes", "204800", "204801"),
     ("tools.read_file.max_scan_bytes", "2097152", "2097153"),
     ("tools.apply_patch.max_patch_bytes", "524288", "524289"),
+    ("tools.list_directory.max_entries", "200", "201"),
+    ("tools.list_directory.max_depth", "4", "5"),
+    ("tools.list_directory.include_hidden_default", "false", "true"),
+    ("tools.list_directory.include_files_default", "false", "true"),
+    ("tools.list_directory.include_dirs_default", "false", "true"),
+    ("tools.list_directory.include_symlinks_default", "false", "true"),
+    ("tools.list_directory.include_other_default", "false", "true"),
+    ("tools.fileops.allow_overwrite", "false", "true"),
+    ("tools.delete.allow_delete_dirs", "false", "true"),
+    ("tools.undo.max_records", "1000", "1001"),
+    ("tools.undo.max_bytes", "1", "536870913"),
+    ("tools.undo.max_file_bytes", "134217728", "134217729"),
 ];
 
 /// The key's tight and loose value.

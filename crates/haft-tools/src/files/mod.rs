@@ -31,8 +31,8 @@ pub use output::Told;
 pub use read_file::{FileContent, LineRange, ReadFile, ReadFileArgs};
 pub use search_files::{Case, Hit, SearchFiles, SearchFilesArgs, Searched};
 
-use haft_core::{Category, Risk, Source, ToolDefinition};
 use crate::changing::{ApplyPatch, CopyFile, DeleteFile, EditFile, MoveFile, UndoChanges, WriteFile};
+use haft_core::{Category, Risk, Source, ToolDefinition};
 use haft_sdk::{Tool, TypedTool, typed_with};
 use std::{num::NonZero, path::Path, time::Duration};
 

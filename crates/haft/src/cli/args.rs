@@ -70,6 +70,9 @@ pub(super) enum Command {
     /// Make several calls, planned together and answered in order
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),
+    /// Put back the files that a call changed
+    #[command(after_help = examples::UNDO)]
+    Undo(UndoArgs),
     /// Look at the tools there are, and change which
     #[command(after_help = examples::TOOLS, arg_required_else_help = true, subcommand_required = true)]
     Tools {
@@ -141,7 +144,17 @@ pub(super) struct BatchArgs {
     pub(super) way: Way,
 }
 
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Debug, Args)]
+pub(super) struct UndoArgs {
+    /// The call, by the execution id on its result; a call that undid something can be undone, too
+    #[arg(value_name = "EXECUTION")]
+    pub(super) execution: String,
+    /// Print the result as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Debug, Args)]
 pub(super) struct Way {
     /// Say what would happen, and run nothing
     #[arg(long, conflicts_with = "events")]
@@ -149,6 +162,9 @@ pub(super) struct Way {
     /// Write every event to standard error, as JSON Lines
     #[arg(long)]
     pub(super) events: bool,
+    /// The conversation that it belongs to: what was read in one can be edited in it
+    #[arg(long, value_name = "NAME")]
+    pub(super) conversation: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -70,7 +70,8 @@ async fn execute(
         calls: calls.iter().map(|call| (call.name.to_string(), call.id.to_string())).collect(),
         events: args.way.events,
     };
-    let request = BatchRequest::from(calls).options(options(args, id));
+    let caller = setup.caller(args.way.conversation.as_deref());
+    let request = BatchRequest::from(calls).options(options(args, id)).context(caller);
     let Ended { value: (results, summary), stopped_by, times } =
         watch::watch(console, &setup.haft, what, |haft| haft.execute_batch(request)).await?;
     if stopped_by.is_some() {
@@ -106,7 +107,9 @@ async fn plan(
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let id = ExecutionId::at(jiff::Timestamp::now());
-    let previews = setup.haft.plan(BatchRequest::from(calls.clone()).options(options(args, id))).await;
+    let caller = setup.caller(args.way.conversation.as_deref());
+    let request = BatchRequest::from(calls.clone()).options(options(args, id)).context(caller);
+    let previews = setup.haft.plan(request).await;
     if args.json {
         let plans: Vec<Value> =
             calls.iter().zip(&previews).map(|(call, preview)| preview_json(call, preview)).collect();

@@ -72,7 +72,18 @@ async fn execute(
         calls: vec![(call.name.to_string(), call.id.to_string())],
         events: args.way.events,
     };
-    let request = Request::new(call).options(options);
+    let request = Request::new(call).options(options).context(setup.caller(args.way.conversation.as_deref()));
+    run_request(setup, request, what, args.json, console).await
+}
+
+/// Runs one call and shows how it ended.
+pub(super) async fn run_request(
+    setup: &Setup,
+    request: Request,
+    what: Watch,
+    json: bool,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let Ended { value: result, stopped_by, .. } =
         watch::watch(console, &setup.haft, what, |haft| haft.execute(request)).await?;
     if stopped_by.is_some() {
@@ -80,7 +91,7 @@ async fn execute(
         show::stopped(results, result.metadata.duration).iter().for_each(|line| console.say(line));
     }
     say_more(setup, std::slice::from_ref(&result), console).await;
-    if args.json {
+    if json {
         console.print_json(&result)?;
     } else {
         print(setup, &result, console)?;
@@ -118,7 +129,9 @@ async fn plan(
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let options = BatchOptions { call: options, ..BatchOptions::default() };
-    let previews = setup.haft.plan(BatchRequest::from(vec![call.clone()]).options(options)).await;
+    let request = BatchRequest::from(vec![call.clone()]).options(options);
+    let request = request.context(setup.caller(args.way.conversation.as_deref()));
+    let previews = setup.haft.plan(request).await;
     for preview in &previews {
         if args.json {
             console.print_json(&preview_json(&call, preview))?;
@@ -154,10 +167,10 @@ pub(super) fn preview_exit(preview: &Preview) -> u8 {
 /// A preview for a program.
 pub(super) fn preview_json(call: &ToolCall, preview: &Preview) -> Value {
     let mut value = match preview {
-        Preview::Ready { tool, summary, footprint, rule } => {
+        Preview::Ready { tool, summary, footprint, rule, .. } => {
             json!({"decision": "run", "tool": tool, "summary": summary, "footprint": footprint, "rule": rule})
         }
-        Preview::NeedsApproval { tool, summary, reason, rule } => {
+        Preview::NeedsApproval { tool, summary, reason, rule, .. } => {
             json!({"decision": "ask", "tool": tool, "summary": summary, "reason": reason, "rule": rule})
         }
         Preview::Pending { tool } => json!({"decision": "wait", "tool": tool}),
@@ -167,6 +180,11 @@ pub(super) fn preview_json(call: &ToolCall, preview: &Preview) -> Value {
             "error": {"code": error.code, "message": error.message, "problems": error.problems},
         }),
     };
+    if let Preview::Ready { change: Some(change), .. } | Preview::NeedsApproval { change: Some(change), .. } =
+        preview
+    {
+        value["change"] = json!(change);
+    }
     value["callId"] = json!(call.id);
     value
 }

@@ -32,6 +32,13 @@ Examples:
   haft batch calls.jsonl --json --stop-on-failure
   echo '[{\"id\": \"c1\", \"name\": \"get_metrics\", \"arguments\": {}}]' | haft batch -";
 
+pub(super) const UNDO: &str = "\
+A file that changed since is not touched, and then nothing is. Typing this is the approval.
+
+Examples:
+  haft undo 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft undo 0197f3a2-1c5b-7def-8a90-123456789abc --json";
+
 pub(super) const TOOLS: &str = "\
 Examples:
   haft tools list

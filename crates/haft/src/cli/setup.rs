@@ -2,7 +2,7 @@
 
 use super::{args::Global, console::Console, failure::Failure, words};
 use crate::{
-    CallContext, DeclaredTool, FileRegistrations, Haft, RegisterError, Settings, Tool,
+    CallContext, DeclaredTool, FileRegistrations, Folders, Haft, RegisterError, Settings, Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
 };
 use haft_core::text::one_line;
@@ -28,6 +28,16 @@ pub(super) struct Setup {
 }
 
 impl Setup {
+    /// Who calls, in that conversation. Without one, calls of this user from a terminal are one.
+    pub(super) fn caller(&self, conversation: Option<&str>) -> Arc<CallContext> {
+        match conversation {
+            None => Arc::clone(&self.owner),
+            Some(name) => {
+                Arc::new(CallContext { conversation: Some(name.into()), ..CallContext::clone(&self.owner) })
+            }
+        }
+    }
+
     /// Where a change of the tools is remembered, so that it is there the next time.
     pub(super) fn registrations(&self) -> Result<&FileRegistrations, Failure> {
         self.registrations.as_ref().ok_or(Failure::NoStateFolder)
@@ -80,10 +90,44 @@ impl Ground {
         };
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
+        let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
+        say_taken_back(&haft, console);
         restore(&haft, registrations.as_ref().map(FileRegistrations::path), console)?;
         let owner = owner(&surroundings);
         Ok(Setup { haft, resolved, own_file: own_file(&surroundings), owner, registrations })
+    }
+}
+
+/// Where the tools' files are. Without a place to remember, no tool reaches any.
+fn folders(surroundings: &Surroundings) -> Option<Folders> {
+    let own = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
+    // The folder of a file that was named on the command line may well be the one that is worked in.
+    let own = own.filter(|own| !surroundings.working_folder.starts_with(own));
+    Some(Folders {
+        private: own.into_iter().collect(),
+        ..Folders::new(&surroundings.working_folder, surroundings.state_folder()?)
+    })
+}
+
+/// What a process that was killed left half done.
+fn say_taken_back(haft: &Haft, console: &Console) {
+    for set in haft.taken_back() {
+        let what = one_line(&set.summary, 200);
+        match &set.problem {
+            Some(problem) => console.warn(&format!(
+                "an earlier call ({what}) was cut and could not be taken back: {problem}. It is tried again at the \
+                 next start"
+            )),
+            None => {
+                let is = if set.paths.len() == 1 { "is" } else { "are" };
+                let files = words::count(set.paths.len(), "file");
+                console.warn(&format!("an earlier call ({what}) was cut: {files} {is} as before"));
+            }
+        }
+        for path in &set.left {
+            console.warn(&format!("{} changed since and was left as it is", words::path(path)));
+        }
     }
 }
 

@@ -126,13 +126,14 @@ impl Sheet {
         help: Option<&str>,
     ) -> String {
         let (status, text) = match preview {
-            Preview::Ready { summary, .. } => {
-                (Status::Success, format!("would run: {}", people_text(summary)))
+            Preview::Ready { summary, change, .. } => {
+                (Status::Success, format!("would run: {}{}", people_text(summary), below(change.as_ref())))
             }
-            Preview::NeedsApproval { summary, reason, .. } => (
-                Status::RequiresConfirmation,
-                format!("would ask, because {}: {}", people_text(reason), people_text(summary)),
-            ),
+            Preview::NeedsApproval { summary, reason, change, .. } => {
+                let (reason, summary) = (people_text(reason), people_text(summary));
+                let text = format!("would ask, because {reason}: {summary}{}", below(change.as_ref()));
+                (Status::RequiresConfirmation, text)
+            }
             Preview::Pending { .. } => {
                 (Status::RequiresConfirmation, "would wait until somebody supplies its result".to_owned())
             }
@@ -265,4 +266,9 @@ mod tests {
         assert_eq!(block, "✓ long  c1  12 ms\n    this is line 1\n    this is line 2\n");
         assert_eq!(shown(0, Some(40), false).await, "✓ long  c1  12 ms  no output\n");
     }
+}
+
+/// What would change, below the line that says what would be done.
+fn below(change: Option<&String>) -> String {
+    change.map(|change| format!("\n{}", people_text(change.trim_end()))).unwrap_or_default()
 }

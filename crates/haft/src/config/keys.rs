@@ -207,6 +207,10 @@ key_table! {
         approval: ApprovalConfig,
         read_file: ReadFileConfig,
         apply_patch: ApplyPatchConfig,
+        list_directory: ListDirectoryConfig,
+        fileops: FileopsConfig,
+        delete: DeleteConfig,
+        undo: UndoConfig,
     } {
         /// What happens to a call: refused, recorded for a person to answer, or run.
         mode: ToolsMode = ToolsMode::Enabled, rule::level(TOOLS_MODES);
@@ -226,11 +230,13 @@ key_table! {
     [tools.sandbox] = SandboxConfig {
         /// The folders they may touch; a relative one starts at the working folder.
         allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::roots();
-        /// Files in those folders that they may not touch all the same.
+        /// Folders whose files they may read, and not change.
+        read_only_roots: Vec<PathBuf> = Vec::new(), rule::roots();
+        /// Files in those folders that they may not touch all the same, such as "**/secrets/**".
         denied_patterns: Vec<String> = Vec::new(), rule::deny_list();
-        /// Whether a call may name a file by its absolute path.
+        /// Whether a call may name a file by its absolute path; it must be in one of those folders all the same.
         allow_absolute: bool = false, rule::switch_off();
-        /// Whether keys and credentials (.ssh, .gnupg, id_rsa, *.pem, *.key) are denied too.
+        /// Whether keys, credentials and .git (.ssh, .aws, .env, id_rsa, *.pem, *.key and more) are denied too.
         include_default_denies: bool = true, rule::switch_on();
     }
 
@@ -282,6 +288,46 @@ key_table! {
     [tools.apply_patch] = ApplyPatchConfig {
         /// The largest patch, in bytes.
         max_patch_bytes: u64 = 512 << 10, rule::at_most(1, GIB);
+    }
+
+    /// Limits and defaults of list_directory.
+    [tools.list_directory] = ListDirectoryConfig {
+        /// How many entries are listed at most, and unless fewer are asked for.
+        max_entries: u64 = 200, rule::at_most(1, 1_000_000);
+        /// How deep folders in folders are listed at most, and unless less is asked for.
+        max_depth: u64 = 4, rule::at_most(1, 1_000);
+        /// Whether names that begin with a dot are listed, unless a call says.
+        include_hidden_default: bool = false, rule::switch_off();
+        /// Whether files are listed, unless a call says.
+        include_files_default: bool = true, rule::switch_off();
+        /// Whether folders are listed, unless a call says.
+        include_dirs_default: bool = true, rule::switch_off();
+        /// Whether links are listed, unless a call says.
+        include_symlinks_default: bool = true, rule::switch_off();
+        /// Whether pipes, devices and sockets are listed, unless a call says.
+        include_other_default: bool = false, rule::switch_off();
+    }
+
+    /// What move_file and copy_file may do.
+    [tools.fileops] = FileopsConfig {
+        /// Whether a call may ask to replace a file that is at the destination.
+        allow_overwrite: bool = false, rule::switch_off();
+    }
+
+    /// What delete_file may do.
+    [tools.delete] = DeleteConfig {
+        /// Whether folders can be deleted, too, with all that is in them.
+        allow_delete_dirs: bool = false, rule::switch_off();
+    }
+
+    /// What is kept so that changes of files can be undone.
+    [tools.undo] = UndoConfig {
+        /// How many calls can be undone.
+        max_records: u64 = 1000, rule::at_most(1, 1_000_000);
+        /// How many bytes of changed and deleted files are kept.
+        max_bytes: u64 = 512 * MIB, rule::at_most(1, 1024 * GIB);
+        /// The largest file that is changed or deleted at all; a larger one could not be put back.
+        max_file_bytes: u64 = 128 * MIB, rule::at_most(1, 64 * GIB);
     }
 }
 

@@ -1,0 +1,35 @@
+//! `haft undo`: what a call changed, put back.
+
+use super::{
+    args::UndoArgs,
+    call::run_request,
+    console::Console,
+    failure::Failure,
+    setup::Ground,
+    watch::{self, Watch},
+};
+use crate::{CallOptions, Decision, ExecutionId, Request, Target, ToolCall, ask_with};
+use serde_json::json;
+use std::sync::Arc;
+
+/// It is an ordinary call: checked, recorded, and undone in the same way.
+pub(super) fn run(args: &UndoArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    let setup = ground.setup(console)?;
+    let call = ToolCall::new("undo_changes", json!({"execution_id": args.execution}));
+    let id = ExecutionId::at(jiff::Timestamp::now());
+    let what = Watch {
+        target: Target::Call(id),
+        calls: vec![(call.name.to_string(), String::new())],
+        events: false,
+    };
+    // Whoever types this is the person who would be asked.
+    let agreed = ask_with(|questions| questions.iter().map(|_| Decision::Approve).collect());
+    let request = Request::new(call)
+        .options(CallOptions { execution_id: Some(id), ..CallOptions::default() })
+        .context(setup.caller(None))
+        .approver(Arc::new(agreed));
+    let runtime = watch::runtime()?;
+    let ended = runtime.block_on(run_request(&setup, request, what, args.json, console));
+    runtime.shutdown_background();
+    ended
+}
