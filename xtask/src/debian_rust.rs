@@ -92,7 +92,7 @@ fn fetch(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Error> {
         at(&needed, "create", |path| fs::create_dir_all(path))?;
     }
     let mirror = mirror(workspace)?;
-    let sources = format!("deb [signed-by={KEYRING}] {mirror} {SUITE} main\n");
+    let sources = format!("deb [target=Packages signed-by={KEYRING}] {mirror} {SUITE} main\n");
     let configuration = folder.join("apt.conf");
     for (file, text) in [
         (folder.join("sources.list"), sources),

@@ -95,7 +95,7 @@ fn compile(mut cargo: std::process::Command, targets: &[&str], packages: &[&str]
 fn arguments<'a>(targets: &[&'a str], packages: &[&'a str]) -> Vec<&'a str> {
     let targets = targets.iter().flat_map(|target| ["--target", target]);
     let packages = packages.iter().flat_map(|package| ["--package", package]);
-    ["check", "--locked"].into_iter().chain(targets).chain(packages).collect()
+    ["check", "--locked", "--keep-going"].into_iter().chain(targets).chain(packages).collect()
 }
 
 fn no_standard_library(targets: &[&str], why: &Error) -> String {
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn every_target_and_package_is_named_to_cargo() {
         let line = arguments(&["windows", "mac"], &["a", "b"]).join(" ");
-        assert_eq!(line, "check --locked --target windows --target mac --package a --package b");
+        assert_eq!(line, "check --locked --keep-going --target windows --target mac --package a --package b");
     }
 
     #[test]
