@@ -12,6 +12,7 @@ pub(crate) enum Task {
     Help,
     Run,
     Test(TestOptions),
+    Portable,
     Bench,
     Fuzz(FuzzOptions),
 }
@@ -34,7 +35,7 @@ pub(crate) struct FuzzOptions {
     pub(crate) time: Duration,
 }
 
-const COMMANDS: [&str; 5] = ["run", "test", "bench", "fuzz", "help"];
+const COMMANDS: [&str; 6] = ["run", "test", "portable", "bench", "fuzz", "help"];
 const TEST_OPTIONS: [&str; 3] = ["--quick", "--strict", "--help"];
 const FUZZ_OPTIONS: [&str; 2] = ["--seconds", "--help"];
 const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
@@ -60,6 +61,7 @@ fn task(words: &[&str]) -> Result<Task, UsageError> {
         "help" | "-h" | "--help" => Ok(Task::Help),
         "run" => no_arguments(rest, Task::Run),
         "test" => test_options(rest).map(Task::Test),
+        "portable" => no_arguments(rest, Task::Portable),
         "bench" => no_arguments(rest, Task::Bench),
         "fuzz" => fuzz_options(rest).map(Task::Fuzz),
         other => Err(unknown("command", other, &COMMANDS)),
@@ -148,6 +150,7 @@ mod tests {
             ("test --help", Task::Help),
             ("run -h", Task::Help),
             ("run", Task::Run),
+            ("portable", Task::Portable),
             ("bench", Task::Bench),
             ("test", Task::Test(TestOptions { quick: false, strict: false })),
             ("test --strict", Task::Test(TestOptions { quick: false, strict: true })),

@@ -26,6 +26,12 @@ pub(crate) enum Error {
     Packages(MissingPackages),
     /// The test run failed; its recap says where.
     TestsFailed,
+    /// A crate does not compile for another system; what cargo printed says why.
+    NotPortable,
+    /// A check could not be carried out on this machine.
+    NotRun(String),
+    /// apt knows no mirror of Debian.
+    NoDebianMirror,
     /// haft ended in a way that is not one of its own exit codes.
     HaftBroke(ExitStatus),
     /// A file of the repository is not where it should be.
@@ -60,6 +66,9 @@ impl Error {
             | Self::Unexpected { .. }
             | Self::Packages(_)
             | Self::TestsFailed
+            | Self::NotPortable
+            | Self::NotRun(_)
+            | Self::NoDebianMirror
             | Self::HaftBroke(_)
             | Self::NoSuchFile(_)
             | Self::NoFuzzTargets(_)
@@ -79,6 +88,9 @@ impl fmt::Display for Error {
             Self::Unexpected { command, missing } => write!(f, "the output of `{command}` has no {missing}"),
             Self::Packages(missing) => missing.fmt(f),
             Self::TestsFailed => f.write_str("the test run failed"),
+            Self::NotPortable => f.write_str("a crate does not compile for another system"),
+            Self::NotRun(why) => write!(f, "not run: {why}"),
+            Self::NoDebianMirror => f.write_str("apt has no mirror of Debian in its sources"),
             Self::HaftBroke(status) => {
                 write!(f, "haft did not end as it should ({status})\n  help: what it printed above says more")
             }

@@ -78,7 +78,7 @@ fn chosen(targets: Vec<String>, options: &FuzzOptions) -> Result<Vec<String>, Us
 }
 
 /// Naming the host's own triple keeps the instrumentation out of build scripts and macros.
-fn host(workspace: &Workspace) -> Result<String, Error> {
+pub(crate) fn host(workspace: &Workspace) -> Result<String, Error> {
     let mut rustc = workspace.command("rustc");
     let output = rustc.arg("-vV").output();
     let output = output.map_err(|source| Error::Start { program: "rustc".to_owned(), source })?;

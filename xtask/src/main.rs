@@ -4,10 +4,12 @@
 
 mod args;
 mod bench;
+mod debian_rust;
 mod error;
 mod fuzz;
 mod not_run;
 mod packages;
+mod portable;
 mod recap;
 mod run;
 mod step;
@@ -29,9 +31,11 @@ Usage: cargo xtask <COMMAND> [OPTIONS]
 
 Commands:
   run                 Build haft and run a small batch of calls from examples/
-  test                Install what the tests need, then check format, lints, tests, documentation and licences
+  test                Install what the tests need, then check format, lints, tests, documentation,
+                      licences and portability
       --quick           Inner loop: format, lints of libraries and programs, tests
       --strict          Fail when a test could not run on this machine
+  portable            Check that the portable crates compile for Windows and macOS
   bench               Measure the pipeline and the registry in a release build, beside their goals
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
@@ -60,6 +64,7 @@ fn carry_out(task: Task) -> Result<(), Error> {
         }
         Task::Run => run::run(&workspace),
         Task::Test(options) => test::test(&workspace, options),
+        Task::Portable => portable::portable(&workspace),
         Task::Bench => bench::bench(&workspace),
         Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),
     }

@@ -7,10 +7,12 @@ use crate::not_run::NotRun;
 use crate::summary::{Counts, NoCount};
 
 /// How one step of the run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Passed,
     Failed,
+    /// It could not be carried out, or not wholly, for this reason.
+    NotRun(String),
     /// Neither: something a person should know.
     Information(&'static str),
 }
@@ -47,10 +49,20 @@ impl Report {
                 failures.push(format!("no count of the {name} ({why})"));
             }
         }
-        if self.strict && self.not_run.len() > 0 {
-            failures.push(format!("{} not run, which --strict does not accept", self.not_run.len()));
+        let not_run = self.all_not_run().count();
+        if self.strict && not_run > 0 {
+            failures.push(format!("{not_run} not run, which --strict does not accept"));
         }
         failures
+    }
+
+    /// Steps, then tests; each with its reason.
+    fn all_not_run(&self) -> impl Iterator<Item = (&str, &str)> {
+        let steps = self.outcomes.iter().filter_map(|outcome| match &outcome.end {
+            End::NotRun(reason) => Some((outcome.name, reason.as_str())),
+            End::Passed | End::Failed | End::Information(_) => None,
+        });
+        steps.chain(self.not_run.iter())
     }
 
     /// The counts of all runners together; `None` when one of them is not known.
@@ -68,13 +80,14 @@ impl fmt::Display for Report {
             let end = match end {
                 End::Passed => "ok",
                 End::Failed => "FAILED",
+                End::NotRun(_) => "not run",
                 End::Information(text) => text,
             };
             writeln!(f, "  {name:<10} {:>7.1} s  {end}", took.as_secs_f64())?;
         }
-        writeln!(f, "not run: {}", self.not_run.len())?;
-        for (test, reason) in self.not_run.iter() {
-            writeln!(f, "  {test}: {reason}")?;
+        writeln!(f, "not run: {}", self.all_not_run().count())?;
+        for (name, reason) in self.all_not_run() {
+            writeln!(f, "  {name}: {reason}")?;
         }
         let failures = self.failures();
         if !failures.is_empty() {
@@ -140,6 +153,20 @@ not run: 0
         let text = report.to_string();
         assert!(text.contains("\nfailed: 1 not run, which --strict does not accept\n14 passed"), "{text}");
         assert!(Report { strict: true, ..good() }.succeeded());
+    }
+
+    #[test]
+    fn a_step_that_was_not_run_is_named_and_takes_nothing_from_the_tests() {
+        let mut report = Report { not_run: NotRun::parse("a\tb\n"), ..good() };
+        report.outcomes.push(outcome("portable", 100, End::NotRun("no mirror".to_owned())));
+        assert!(report.succeeded());
+        let text = report.to_string();
+        assert!(text.contains("\n  portable       0.1 s  not run\n"), "{text}");
+        let end = "not run: 2\n  portable: no mirror\n  a: b\n14 passed, 0 failed, 2 skipped\n";
+        assert!(text.ends_with(end), "{text}");
+        report.strict = true;
+        assert!(!report.succeeded());
+        assert!(report.to_string().contains("\nfailed: 2 not run, which --strict"), "{report}");
     }
 
     #[test]

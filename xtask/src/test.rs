@@ -6,6 +6,7 @@ use crate::args::TestOptions;
 use crate::error::Error;
 use crate::not_run;
 use crate::packages::{self, Need};
+use crate::portable;
 use crate::recap::{End, Outcome, Report};
 use crate::step;
 use crate::summary::{Counts, NoCount, Runner, Succeeded};
@@ -47,6 +48,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
     if !options.quick {
         report.outcomes.push(carry_out(workspace, &rustdoc())?);
         report.outcomes.push(check_licences(workspace)?);
+        report.outcomes.push(portable::outcome(workspace)?);
     }
     report.not_run = list.read()?;
     print!("{report}");
