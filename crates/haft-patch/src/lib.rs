@@ -37,4 +37,4 @@ pub use diff::{MAX_DIFF_BYTES, diff};
 pub use error::{ApplyError, PatchError, PatchErrorKind};
 pub use nearest::{Nearest, Why, nearest};
 pub use patch::{Format, Patch, PathAction, PathUse, Remark, parse, recognise};
-pub use stage::{ChangeKind, FileChange, Read, apply, inverse};
+pub use stage::{ChangeKind, FileChange, ReadFile, apply, inverse};

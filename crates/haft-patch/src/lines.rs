@@ -119,6 +119,11 @@ impl Work {
         Self { left: MOST_LINES }
     }
 
+    /// What it costs to go once through so many lines and bytes, counted in lines.
+    pub(crate) fn of(lines: usize, bytes: usize) -> usize {
+        lines.saturating_add(bytes / 32).saturating_add(1)
+    }
+
     /// Takes `lines` off, or says that there is not enough left.
     pub(crate) fn spend(&mut self, lines: usize, patch_line: usize) -> Result<(), PatchError> {
         self.left = self.left.checked_sub(lines).ok_or_else(|| {

@@ -62,7 +62,7 @@ impl FileChange {
 }
 
 /// How [`apply`] gets the content of a file: `None` for one that is not there.
-pub type Read<'a, E> = dyn FnMut(&str) -> Result<Option<Vec<u8>>, E> + 'a;
+pub type ReadFile<'a, E> = dyn FnMut(&str) -> Result<Option<Vec<u8>>, E> + 'a;
 
 /// Carries a patch out on what `read` gives, and gives back what has changed, in the order in which the patch names it.
 ///
@@ -79,7 +79,7 @@ pub type Read<'a, E> = dyn FnMut(&str) -> Result<Option<Vec<u8>>, E> + 'a;
 /// assert_eq!(changes[0].after.as_deref(), Some(&b"new\n"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn apply<E>(patch: &Patch, read: &mut Read<'_, E>) -> Result<Vec<FileChange>, ApplyError<E>> {
+pub fn apply<E>(patch: &Patch, read: &mut ReadFile<'_, E>) -> Result<Vec<FileChange>, ApplyError<E>> {
     let mut stage = Stage { slots: Vec::new(), by_path: HashMap::new(), work: Work::new() };
     for operation in &patch.operations {
         // What an operation is about is read first, so that carrying it out needs nothing from outside.
@@ -118,7 +118,7 @@ struct Stage {
 }
 
 impl Stage {
-    fn load<E>(&mut self, path: &str, line: usize, read: &mut Read<'_, E>) -> Result<(), ApplyError<E>> {
+    fn load<E>(&mut self, path: &str, line: usize, read: &mut ReadFile<'_, E>) -> Result<(), ApplyError<E>> {
         if self.by_path.contains_key(path) {
             return Ok(());
         }
@@ -143,6 +143,8 @@ impl Stage {
         let FileOperation { path, line, action } = operation;
         // Taken out, so that the content and the stage can be used at once; put back below.
         let mut work = std::mem::replace(&mut self.work, Work::new());
+        let size = self.slot(path, *line)?.current.as_ref().map_or(0, Vec::len);
+        work.spend(Work::of(1, size), *line)?;
         match action {
             FileAction::Lp1(operations) if operations.is_empty() => {}
             FileAction::Lp1(operations) => {
@@ -239,6 +241,8 @@ impl Stage {
             self.slots[*source].current.is_none().then_some(*source)
         };
         let sources: Vec<Option<usize>> = self.slots.iter().map(moved_from).collect();
+        let mut is_source = vec![false; self.slots.len()];
+        sources.iter().flatten().for_each(|source| is_source[*source] = true);
         let mut originals: Vec<Option<Vec<u8>>> = Vec::new();
         let mut rest = Vec::new();
         for Slot { path, original, current, notes, .. } in self.slots {
@@ -252,7 +256,7 @@ impl Stage {
                 let (before, overwritten) = (originals[source].clone(), originals[index].clone());
                 let moved_from = Some(paths[source].clone());
                 changes.push(FileChange { path, before, after, moved_from, overwritten, notes });
-            } else if originals[index] != after && !sources.contains(&Some(index)) {
+            } else if originals[index] != after && !is_source[index] {
                 let before = originals[index].clone();
                 changes.push(FileChange { path, before, after, moved_from: None, overwritten: None, notes });
             }

@@ -121,6 +121,12 @@ fn blank_lines_comments_and_padding_outside_of_blocks() {
     assert_eq!(after["f"], b"a\n.\n .\n");
 }
 
+#[test]
+fn quoted_paths_have_two_escapes() {
+    let patch = haft_patch::lp1::parse("LP1\nF \"a \\\"b\\\" \\\\ c\"\t\nEND\n").unwrap();
+    assert_eq!(patch.paths()[0].path, r#"a "b" \ c"#);
+}
+
 /// Where parsers are known to be loose, this one is not.
 #[test]
 fn what_the_parser_refuses_and_where() {

@@ -230,6 +230,16 @@ proptest! {
     }
 }
 
+#[test]
+fn many_sections_on_a_file_of_one_long_line_are_refused_in_time() {
+    let file = "a".repeat(4_000_000);
+    let section = "*** Update File: f\n@@\n+b\n";
+    let patch = parse(&format!("*** Begin Patch\n{}*** End Patch\n", section.repeat(10_000))).unwrap();
+    let error = haft_patch::apply(&patch, &mut |_: &str| Ok::<_, String>(Some(file.clone().into_bytes())))
+        .unwrap_err();
+    assert!(error.to_string().contains("too many operations"), "{error}");
+}
+
 /// The operations are those that cost least here; what counts is how many lines each may have to look at.
 #[test]
 fn a_patch_of_many_operations_on_a_long_file_is_refused() {

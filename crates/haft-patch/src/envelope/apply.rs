@@ -16,7 +16,7 @@ pub(crate) fn apply(before: &[u8], chunks: &[Chunk], work: &mut Work) -> Result<
     let mut result: Vec<Line<'_>> = Vec::with_capacity(lines.len());
     let mut next = 0;
     for chunk in chunks {
-        work.spend((lines.len() + 1).saturating_mul(chunk.headers.len() + 1), chunk.line)?;
+        work.spend(Work::of(lines.len(), text.len()).saturating_mul(chunk.headers.len() + 1), chunk.line)?;
         let start = place(&lines, next, chunk)?;
         result.extend(&lines[next..start]);
         next = start;

@@ -36,11 +36,8 @@ pub(crate) fn apply(
         }
     };
     for operation in operations {
-        work.spend(file.lines.len() + 1, operation.line)?;
+        work.spend(Work::of(file.lines.len(), before.map_or(0, <[u8]>::len)), operation.line)?;
         carry_out(&mut file, operation)?;
-    }
-    if file.lines.is_empty() {
-        file.final_newline = false;
     }
     Ok(file.to_text().into_bytes())
 }

@@ -42,7 +42,7 @@ impl Eol {
 pub struct FileModel {
     /// The lines without their ends.
     pub lines: Vec<String>,
-    /// Whether the last line is ended. Never without lines.
+    /// Whether the last line is ended; without lines it means nothing.
     pub final_newline: bool,
     /// What ends lines; `None` where none is ended, which then means LF.
     pub eol: Option<Eol>,

@@ -23,7 +23,7 @@ pub(crate) fn apply(
     let mut notes = Vec::new();
     let (mut next, mut drift) = (0, 0_isize);
     for (index, hunk) in hunks.iter().enumerate() {
-        work.spend(lines.len().saturating_mul(2) + 1, hunk.line)?;
+        work.spend(Work::of(lines.len(), text.len()).saturating_mul(2), hunk.line)?;
         let stated = stated(hunk);
         let expected = stated.saturating_add_signed(drift);
         let (at, matched) = place(&whole, &lines, next, expected, hunk)?;

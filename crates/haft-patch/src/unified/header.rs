@@ -26,14 +26,18 @@ pub(super) fn name(text: &str, empty: bool, number: usize) -> Result<Name, Patch
         (name.trim_end().to_owned(), stamp.trim())
     };
     if name.is_empty() {
-        return Err(PatchError::syntax(number, "Missing file path")
-            .help("name the file: `--- a/path` and `+++ b/path`, or `/dev/null` for no file"));
+        return Err(no_path(number));
     }
     let never = ["1970-01-01", "1969-12-31", "(revision 0)", "(nonexistent)"];
     let is_nothing = name == "/dev/null"
         || empty
             && (never.iter().any(|never| stamp.starts_with(never)) || stamp.contains("Jan 01 00:00:00 1970"));
     Ok(if is_nothing { Name::Nothing } else { Name::Path(name) })
+}
+
+fn no_path(number: usize) -> PatchError {
+    PatchError::syntax(number, "Missing file path")
+        .help("name the file: `--- a/path` and `+++ b/path`, or `/dev/null` for no file")
 }
 
 /// A name in C's quotes; gives it and what follows.
@@ -102,6 +106,9 @@ impl Git {
         let path = |text: &str| -> Result<Option<String>, PatchError> {
             let name =
                 if text.starts_with('"') { unquote(text, number)?.0 } else { text.trim_end().to_owned() };
+            if name.is_empty() {
+                return Err(no_path(number));
+            }
             Ok(Some(normal(&name)))
         };
         if let Some(mode) = line.strip_prefix("new file mode ") {
@@ -186,7 +193,7 @@ const MOST_PREFIX: usize = 64;
 /// The path that two names have in common, with or without one component in front.
 pub(super) fn same_file(old: &str, new: &str) -> Option<String> {
     if old == new {
-        return Some(normal(old));
+        return (!old.is_empty()).then(|| normal(old));
     }
     let ((old_prefix, old_rest), (_, new_rest)) = (old.split_once('/')?, new.split_once('/')?);
     // With `a/` and `b/`, another slash begins an absolute path; with other prefixes it is part of them.
@@ -212,4 +219,36 @@ pub(super) fn diff_lines(text: &str) -> Vec<&str> {
         return patch_lines(text);
     }
     text.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_names_of_one_file() {
+        for (names, path) in [
+            ("a/x b/x", Some("x")),
+            ("x x", Some("x")),
+            ("a/x b/x b/x b/x", Some("x b/x")),
+            ("\"a/\\303\\242\" \"b/\\303\\242\"", Some("â")),
+            ("a//abs b//abs", Some("/abs")),
+            ("src://x dst://x", Some("x")),
+            ("a/x b/y", None),
+            ("a/ b/", None),
+            // Found by fuzzing: a path that is empty.
+            (" ", None),
+            ("", None),
+            ("\"\" \"\"", None),
+        ] {
+            assert_eq!(common_path(names, 1).unwrap().as_deref(), path, "{names}");
+        }
+    }
+
+    #[test]
+    fn a_rename_has_two_names() {
+        for line in ["rename from ", "rename to  ", "rename to \"\""] {
+            assert!(Git::default().take(line, 1).is_err(), "{line}");
+        }
+    }
 }
