@@ -456,7 +456,8 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
             after.iter().any(|tool| !before.contains(tool))
         }
         (Tighter::Inside, Value::Folders(before), Value::Folders(after)) => {
-            after.is_empty() || after.iter().any(|folder| !inside(folder, before))
+            let may_be_empty = key.default_value() == Value::Folders(Vec::new());
+            (after.is_empty() && !may_be_empty) || after.iter().any(|folder| !inside(folder, before))
         }
         other => panic!("which way does {other:?} go?"),
     }

@@ -231,7 +231,7 @@ impl<'a> Reader<'a> {
         }
         if !is_folders {
             self.keep(key, Value::Names(names), offset);
-        } else if seen.is_empty() {
+        } else if seen.is_empty() && key.default_value() != Value::Folders(Vec::new()) {
             let problem = Problem::NoFolder { key: key.path().to_owned(), place: self.place.clone() };
             self.problems.push((offset, problem));
         } else {

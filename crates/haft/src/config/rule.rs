@@ -272,6 +272,11 @@ fn narrow(old: &[PathBuf], new: &[PathBuf], ground: &Ground<'_>) -> Tightened {
         .collect();
     let ignored = inside.len() < new.len();
     let changes_nothing = roots.len() == old.len() && roots.iter().all(|root| is_inside(root, &inside));
-    let value = if inside.is_empty() || changes_nothing { old.to_vec() } else { inside };
+    let value = match inside.is_empty() || changes_nothing {
+        // None at all is the fewest, of a key that takes none.
+        true if new.is_empty() => Vec::new(),
+        true => old.to_vec(),
+        false => inside,
+    };
     Tightened { value: Value::Folders(value), ignored }
 }
