@@ -6,6 +6,7 @@ mod batch;
 mod calls;
 mod config;
 mod dialects;
+mod files;
 mod help;
 mod own_tools;
 mod pipes;

@@ -1,0 +1,116 @@
+//! Files on the command line: roots, conversations, undoing, and what a killed process left.
+
+use crate::support::Place;
+use std::fs;
+
+const AUTO: [&str; 2] = ["--set", "tools.approval.mode=auto"];
+
+#[test]
+fn reading_stays_in_the_working_folder() {
+    let place = Place::new();
+    fs::write(place.work().join("notes.txt"), "hello\n").unwrap();
+    fs::write(place.home().join("secret.txt"), "secret\n").unwrap();
+    assert_eq!(place.haft(&["call", "read_file", "path=notes.txt"]).stdout, "hello\n");
+    for (path, part) in [
+        ("../home/secret.txt", "Path outside sandbox (attempted: ../home/secret.txt)"),
+        ("/etc/passwd", "Path outside sandbox (attempted: /etc/passwd, resolved: /etc/passwd)"),
+        ("nope.txt", "'nope.txt' does not exist"),
+    ] {
+        let said = place.haft(&["call", "read_file", &format!("path={path}")]);
+        assert_ne!(said.code, 0, "{path}");
+        assert!(said.stderr.contains(part), "{path}: {}", said.stderr);
+    }
+    // Its own state is out of reach, too, also where the folder above it is a root.
+    let root = format!("tools.sandbox.allowed_roots={}", place.work().parent().unwrap().display());
+    let state = place.haft(&["--set", &root, "call", "glob", "pattern=**/*.jsonl", "hidden=true"]);
+    assert!(state.stdout.starts_with("No files match"), "{state:?}");
+}
+
+#[test]
+fn a_file_is_read_edited_and_put_back_over_several_processes() {
+    let place = Place::new();
+    let path = place.work().join("notes.txt");
+    fs::write(&path, "one\ntwo\n").unwrap();
+    let edit = |conversation: &str| {
+        let mut args = AUTO.to_vec();
+        args.extend(["call", "edit_file", "path=notes.txt", "old_text=two", "new_text=2", "--json"]);
+        args.extend(["--conversation", conversation]);
+        place.haft(&args)
+    };
+    assert_eq!(edit("c1").json()["error"]["code"], "STALE_FILE");
+    place.haft(&["call", "read_file", "path=notes.txt", "--conversation", "c1"]);
+    assert_eq!(edit("c2").json()["error"]["code"], "STALE_FILE", "another conversation has not read it");
+    let edited = edit("c1").json();
+    assert_eq!(edited["status"], "Success", "{edited}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\n2\n");
+
+    let id = edited["metadata"]["executionId"].as_str().unwrap();
+    let undone = place.haft(&["undo", id, "--json"]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\n");
+    let again = undone.json()["metadata"]["executionId"].as_str().unwrap().to_owned();
+    assert_eq!(place.haft(&["undo", &again]).stdout, "modified: notes.txt\n");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\n2\n");
+    fs::write(&path, "my own\n").unwrap();
+    let refused = place.haft(&["undo", id]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("is not as the call left it"), "{}", refused.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "my own\n");
+}
+
+#[test]
+fn a_dry_run_shows_the_diff_and_changes_nothing() {
+    let place = Place::new();
+    let said = place.haft(&["call", "write_file", "path=a.txt", "content=hello", "--dry-run"]);
+    assert_eq!(said.code, 5, "{said:?}");
+    assert!(said.stdout.contains("+hello"), "{}", said.stdout);
+    let json = place.haft(&["call", "write_file", "path=a.txt", "content=hello", "--dry-run", "--json"]).json();
+    assert!(json["change"].as_str().unwrap().contains("+hello"), "{json}");
+    assert!(!place.work().join("a.txt").exists());
+}
+
+#[test]
+fn wrong_roots_and_patterns_are_said() {
+    let place = Place::new();
+    for (setting, part) in [
+        ("tools.sandbox.allowed_roots=/not/there", "the root '/not/there' cannot be opened"),
+        ("tools.sandbox.denied_patterns=a/{b", "'a/{b' is not a pattern for paths"),
+    ] {
+        let said = place.haft(&["--set", setting, "tools", "list"]);
+        assert_ne!(said.code, 0, "{setting}");
+        assert!(said.stderr.contains(part), "{setting}: {}", said.stderr);
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_is_taken_back_and_said() {
+    let place = Place::new();
+    let path = place.work().join("notes.txt");
+    fs::write(&path, "old\n").unwrap();
+    // A record as a killed process leaves it: its manifest is written, its file has the new bytes.
+    let state = place.home().join(".local/state/haft/changes/open/0197f3a2-1c5b-7def-8a90-123456789abc.0000");
+    fs::create_dir_all(&state).unwrap();
+    let sha256 = |text: &str| {
+        use sha2::{Digest as _, Sha256};
+        Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let real = path.canonicalize().unwrap();
+    let manifest = serde_json::json!({
+        "version": 1, "by": "0197f3a2-1c5b-7def-8a90-123456789abc", "tenant": "local", "summary": "Edit notes.txt",
+        "at": "2026-01-01T00:00:00Z", "roots": [real.parent().unwrap()],
+        "steps": [{
+            "step": "turn", "path": real,
+            "before": {"is": "file", "sha256": sha256("old\n"), "len": 4, "mode": 0o640, "image": "before-0"},
+            "after": {"is": "file", "sha256": sha256("new\n"), "len": 4},
+            "staged": ".haft-x-0.tmp",
+        }],
+    });
+    fs::write(state.join("manifest.json"), manifest.to_string()).unwrap();
+    fs::write(state.join("before-0"), "old\n").unwrap();
+    fs::write(&path, "new\n").unwrap();
+    let said = place.haft(&["tools", "list"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.stderr.contains("an earlier call (Edit notes.txt) was cut: 1 file is as before"), "{}", said.stderr);
+    assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
+    assert_eq!(place.haft(&["tools", "list"]).stderr, "", "once");
+}
