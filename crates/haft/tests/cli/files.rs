@@ -64,7 +64,8 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
     let said = place.haft(&["call", "write_file", "path=a.txt", "content=hello", "--dry-run"]);
     assert_eq!(said.code, 5, "{said:?}");
     assert!(said.stdout.contains("+hello"), "{}", said.stdout);
-    let json = place.haft(&["call", "write_file", "path=a.txt", "content=hello", "--dry-run", "--json"]).json();
+    let json =
+        place.haft(&["call", "write_file", "path=a.txt", "content=hello", "--dry-run", "--json"]).json();
     assert!(json["change"].as_str().unwrap().contains("+hello"), "{json}");
     assert!(!place.work().join("a.txt").exists());
 }
@@ -110,7 +111,11 @@ fn what_a_killed_process_left_is_taken_back_and_said() {
     fs::write(&path, "new\n").unwrap();
     let said = place.haft(&["tools", "list"]);
     assert_eq!(said.code, 0, "{said:?}");
-    assert!(said.stderr.contains("an earlier call (Edit notes.txt) was cut: 1 file is as before"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("an earlier call (Edit notes.txt) was cut: 1 file is as before"),
+        "{}",
+        said.stderr
+    );
     assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
     assert_eq!(place.haft(&["tools", "list"]).stderr, "", "once");
 }
