@@ -106,3 +106,110 @@ fn chunk_size(line: &[u8]) -> Result<u64, &'static str> {
     let text = std::str::from_utf8(digits).map_err(|_| "the size of a chunk is not one number")?;
     u64::from_str_radix(text, 16).map_err(|_| "the size of a chunk is not one number")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{
+        prelude::*,
+        test_runner::{Config, RngSeed},
+    };
+
+    /// The content and what is left behind the body; `None` where the body is not over.
+    fn read(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, &'static str> {
+        let (mut chunks, mut rest, mut content) = (Chunks::default(), bytes, Vec::new());
+        loop {
+            match chunks.next(rest)? {
+                Piece::More => return Ok(None),
+                Piece::Form(length) => rest = &rest[length..],
+                Piece::Content(length) => {
+                    content.extend_from_slice(&rest[..length]);
+                    rest = &rest[length..];
+                }
+                Piece::End => return Ok(Some((content, rest.to_vec()))),
+            }
+        }
+    }
+
+    #[test]
+    fn bodies() {
+        let whole = |content: &[u8], rest: &[u8]| Ok(Some((content.to_vec(), rest.to_vec())));
+        assert_eq!(read(b"0\r\n\r\n"), whole(b"", b""));
+        assert_eq!(read(b"5\r\nhello\r\n0\r\n\r\nGET"), whole(b"hello", b"GET"));
+        assert_eq!(read(b"2\r\nhe\r\n00A\r\n0123456789\r\n0\r\n\r\n"), whole(b"he0123456789", b""));
+        assert_eq!(read(b"1;name=value\r\nx\r\n0;x\r\nTrailer: y\r\n\r\nz"), whole(b"x", b"z"));
+        for partial in [
+            &b""[..],
+            b"5",
+            b"5\r",
+            b"5\r\n",
+            b"5\r\nhel",
+            b"5\r\nhello",
+            b"5\r\nhello\r",
+            b"0\r\n",
+            b"0\r\n\r",
+        ] {
+            assert_eq!(read(partial), Ok(None), "{}", String::from_utf8_lossy(partial));
+        }
+        let endless = [b"1;".as_slice(), &[b'x'; 5000]].concat();
+        let trailers = [b"0\r\n".as_slice(), &b"a: b\r\n".repeat(1000)].concat();
+        for broken in [
+            &b"5\nhello\r\n0\r\n\r\n"[..],
+            b"5\r\nhello\n0\r\n\r\n",
+            b"5\r\nhelloX\r\n",
+            b"5\rx",
+            b"\r\n",
+            b"x\r\n",
+            b"0x5\r\nhello",
+            b"+5\r\nhello",
+            b"-1\r\n",
+            b" 5\r\nhello",
+            b"5 \r\nhello",
+            b"5;a\0b\r\n",
+            b"5;a\nb\r\n",
+            b"1000000000000000\r\n",
+            b"ffffffffffffffffffff\r\n",
+            b"0\r\nTrailer: y\n\r\n",
+            &endless,
+            &trailers,
+        ] {
+            assert!(read(broken).is_err(), "{}", String::from_utf8_lossy(broken));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..Config::with_cases(2_000) })]
+
+        #[test]
+        fn what_is_cut_into_chunks_comes_back_whole(
+            content in prop::collection::vec(any::<u8>(), 0..200),
+            size in 1usize..50,
+            packet in 1usize..20,
+        ) {
+            let mut wire = Vec::new();
+            for part in content.chunks(size) {
+                wire.extend_from_slice(format!("{:X}\r\n", part.len()).as_bytes());
+                wire.extend_from_slice(part);
+                wire.extend_from_slice(b"\r\n");
+            }
+            wire.extend_from_slice(b"0\r\n\r\n");
+            let (mut chunks, mut held, mut read) = (Chunks::default(), Vec::new(), Vec::new());
+            let mut packets = wire.chunks(packet);
+            loop {
+                match chunks.next(&held).unwrap() {
+                    Piece::More => held.extend_from_slice(packets.next().unwrap()),
+                    Piece::Form(length) => drop(held.drain(..length)),
+                    Piece::Content(length) => read.extend(held.drain(..length)),
+                    Piece::End => break,
+                }
+            }
+            prop_assert_eq!(read, content);
+            prop_assert!(held.is_empty() && packets.next().is_none());
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bytes in "[0-9a-f;\r\n x]{0,60}") {
+            let _ = read(bytes.as_bytes());
+        }
+    }
+}

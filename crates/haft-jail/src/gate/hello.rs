@@ -183,3 +183,150 @@ pub(crate) fn other_record(bytes: &[u8]) -> Option<usize> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::{
+        prelude::*,
+        test_runner::{Config, RngSeed},
+    };
+
+    fn with_length(bytes: usize, content: &[u8]) -> Vec<u8> {
+        let length = content.len().to_be_bytes();
+        [&length[length.len() - bytes..], content].concat()
+    }
+
+    fn name_extension(names: &[(u8, &[u8])]) -> Vec<u8> {
+        let list: Vec<u8> =
+            names.iter().flat_map(|(kind, name)| [&[*kind][..], &with_length(2, name)].concat()).collect();
+        [&[0, 0][..], &with_length(2, &with_length(2, &list))].concat()
+    }
+
+    /// A greeting with these extensions, as one message.
+    fn message(extensions: &[u8]) -> Vec<u8> {
+        let body = [
+            &[3, 3][..],
+            &[7; 32],
+            &with_length(1, &[9; 32]),
+            &with_length(2, &[0x13, 1]),
+            &with_length(1, &[0]),
+            &with_length(2, extensions),
+        ]
+        .concat();
+        [&[1][..], &with_length(3, &body)].concat()
+    }
+
+    /// As records with so many bytes each.
+    fn records(message: &[u8], size: usize) -> Vec<u8> {
+        message.chunks(size).flat_map(|part| [&[22, 3, 1][..], &with_length(2, part)].concat()).collect()
+    }
+
+    fn named(name: &str) -> Vec<u8> {
+        message(&name_extension(&[(0, name.as_bytes())]))
+    }
+
+    fn complete(name: Option<&str>, length: usize) -> Hello {
+        Hello::Complete { server_name: name.map(str::to_owned), length }
+    }
+
+    #[test]
+    fn a_greeting_is_read_however_it_is_cut() {
+        let message = named("example.com");
+        for size in [1, 2, 3, 5, 40, 1000] {
+            let bytes = records(&message, size);
+            for length in 0..bytes.len() {
+                assert_eq!(
+                    read_hello(&bytes[..length]),
+                    Hello::Partial,
+                    "{length} bytes of records of {size}"
+                );
+            }
+            assert_eq!(read_hello(&bytes), complete(Some("example.com"), bytes.len()));
+            let with_more = [&bytes[..], &[23, 3, 3, 0, 1, 0]].concat();
+            assert_eq!(read_hello(&with_more), complete(Some("example.com"), bytes.len()));
+        }
+    }
+
+    #[test]
+    fn a_greeting_without_a_name_has_none() {
+        let bytes = records(&message(&[]), 1000);
+        assert_eq!(read_hello(&bytes), complete(None, bytes.len()));
+        let other = records(&message(&[0, 10, 0, 2, 0, 29]), 1000);
+        assert_eq!(read_hello(&other), complete(None, other.len()));
+        // As of SSL 3, before extensions.
+        let mut old = message(&[]);
+        old.truncate(old.len() - 2);
+        old[3] -= 2;
+        assert_eq!(read_hello(&records(&old, 1000)), complete(None, old.len() + 5));
+    }
+
+    #[test]
+    fn greetings_that_can_be_read_in_two_ways_are_broken() {
+        let twice = [name_extension(&[(0, b"a.com")]), name_extension(&[(0, b"b.com")])].concat();
+        let mut long = named("a.com");
+        long[1] = 1;
+        let mut behind = named("a.com");
+        behind.extend_from_slice(&[1, 0, 0, 0]);
+        let mut short_body = named("a.com");
+        short_body[3] -= 1;
+        for (bytes, why) in [
+            (records(&message(&twice), 1000), "two extensions"),
+            (records(&message(&name_extension(&[(0, b"a.com"), (0, b"b.com")])), 1000), "two names"),
+            (records(&message(&name_extension(&[(1, b"a.com")])), 1000), "an unknown kind of name"),
+            (records(&long, 1000), "too long"),
+            (records(&behind, 1000), "something behind"),
+            (records(&short_body, 1000), "lengths"),
+            (vec![22, 3, 1, 0, 0], "an empty record"),
+            (vec![22, 3, 1, 0x40, 1, 1], "a record that is too large"),
+            (vec![22, 2, 1, 0, 5, 1], "a version that is none"),
+            (vec![22, 3, 1, 0, 5, 2], "a message of a server"),
+            (vec![23], "another record"),
+            (b"GET / HTTP/1.1\r\n".to_vec(), "no TLS"),
+            (vec![0x80, 0x2e, 1, 3, 1, 0, 0], "SSL 2"),
+        ] {
+            assert!(matches!(read_hello(&bytes), Hello::Broken(_)), "{why}: {:?}", read_hello(&bytes));
+        }
+    }
+
+    #[test]
+    fn a_server_that_asks_for_another_greeting_is_noticed() {
+        let hello = |random: &[u8; 32]| [&[22, 3, 3, 0, 90, 2, 0, 0, 86, 3, 3][..], random, &[0; 8]].concat();
+        let (retry, plain) = (hello(&RETRY_RANDOM), hello(&[1; 32]));
+        for length in 0..43 {
+            assert_eq!(read_answer(&retry[..length]), Answer::Partial);
+        }
+        assert_eq!(read_answer(&retry), Answer::Retry);
+        assert_eq!(read_answer(&plain), Answer::Other);
+        assert_eq!(read_answer(&[21, 3, 3, 0, 2, 2, 40]), Answer::Other);
+        assert_eq!(other_record(&[20, 3, 3, 0, 1, 1]), Some(6));
+        assert_eq!(other_record(&[20, 3, 3, 0]), None);
+        assert_eq!(other_record(&[22, 3, 3, 0, 1, 1]), None);
+    }
+
+    proptest! {
+        #![proptest_config(Config { rng_seed: RngSeed::Fixed(5), failure_persistence: None, ..Config::with_cases(2_000) })]
+
+        #[test]
+        fn no_bytes_make_it_panic_and_a_verdict_stays(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut in any::<prop::sample::Index>(),
+            size in 1usize..200,
+        ) {
+            read_hello(&bytes);
+            read_answer(&bytes);
+            let mut hello = records(&named("example.com"), size);
+            for (place, byte) in flips {
+                let place = place.index(hello.len());
+                hello[place] = byte;
+            }
+            // What was decided on a part must hold for the whole: the rest is sent without another look.
+            let part = &hello[..cut.index(hello.len())];
+            match read_hello(part) {
+                Hello::Partial => {}
+                verdict => prop_assert_eq!(read_hello(&hello), verdict),
+            }
+        }
+    }
+}

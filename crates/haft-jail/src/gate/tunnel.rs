@@ -150,11 +150,12 @@ async fn greet(shared: &Shared, client: &mut End, server: &mut End, route: &Rout
     greeting(shared, client, server, route).await?;
     let answer = loop {
         match read_answer(server.input.bytes()) {
-            Answer::Partial => match server.input.more_until(Instant::now() + idle).await? {
-                // The client shall see what there was.
-                0 => break Answer::Other,
-                _ => {}
-            },
+            Answer::Partial => {
+                // Should the server close, the client shall see what there was.
+                if server.input.more_until(Instant::now() + idle).await? == 0 {
+                    break Answer::Other;
+                }
+            }
             answer => break answer,
         }
     };
