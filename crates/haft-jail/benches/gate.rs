@@ -1,1 +1,130 @@
-fn main() {}
+//! What the gate costs: bulk copy through a tunnel against the same copy without one, and requests against connections.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a benchmark fails by panicking"
+)]
+#![allow(missing_docs, reason = "not a library")]
+
+use haft_core::port::BoxFuture;
+use haft_jail::gate::{Gate, HostList, HostName, Resolve};
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+const BULK: usize = 1 << 30;
+const ROUNDS: usize = 5;
+const GOAL: f64 = 0.5;
+
+struct To(SocketAddr);
+
+impl Resolve for To {
+    fn resolve<'a>(&'a self, _host: &'a HostName, _port: u16) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        Box::pin(async { Ok(vec![self.0]) })
+    }
+}
+
+/// Sends as much as anyone takes, once it was asked.
+fn source() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            thread::spawn(move || {
+                let block = vec![7; 256 * 1024];
+                let _ = stream.read_exact(&mut [0]);
+                let mut left = BULK;
+                while left > 0 && stream.write_all(&block).is_ok() {
+                    left = left.saturating_sub(block.len());
+                }
+            });
+        }
+    });
+    address
+}
+
+fn read_bulk(mut stream: TcpStream) -> Duration {
+    let start = Instant::now();
+    stream.write_all(&[0]).unwrap();
+    let mut buffer = vec![0; 256 * 1024];
+    let mut got = 0;
+    while got < BULK {
+        got += match stream.read(&mut buffer).unwrap() {
+            0 => panic!("the copy broke off"),
+            length => length,
+        };
+    }
+    start.elapsed()
+}
+
+fn tunnel(gate: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(gate).unwrap();
+    stream.set_nodelay(true).unwrap();
+    stream.write_all(b"CONNECT bulk.test:9 HTTP/1.1\r\n\r\n").unwrap();
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).unwrap();
+        head.push(byte[0]);
+    }
+    stream
+}
+
+fn median(mut times: Vec<Duration>) -> f64 {
+    times.sort();
+    times[times.len() / 2].as_secs_f64()
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let server = source();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let gate_address = listener.local_addr().unwrap();
+    let gate = runtime.block_on(async {
+        Gate::new(HostList::parse(&["bulk.test:9"]).unwrap())
+            .resolver(Arc::new(To(server)))
+            .treat_as_public_for_tests(&[server])
+            .start(listener)
+            .unwrap()
+    });
+
+    let mib = (BULK >> 20) as f64;
+    // In turn, so that whatever else the machine does meets both.
+    let (direct, tunnelled): (Vec<_>, Vec<_>) = (0..ROUNDS)
+        .map(|_| (read_bulk(TcpStream::connect(server).unwrap()), read_bulk(tunnel(gate_address))))
+        .unzip();
+    let (direct, tunnelled) = (mib / median(direct), mib / median(tunnelled));
+    let share = tunnelled / direct;
+    println!("bulk copy, direct       {direct:8.0} MiB/s");
+    println!(
+        "bulk copy, through gate {tunnelled:8.0} MiB/s  {:.0} % of direct (goal: at least {:.0} %)",
+        share * 100.0,
+        GOAL * 100.0
+    );
+
+    let count = 2_000;
+    let start = Instant::now();
+    for _ in 0..count {
+        TcpStream::connect(server).unwrap();
+    }
+    let connecting = start.elapsed() / count;
+    let start = Instant::now();
+    for _ in 0..count {
+        tunnel(gate_address);
+    }
+    let opening = start.elapsed() / count;
+    println!("connect, direct         {connecting:8.0?}");
+    println!("open a tunnel           {opening:8.0?}  (connect, request, decide, connect onward, answer)");
+    let report = runtime.block_on(gate.stop());
+    assert_eq!((report.requests, report.refused), (ROUNDS as u64 + u64::from(count), 0));
+    if share < GOAL {
+        println!("goal missed");
+        std::process::exit(1);
+    }
+}

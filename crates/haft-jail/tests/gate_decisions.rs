@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "gate/spellings.rs"]
 mod spellings;
 
 use haft_jail::gate::{HostList, HostName, Refusal, decide, forbidden_address};
