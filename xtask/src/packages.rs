@@ -36,6 +36,19 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "links the test programs and compiles the C parts of crates",
     },
+    Package { command: "curl", debian: &["curl"], need: Need::Test, why: "a client of the network gate" },
+    Package {
+        command: "python3",
+        debian: &["python3"],
+        need: Need::Test,
+        why: "a client of the network gate",
+    },
+    Package {
+        command: "openssl",
+        debian: &["openssl"],
+        need: Need::Test,
+        why: "a TLS server behind the network gate",
+    },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 

@@ -19,7 +19,7 @@ use proptest::{
 use spellings::SPELLINGS;
 use std::{
     collections::HashSet,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs as _},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
 };
 
 fn config() -> Config {
@@ -50,6 +50,7 @@ fn every_spelling_of_an_address_is_refused_for_what_it_is() {
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn without_the_gate_such_spellings_do_reach_private_addresses() {
+    use std::net::ToSocketAddrs as _;
     // Only those that a resolver reads without asking anyone.
     let numeric = |text: &&&str| {
         text.bytes().all(|byte| byte.is_ascii_hexdigit() || matches!(byte, b'x' | b'X' | b'.'))

@@ -115,8 +115,11 @@ mod tests {
         test_runner::{Config, RngSeed},
     };
 
-    /// The content and what is left behind the body; `None` where the body is not over.
-    fn read(bytes: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, &'static str> {
+    /// The content, and what is left behind the body.
+    type Whole = (Vec<u8>, Vec<u8>);
+
+    /// `None` where the body is not over.
+    fn read(bytes: &[u8]) -> Result<Option<Whole>, &'static str> {
         let (mut chunks, mut rest, mut content) = (Chunks::default(), bytes, Vec::new());
         loop {
             match chunks.next(rest)? {
