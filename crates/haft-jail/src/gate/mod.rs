@@ -53,6 +53,8 @@ mod refusal;
 mod resolve;
 mod serve;
 mod socks;
+#[cfg(target_os = "linux")]
+mod splice;
 mod tunnel;
 mod wire;
 

@@ -194,20 +194,98 @@ async fn one_way(
     sent: impl Fn(usize),
     read: impl Fn(usize),
 ) -> io::Result<()> {
+    // What was read while the connection was looked at.
+    to.write_all(&from.buffer).await?;
+    sent(from.buffer.len());
+    from.buffer.clear();
+    let moved = |length| {
+        read(length);
+        sent(length);
+        activity.touch();
+    };
+    #[cfg(target_os = "linux")]
+    if let Some(pipe) = super::splice::Pipe::new() {
+        return splice_on(&pipe, from, to, moved).await;
+    }
+    copy_on(from, to, moved).await
+}
+
+#[cfg(target_os = "linux")]
+async fn splice_on(
+    pipe: &super::splice::Pipe,
+    from: &mut Input,
+    to: &mut OwnedWriteHalf,
+    moved: impl Fn(usize),
+) -> io::Result<()> {
+    from.buffer = Vec::new();
     loop {
-        if !from.buffer.is_empty() {
-            to.write_all(&from.buffer).await?;
-            sent(from.buffer.len());
-            from.buffer.clear();
-            activity.touch();
+        match pipe.fill(from.half.as_ref()).await? {
+            0 => return to.shutdown().await,
+            length => pipe.drain(to.as_ref(), length, &moved).await?,
         }
+    }
+}
+
+/// Where bytes cannot be moved inside the kernel.
+async fn copy_on(from: &mut Input, to: &mut OwnedWriteHalf, moved: impl Fn(usize)) -> io::Result<()> {
+    loop {
         from.buffer.reserve(LARGE);
         match from.half.read_buf(&mut from.buffer).await? {
             0 => return to.shutdown().await,
             length => {
-                read(length);
-                activity.touch();
+                to.write_all(&from.buffer).await?;
+                from.buffer.clear();
+                moved(length);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use tokio::net::TcpListener;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (near, listener.accept().await.unwrap().0)
+    }
+
+    /// Sends megabytes through `way`, and expects them whole, with an end behind them.
+    async fn comes_through(way: impl AsyncFnOnce(&mut Input, &mut OwnedWriteHalf, &Cell<usize>)) {
+        let ((mut source, inner), (outer, mut sink)) = (pair().await, pair().await);
+        let (mut from, mut to) = (End::new(inner), End::new(outer));
+        let bytes: Vec<u8> = (0..4_000_000u32).map(|number| (number % 251) as u8).collect();
+        let counted = Cell::new(0);
+        let send = async {
+            source.write_all(&bytes).await.unwrap();
+            source.shutdown().await.unwrap();
+        };
+        let mut got = Vec::new();
+        let ((), (), read) =
+            tokio::join!(send, way(&mut from.input, &mut to.output, &counted), sink.read_to_end(&mut got));
+        read.unwrap();
+        assert!(got == bytes, "{} bytes came", got.len());
+        assert_eq!(counted.get(), bytes.len());
+    }
+
+    #[tokio::test]
+    async fn bytes_are_copied_whole() {
+        comes_through(async |from, to, counted| {
+            copy_on(from, to, |moved| counted.set(counted.get() + moved)).await.unwrap();
+        })
+        .await;
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn bytes_are_moved_whole_inside_the_kernel() {
+        comes_through(async |from, to, counted| {
+            let pipe = super::super::splice::Pipe::new().unwrap();
+            splice_on(&pipe, from, to, |moved| counted.set(counted.get() + moved)).await.unwrap();
+        })
+        .await;
     }
 }
