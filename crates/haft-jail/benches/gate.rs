@@ -168,6 +168,8 @@ fn main() {
     let report = runtime.block_on(gate.stop());
     assert_eq!((report.requests, report.refused), (ROUNDS as u64 + u64::from(count), 0));
     if share < GOAL {
-        println!("the goal was missed: on a machine with other work, three busy threads get less of it than two");
+        println!(
+            "the goal was missed: on a machine with other work, three busy threads get less of it than two"
+        );
     }
 }

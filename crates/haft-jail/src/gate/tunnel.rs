@@ -203,7 +203,11 @@ async fn greeting(shared: &Shared, client: &mut End, server: &mut End, route: &R
             Hello::Partial => {}
         }
         match more_from_client(client, server, &shared.ledger, deadline).await {
-            Ok(0) | Err(_) => return Err(route.wrong("has a TLS greeting that does not end").into()),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(route.wrong("has a TLS greeting that does not end").into());
+            }
+            // An end that leaves has done nothing wrong.
+            Ok(0) | Err(_) => return Err(Ended::Gone),
             Ok(_) => {}
         }
     };
