@@ -36,6 +36,19 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "links the test programs and compiles the C parts of crates",
     },
+    Package { command: "curl", debian: &["curl"], need: Need::Test, why: "a client of the network gate" },
+    Package {
+        command: "python3",
+        debian: &["python3"],
+        need: Need::Test,
+        why: "a client of the network gate",
+    },
+    Package {
+        command: "openssl",
+        debian: &["openssl"],
+        need: Need::Test,
+        why: "a TLS server behind the network gate",
+    },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 
@@ -134,7 +147,8 @@ mod tests {
     #[test]
     fn only_what_is_needed_and_missing_is_named() {
         assert_eq!(missing(Need::Test, |_| true).0.len(), 0);
-        assert_eq!(missing(Need::Test, |_| false).names(), ["gcc", "libc6-dev"]);
+        let all = missing(Need::Test, |_| false);
+        assert_eq!(all.names(), ["gcc", "libc6-dev", "curl", "python3", "openssl"]);
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);
     }
 
