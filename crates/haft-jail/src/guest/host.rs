@@ -207,6 +207,14 @@ impl Inner {
 
     /// A seat that is ready: one that stands by, or a new one.
     pub(super) async fn seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+        match self.try_seat(kind, parent).await {
+            // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.
+            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent).await,
+            done => done,
+        }
+    }
+
+    async fn try_seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
         let spawner = self.spawner()?;
         let standing_by = if parent.is_none() { spawner.take(kind) } else { None };
         let seat = match standing_by {
@@ -228,15 +236,17 @@ impl Inner {
         let receiver = {
             // Held until the answer has somewhere to go: it may come at once.
             let mut shared = lock(&spawner.shared);
-            let ordered = self.order(spawner, kind, parent);
-            let (id, seat) = ordered.map_err(|error| broken("the spawner does not answer", error))?;
+            if shared.dead {
+                return Err(spawner_ended());
+            }
+            let (id, seat) = self.order(spawner, kind, parent).map_err(|_| spawner_ended())?;
             let (sender, receiver) = oneshot::channel();
             shared.waiting.insert(id, (seat, sender));
             receiver
         };
         match receiver.await {
             Ok(seat) => seat.map_err(|error| broken("no seat", error)),
-            Err(_) => Err(ToolError::new(ErrorCode::SandboxCrashed, "the spawner of jails has ended")),
+            Err(_) => Err(spawner_ended()),
         }
     }
 
@@ -260,6 +270,10 @@ impl Inner {
     }
 }
 
+fn spawner_ended() -> ToolError {
+    ToolError::new(ErrorCode::SandboxCrashed, "the spawner of jails has ended")
+}
+
 /// Waits until a seat says that it is ready.
 async fn into_ready(seat: Seat) -> Result<ReadySeat, ToolError> {
     let Seat { name, cgroups, socket, .. } = seat;
@@ -269,7 +283,7 @@ async fn into_ready(seat: Seat) -> Result<ReadySeat, ToolError> {
     match said {
         Ok(Ok(Some((FromSeat::Ready { .. }, _)))) => Ok(ReadySeat { name, cgroups, socket }),
         Ok(Ok(Some((FromSeat::Failed { stage, errno }, _)))) => Err(failed(&stage, errno)),
-        Ok(Ok(_)) => Err(broken("its seat has ended", "before it was ready")),
+        Ok(Ok(_)) => Err(ToolError::new(ErrorCode::SandboxCrashed, "the jail ended before it was ready")),
         Ok(Err(error)) => Err(broken("its seat does not answer", error)),
         Err(_) => Err(broken("its seat was not ready in time", format!("{READY_WITHIN:?}"))),
     }
@@ -354,8 +368,9 @@ impl Drop for Inner {
             // The reader holds the socket as well; this ends its reading and, for the spawner, everything.
             let _ = rustix::net::shutdown(&spawner.socket, rustix::net::Shutdown::Both);
             let _ = lock(&spawner.child).wait();
-        } else {
-            let _ = std::fs::remove_dir_all(&self.instance.folder);
         }
+        // Nothing is left where the spawner ended as it should.
+        self.instance.end_own();
+        let _ = std::fs::remove_dir_all(&self.instance.folder);
     }
 }

@@ -9,6 +9,7 @@
         clippy::print_stdout,
         clippy::print_stderr,
         missing_docs,
+        unreachable_pub,
         reason = "tests: a failure is a panic"
     )
 )]
@@ -18,6 +19,8 @@ mod attack;
 #[cfg(target_os = "linux")]
 mod basics;
 #[cfg(target_os = "linux")]
+mod ends;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -26,13 +29,15 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
         Some("--attack") => std::process::exit(attack::run(&arguments[2..])),
-        Some("--haft") => std::process::exit(basics::be_haft(&arguments[2..])),
+        Some("--reboot") => attack::reboot(),
+        Some("--haft") => ends::be_haft(&arguments[2..]),
         _ => {}
     }
     let mut options = libtest_mimic::Arguments::from_args();
     // Some measure, and all make processes: more at once than cores would make the figures those of the scheduler.
     options.test_threads.get_or_insert(2);
     let mut trials = basics::trials();
+    trials.extend(ends::trials());
     trials.extend(attack::trials());
     libtest_mimic::run(&options, trials).exit();
 }

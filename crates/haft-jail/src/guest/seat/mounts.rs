@@ -25,6 +25,12 @@ pub(crate) const HOME: &str = "/home/haft";
 const SCRATCH: [(&str, &str); 4] =
     [("tmp", "/tmp"), ("vartmp", "/var/tmp"), ("home", HOME), ("shm", "/dev/shm")];
 
+/// What in `/proc` is about the kernel rather than about processes, and is open to whoever root's files are open to.
+const PROC_HIDDEN: [&str; 14] = [
+    "acpi", "asound", "interrupts", "iomem", "kallsyms", "kcore", "keys", "kpagecgroup", "kpagecount", "kpageflags",
+    "latency_stats", "sched_debug", "sysrq-trigger", "timer_list",
+];
+
 /// A tree in the making: `/old` is the machine's, `/new` will be the guest's.
 pub(super) struct Tree {
     old: OwnedFd,
@@ -71,6 +77,14 @@ impl Tree {
         // in part, as in some containers: the kernel then shows nobody a whole one.
         let flags = SAFE | MountFlags::NOEXEC | MountFlags::RDONLY;
         tree.has_proc = mount("proc", "/new/proc", "proc", flags, None).is_ok();
+        if tree.has_proc {
+            for name in PROC_HIDDEN {
+                let path = format!("/proc/{name}");
+                if let Ok(found) = fs::metadata(format!("/new{path}")) {
+                    tree.mask(&Mask { path, is_dir: found.is_dir() })?;
+                }
+            }
+        }
         Ok(tree)
     }
 
@@ -146,7 +160,7 @@ impl Tree {
     /// Puts something of the machine where it is, into the guest's tree.
     fn bind(&self, path: &str, attributes: u64, exactly: Option<&Bind>) -> Result<(OwnedFd, bool), Failure> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let source = openat2(&self.old, path.trim_start_matches('/'), PATH, Mode::empty(), inside)
+        let source = open_inside(&self.old, path.trim_start_matches('/'), inside)
             .stage(format!("open {path}"))?;
         let is_dir = match exactly {
             Some(bind) => system::is_exactly(&source, bind)?,
@@ -190,7 +204,7 @@ impl Tree {
                 let _ = openat(here, name, flags, Mode::from_raw_mode(0o644));
             }
             let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-            let next = openat2(here, name, PATH, Mode::empty(), strict);
+            let next = open_inside(here, name, strict);
             at = Some(next.stage(format!("make a place for {path}"))?);
         }
         at.ok_or(Errno::INVAL).stage("make a place for a mount")
@@ -198,7 +212,7 @@ impl Tree {
 
     fn mask(&self, mask: &Mask) -> Result<(), Failure> {
         let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-        let target = openat2(&self.new, mask.path.trim_start_matches('/'), PATH, Mode::empty(), strict)
+        let target = open_inside(&self.new, mask.path.trim_start_matches('/'), strict)
             .stage(format!("find {} to hide it", mask.path))?;
         self.attach(if mask.is_dir { "/hidden" } else { "/hidden-file" }, &target, mount_attr::RDONLY)
     }
@@ -229,6 +243,18 @@ impl Tree {
         mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
             .stage("keep mounts to itself")?;
         Ok(rules)
+    }
+}
+
+/// Opens a path below a folder. The kernel gives up when something is renamed or mounted anywhere at the same moment,
+/// and says so; then it is tried again.
+fn open_inside(folder: &OwnedFd, path: &str, how: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let mut tries = 0;
+    loop {
+        match openat2(folder, path, PATH, Mode::empty(), how) {
+            Err(Errno::AGAIN) if tries < 10_000 => tries += 1,
+            done => return done,
+        }
     }
 }
 
