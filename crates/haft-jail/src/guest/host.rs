@@ -15,7 +15,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -84,6 +84,8 @@ pub(super) struct Inner {
     pub(super) hierarchies: Hierarchies,
     pub(super) facts: Facts,
     pub(super) instance: Instance,
+    pub(super) answers: super::probe::Answers,
+    pub(super) sandboxes: Mutex<HashSet<String>>,
     next: AtomicU64,
     spawner: Mutex<Option<Arc<Spawner>>>,
 }
@@ -149,6 +151,8 @@ impl JailHost {
             hierarchies,
             facts,
             instance,
+            answers: super::probe::Answers::default(),
+            sandboxes: Mutex::default(),
             next: AtomicU64::new(0),
             spawner: Mutex::new(None),
         };
@@ -207,6 +211,10 @@ impl Inner {
 
     /// A seat that is ready: one that stands by, or a new one.
     pub(super) async fn seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+        if let Some(unknown) = parent.filter(|parent| !lock(&self.sandboxes).contains(*parent)) {
+            let text = format!("there is no sandbox `{unknown}` around the call");
+            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+        }
         match self.try_seat(kind, parent).await {
             // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.
             Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent).await,
@@ -262,7 +270,7 @@ impl Inner {
         }
     }
 
-    /// Makes the cgroup in which those of a sandbox's guests are.
+    /// Tells the spawner of a cgroup in which those of guests are, so that it is removed when haft is gone.
     pub(super) fn group(&self, cgroups: SeatCgroups, make: bool) -> Result<(), ToolError> {
         let spawner = self.spawner()?;
         wire::send(&spawner.socket, &ToSpawner::Group { cgroups, make }, &[])

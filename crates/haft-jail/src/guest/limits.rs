@@ -88,9 +88,9 @@ pub(crate) fn exceeded(limits: &Limits, seen: Evidence) -> Option<Exceeded> {
     if let (Some(allowed), true) = (limits.memory_bytes, seen.out_of_memory > 0 && failed) {
         return Some(Exceeded { limit: "memoryBytes", allowed, used: seen.peak_memory });
     }
-    if let (Some(time), true) = (limits.cpu_time, ended_by(libc::SIGXCPU) || ended_by(libc::SIGKILL)) {
+    if let Some(time) = limits.cpu_time {
         let allowed = millis(time);
-        if seen.cpu_millis >= allowed {
+        if ended_by(libc::SIGXCPU) || (ended_by(libc::SIGKILL) && seen.cpu_millis >= allowed) {
             return Some(Exceeded { limit: "cpuTime", allowed, used: Some(seen.cpu_millis) });
         }
     }

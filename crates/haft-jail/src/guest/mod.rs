@@ -16,8 +16,10 @@
 //! - **Architecture Invariant:** the end of haft's socket ends a seat with everything in it; the end of haft's other
 //!   socket ends the spawner with every seat. Nobody has to be told.
 
+mod auto;
 mod environment;
 mod gate;
+mod grant;
 mod limits;
 
 #[cfg(target_os = "linux")]
@@ -27,6 +29,7 @@ mod linux {
         host::{JailHost, JailOptions},
         namespace::Namespace,
         process::Process,
+        sandbox::Sandbox,
     };
 }
 
@@ -55,6 +58,8 @@ mod rules;
 #[cfg(target_os = "linux")]
 mod running;
 #[cfg(target_os = "linux")]
+mod sandbox;
+#[cfg(target_os = "linux")]
 mod seat;
 #[cfg(target_os = "linux")]
 mod spawner;
@@ -63,8 +68,10 @@ mod sys;
 #[cfg(target_os = "linux")]
 mod wire;
 
+pub use auto::Auto;
 pub use environment::environment;
 pub use gate::{GateReport, Gatekeeper, OpenGate};
+pub use grant::within;
 pub use limits::with_defaults;
 #[cfg(target_os = "linux")]
 pub use linux::*;
@@ -82,8 +89,12 @@ pub fn init() {
     #[cfg(target_os = "linux")]
     {
         let mut arguments = std::env::args_os();
-        if arguments.next().is_some_and(|name| name == spawner::NAME) {
+        let name = arguments.next().unwrap_or_default();
+        if name == spawner::NAME {
             spawner::live(arguments.next().map(Into::into));
+        }
+        if name == probe::NAME {
+            probe::live(arguments);
         }
         host::KNOWS_HOW.store(true, std::sync::atomic::Ordering::Relaxed);
     }

@@ -45,7 +45,7 @@ impl Jail for Namespace {
             let host = &self.0;
             let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
             let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref()).await?;
-            let guest = running::start(host, seat, plan, spec, None, None).await?;
+            let guest = running::start(host, seat, plan, spec, None).await?;
             Ok(Box::new(guest) as Box<dyn Guest>)
         })
     }

@@ -288,7 +288,6 @@ pub(crate) fn plan(
         terminal: spec.terminal.is_some(),
         gate: network == Network::Gate,
         grace_ms: limits::millis(spec.grace),
-        program_by_descriptor: false,
     };
     Ok(Plan { request, enforcement, limits, network })
 }

@@ -4,7 +4,7 @@
 //! grants (a denied file in a granted folder), does not know hosts, and shows the names of the machine's processes.
 
 use super::{
-    host::{Inner, JailHost, broken},
+    host::{Inner, JailHost},
     plan::{self, Refusal, Walls},
     running::{self, Scratch},
     wire::SeatKind,
@@ -60,13 +60,10 @@ impl Jail for Process {
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.0;
-            let (_, name) = host.name();
-            let folder = host.instance.folder.join("scratch").join(name);
-            std::fs::create_dir(&folder).map_err(|error| broken("no scratch folder", error))?;
-            let scratch = Scratch(folder);
+            let scratch = Scratch::make(host)?;
             let plan = plan::plan(&spec, Walls::Process, &host.facts, Some(&scratch.0)).map_err(refusal)?;
             let seat = host.seat(SeatKind::Process, spec.parent.as_deref()).await?;
-            let guest = running::start(host, seat, plan, spec, Some(scratch), None).await?;
+            let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
             Ok(Box::new(guest) as Box<dyn Guest>)
         })
     }

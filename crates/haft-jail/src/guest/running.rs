@@ -46,6 +46,16 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct Scratch(pub(super) PathBuf);
 
+impl Scratch {
+    /// A new one.
+    pub(super) fn make(host: &Inner) -> Result<Self, ToolError> {
+        let (_, name) = host.name();
+        let folder = host.instance.folder.join("scratch").join(name);
+        std::fs::create_dir(&folder).map_err(|error| broken("no scratch folder", error))?;
+        Ok(Scratch(folder))
+    }
+}
+
 impl Drop for Scratch {
     fn drop(&mut self) {
         // The spawner removes what is left when haft ends.
@@ -221,7 +231,6 @@ pub(super) async fn start(
     plan: Plan,
     spec: GuestSpec,
     scratch: Option<Scratch>,
-    program: Option<BorrowedFd<'_>>,
 ) -> Result<SeatGuest, ToolError> {
     let Plan { request, enforcement, limits, network } = plan;
     seat.cgroups.limit(&limits, 1).map_err(|error| broken("limits cannot be set", error))?;
@@ -230,8 +239,7 @@ pub(super) async fn start(
         None => Ends::pipes(&spec.stdin),
     };
     let Ends { theirs, ours } = ends.map_err(|error| broken("no pipes", error))?;
-    let mut descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
-    descriptors.extend(program);
+    let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
     let started = Instant::now();
     wire::send(seat.socket.get_ref(), &ToSeat::Start(Box::new(request)), &descriptors)
         .map_err(|error| broken("its seat does not answer", error))?;

@@ -46,6 +46,8 @@ struct Spawner {
     seats: HashMap<i32, Seated>,
     /// Seats that have ended, whose cgroups are not empty yet.
     emptying: Vec<Seated>,
+    /// Folders of sandboxes, in which cgroups of seats are.
+    groups: Vec<SeatCgroups>,
 }
 
 /// Lives as the spawner. `folder` is haft's own for this run: it is removed at the end.
@@ -84,6 +86,7 @@ impl Spawner {
             network: compiled(FilterKind::Network)?,
             seats: HashMap::new(),
             emptying: Vec::new(),
+            groups: Vec::new(),
         })
     }
 
@@ -100,7 +103,10 @@ impl Spawner {
                 match wire::receive::<ToSpawner>(&self.haft) {
                     Ok(Some((ToSpawner::Seat { id, kind, cgroups }, _))) => self.seat(id, kind, cgroups),
                     Ok(Some((ToSpawner::Group { cgroups, make }, _))) => {
-                        let _ = if make { cgroups.make().is_ok() } else { cgroups.remove() };
+                        self.groups.retain(|group| *group != cgroups);
+                        if make || !cgroups.remove() {
+                            self.groups.push(cgroups);
+                        }
                     }
                     Ok(None) | Err(_) => return,
                 }
@@ -159,8 +165,8 @@ impl Spawner {
         sys::drain_signals(&self.signals);
         while let Ok(Some(waited)) = sys::wait_any(false) {
             let Some(seated) = self.seats.remove(&waited.pid) else { continue };
-            // A seat ends its guest before it ends itself, unless it was killed.
-            if waited.exit_code.is_none() {
+            // A seat ends its guest before it ends itself, unless it was killed or failed.
+            if waited.exit_code != Some(0) {
                 seated.cgroups.kill();
                 if seated.kind != SeatKind::Namespace {
                     self.kill_orphans();
@@ -206,6 +212,9 @@ impl Spawner {
             self.reap();
         }
         self.kill_orphans();
+        for group in &self.groups {
+            group.remove();
+        }
     }
 
     fn say(&self, message: &FromSpawner, descriptor: Option<&OwnedFd>) {

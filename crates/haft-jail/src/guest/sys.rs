@@ -80,22 +80,6 @@ pub(super) fn execve(program: &CStr, argv: &CStrings, environment: &CStrings) ->
     last()
 }
 
-/// Becomes the program behind a descriptor. Comes back only with the reason why it could not.
-pub(super) fn execve_descriptor(program: BorrowedFd<'_>, argv: &CStrings, environment: &CStrings) -> Errno {
-    // SAFETY: as in `execve`; the empty path with AT_EMPTY_PATH names the descriptor itself.
-    unsafe {
-        libc::syscall(
-            libc::SYS_execveat,
-            program.as_raw_fd(),
-            c"".as_ptr(),
-            argv.pointers.as_ptr(),
-            environment.pointers.as_ptr(),
-            libc::AT_EMPTY_PATH,
-        )
-    };
-    last()
-}
-
 /// Closes every descriptor from `first` on when the process becomes another program.
 pub(super) fn close_on_exec_from(first: RawFd) -> Result<()> {
     // SAFETY: only marks descriptors; nothing that Rust owns is closed while it is in use.
@@ -297,7 +281,10 @@ pub(super) fn drop_groups() {
 
 /// Sets a limit by its number. `RLIM_INFINITY` is `u64::MAX`.
 pub(super) fn set_limit(resource: i32, limit: u64) -> Result<()> {
-    let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+    // A second more for time on a core: at the lower one a signal tells what it is about, at the upper one the end is
+    // like any other.
+    let margin = u64::from(resource == libc::RLIMIT_CPU as i32);
+    let limit = libc::rlimit { rlim_cur: limit, rlim_max: limit.saturating_add(margin) };
     // SAFETY: `limit` lives across the call.
     check(libc::c_long::from(unsafe { libc::setrlimit(resource as _, &raw const limit) })).map(drop)
 }

@@ -29,7 +29,7 @@ pub(crate) enum SeatKind {
 pub(crate) enum ToSpawner {
     /// Make a seat. The answer brings its socket.
     Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups },
-    /// Make a folder in which cgroups of seats will be, or remove it.
+    /// haft made a folder in which cgroups of seats will be, or removes it now.
     Group { cgroups: SeatCgroups, make: bool },
 }
 
@@ -134,8 +134,6 @@ pub(crate) struct SeatRequest {
     /// Whether to bind a port on the jail's own loopback and pass it out.
     pub(crate) gate: bool,
     pub(crate) grace_ms: u64,
-    /// Whether a fourth descriptor is the program itself.
-    pub(crate) program_by_descriptor: bool,
 }
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.

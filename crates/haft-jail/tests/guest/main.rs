@@ -19,6 +19,8 @@ mod attack;
 #[cfg(target_os = "linux")]
 mod basics;
 #[cfg(target_os = "linux")]
+mod choice;
+#[cfg(target_os = "linux")]
 mod ends;
 #[cfg(target_os = "linux")]
 mod world;
@@ -37,6 +39,7 @@ fn main() {
     // Some measure, and all make processes: more at once than cores would make the figures those of the scheduler.
     options.test_threads.get_or_insert(2);
     let mut trials = basics::trials();
+    trials.extend(choice::trials());
     trials.extend(ends::trials());
     trials.extend(attack::trials());
     libtest_mimic::run(&options, trials).exit();

@@ -86,6 +86,11 @@ pub fn sh(script: &str) -> GuestSpec {
     GuestSpec { level: IsolationLevel::Strict, ..GuestSpec::command(["sh", "-c", script]) }
 }
 
+/// Whether this is root, or the same tests by an ordinary user.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// This very program.
 pub fn own_program() -> PathBuf {
     std::env::current_exe().unwrap()

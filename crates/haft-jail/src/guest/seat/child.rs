@@ -32,7 +32,6 @@ const STEPS: [&str; 11] = [
 /// A guest in the making.
 pub(super) struct Program<'a> {
     candidates: Vec<CString>,
-    descriptor: Option<&'a OwnedFd>,
     argv: CStrings,
     environment: CStrings,
     working_dir: CString,
@@ -53,13 +52,12 @@ impl<'a> Program<'a> {
         filters: &'a [BpfProgram],
     ) -> Result<Self, Failure> {
         let invalid = |_| Failure { stage: "read the request".into(), errno: Errno::INVAL };
-        let [stdin, stdout, stderr, rest @ ..] = descriptors else {
+        let [stdin, stdout, stderr] = descriptors else {
             return Err(Failure { stage: "read the request".into(), errno: Errno::BADF });
         };
         let candidates: Result<Vec<_>, _> = request.programs.iter().map(|path| CString::new(path.as_str())).collect();
         Ok(Program {
             candidates: candidates.map_err(invalid)?,
-            descriptor: if request.program_by_descriptor { rest.first() } else { None },
             argv: CStrings::new(request.argv.iter().map(String::as_str)).map_err(invalid)?,
             environment: CStrings::new(request.environment.iter().map(String::as_str)).map_err(invalid)?,
             working_dir: CString::new(working_dir).map_err(invalid)?,
@@ -128,9 +126,6 @@ impl<'a> Program<'a> {
     }
 
     fn start(&self) -> Errno {
-        if let Some(program) = self.descriptor {
-            return sys::execve_descriptor(program.as_fd(), &self.argv, &self.environment);
-        }
         let mut reason = Errno::NOENT;
         for candidate in &self.candidates {
             match sys::execve(candidate, &self.argv, &self.environment) {

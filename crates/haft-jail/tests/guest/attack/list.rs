@@ -11,12 +11,14 @@ pub struct Attack {
     pub not_stopped_by: &'static [&'static str],
     /// Whether only a jail that can hide something in a granted folder can be asked at all.
     pub needs_subtraction: bool,
+    /// Jails that need cgroups to stop it.
+    pub without_cgroups: &'static [&'static str],
     /// Whether it works for root only, even without a jail.
     pub needs_root: bool,
 }
 
 const fn attack(name: &'static str, run: fn(&Target) -> bool) -> Attack {
-    Attack { name, run, not_stopped_by: &[], needs_subtraction: false, needs_root: false }
+    Attack { name, run, not_stopped_by: &[], needs_subtraction: false, without_cgroups: &[], needs_root: false }
 }
 
 impl Attack {
@@ -27,6 +29,11 @@ impl Attack {
 
     const fn subtracts(mut self) -> Self {
         self.needs_subtraction = true;
+        self
+    }
+
+    const fn takes_cgroups_in(mut self, jails: &'static [&'static str]) -> Self {
+        self.without_cgroups = jails;
         self
     }
 
@@ -268,7 +275,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("make_a_device", |_| mknod()).root(),
     attack("add_a_key", |_| add_key()),
     attack("load_a_bpf_map", |_| bpf_map()).root(),
-    attack("count_events_of_the_kernel", |_| perf_event()),
+    attack("count_events_of_the_kernel", |_| perf_event()).root(),
     attack("handle_page_faults", |_| userfaultfd()),
     attack("make_an_io_ring", |_| io_uring()),
     attack("open_a_file_by_its_handle", |t| open_by_handle(&t.canary())).root(),
@@ -306,15 +313,17 @@ pub const ATTACKS: &[Attack] = &[
     attack("read_the_disk", |_| read_a_disk()).root(),
     attack("read_shared_memory_of_haft", |t| shm_read(t)).unless_process(),
     attack("use_more_memory", |_| touch_memory(200 << 20)),
-    attack("use_more_memory_in_several_processes", |_| children(6, || touch_memory(40 << 20)) == 6),
-    attack("start_more_processes", |_| children(100, || true) == 100),
+    attack("use_more_memory_in_several_processes", |_| children(6, || touch_memory(40 << 20)) == 6)
+        .takes_cgroups_in(&["process", "namespace"]),
+    attack("start_more_processes", |_| children(100, || true) == 100).takes_cgroups_in(&["process"]),
     attack("start_more_threads", |_| {
         let wait = Duration::from_millis(500);
         let threads: Vec<_> = (0..100)
             .map_while(|_| std::thread::Builder::new().stack_size(65536).spawn(move || std::thread::sleep(wait)).ok())
             .collect();
         threads.len() == 100
-    }),
+    })
+    .takes_cgroups_in(&["process"]),
     attack("open_more_files", |_| {
         let files: Vec<_> = (0..100_000).map_while(|_| fs::File::open("/dev/null").ok()).collect();
         files.len() >= 1000
