@@ -82,6 +82,9 @@ pub struct Metrics {
     /// Time on a core, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_time_ms: Option<f64>,
+    /// Time on the wall, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_time_ms: Option<f64>,
     /// Bytes read from files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes_read: Option<u64>,

@@ -13,7 +13,10 @@ mod registrations;
 mod store;
 
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
-pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, OutputSink, Unavailable};
+pub use jail::{
+    Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, Jail, NoJail, OutputSink, Preset,
+    TerminalSize, Unavailable,
+};
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};

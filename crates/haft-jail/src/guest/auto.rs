@@ -1,0 +1,96 @@
+//! `auto`: the cheapest jail that delivers what is asked for.
+
+use haft_core::{
+    Enforcement, ErrorCode, IsolationLevel, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+};
+use std::sync::Arc;
+
+/// Several jails as one. Each guest goes into the first that can hold it, in the order that its level asks for.
+///
+/// ```no_run
+/// use haft_core::port::Jail;
+/// use haft_jail::guest::{Auto, JailHost, JailOptions};
+/// let host = JailHost::new(JailOptions::new("/var/lib/haft", "/home/me")).unwrap();
+/// let jail = Auto::new(&host);
+/// println!("{:?}", jail.offers(haft_core::IsolationLevel::Strict));
+/// ```
+#[derive(Clone)]
+pub struct Auto {
+    jails: Vec<Arc<dyn Jail>>,
+}
+
+/// The order in which jails are tried: by cost, but a level's own before those that only nearly deliver it.
+fn order(level: IsolationLevel) -> &'static [&'static str] {
+    match level {
+        IsolationLevel::None | IsolationLevel::Standard => &["process", "namespace", "runc", "gvisor"],
+        IsolationLevel::Strict => &["namespace", "process", "runc", "gvisor"],
+        // The strongest there is.
+        IsolationLevel::Restricted => &["gvisor", "namespace", "runc"],
+    }
+}
+
+impl Auto {
+    /// One of these jails.
+    pub fn of(jails: Vec<Arc<dyn Jail>>) -> Self {
+        Auto { jails }
+    }
+
+    /// All jails that this host can make.
+    #[cfg(target_os = "linux")]
+    pub fn new(host: &super::JailHost) -> Self {
+        Auto::of(vec![Arc::new(super::Process::new(host)), Arc::new(super::Namespace::new(host))])
+    }
+
+    /// The jails among which it chooses.
+    pub fn jails(&self) -> &[Arc<dyn Jail>] {
+        &self.jails
+    }
+
+    fn first<T>(
+        &self,
+        level: IsolationLevel,
+        try_one: impl Fn(&Arc<dyn Jail>) -> Result<T, Unavailable>,
+    ) -> Result<(Arc<dyn Jail>, T), Unavailable> {
+        let mut refusals = Vec::new();
+        for name in order(level) {
+            for jail in self.jails.iter().filter(|jail| jail.name() == *name) {
+                match try_one(jail) {
+                    Ok(offer) => return Ok((Arc::clone(jail), offer)),
+                    Err(refusal) => refusals.push((name, refusal)),
+                }
+            }
+        }
+        if refusals.is_empty() {
+            return Err(Unavailable { reason: format!("no jail knows {level:?}"), fix: "wire one in".into() });
+        }
+        let reasons: Vec<String> =
+            refusals.iter().map(|(name, refusal)| format!("{name}: {}", refusal.reason)).collect();
+        let fix = refusals.into_iter().next().map(|(_, refusal)| refusal.fix).unwrap_or_default();
+        Err(Unavailable { reason: reasons.join("; "), fix })
+    }
+}
+
+impl Jail for Auto {
+    fn name(&self) -> &str {
+        "auto"
+    }
+
+    fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
+        self.first(level, |jail| jail.offers(level)).map(|(_, offer)| offer)
+    }
+
+    fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
+        self.first(spec.level, |jail| jail.holds(spec)).map(|(_, offer)| offer)
+    }
+
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        Box::pin(async move {
+            let chosen = self.first(spec.level, |jail| jail.holds(&spec));
+            let (jail, _) = chosen.map_err(|unavailable| {
+                ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
+            })?;
+            jail.start(spec).await
+        })
+    }
+}

@@ -1,0 +1,384 @@
+//! haft's side: the spawner that it started, and the seats that stand ready.
+
+use super::{
+    cgroup::{Hierarchies, SeatCgroups},
+    gate::Gatekeeper,
+    instance::Instance,
+    plan::Facts,
+    rules, spawner, sys,
+    wire::{self, FromSeat, FromSpawner, SeatKind, ToSpawner},
+};
+use haft_core::{ErrorCode, ToolError};
+use rustix::{
+    fd::OwnedFd,
+    io::Errno,
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+};
+use std::{
+    collections::{HashMap, HashSet},
+    io,
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::{io::unix::AsyncFd, sync::oneshot};
+
+/// Set by [`init`](super::init): only then does this program know how to be a spawner.
+pub(super) static KNOWS_HOW: AtomicBool = AtomicBool::new(false);
+
+/// A seat that has waited this long is not used any more: files of the system may have been replaced since.
+const FRESH: Duration = Duration::from_secs(300);
+/// A seat that is not ready by then never will be.
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// How jails are made.
+#[derive(Clone)]
+pub struct JailOptions {
+    /// haft's state folder. Guests never reach it.
+    pub state: PathBuf,
+    /// Further folders that guests never reach, such as haft's configuration.
+    pub protected: Vec<PathBuf>,
+    /// The home of the user, where toolchains keep their things.
+    pub home: PathBuf,
+    /// Seats of a kind that stand ready once one of that kind was used.
+    pub warm: usize,
+    /// Whether limits for each process by itself do for `strict`, where no cgroup can be made.
+    pub per_process_limits_do: bool,
+    /// Lets guests reach hosts; without one they reach none.
+    pub gate: Option<Arc<dyn Gatekeeper>>,
+}
+
+impl JailOptions {
+    /// Options for a state folder and a home, with two warm seats and no gate.
+    pub fn new(state: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
+        JailOptions {
+            state: state.into(),
+            protected: Vec::new(),
+            home: home.into(),
+            warm: 2,
+            per_process_limits_do: false,
+            gate: None,
+        }
+    }
+}
+
+/// Makes jails: starts the spawner when the first guest comes, and keeps seats ready. Dropping it ends all guests.
+///
+/// ```no_run
+/// use haft_jail::guest::{JailHost, JailOptions, Namespace};
+/// fn main() {
+///     haft_jail::init(); // first, before anything else
+///     let host = JailHost::new(JailOptions::new("/var/lib/haft", "/home/me")).unwrap();
+///     let jail = Namespace::new(&host);
+/// }
+/// ```
+#[derive(Clone)]
+pub struct JailHost(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) options: JailOptions,
+    pub(super) hierarchies: Hierarchies,
+    pub(super) facts: Facts,
+    pub(super) instance: Instance,
+    pub(super) answers: super::probe::Answers,
+    pub(super) sandboxes: Mutex<HashSet<String>>,
+    next: AtomicU64,
+    spawner: Mutex<Option<Arc<Spawner>>>,
+}
+
+/// A running spawner.
+struct Spawner {
+    socket: OwnedFd,
+    child: Mutex<Child>,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    dead: bool,
+    ready: HashMap<SeatKind, Vec<Seat>>,
+    waiting: HashMap<u64, (Seat, oneshot::Sender<io::Result<Seat>>)>,
+    coming: HashMap<u64, (SeatKind, Seat)>,
+}
+
+/// A seat, as haft knows it.
+pub(super) struct Seat {
+    pub(super) name: String,
+    pub(super) cgroups: SeatCgroups,
+    pub(super) socket: Option<OwnedFd>,
+    made: Instant,
+}
+
+/// A seat that said that it is ready.
+pub(super) struct ReadySeat {
+    pub(super) name: String,
+    pub(super) cgroups: SeatCgroups,
+    pub(super) socket: AsyncFd<OwnedFd>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What could not be done, for people and, in `diagnostics`, for operators.
+pub(super) fn broken(what: &str, error: impl std::fmt::Display) -> ToolError {
+    ToolError::new(ErrorCode::SandboxCreationFailed, format!("the jail could not be made: {what}"))
+        .with_diagnostics(error)
+}
+
+impl JailHost {
+    /// Looks what this machine has, ends what killed runs of haft left, and begins a run of its own.
+    pub fn new(options: JailOptions) -> io::Result<Self> {
+        let hierarchies = Hierarchies::find();
+        let instance = Instance::begin(&options.state, hierarchies.roots())?;
+        let mut protected = options.protected.clone();
+        protected.push(options.state.clone());
+        let facts = Facts {
+            home: options.home.clone(),
+            protected,
+            landlock: rules::version(),
+            cgroups: hierarchies.version(),
+            can_kill: hierarchies.can_kill(),
+            per_process_limits_do: options.per_process_limits_do,
+            has_gate: options.gate.is_some(),
+        };
+        let inner = Inner {
+            options,
+            hierarchies,
+            facts,
+            instance,
+            answers: super::probe::Answers::default(),
+            sandboxes: Mutex::default(),
+            next: AtomicU64::new(0),
+            spawner: Mutex::new(None),
+        };
+        Ok(JailHost(Arc::new(inner)))
+    }
+}
+
+impl Inner {
+    fn spawner(&self) -> Result<Arc<Spawner>, ToolError> {
+        let mut current = lock(&self.spawner);
+        if let Some(spawner) = current.as_ref() {
+            if !lock(&spawner.shared).dead {
+                return Ok(Arc::clone(spawner));
+            }
+            self.instance.end_own();
+        }
+        if !KNOWS_HOW.load(Ordering::Relaxed) {
+            let text = "this program cannot make jails, because it does not call `haft_jail::init()` first in `main`";
+            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+        }
+        let spawner = self.start_spawner().map_err(|error| broken("the spawner does not start", error))?;
+        *current = Some(Arc::clone(&spawner));
+        Ok(spawner)
+    }
+
+    fn start_spawner(&self) -> io::Result<Arc<Spawner>> {
+        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let mut command = Command::new("/proc/self/exe");
+        std::os::unix::process::CommandExt::arg0(&mut command, spawner::NAME);
+        command.arg(&self.instance.folder).env_clear().current_dir("/");
+        command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn()?;
+        // The other end now is the spawner's alone, so that its end shows here.
+        drop(command);
+        self.instance.record(i32::try_from(child.id()).ok())?;
+        let shared = Mutex::new(Shared::default());
+        let spawner = Arc::new(Spawner { socket: ours, child: Mutex::new(child), shared });
+        let reader = Arc::clone(&spawner);
+        std::thread::Builder::new().name("haft-jail".into()).spawn(move || reader.listen())?;
+        Ok(spawner)
+    }
+
+    /// A name that nobody else uses.
+    pub(super) fn name(&self) -> (u64, String) {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number, format!("{}-{number}", self.instance.name))
+    }
+
+    fn order(&self, spawner: &Spawner, kind: SeatKind, parent: Option<&str>) -> io::Result<(u64, Seat)> {
+        let (id, name) = self.name();
+        let cgroups = self.hierarchies.seat(parent, &name);
+        let seat = Seat { name, cgroups: cgroups.clone(), socket: None, made: Instant::now() };
+        wire::send(&spawner.socket, &ToSpawner::Seat { id, kind, cgroups }, &[])?;
+        Ok((id, seat))
+    }
+
+    /// A seat that is ready: one that stands by, or a new one.
+    pub(super) async fn seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+        if let Some(unknown) = parent.filter(|parent| !lock(&self.sandboxes).contains(*parent)) {
+            let text = format!("there is no sandbox `{unknown}` around the call");
+            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+        }
+        match self.try_seat(kind, parent).await {
+            // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.
+            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent).await,
+            done => done,
+        }
+    }
+
+    async fn try_seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+        let spawner = self.spawner()?;
+        let standing_by = if parent.is_none() { spawner.take(kind) } else { None };
+        let seat = match standing_by {
+            Some(seat) => seat,
+            None => self.new_seat(&spawner, kind, parent).await?,
+        };
+        if parent.is_none() {
+            self.refill(&spawner, kind);
+        }
+        into_ready(seat).await
+    }
+
+    async fn new_seat(
+        &self,
+        spawner: &Arc<Spawner>,
+        kind: SeatKind,
+        parent: Option<&str>,
+    ) -> Result<Seat, ToolError> {
+        let receiver = {
+            // Held until the answer has somewhere to go: it may come at once.
+            let mut shared = lock(&spawner.shared);
+            if shared.dead {
+                return Err(spawner_ended());
+            }
+            let (id, seat) = self.order(spawner, kind, parent).map_err(|_| spawner_ended())?;
+            let (sender, receiver) = oneshot::channel();
+            shared.waiting.insert(id, (seat, sender));
+            receiver
+        };
+        match receiver.await {
+            Ok(seat) => seat.map_err(|error| broken("no seat", error)),
+            Err(_) => Err(spawner_ended()),
+        }
+    }
+
+    /// Orders seats until enough stand by.
+    fn refill(&self, spawner: &Spawner, kind: SeatKind) {
+        let mut shared = lock(&spawner.shared);
+        let standing = shared.ready.get(&kind).map_or(0, Vec::len);
+        let coming = shared.coming.values().filter(|(coming, _)| *coming == kind).count();
+        for _ in standing + coming..self.options.warm {
+            // Without it the next guest waits for its seat; that is all.
+            let Ok((id, seat)) = self.order(spawner, kind, None) else { return };
+            shared.coming.insert(id, (kind, seat));
+        }
+    }
+
+    /// Tells the spawner of a cgroup in which those of guests are, so that it is removed when haft is gone.
+    pub(super) fn group(&self, cgroups: SeatCgroups, make: bool) -> Result<(), ToolError> {
+        let spawner = self.spawner()?;
+        wire::send(&spawner.socket, &ToSpawner::Group { cgroups, make }, &[])
+            .map_err(|error| broken("the spawner does not answer", error))
+    }
+}
+
+fn spawner_ended() -> ToolError {
+    ToolError::new(ErrorCode::SandboxCrashed, "the spawner of jails has ended")
+}
+
+/// Waits until a seat says that it is ready.
+async fn into_ready(seat: Seat) -> Result<ReadySeat, ToolError> {
+    let Seat { name, cgroups, socket, .. } = seat;
+    let socket = socket.ok_or_else(|| broken("no seat", "it has no socket"))?;
+    let socket = sys::watched(socket).map_err(|error| broken("no runtime", error))?;
+    let said = tokio::time::timeout(READY_WITHIN, hear(&socket)).await;
+    match said {
+        Ok(Ok(Some((FromSeat::Ready { .. }, _)))) => Ok(ReadySeat { name, cgroups, socket }),
+        Ok(Ok(Some((FromSeat::Failed { stage, errno }, _)))) => Err(failed(&stage, errno)),
+        Ok(Ok(_)) => Err(ToolError::new(ErrorCode::SandboxCrashed, "the jail ended before it was ready")),
+        Ok(Err(error)) => Err(broken("its seat does not answer", error)),
+        Err(_) => Err(broken("its seat was not ready in time", format!("{READY_WITHIN:?}"))),
+    }
+}
+
+/// What a seat could not do, in words.
+pub(super) fn failed(stage: &str, errno: i32) -> ToolError {
+    let reason = Errno::from_raw_os_error(errno);
+    ToolError::new(ErrorCode::SandboxCreationFailed, format!("the jail could not {stage}: {reason}"))
+}
+
+/// The next message of a seat; `None` at its end.
+pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::Received<FromSeat>>> {
+    loop {
+        // Most often it has spoken before it is asked.
+        match wire::receive::<FromSeat>(socket.get_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            done => return done,
+        }
+        let mut guard = socket.readable().await?;
+        match guard.try_io(|socket| wire::receive::<FromSeat>(socket.get_ref())) {
+            Ok(done) => return done,
+            Err(_would_block) => {}
+        }
+    }
+}
+
+impl Spawner {
+    fn take(&self, kind: SeatKind) -> Option<Seat> {
+        let mut shared = lock(&self.shared);
+        let ready = shared.ready.get_mut(&kind)?;
+        // The oldest, which is the likeliest to be ready. Dropping a stale one ends it.
+        while !ready.is_empty() {
+            let seat = ready.remove(0);
+            if seat.made.elapsed() < FRESH {
+                return Some(seat);
+            }
+        }
+        None
+    }
+
+    /// Takes what the spawner says, until it has ended.
+    fn listen(&self) {
+        while let Ok(Some((message, mut descriptors))) = wire::receive::<FromSpawner>(&self.socket) {
+            let mut shared = lock(&self.shared);
+            match message {
+                FromSpawner::Seat { id } => {
+                    let socket = descriptors.pop();
+                    if let Some((mut seat, sender)) = shared.waiting.remove(&id) {
+                        seat.socket = socket;
+                        // Nobody waits any more: the seat ends when it is dropped.
+                        let _ = sender.send(Ok(seat));
+                    } else if let Some((kind, mut seat)) = shared.coming.remove(&id) {
+                        seat.socket = socket;
+                        shared.ready.entry(kind).or_default().push(seat);
+                    }
+                }
+                FromSpawner::Failed { id, stage, errno } => {
+                    shared.coming.remove(&id);
+                    if let Some((_, sender)) = shared.waiting.remove(&id) {
+                        let reason = Errno::from_raw_os_error(errno);
+                        let _ = sender.send(Err(io::Error::other(format!("{stage}: {reason}"))));
+                    }
+                }
+                FromSpawner::Gone { .. } => {}
+            }
+        }
+        let mut shared = lock(&self.shared);
+        shared.dead = true;
+        shared.waiting.clear();
+        shared.coming.clear();
+        shared.ready.clear();
+        drop(shared);
+        let _ = lock(&self.child).wait();
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(spawner) = lock(&self.spawner).take() {
+            lock(&spawner.shared).ready.clear();
+            // The reader holds the socket as well; this ends its reading and, for the spawner, everything.
+            let _ = rustix::net::shutdown(&spawner.socket, rustix::net::Shutdown::Both);
+            let _ = lock(&spawner.child).wait();
+        }
+        // Nothing is left where the spawner ended as it should.
+        self.instance.end_own();
+        let _ = std::fs::remove_dir_all(&self.instance.folder);
+    }
+}

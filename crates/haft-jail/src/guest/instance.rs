@@ -1,0 +1,132 @@
+//! One run of haft among several on the same state folder: its folder, its lock, and what a killed one left.
+
+use super::{cgroup, sys};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+};
+
+/// What another haft has to know to clean up after this one.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    boot: String,
+    spawner: Option<(i32, u64)>,
+    cgroups: Vec<PathBuf>,
+    prefix: String,
+}
+
+/// This run: a folder of its own, locked as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    /// Starts the names of its cgroups and seats.
+    pub(crate) name: String,
+    pub(crate) folder: PathBuf,
+    roots: Vec<PathBuf>,
+    _lock: File,
+}
+
+fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// When a process started, in ticks since boot. With the boot and its number that names a process for good.
+fn start_time(pid: i32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+impl Instance {
+    /// Ends what killed runs left, and begins a new one.
+    pub(crate) fn begin(state: &Path, roots: Vec<PathBuf>) -> io::Result<Self> {
+        let all = state.join("instances");
+        make_private(&all)?;
+        sweep(&all);
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let random = uuid::Uuid::new_v4().simple().to_string();
+        let name = format!("haft-{own}-{}", random.get(..8).unwrap_or(&random));
+        let folder = all.join(&name);
+        make_private(&folder)?;
+        make_private(&folder.join("scratch"))?;
+        let lock = File::create(folder.join("lock"))?;
+        lock.try_lock().map_err(io::Error::from)?;
+        let instance = Instance { name, folder, roots, _lock: lock };
+        instance.record(None)?;
+        Ok(instance)
+    }
+
+    /// Writes down which process makes this run's seats.
+    pub(crate) fn record(&self, spawner: Option<i32>) -> io::Result<()> {
+        let record = Record {
+            boot: boot_id(),
+            spawner: spawner.and_then(|pid| Some((pid, start_time(pid)?))),
+            cgroups: self.roots.clone(),
+            prefix: self.name.clone(),
+        };
+        let half = self.folder.join("record.new");
+        fs::write(&half, serde_json::to_vec(&record)?)?;
+        fs::rename(half, self.folder.join("record.json"))
+    }
+
+    /// Ends what is left of this run's own jails after its spawner died.
+    pub(crate) fn end_own(&self) {
+        for root in &self.roots {
+            end_cgroups(root, &self.name);
+        }
+    }
+}
+
+fn make_private(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Ends what runs of haft left that are not alive any more. Those whose lock is held are left alone.
+fn sweep(all: &Path) {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        let folder = entry.path();
+        let free = match File::open(folder.join("lock")) {
+            Ok(lock) => match lock.try_lock() {
+                Ok(()) => Some(lock),
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(_)) => continue,
+            },
+            // One that is just beginning has no lock yet; one that was ended here has none any more.
+            Err(_) => continue,
+        };
+        let record = fs::read(folder.join("record.json")).ok();
+        let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
+        if let Some(record) = record.filter(|record| record.boot == boot_id()) {
+            end(&record);
+        }
+        let _ = fs::remove_dir_all(&folder);
+        drop(free);
+    }
+}
+
+fn end(record: &Record) {
+    if let Some((pid, started)) = record.spawner {
+        // It is about to end by itself, and knows best what there is to end. Its seats end with it.
+        for _ in 0..400 {
+            if start_time(pid) != Some(started) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        if start_time(pid) == Some(started) {
+            let _ = sys::kill(pid, libc::SIGKILL);
+        }
+    }
+    for root in &record.cgroups {
+        end_cgroups(root, &record.prefix);
+    }
+}
+
+fn end_cgroups(root: &Path, prefix: &str) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(prefix) {
+            cgroup::end(&entry.path());
+        }
+    }
+}

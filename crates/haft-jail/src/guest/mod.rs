@@ -1,0 +1,101 @@
+//! Programs in jails.
+//!
+//! ```text
+//!   haft ──────────── start it anew, empty environment ────────────► spawner   one thread, no secrets
+//!    │                                                                  │ copies itself
+//!    │        request, signals                                          ▼
+//!    └───────────────────────────────────────────────────────────►    seat     ready before it is needed
+//!             output, listening socket, end                             │ copies itself, becomes
+//!                                                                       ▼
+//!                                                                     guest    rlimits, Landlock, seccomp, …
+//! ```
+//!
+//! - One file a technology: [`Process`], [`Namespace`].
+//! - A program that makes jails calls [`init`] first in its `main`; otherwise making one fails and says so.
+//! - **Architecture Invariant:** between its copy and its program, a guest's process allocates nothing.
+//! - **Architecture Invariant:** the end of haft's socket ends a seat with everything in it; the end of haft's other
+//!   socket ends the spawner with every seat. Nobody has to be told.
+
+mod auto;
+mod environment;
+mod gate;
+mod grant;
+mod limits;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    //! Names what is only there on Linux.
+    pub use super::{
+        host::{JailHost, JailOptions},
+        namespace::Namespace,
+        process::Process,
+        sandbox::Sandbox,
+    };
+}
+
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
+mod instance;
+#[cfg(target_os = "linux")]
+mod mask;
+#[cfg(target_os = "linux")]
+mod namespace;
+#[cfg(target_os = "linux")]
+mod plan;
+#[cfg(target_os = "linux")]
+mod preset;
+#[cfg(target_os = "linux")]
+mod probe;
+#[cfg(target_os = "linux")]
+mod process;
+#[cfg(target_os = "linux")]
+mod rules;
+#[cfg(target_os = "linux")]
+mod running;
+#[cfg(target_os = "linux")]
+mod sandbox;
+#[cfg(target_os = "linux")]
+mod seat;
+#[cfg(target_os = "linux")]
+mod spawner;
+#[cfg(target_os = "linux")]
+mod sys;
+#[cfg(target_os = "linux")]
+mod wire;
+
+pub use auto::Auto;
+pub use environment::environment;
+pub use gate::{GateReport, Gatekeeper, OpenGate};
+pub use grant::within;
+pub use limits::with_defaults;
+#[cfg(target_os = "linux")]
+pub use linux::*;
+
+/// Call this first in `main`, before anything starts a thread. A program that was started anew as the spawner of jails
+/// stays in here; in all others this only notes that jails can be made.
+///
+/// ```no_run
+/// fn main() {
+///     haft_jail::init();
+///     // … everything else …
+/// }
+/// ```
+pub fn init() {
+    #[cfg(target_os = "linux")]
+    {
+        let mut arguments = std::env::args_os();
+        let name = arguments.next().unwrap_or_default();
+        if name == spawner::NAME {
+            spawner::live(arguments.next().map(Into::into));
+        }
+        if name == probe::NAME {
+            probe::live(arguments);
+        }
+        host::KNOWS_HOW.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,52 @@
+//! The `namespace` jail: users, processes, mounts, network, IPC, name and cgroups of its own; a tree that holds nothing
+//! but the system and what is granted; Landlock, seccomp and cgroups besides. Needs no privileges and no helper.
+
+use super::{
+    host::{Inner, JailHost},
+    plan::{self, Walls},
+    process::{of_walls, refusal},
+    running,
+    wire::SeatKind,
+};
+use haft_core::{
+    Enforcement, IsolationLevel, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+};
+use std::sync::Arc;
+
+/// Holds programs in namespaces of their own.
+#[derive(Clone)]
+pub struct Namespace(Arc<Inner>);
+
+impl Namespace {
+    /// Such a jail.
+    pub fn new(host: &JailHost) -> Self {
+        Namespace(Arc::clone(&host.0))
+    }
+}
+
+impl Jail for Namespace {
+    fn name(&self) -> &str {
+        "namespace"
+    }
+
+    fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
+        super::probe::checked(&self.0, Walls::Namespace, level)
+    }
+
+    fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
+        self.offers(spec.level)?;
+        let planned = plan::plan(spec, Walls::Namespace, &self.0.facts, None);
+        planned.map(|plan| plan.enforcement).map_err(of_walls)
+    }
+
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        Box::pin(async move {
+            let host = &self.0;
+            let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
+            let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref()).await?;
+            let guest = running::start(host, seat, plan, spec, None).await?;
+            Ok(Box::new(guest) as Box<dyn Guest>)
+        })
+    }
+}

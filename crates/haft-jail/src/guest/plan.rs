@@ -1,0 +1,367 @@
+//! From what a caller asks for to what a seat has to do. Looks at files, changes nothing but an absent hooks folder.
+
+use super::{
+    environment, limits,
+    limits::Means,
+    mask::{self, Denied},
+    preset,
+    seat::GATE_PORT,
+    wire::{Bind, FilterKind, Mask, SeatRequest},
+};
+use haft_core::{
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    port::{GuestSpec, Unavailable},
+};
+use serde_json::{Map, Value, json};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::MetadataExt as _,
+    path::{Path, PathBuf},
+};
+
+/// Which walls a guest gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Walls {
+    /// Among the processes of this machine.
+    Process,
+    /// In namespaces of its own.
+    Namespace,
+}
+
+/// What the plan has to know of this machine and this haft.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts {
+    pub(crate) home: PathBuf,
+    /// haft's own folders, which no guest may reach.
+    pub(crate) protected: Vec<PathBuf>,
+    pub(crate) landlock: u8,
+    pub(crate) cgroups: Option<&'static str>,
+    pub(crate) can_kill: bool,
+    pub(crate) per_process_limits_do: bool,
+    pub(crate) has_gate: bool,
+}
+
+/// A guest that can be started.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) request: SeatRequest,
+    pub(crate) enforcement: Enforcement,
+    pub(crate) limits: Limits,
+    pub(crate) network: Network,
+}
+
+/// How much of the network a guest has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Network {
+    None,
+    /// The listed hosts, through a gate.
+    Gate,
+    /// All of the machine's.
+    All,
+}
+
+impl Network {
+    fn name(self) -> &'static str {
+        match self {
+            Network::None => "none",
+            Network::Gate => "gate",
+            Network::All => "all",
+        }
+    }
+}
+
+fn unavailable(reason: impl Into<String>, fix: impl Into<String>) -> Unavailable {
+    Unavailable { reason: reason.into(), fix: fix.into() }
+}
+
+/// The network that these walls can give for that list of hosts.
+pub(crate) fn network(spec: &GuestSpec, walls: Walls, facts: &Facts) -> Result<Network, Unavailable> {
+    if spec.hosts.is_empty() {
+        return Ok(Network::None);
+    }
+    if spec.level == IsolationLevel::Restricted {
+        return Err(unavailable("`restricted` has no network", "ask for `strict`, or for no hosts"));
+    }
+    match walls {
+        Walls::Namespace if facts.has_gate => Ok(Network::Gate),
+        Walls::Namespace => Err(unavailable("no network gate is wired into this program", "give the jails a gate")),
+        Walls::Process if spec.hosts == ["*"] && spec.level <= IsolationLevel::Standard => Ok(Network::All),
+        Walls::Process => Err(unavailable(
+            "the `process` jail knows all of the network or nothing of it, not hosts",
+            "use the `namespace` jail",
+        )),
+    }
+}
+
+/// What every guest of that level gets from these walls, whatever else it asks for.
+pub(crate) fn enforcement(level: IsolationLevel, walls: Walls, facts: &Facts) -> Result<Enforcement, Unavailable> {
+    if level >= IsolationLevel::Strict && facts.cgroups.is_none() && !facts.per_process_limits_do {
+        return Err(unavailable(
+            "no cgroup can be made here, so limits would hold for each process by itself",
+            "run haft where it may make cgroups (as root, or in a delegated systemd scope: \
+             `systemd-run --user --scope -p Delegate=yes haft …`), or allow limits per process",
+        ));
+    }
+    if walls == Walls::Process && facts.landlock == 0 {
+        return Err(unavailable(
+            "this kernel has no Landlock, or it is switched off",
+            "boot with `lsm=landlock,…` on Linux 5.13 or later, or use another jail",
+        ));
+    }
+    if walls == Walls::Process && level == IsolationLevel::Restricted {
+        return Err(unavailable("the `process` jail shows the machine's processes", "use a stronger jail"));
+    }
+    let mut details = Map::new();
+    let mut say = |name: &str, value: Value| drop(details.insert(name.to_owned(), value));
+    say("landlock", json!(facts.landlock));
+    say("seccomp", json!(true));
+    say("noNewPrivileges", json!(true));
+    say("cgroups", json!(facts.cgroups.unwrap_or("none")));
+    say("limits", json!(if facts.cgroups.is_some() { "together" } else { "per_process" }));
+    match walls {
+        Walls::Namespace => {
+            say("namespaces", json!(["user", "pid", "mount", "net", "ipc", "uts", "cgroup"]));
+            say("orphans", json!("pid_namespace"));
+            say("scratch", json!("private"));
+        }
+        Walls::Process => {
+            say("orphans", json!(if facts.can_kill { "cgroup" } else { "subreaper" }));
+            say("scratch", json!("folder"));
+        }
+    }
+    let jail = match walls {
+        Walls::Process => "process",
+        Walls::Namespace => "namespace",
+    };
+    Ok(Enforcement { level, jail: Cow::Borrowed(jail), details })
+}
+
+/// Paths, as they are on this machine.
+struct Grants {
+    binds: BTreeMap<PathBuf, Bind>,
+}
+
+impl Grants {
+    fn add(&mut self, path: &Path, writable: bool) -> Result<PathBuf, ToolError> {
+        let refused = |why: String| ToolError::new(ErrorCode::FilesystemPolicyViolation, why);
+        let real = fs::canonicalize(path)
+            .map_err(|error| refused(format!("{} cannot be granted: {error}", path.display())))?;
+        let found = fs::metadata(&real)
+            .map_err(|error| refused(format!("{} cannot be granted: {error}", path.display())))?;
+        let text = real.to_str().ok_or_else(|| refused(format!("{} is not UTF-8", path.display())))?;
+        let bind = Bind { path: text.to_owned(), writable, device: found.dev(), inode: found.ino() };
+        let entry = self.binds.entry(real.clone()).or_insert_with(|| bind.clone());
+        entry.writable |= writable;
+        Ok(real)
+    }
+
+    /// Paths that are there already for another reason stay as they are.
+    fn fix(&mut self, path: &Path, writable: bool) -> Result<(), ToolError> {
+        self.add(path, false)?;
+        if let Some(bind) = self.binds.get_mut(path) {
+            bind.writable = writable;
+        }
+        Ok(())
+    }
+}
+
+/// Why a guest cannot be held: these walls cannot, or nothing could.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    Walls(Unavailable),
+    Call(ToolError),
+}
+
+impl From<Unavailable> for Refusal {
+    fn from(unavailable: Unavailable) -> Self {
+        Refusal::Walls(unavailable)
+    }
+}
+
+impl From<ToolError> for Refusal {
+    fn from(error: ToolError) -> Self {
+        Refusal::Call(error)
+    }
+}
+
+/// The plan for a guest. `scratch` is a private folder where the walls make none themselves.
+pub(crate) fn plan(
+    spec: &GuestSpec,
+    walls: Walls,
+    facts: &Facts,
+    scratch: Option<&Path>,
+) -> Result<Plan, Refusal> {
+    let Some(name) = spec.argv.first().filter(|name| !name.is_empty()) else {
+        return Err(ToolError::bad_args("there is no program to run").into());
+    };
+    let mut enforcement = enforcement(spec.level, walls, facts)?;
+    let network = network(spec, walls, facts)?;
+    if spec.level == IsolationLevel::Restricted && !(spec.readable.is_empty() && spec.writable.is_empty()) {
+        let text = "`restricted` grants no paths; ask for `strict`";
+        return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text).into());
+    }
+    let mut environment = spec.environment.clone();
+    let mut grants = Grants { binds: BTreeMap::new() };
+    let mut path = environment.remove("PATH").unwrap_or_else(|| environment::PATH.to_owned());
+    for preset in &spec.presets {
+        let extras = preset::extras(*preset, &facts.home);
+        for readable in extras.readable.iter().filter(|path| path.exists()) {
+            grants.add(readable, false)?;
+        }
+        for (name, value) in extras.environment {
+            environment.entry(name.to_owned()).or_insert(value);
+        }
+        for folder in extras.programs.iter().rev().filter(|folder| folder.is_dir()) {
+            path = format!("{}:{path}", folder.display());
+        }
+    }
+    let mut granted = Vec::new();
+    for readable in &spec.readable {
+        granted.push(grants.add(readable, false)?);
+    }
+    let mut writable_roots = Vec::new();
+    for writable in &spec.writable {
+        let real = grants.add(writable, true)?;
+        writable_roots.push(real.clone());
+        granted.push(real);
+    }
+    let denied = denied(spec, &granted, facts)?;
+    let fixed = protect_repositories(&writable_roots, walls, spec.level, &mut grants, &mut enforcement)?;
+    if let (Walls::Process, Some(first)) = (walls, denied.first()) {
+        return Err(unavailable(
+            format!("the `process` jail cannot hide {} in a folder that it grants", first.path.display()),
+            "use the `namespace` jail, or grant less",
+        )
+        .into());
+    }
+    let home = match (walls, scratch) {
+        (Walls::Process, Some(scratch)) => {
+            grants.add(scratch, true)?;
+            scratch.to_string_lossy().into_owned()
+        }
+        _ => super::seat::HOME.to_owned(),
+    };
+    let temporary = if walls == Walls::Process { home.clone() } else { "/tmp".to_owned() };
+    environment.insert("PATH".to_owned(), path.clone());
+    environment.insert("HOME".to_owned(), home.clone());
+    environment.insert("TMPDIR".to_owned(), temporary);
+    if network == Network::Gate {
+        environment.extend(proxies());
+    }
+    let working_dir = match &spec.working_dir {
+        Some(folder) => folder.to_string_lossy().into_owned(),
+        None => {
+            let first = spec.writable.iter().chain(&spec.readable).find(|path| path.is_dir());
+            let first = first.and_then(|path| fs::canonicalize(path).ok());
+            first.map_or(home, |path| path.to_string_lossy().into_owned())
+        }
+    };
+    let limits = limits::with_defaults(&spec.limits, spec.level);
+    let means = Means { cgroups: facts.cgroups.is_some(), own_users: walls == Walls::Namespace };
+    let say = &mut enforcement.details;
+    say.insert("network".to_owned(), json!(network.name()));
+    if !denied.is_empty() {
+        say.insert("masked".to_owned(), json!(denied.iter().map(|denied| &denied.path).collect::<Vec<_>>()));
+    }
+    if !fixed.is_empty() {
+        say.insert("readOnly".to_owned(), json!(fixed));
+    }
+    let masks = denied.into_iter().filter_map(|denied| {
+        denied.path.to_str().map(|path| Mask { path: path.to_owned(), is_dir: denied.is_dir })
+    });
+    let request = SeatRequest {
+        programs: programs(name, &path),
+        argv: spec.argv.clone(),
+        environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
+        working_dir,
+        binds: grants.binds.into_values().collect(),
+        masks: masks.collect(),
+        scratch_bytes: limits.scratch_bytes.unwrap_or(u64::MAX),
+        limits: limits::for_each_process(&limits, means),
+        filter: match (walls, network) {
+            (Walls::Process, Network::None) => FilterKind::NoNetwork,
+            _ => FilterKind::Network,
+        },
+        landlock: facts.landlock > 0,
+        terminal: spec.terminal.is_some(),
+        gate: network == Network::Gate,
+        grace_ms: limits::millis(spec.grace),
+    };
+    Ok(Plan { request, enforcement, limits, network })
+}
+
+/// What must be hidden: matches of the denied patterns, and haft's own folders.
+fn denied(spec: &GuestSpec, granted: &[PathBuf], facts: &Facts) -> Result<Vec<Denied>, ToolError> {
+    let refused = |why: String| ToolError::new(ErrorCode::FilesystemPolicyViolation, why);
+    let patterns = mask::compile(&spec.denied).map_err(refused)?;
+    let mut denied = mask::find(granted, &patterns).map_err(refused)?;
+    for own in facts.protected.iter().filter_map(|path| fs::canonicalize(path).ok()) {
+        if let Some(inside) = granted.iter().find(|granted| mask::is_within(granted, &own)) {
+            return Err(refused(format!("{} is haft's own and cannot be granted", inside.display())));
+        }
+        if granted.iter().any(|granted| mask::is_within(&own, granted)) {
+            denied.push(Denied { is_dir: own.is_dir(), path: own });
+        }
+    }
+    Ok(denied)
+}
+
+/// Keeps hooks and settings of repositories as they are.
+fn protect_repositories(
+    roots: &[PathBuf],
+    walls: Walls,
+    level: IsolationLevel,
+    grants: &mut Grants,
+    enforcement: &mut Enforcement,
+) -> Result<Vec<PathBuf>, Refusal> {
+    let mut all = Vec::new();
+    for root in roots {
+        let (held, fixed) = mask::repository(root);
+        if fixed.is_empty() && held.is_empty() {
+            continue;
+        }
+        match walls {
+            Walls::Namespace => {
+                for path in held {
+                    grants.fix(&path, true)?;
+                }
+                for path in fixed {
+                    grants.fix(&path, false)?;
+                    all.push(path);
+                }
+            }
+            Walls::Process if level >= IsolationLevel::Strict => {
+                return Err(unavailable(
+                    format!("the `process` jail cannot keep {}/.git/hooks read-only", root.display()),
+                    "use the `namespace` jail, or grant a folder without a repository",
+                )
+                .into());
+            }
+            Walls::Process => {
+                enforcement.details.insert("gitHooks".to_owned(), json!("writable"));
+            }
+        }
+    }
+    Ok(all)
+}
+
+fn programs(name: &str, path: &str) -> Vec<String> {
+    if name.contains('/') {
+        return vec![name.to_owned()];
+    }
+    path.split(':').filter(|folder| !folder.is_empty()).map(|folder| format!("{folder}/{name}")).collect()
+}
+
+/// How programs learn of the gate.
+fn proxies() -> Vec<(String, String)> {
+    let http = format!("http://127.0.0.1:{GATE_PORT}");
+    let socks = format!("socks5h://127.0.0.1:{GATE_PORT}");
+    let names = [("http_proxy", &http), ("https_proxy", &http), ("all_proxy", &socks)];
+    let both = names.into_iter().flat_map(|(name, value)| {
+        [(name.to_owned(), value.clone()), (name.to_ascii_uppercase(), value.clone())]
+    });
+    let none = ["no_proxy", "NO_PROXY"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    both.chain(none).collect()
+}

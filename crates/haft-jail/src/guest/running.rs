@@ -1,0 +1,558 @@
+//! A guest while it runs: its output, its limits, its end.
+
+use super::{
+    cgroup::Counted,
+    gate::OpenGate,
+    host::{Inner, ReadySeat, broken, failed, hear},
+    limits::{self, Evidence, millis},
+    plan::{Network, Plan},
+    sys,
+    wire::{self, FromSeat, SeatEnd, ToSeat},
+};
+use haft_core::{
+    Enforcement, ErrorCode, Limits, Metrics, OutputStream, ToolError, Violation,
+    port::{
+        BoxFuture, Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, OutputSink,
+        TerminalSize,
+    },
+};
+use rustix::{
+    fd::{AsFd as _, BorrowedFd, OwnedFd},
+    io::Errno,
+    pipe::{PipeFlags, pipe_with},
+    pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt},
+    termios::Winsize,
+};
+use std::{
+    fs::File,
+    net::TcpListener,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+use tokio::io::unix::AsyncFd;
+
+/// How much of the output is taken at once.
+const CHUNK: usize = 64 * 1024;
+/// Time on a core is looked at that often at the most.
+const OFTEN: Duration = Duration::from_millis(20);
+/// What is left in a pipe after everything that wrote to it has ended is read within that time.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// A folder that goes with its guest.
+#[derive(Debug)]
+pub(super) struct Scratch(pub(super) PathBuf);
+
+impl Scratch {
+    /// A new one.
+    pub(super) fn make(host: &Inner) -> Result<Self, ToolError> {
+        let (_, name) = host.name();
+        let folder = host.instance.folder.join("scratch").join(name);
+        std::fs::create_dir(&folder).map_err(|error| broken("no scratch folder", error))?;
+        Ok(Scratch(folder))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // The spawner removes what is left when haft ends.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// haft's end of a guest's input and output.
+struct Streams {
+    out: AsyncFd<OwnedFd>,
+    err: Option<AsyncFd<OwnedFd>>,
+    input: Option<AsyncFd<OwnedFd>>,
+    terminal: Option<OwnedFd>,
+}
+
+struct Ends {
+    theirs: [OwnedFd; 3],
+    ours: Streams,
+}
+
+impl Ends {
+    fn pipes(stdin: &GuestStdin) -> std::io::Result<Self> {
+        let (out, their_out) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (err, their_err) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (their_in, input) = match stdin {
+            GuestStdin::Closed => (OwnedFd::from(File::open("/dev/null")?), None),
+            GuestStdin::Bytes(_) | GuestStdin::Stream => {
+                let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+                (theirs, Some(sys::watched(ours)?))
+            }
+        };
+        let ours =
+            Streams { out: sys::watched(out)?, err: Some(sys::watched(err)?), input, terminal: None };
+        Ok(Ends { theirs: [their_in, their_out, their_err], ours })
+    }
+
+    fn terminal(size: TerminalSize) -> std::io::Result<Self> {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = openpt(flags)?;
+        unlockpt(&master)?;
+        let theirs = ioctl_tiocgptpeer(&master, flags)?;
+        rustix::termios::tcsetwinsize(&master, winsize(size))?;
+        let ours = Streams {
+            out: sys::watched(master.try_clone()?)?,
+            err: None,
+            input: Some(sys::watched(master.try_clone()?)?),
+            terminal: Some(master),
+        };
+        Ok(Ends { theirs: [theirs.try_clone()?, theirs.try_clone()?, theirs], ours })
+    }
+}
+
+fn winsize(size: TerminalSize) -> Winsize {
+    Winsize { ws_row: size.rows, ws_col: size.columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+/// Reaches a guest while somebody waits for it.
+struct Control {
+    socket: Arc<AsyncFd<OwnedFd>>,
+    input: Arc<tokio::sync::Mutex<Option<AsyncFd<OwnedFd>>>>,
+    /// Closes the input even while somebody writes to it.
+    closing: Arc<tokio::sync::Notify>,
+    closed: Arc<AtomicBool>,
+    terminal: Option<OwnedFd>,
+    grace: Duration,
+}
+
+impl Control {
+    fn tell(&self, message: &ToSeat) -> Result<(), ToolError> {
+        wire::send(self.socket.get_ref(), message, &[])
+            .map_err(|error| ToolError::failed("the program has ended").with_diagnostics(error))
+    }
+}
+
+async fn write_all(input: &AsyncFd<OwnedFd>, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let mut guard = input.writable().await?;
+        let wrote = guard.try_io(|input| rustix::io::write(input.get_ref(), bytes).map_err(Into::into));
+        match wrote {
+            Ok(Ok(count)) => bytes = bytes.get(count..).unwrap_or_default(),
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_would_block) => {}
+        }
+    }
+    Ok(())
+}
+
+impl GuestControl for Control {
+    fn write<'a>(&'a self, bytes: &'a [u8]) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let input = self.input.lock().await;
+            let Some(open) = input.as_ref().filter(|_| !self.closed.load(Ordering::Acquire)) else {
+                return Err(ToolError::failed("the program's input is closed"));
+            };
+            let wrote = tokio::select! {
+                wrote = write_all(open, bytes) => wrote,
+                () = self.closing.notified() => Err(Errno::PIPE.into()),
+            };
+            wrote.map_err(|error| ToolError::failed("the program does not read its input").with_diagnostics(error))
+        })
+    }
+
+    fn close_stdin(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.closing.notify_waiters();
+        if let (Some(terminal), true) = (&self.terminal, true) {
+            // A terminal has no end of its own: the character that means one does.
+            let _ = rustix::io::write(terminal, &[4]);
+        } else if let Ok(mut input) = self.input.try_lock() {
+            *input = None;
+        } else {
+            let input = Arc::clone(&self.input);
+            tokio::spawn(async move { *input.lock().await = None });
+        }
+    }
+
+    fn resize(&self, size: TerminalSize) -> Result<(), ToolError> {
+        let terminal = self.terminal.as_ref().ok_or_else(|| ToolError::failed("the program has no terminal"))?;
+        rustix::termios::tcsetwinsize(terminal, winsize(size))
+            .map_err(|error| ToolError::failed("the terminal cannot be resized").with_diagnostics(error))
+    }
+
+    fn signal(&self, signal: GuestSignal) -> Result<(), ToolError> {
+        let number = match signal {
+            GuestSignal::Interrupt => libc::SIGINT,
+            GuestSignal::Terminate => libc::SIGTERM,
+            GuestSignal::Hangup => libc::SIGHUP,
+            GuestSignal::Quit => libc::SIGQUIT,
+            GuestSignal::Stop => libc::SIGSTOP,
+            GuestSignal::Continue => libc::SIGCONT,
+        };
+        self.tell(&ToSeat::Signal(number))
+    }
+
+    fn stop(&self) {
+        let _ = self.tell(&ToSeat::Stop { grace_ms: millis(self.grace) });
+    }
+
+    fn kill(&self) {
+        let _ = self.tell(&ToSeat::Signal(libc::SIGKILL));
+    }
+}
+
+/// A guest in a seat. Dropping it closes the seat's socket, which ends everything in it.
+pub(super) struct SeatGuest {
+    sandbox: String,
+    enforcement: Enforcement,
+    limits: Limits,
+    cgroups: super::cgroup::SeatCgroups,
+    control: Arc<Control>,
+    out: AsyncFd<OwnedFd>,
+    err: Option<AsyncFd<OwnedFd>>,
+    feed: Option<Vec<u8>>,
+    gate: Option<Box<dyn OpenGate>>,
+    started: Instant,
+    /// Set as long as the guest has not ended.
+    running: bool,
+    _scratch: Option<Scratch>,
+    _host: Arc<Inner>,
+}
+
+/// A limit that haft itself saw passed, and when.
+struct Passed {
+    exceeded: Exceeded,
+    kind: &'static str,
+}
+
+/// Runs a plan in a seat.
+pub(super) async fn start(
+    host: &Arc<Inner>,
+    seat: ReadySeat,
+    plan: Plan,
+    spec: GuestSpec,
+    scratch: Option<Scratch>,
+) -> Result<SeatGuest, ToolError> {
+    let Plan { request, enforcement, limits, network } = plan;
+    seat.cgroups.limit(&limits, 1).map_err(|error| broken("limits cannot be set", error))?;
+    let ends = match spec.terminal {
+        Some(size) => Ends::terminal(size),
+        None => Ends::pipes(&spec.stdin),
+    };
+    let Ends { theirs, ours } = ends.map_err(|error| broken("no pipes", error))?;
+    let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
+    let started = Instant::now();
+    wire::send(seat.socket.get_ref(), &ToSeat::Start(Box::new(request)), &descriptors)
+        .map_err(|error| broken("its seat does not answer", error))?;
+    drop(descriptors);
+    drop(theirs);
+    let mut gate = None;
+    loop {
+        match hear(&seat.socket).await.map_err(|error| broken("its seat does not answer", error))? {
+            Some((FromSeat::Started, _)) => break,
+            Some((FromSeat::Listening, mut fds)) => {
+                let listener = fds.pop().map(TcpListener::from);
+                gate = Some(open_gate(host, listener, &spec.hosts)?);
+            }
+            Some((FromSeat::Failed { stage, errno }, _)) => return Err(not_started(&spec, &stage, errno)),
+            Some((FromSeat::Ready { .. } | FromSeat::Ended(_), _)) | None => {
+                return Err(broken("its seat has ended", "before the guest started"));
+            }
+        }
+    }
+    if network == Network::Gate && gate.is_none() {
+        return Err(broken("its gate is not there", "the seat passed no socket"));
+    }
+    let control = Control {
+        socket: Arc::new(seat.socket),
+        input: Arc::new(tokio::sync::Mutex::new(ours.input)),
+        closing: Arc::default(),
+        closed: Arc::default(),
+        terminal: ours.terminal,
+        grace: spec.grace,
+    };
+    Ok(SeatGuest {
+        sandbox: seat.name,
+        enforcement,
+        limits,
+        cgroups: seat.cgroups,
+        control: Arc::new(control),
+        out: ours.out,
+        err: ours.err,
+        feed: match spec.stdin {
+            GuestStdin::Bytes(bytes) => Some(bytes),
+            GuestStdin::Closed | GuestStdin::Stream => None,
+        },
+        gate,
+        started,
+        running: true,
+        _scratch: scratch,
+        _host: Arc::clone(host),
+    })
+}
+
+fn open_gate(
+    host: &Inner,
+    listener: Option<TcpListener>,
+    hosts: &[String],
+) -> Result<Box<dyn OpenGate>, ToolError> {
+    let (Some(keeper), Some(listener)) = (&host.options.gate, listener) else {
+        return Err(broken("its gate is not there", "no gate is wired in"));
+    };
+    keeper.open(listener, hosts).map_err(|error| broken("its gate does not open", error))
+}
+
+fn not_started(spec: &GuestSpec, stage: &str, errno: i32) -> ToolError {
+    let name = spec.argv.first().map_or("", String::as_str);
+    match (stage, errno) {
+        ("start the program", libc::ENOENT) => {
+            ToolError::failed(format!("there is no program `{name}` in the jail"))
+        }
+        ("start the program", _) => {
+            ToolError::failed(format!("`{name}` cannot be started: {}", Errno::from_raw_os_error(errno)))
+        }
+        ("enter the working folder", libc::ENOENT | libc::EACCES | libc::ENOTDIR) => {
+            let text = "the working folder is not a folder that the jail grants";
+            ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
+        }
+        _ => failed(stage, errno),
+    }
+}
+
+/// What came of a read: bytes, an end, or a reason to come again.
+async fn read(stream: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> usize {
+    loop {
+        let Ok(mut guard) = stream.readable().await else { return 0 };
+        match guard.try_io(|stream| rustix::io::read(stream.get_ref(), &mut *buffer).map_err(Into::into)) {
+            Ok(Ok(count)) => return count,
+            Ok(Err(error)) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            // A terminal whose other side is closed answers with an error.
+            Ok(Err(_)) => return 0,
+            Err(_would_block) => {}
+        }
+    }
+}
+
+/// The same for a stream that may be at its end: then it never comes back.
+async fn read_open(stream: Option<&AsyncFd<OwnedFd>>, buffer: &mut [u8]) -> usize {
+    match stream {
+        Some(stream) => read(stream, buffer).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl SeatGuest {
+    async fn run(&mut self, sink: OutputSink) -> Result<GuestEnd, ToolError> {
+        let control = Arc::clone(&self.control);
+        let feed = self.feed.take();
+        let feeding = async {
+            let Some(bytes) = feed else { return std::future::pending().await };
+            // A program need not read all of its input.
+            let _ = control.write(&bytes).await;
+            control.close_stdin();
+            std::future::pending::<()>().await
+        };
+        tokio::pin!(feeding);
+        let (mut first, mut second) = (vec![0; CHUNK], vec![0; CHUNK]);
+        let (mut out_open, mut err_open) = (true, self.err.is_some());
+        let mut put_out = 0u64;
+        let mut passed: Option<Passed> = None;
+        let mut end: Option<SeatEnd> = None;
+        let mut last_words: Option<tokio::time::Instant> = None;
+        let wall = self.limits.wall_time.map(|time| tokio::time::Instant::from_std(self.started) + time);
+        let mut next_look = tokio::time::Instant::now() + self.next_look();
+        let looks = self.limits.cpu_time.is_some() && self.cgroups.cpu_micros().is_some();
+        while end.is_none() || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now())) {
+            let running = end.is_none();
+            let (stream, count) = tokio::select! {
+                biased;
+                message = hear(&self.control.socket), if running => {
+                    match message {
+                        Ok(Some((FromSeat::Ended(ended), _))) => end = Some(ended),
+                        Ok(Some(_)) => {}
+                        Ok(None) | Err(_) => {
+                            self.running = false;
+                            return Err(ErrorCode::SandboxCrashed.into());
+                        }
+                    }
+                    last_words = end.as_ref().map(|_| tokio::time::Instant::now() + LAST_WORDS);
+                    continue;
+                }
+                count = read_open(out_open.then_some(&self.out), &mut first) => (OutputStream::Stdout, count),
+                count = read_open(self.err.as_ref().filter(|_| err_open), &mut second) => (OutputStream::Stderr, count),
+                () = &mut feeding, if running => continue,
+                () = sleep_until(wall), if running && passed.is_none() => {
+                    let allowed = self.limits.wall_time.map_or(0, millis);
+                    let used = Some(millis(self.started.elapsed()));
+                    passed = Some(Passed { exceeded: Exceeded { limit: "wallTime", allowed, used }, kind: "RestrictedResourceAccess" });
+                    self.control.stop();
+                    continue;
+                }
+                () = tokio::time::sleep_until(next_look), if running && looks && passed.is_none() => {
+                    passed = self.look_at_cpu();
+                    next_look = tokio::time::Instant::now() + self.next_look();
+                    continue;
+                }
+                () = sleep_until(last_words), if !running => break,
+            };
+            if count == 0 {
+                match stream {
+                    OutputStream::Stdout => out_open = false,
+                    OutputStream::Stderr => err_open = false,
+                }
+                continue;
+            }
+            let buffer = if stream == OutputStream::Stdout { &first } else { &second };
+            let mut bytes = buffer.get(..count).unwrap_or_default();
+            if let Some(allowed) = self.limits.output_bytes {
+                let room = allowed.saturating_sub(put_out);
+                if count as u64 > room {
+                    bytes = bytes.get(..room as usize).unwrap_or_default();
+                    if passed.is_none() {
+                        let used = Some(put_out + count as u64);
+                        passed = Some(Passed { exceeded: Exceeded { limit: "outputBytes", allowed, used }, kind: "RestrictedResourceAccess" });
+                        self.control.kill();
+                    }
+                }
+            }
+            put_out += count as u64;
+            if !bytes.is_empty() {
+                sink(stream, bytes);
+            }
+        }
+        self.running = false;
+        let end = end.unwrap_or_default();
+        Ok(self.sum_up(end, passed))
+    }
+
+    /// When the time on a core could be over at the earliest.
+    fn next_look(&self) -> Duration {
+        let Some(allowed) = self.limits.cpu_time else { return Duration::MAX / 4 };
+        let used = Duration::from_micros(self.cgroups.cpu_micros().unwrap_or(0));
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
+        (allowed.saturating_sub(used) / cores).max(OFTEN)
+    }
+
+    fn look_at_cpu(&self) -> Option<Passed> {
+        let allowed = millis(self.limits.cpu_time?);
+        let used = self.cgroups.cpu_micros()? / 1000;
+        if used < allowed {
+            return None;
+        }
+        self.control.kill();
+        Some(Passed { exceeded: Exceeded { limit: "cpuTime", allowed, used: Some(used) }, kind: "CpuLimitExceeded" })
+    }
+
+    /// What became of it.
+    fn sum_up(&self, end: SeatEnd, passed: Option<Passed>) -> GuestEnd {
+        let wall = self.started.elapsed();
+        let counted = self.cgroups.counted();
+        let report = self.gate.as_ref().map(|gate| gate.report());
+        let cpu_micros = counted.cpu_micros.unwrap_or(end.cpu_micros);
+        let peak = counted.peak_memory.unwrap_or(end.max_process_bytes);
+        let evidence = Evidence {
+            exit_code: end.exit_code,
+            signal: end.signal,
+            out_of_memory: counted.out_of_memory,
+            peak_memory: Some(peak),
+            cpu_millis: cpu_micros / 1000,
+        };
+        let by_kernel = limits::exceeded(&self.limits, evidence);
+        let mut violations = self.violations(&counted, &end, passed.as_ref());
+        violations.extend(report.iter().flat_map(|report| report.violations.iter().cloned()));
+        let [bytes_read, bytes_written, operations] = match end.io {
+            Some(io) => io.map(Some),
+            None => [None; 3],
+        };
+        GuestEnd {
+            exit_code: end.exit_code,
+            signal: end.signal,
+            exceeded: passed.map(|passed| passed.exceeded).or(by_kernel),
+            metrics: Metrics {
+                peak_memory_bytes: Some(peak),
+                cpu_time_ms: Some(cpu_micros as f64 / 1000.0),
+                wall_time_ms: Some(wall.as_secs_f64() * 1000.0),
+                bytes_read,
+                bytes_written,
+                filesystem_operations: operations,
+                network_requests: report.as_ref().map(|report| report.requests),
+                network_bytes_received: report.as_ref().map(|report| report.bytes_received),
+                network_bytes_sent: report.as_ref().map(|report| report.bytes_sent),
+            },
+            violations,
+        }
+    }
+
+    fn violations(&self, counted: &Counted, end: &SeatEnd, passed: Option<&Passed>) -> Vec<Violation> {
+        let now = jiff::Timestamp::now();
+        let mut all = Vec::new();
+        let mut add = |kind: &str, resource: &str, description: String| {
+            all.push(Violation {
+                kind: kind.to_owned(),
+                resource: resource.to_owned(),
+                description,
+                timestamp: now,
+                was_blocked: true,
+            });
+        };
+        if counted.out_of_memory > 0 {
+            let limit = self.limits.memory_bytes.unwrap_or(0);
+            let text = format!("{} processes were ended because all together used {limit} bytes", counted.out_of_memory);
+            add("MemoryLimitExceeded", "memoryBytes", text);
+        }
+        if counted.refused_forks > 0 {
+            let text = format!("{} new processes were refused", counted.refused_forks);
+            add("RestrictedResourceAccess", "processes", text);
+        }
+        if let Some(passed) = passed {
+            add(passed.kind, passed.exceeded.limit, passed.exceeded.error().message);
+        }
+        if end.signal == Some(libc::SIGSYS) || end.exit_code == Some(128 + libc::SIGSYS) {
+            let text = "the program was ended by a system call that no guest may make";
+            add("SandboxEscapeAttempt", "system call", text.to_owned());
+        }
+        if end.signal == Some(libc::SIGXFSZ) || end.exit_code == Some(128 + libc::SIGXFSZ) {
+            add("RestrictedResourceAccess", "fileBytes", "a file grew over its limit".to_owned());
+        }
+        if end.signal == Some(libc::SIGXCPU) {
+            add("CpuLimitExceeded", "cpuTime", "a process used its time on a core".to_owned());
+        }
+        all
+    }
+}
+
+async fn sleep_until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl Guest for SeatGuest {
+    fn sandbox_id(&self) -> &str {
+        &self.sandbox
+    }
+
+    fn enforcement(&self) -> &Enforcement {
+        &self.enforcement
+    }
+
+    fn control(&self) -> Arc<dyn GuestControl> {
+        Arc::clone(&self.control) as Arc<dyn GuestControl>
+    }
+
+    fn wait<'a>(&'a mut self, sink: OutputSink) -> BoxFuture<'a, Result<GuestEnd, ToolError>> {
+        Box::pin(async move {
+            if !self.running {
+                return Err(ToolError::failed("this program's end was waited for already"));
+            }
+            self.run(sink).await
+        })
+    }
+}
+
+impl Drop for SeatGuest {
+    fn drop(&mut self) {
+        // Others may hold the control, and with it the socket: its end has to come nevertheless.
+        let _ = rustix::net::shutdown(self.control.socket.get_ref(), rustix::net::Shutdown::Both);
+    }
+}

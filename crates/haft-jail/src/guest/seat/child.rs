@@ -1,0 +1,170 @@
+//! The last steps of a guest before it is one. Nothing here allocates: everything is made before the process is.
+
+use super::Failure;
+use crate::guest::{
+    sys::{self, CStrings},
+    wire::SeatRequest,
+};
+use rustix::{
+    fd::{AsFd as _, BorrowedFd, OwnedFd},
+    io::Errno,
+    process::{Signal, set_parent_process_death_signal},
+    thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs},
+};
+use seccompiler::BpfProgram;
+use std::ffi::CString;
+
+/// The steps, for naming the one that failed.
+const STEPS: [&str; 11] = [
+    "start a session",
+    "take the terminal",
+    "take input and output",
+    "enter the working folder",
+    "set limits",
+    "drop privileges",
+    "be ended with its seat",
+    "restrict files with Landlock",
+    "close descriptors",
+    "filter system calls",
+    "start the program",
+];
+
+/// A guest in the making.
+pub(super) struct Program<'a> {
+    candidates: Vec<CString>,
+    argv: CStrings,
+    environment: CStrings,
+    working_dir: CString,
+    stdio: [&'a OwnedFd; 3],
+    terminal: bool,
+    limits: &'a [(i32, u64)],
+    keeps_privileges: bool,
+    ruleset: Option<&'a OwnedFd>,
+    filters: &'a [BpfProgram],
+}
+
+impl<'a> Program<'a> {
+    pub(super) fn new(
+        request: &'a SeatRequest,
+        descriptors: &'a [OwnedFd],
+        working_dir: &str,
+        ruleset: Option<&'a OwnedFd>,
+        filters: &'a [BpfProgram],
+    ) -> Result<Self, Failure> {
+        let invalid = |_| Failure { stage: "read the request".into(), errno: Errno::INVAL };
+        let [stdin, stdout, stderr] = descriptors else {
+            return Err(Failure { stage: "read the request".into(), errno: Errno::BADF });
+        };
+        let candidates: Result<Vec<_>, _> = request.programs.iter().map(|path| CString::new(path.as_str())).collect();
+        Ok(Program {
+            candidates: candidates.map_err(invalid)?,
+            argv: CStrings::new(request.argv.iter().map(String::as_str)).map_err(invalid)?,
+            environment: CStrings::new(request.environment.iter().map(String::as_str)).map_err(invalid)?,
+            working_dir: CString::new(working_dir).map_err(invalid)?,
+            stdio: [stdin, stdout, stderr],
+            terminal: request.terminal,
+            limits: &request.limits,
+            keeps_privileges: request.filter == crate::guest::wire::FilterKind::Off,
+            ruleset,
+            filters,
+        })
+    }
+
+    /// Becomes the guest, or says in `told` what failed, and ends.
+    pub(super) fn become_guest(&self, told: &OwnedFd) -> ! {
+        let mut step = 0;
+        let errno = self.steps(&mut step);
+        let bytes = errno.raw_os_error().to_ne_bytes();
+        let message = [step, bytes[0], bytes[1], bytes[2], bytes[3]];
+        let _ = rustix::io::write(told, &message);
+        sys::exit(127)
+    }
+
+    fn steps(&self, step: &mut u8) -> Errno {
+        match self.prepare(step) {
+            Err(errno) => errno,
+            Ok(()) => self.start(),
+        }
+    }
+
+    fn prepare(&self, step: &mut u8) -> Result<(), Errno> {
+        rustix::process::setsid()?;
+        *step = 1;
+        if self.terminal {
+            rustix::process::ioctl_tiocsctty(self.stdio[0])?;
+        }
+        *step = 2;
+        rustix::stdio::dup2_stdin(self.stdio[0])?;
+        rustix::stdio::dup2_stdout(self.stdio[1])?;
+        rustix::stdio::dup2_stderr(self.stdio[2])?;
+        *step = 3;
+        rustix::process::chdir(self.working_dir.as_c_str())?;
+        *step = 4;
+        for (resource, limit) in self.limits {
+            sys::set_limit(*resource, *limit)?;
+        }
+        *step = 5;
+        if !self.keeps_privileges {
+            drop_privileges()?;
+        }
+        *step = 6;
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        *step = 7;
+        if let Some(ruleset) = self.ruleset {
+            sys::landlock_restrict(ruleset.as_fd())?;
+        }
+        *step = 8;
+        sys::close_on_exec_from(3)?;
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
+        sys::default_signals();
+        *step = 9;
+        for filter in self.filters {
+            seccompiler::apply_filter(filter).map_err(|_| Errno::INVAL)?;
+        }
+        *step = 10;
+        Ok(())
+    }
+
+    fn start(&self) -> Errno {
+        let mut reason = Errno::NOENT;
+        for candidate in &self.candidates {
+            match sys::execve(candidate, &self.argv, &self.environment) {
+                Errno::NOENT | Errno::NOTDIR => {}
+                other => reason = other,
+            }
+        }
+        reason
+    }
+}
+
+/// No capability, in no set, for good.
+fn drop_privileges() -> Result<(), Errno> {
+    set_no_new_privs(true)?;
+    for number in 0..64 {
+        let Some(capability) = CapabilitySet::from_bits(1 << number) else { break };
+        match rustix::thread::remove_capability_from_bounding_set(capability) {
+            // An ordinary user has none to lose, and may not lose them.
+            Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    let _ = clear_ambient_capability_set();
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
+}
+
+/// What a child said that failed; nothing when it became the guest.
+pub(super) fn failure(report: &OwnedFd) -> Option<Failure> {
+    let mut message = [0u8; 5];
+    let read = rustix::io::retry_on_intr(|| rustix::io::read(report.as_fd() as BorrowedFd<'_>, &mut message));
+    match read {
+        Ok(0) => None,
+        Ok(5) => {
+            let [step, a, b, c, d] = message;
+            let stage = STEPS.get(usize::from(step)).copied().unwrap_or("start");
+            let errno = Errno::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
+            Some(Failure { stage: stage.into(), errno })
+        }
+        _ => Some(Failure { stage: "start".into(), errno: Errno::IO }),
+    }
+}

@@ -1,0 +1,346 @@
+//! A seat: a process that is ready for one guest, runs it, and leaves nothing of it behind.
+//!
+//! Seats are made ahead of time, because what is slow about a jail does not depend on the guest: the kernel needs
+//! milliseconds to move a process into a cgroup, and about one to make namespaces. A seat is used once and by one
+//! guest, so nothing of one guest is ever seen by another.
+//!
+//! A seat is a copy of the spawner. It is the guest's parent, and in a pid namespace its first process; it cannot be
+//! read, traced or signalled by the guest.
+
+mod child;
+mod mounts;
+mod system;
+
+use super::{
+    filter::Filters,
+    rules::{self, Right, Rules},
+    sys::{self, Forked},
+    wire::{self, FilterKind, FromSeat, SeatEnd, SeatKind, SeatRequest, ToSeat},
+};
+pub(crate) use mounts::HOME;
+
+use child::Program;
+use mounts::Tree;
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fd::{AsFd as _, AsRawFd as _, OwnedFd},
+    io::Errno,
+    process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal},
+};
+use std::{
+    fs::{self, File},
+    io::{Read as _, Seek as _},
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+/// The port of the gate on a jail's own loopback.
+pub(crate) const GATE_PORT: u16 = 3128;
+/// The first process's user and group in a namespace: not root.
+pub(crate) const INNER_ID: u32 = 1000;
+
+/// What a seat is made of.
+pub(super) struct Setup<'a> {
+    pub(super) kind: SeatKind,
+    /// To haft. Its end of file ends everything.
+    pub(super) socket: OwnedFd,
+    /// `cgroup.procs` of every cgroup that the seat has to move itself into.
+    pub(super) moves: Vec<OwnedFd>,
+    /// The cgroup in which the guest alone is.
+    pub(super) guest_cgroup: Option<OwnedFd>,
+    /// Written to, it ends everything in that cgroup.
+    pub(super) kill_switch: Option<OwnedFd>,
+    pub(super) no_network: &'a Filters,
+    pub(super) network: &'a Filters,
+    /// Of the user whom haft runs as.
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
+/// What failed.
+#[derive(Debug)]
+pub(super) struct Failure {
+    stage: String,
+    errno: Errno,
+}
+
+/// Names what is being done, for when it fails.
+pub(super) trait Stage<T> {
+    fn stage(self, stage: impl Into<String>) -> Result<T, Failure>;
+}
+
+impl<T> Stage<T> for Result<T, Errno> {
+    fn stage(self, stage: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|errno| Failure { stage: stage.into(), errno })
+    }
+}
+
+impl<T> Stage<T> for std::io::Result<T> {
+    fn stage(self, stage: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|error| Failure {
+            stage: stage.into(),
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::INVAL),
+        })
+    }
+}
+
+impl<T> Stage<T> for Result<T, landlock::RulesetError> {
+    fn stage(self, stage: impl Into<String>) -> Result<T, Failure> {
+        self.map_err(|_| Failure { stage: stage.into(), errno: Errno::NOSYS })
+    }
+}
+
+/// Lives as a seat. The caller is a fresh copy of the spawner.
+pub(super) fn live(setup: Setup<'_>) -> ! {
+    let mut keep = vec![setup.socket.as_raw_fd()];
+    keep.extend(setup.moves.iter().chain(&setup.guest_cgroup).chain(&setup.kill_switch).map(|fd| fd.as_raw_fd()));
+    let closed = sys::close_others(&keep).stage("close descriptors");
+    match closed.and_then(|()| Seat::ready(&setup)).and_then(|seat| seat.run()) {
+        Ok(()) => sys::exit(0),
+        Err(Failure { stage, errno }) => {
+            let failed = FromSeat::Failed { stage, errno: errno.raw_os_error() };
+            let _ = wire::send(&setup.socket, &failed, &[]);
+            sys::exit(1)
+        }
+    }
+}
+
+/// A seat that waits for its guest.
+struct Seat<'a> {
+    setup: &'a Setup<'a>,
+    signals: OwnedFd,
+    tree: Option<Tree>,
+    rules: Option<Rules>,
+    /// What this process and those whose end it waited for read and wrote.
+    io: Option<File>,
+}
+
+impl<'a> Seat<'a> {
+    /// Does everything that does not depend on the guest.
+    fn ready(setup: &'a Setup<'a>) -> Result<Self, Failure> {
+        let _ = rustix::thread::set_name(c"haft-seat");
+        set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with the spawner")?;
+        let signals = sys::signals().stage("take signals")?;
+        for cgroup in &setup.moves {
+            rustix::io::write(cgroup, b"0").stage("enter a cgroup")?;
+        }
+        // Belongs to root as long as its memory cannot be read; nobody is here yet who could read it.
+        let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+        let io = File::open("/proc/self/io").ok();
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).stage("hide its memory")?;
+        let landlock = rules::version();
+        let (tree, rules) = match setup.kind {
+            SeatKind::Namespace => {
+                let tree = namespaces(setup)?;
+                let rules = if landlock > 0 { Some(tree.rules()?) } else { None };
+                (Some(tree), rules)
+            }
+            SeatKind::Process => {
+                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).stage("adopt orphans")?;
+                let rules = if landlock > 0 { Some(system::rules().stage("make Landlock rules")?) } else { None };
+                (None, rules)
+            }
+            SeatKind::Runtime => {
+                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).stage("adopt orphans")?;
+                (None, None)
+            }
+        };
+        let proc = tree.as_ref().is_none_or(|tree| tree.has_proc);
+        wire::send(&setup.socket, &FromSeat::Ready { landlock, proc }, &[]).stage("say that it is ready")?;
+        Ok(Seat { setup, signals, tree, rules, io })
+    }
+
+    /// Waits for the request, runs the guest, ends everything.
+    fn run(mut self) -> Result<(), Failure> {
+        let socket = &self.setup.socket;
+        let request = wire::receive::<ToSeat>(socket).stage("take the request")?;
+        let Some((ToSeat::Start(request), descriptors)) = request else { return Ok(()) };
+        let working_dir = request.working_dir.clone();
+        let rules = self.walls(&request)?;
+        if request.gate {
+            let listener = TcpListener::bind(("127.0.0.1", GATE_PORT)).stage("open the gate's port")?;
+            wire::send(socket, &FromSeat::Listening, &[listener.as_fd()]).stage("pass the gate's port out")?;
+        }
+        let ruleset = if request.landlock { rules.and_then(Rules::descriptor) } else { None };
+        if request.landlock && ruleset.is_none() {
+            return Err(Failure { stage: "restrict files with Landlock".into(), errno: Errno::NOSYS });
+        }
+        let filters = match request.filter {
+            FilterKind::NoNetwork => self.setup.no_network.as_slice(),
+            FilterKind::Network => self.setup.network.as_slice(),
+            FilterKind::Off => &[],
+        };
+        let program = Program::new(&request, &descriptors, &working_dir, ruleset.as_ref(), filters)?;
+        let (report, told) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
+        let cgroup = self.setup.guest_cgroup.as_ref().map(|fd| fd.as_fd());
+        let guest = match sys::fork(0, cgroup).stage("make the guest's process")? {
+            Forked::Child => program.become_guest(&told),
+            Forked::Parent(pid) => pid.as_raw_nonzero().get(),
+        };
+        drop(told);
+        drop(descriptors);
+        if let Some(failure) = child::failure(&report) {
+            self.end_all();
+            return Err(failure);
+        }
+        // Where nobody hears it, the watch notices that, too, and ends the guest.
+        let _ = wire::send(socket, &FromSeat::Started, &[]);
+        let mut end = self.watch(guest, Duration::from_millis(request.grace_ms));
+        end.ended_with_it = self.end_all();
+        (end.cpu_micros, end.max_process_bytes) = sys::children_usage();
+        end.io = self.io.as_mut().and_then(read_io);
+        let _ = wire::send(socket, &FromSeat::Ended(end), &[]);
+        // Until haft has read what the cgroups counted; the spawner removes them when this process has ended.
+        while let Ok(Some(_)) = wire::receive::<ToSeat>(socket) {}
+        Ok(())
+    }
+
+    /// Makes what depends on the guest: its part of the tree, its rules.
+    fn walls(&mut self, request: &SeatRequest) -> Result<Option<Rules>, Failure> {
+        let mut rules = self.rules.take();
+        match self.tree.take() {
+            Some(tree) => tree.finish(request, rules),
+            None => {
+                if request.filter == FilterKind::Network && self.setup.kind == SeatKind::Process {
+                    rules = rules.map(|rules| system::with_network(rules)).transpose().stage("allow name files")?;
+                }
+                for bind in &request.binds {
+                    let open = system::open_exactly(bind)?;
+                    let right = if bind.writable { Right::Write } else { Right::Read };
+                    rules = rules
+                        .map(|rules| rules.allow(&open.0, right, open.1))
+                        .transpose()
+                        .stage(format!("allow {}", bind.path))?;
+                }
+                Ok(rules)
+            }
+        }
+    }
+
+    /// Until the guest itself has ended.
+    fn watch(&self, guest: i32, grace: Duration) -> SeatEnd {
+        let mut deadline: Option<Instant> = None;
+        let mut deaf = false;
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                self.kill_all();
+                deadline = None;
+            }
+            let mut events = [
+                PollFd::new(&self.signals, PollFlags::IN),
+                PollFd::new(&self.setup.socket, if deaf { PollFlags::empty() } else { PollFlags::IN }),
+            ];
+            let watched = if deaf { &mut events[..1] } else { &mut events[..] };
+            let timeout = left.map(|left| Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
+            let _ = poll(watched, timeout.as_ref());
+            let spoken = watched.get(1).is_some_and(|event| !event.revents().is_empty());
+            sys::drain_signals(&self.signals);
+            while let Ok(Some(waited)) = sys::wait_any(false) {
+                if waited.pid == guest {
+                    return SeatEnd { exit_code: waited.exit_code, signal: waited.signal, ..SeatEnd::default() };
+                }
+            }
+            if !spoken {
+                continue;
+            }
+            let mut stop = |grace: Duration| {
+                // A stopped program cannot tidy up before it goes on.
+                let _ = sys::kill(-guest, libc::SIGTERM);
+                let _ = sys::kill(-guest, libc::SIGCONT);
+                deadline = Some(Instant::now() + grace);
+            };
+            match wire::receive::<ToSeat>(&self.setup.socket) {
+                Ok(Some((ToSeat::Signal(libc::SIGKILL), _))) => self.kill_all(),
+                Ok(Some((ToSeat::Signal(signal), _))) => drop(sys::kill(-guest, signal)),
+                Ok(Some((ToSeat::Stop { grace_ms }, _))) => stop(Duration::from_millis(grace_ms)),
+                Ok(Some((ToSeat::Start(_), _))) => {}
+                Ok(None) | Err(_) => {
+                    deaf = true;
+                    stop(grace);
+                }
+            }
+        }
+    }
+
+    /// Ends everything but this process. Those that come to be meanwhile are found by the next round.
+    fn kill_all(&self) {
+        if self.setup.kind == SeatKind::Namespace {
+            return sys::kill_namespace(libc::SIGKILL);
+        }
+        if let Some(switch) = &self.setup.kill_switch {
+            let _ = rustix::io::pwrite(switch, b"1", 0);
+        }
+        for child in children() {
+            let _ = sys::kill(child, libc::SIGKILL);
+        }
+    }
+
+    /// Ends everything and waits until the kernel says that nothing is left. Says how many there were.
+    fn end_all(&self) -> u32 {
+        let mut ended = 0;
+        loop {
+            self.kill_all();
+            loop {
+                match sys::wait_any(false) {
+                    Ok(Some(_)) => ended += 1,
+                    Ok(None) => break,
+                    Err(Errno::INTR) => {}
+                    // No children: nothing is left.
+                    Err(_) => return ended,
+                }
+            }
+            let pause = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+            let _ = poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&pause));
+            sys::drain_signals(&self.signals);
+        }
+    }
+}
+
+/// The children of this process.
+fn children() -> Vec<i32> {
+    let list = fs::read_to_string("/proc/thread-self/children");
+    if let Ok(list) = list {
+        return list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    }
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    let parent_of = |pid: i32| -> Option<i32> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| parent_of(*pid) == Some(own)).collect()
+}
+
+fn read_io(io: &mut File) -> Option<[u64; 3]> {
+    let mut text = String::new();
+    io.rewind().ok()?;
+    io.read_to_string(&mut text).ok()?;
+    let field = |name: &str| -> Option<u64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok())
+    };
+    Some([field("rchar")?, field("wchar")?, field("syscr")? + field("syscw")?])
+}
+
+/// Users, mounts, network and name of a new set of namespaces.
+fn namespaces(setup: &Setup<'_>) -> Result<Tree, Failure> {
+    // The maps of a process that cannot be read belong to root, even to itself; nobody is here yet who could read it.
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    fs::write("/proc/self/setgroups", "deny").stage("map groups")?;
+    fs::write("/proc/self/uid_map", format!("{INNER_ID} {} 1", setup.user)).stage("map the user")?;
+    fs::write("/proc/self/gid_map", format!("{INNER_ID} {} 1", setup.group)).stage("map the group")?;
+    // No further user namespaces, whatever else a guest may find; the filter refuses them, too.
+    let _ = fs::write("/proc/sys/user/max_user_namespaces", "0");
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).stage("hide its memory")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with the spawner")?;
+    if !setup.moves.is_empty() {
+        sys::own_cgroup_namespace().stage("hide the cgroups of others")?;
+    }
+    rustix::system::sethostname(b"haft").stage("name the machine")?;
+    sys::loopback_up().stage("bring up loopback")?;
+    Tree::prepare()
+}

@@ -1,0 +1,213 @@
+//! What haft, its spawner and the seats say to each other: one JSON document a packet, with descriptors.
+
+use super::cgroup::SeatCgroups;
+use rustix::{
+    fd::{AsFd, BorrowedFd, OwnedFd},
+    fs::MemfdFlags,
+    io::{Errno, IoSlice, IoSliceMut},
+    net::{
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+        SendFlags,
+    },
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::{fs::File, io, io::Read as _, io::Seek as _, io::Write as _, mem::MaybeUninit};
+
+/// What a seat is prepared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum SeatKind {
+    /// A guest among the processes of this machine.
+    Process,
+    /// A guest in namespaces of its own.
+    Namespace,
+    /// A container runtime, which makes the walls itself.
+    Runtime,
+}
+
+/// From haft to the spawner.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToSpawner {
+    /// Make a seat. The answer brings its socket.
+    Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups },
+    /// haft made a folder in which cgroups of seats will be, or removes it now.
+    Group { cgroups: SeatCgroups, make: bool },
+}
+
+/// From the spawner to haft.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromSpawner {
+    /// The seat's socket is with it. The seat says itself when it is ready.
+    Seat { id: u64 },
+    /// It could not be made.
+    Failed { id: u64, stage: String, errno: i32 },
+    /// The seat has ended and its cgroups are gone.
+    Gone { id: u64 },
+}
+
+/// From haft to a seat. Its end of file is an order to end everything.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToSeat {
+    /// Run this. With it: standard input, output and error.
+    Start(Box<SeatRequest>),
+    /// Send this signal to the guest's group.
+    Signal(i32),
+    /// Ask it to end; end it after that many milliseconds.
+    Stop { grace_ms: u64 },
+}
+
+/// From a seat to haft.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromSeat {
+    /// Everything that needs no request is done.
+    Ready { landlock: u8, proc: bool },
+    /// A listening socket inside the jail is with it.
+    Listening,
+    /// The guest runs.
+    Started,
+    /// It does not, and why.
+    Failed { stage: String, errno: i32 },
+    /// The guest and everything that it started have ended.
+    Ended(SeatEnd),
+}
+
+/// What a seat knows of its guest's end.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SeatEnd {
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    /// Of all processes together.
+    pub(crate) cpu_micros: u64,
+    /// Of the largest process.
+    pub(crate) max_process_bytes: u64,
+    /// `rchar`, `wchar`, `syscr + syscw` of all processes together.
+    pub(crate) io: Option<[u64; 3]>,
+    /// Processes that were still there when the guest ended.
+    pub(crate) ended_with_it: u32,
+}
+
+/// One path of the machine in the guest's tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Bind {
+    pub(crate) path: String,
+    pub(crate) writable: bool,
+    /// Device and inode when the request was made: what is bound has to be just that.
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+/// Something of the tree that is hidden.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mask {
+    pub(crate) path: String,
+    pub(crate) is_dir: bool,
+}
+
+/// Which system calls a guest may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum FilterKind {
+    /// Without any socket but pairs.
+    NoNetwork,
+    /// With sockets of the internet and of this machine.
+    Network,
+    /// None: a container runtime brings its own.
+    Off,
+}
+
+/// Everything that a seat has to know to run a guest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SeatRequest {
+    pub(crate) argv: Vec<String>,
+    /// `NAME=value`.
+    pub(crate) environment: Vec<String>,
+    /// Where the program may be, in the order in which they are tried.
+    pub(crate) programs: Vec<String>,
+    pub(crate) working_dir: String,
+    pub(crate) binds: Vec<Bind>,
+    pub(crate) masks: Vec<Mask>,
+    /// Bytes of the private scratch space, where it is the seat that makes one.
+    pub(crate) scratch_bytes: u64,
+    /// Number and value.
+    pub(crate) limits: Vec<(i32, u64)>,
+    pub(crate) filter: FilterKind,
+    pub(crate) landlock: bool,
+    pub(crate) terminal: bool,
+    /// Whether to bind a port on the jail's own loopback and pass it out.
+    pub(crate) gate: bool,
+    pub(crate) grace_ms: u64,
+}
+
+/// Larger packets go through a file in memory: a socket takes only so much at once.
+const INLINE: usize = 48 * 1024;
+const MOST_DESCRIPTORS: usize = 8;
+
+/// Sends a message with descriptors.
+pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    if body.len() <= INLINE {
+        return packet(socket, &[b"i", &body], descriptors);
+    }
+    let mut file = File::from(rustix::fs::memfd_create("haft-message", MemfdFlags::CLOEXEC)?);
+    file.write_all(&body)?;
+    let mut all = vec![file.as_fd()];
+    all.extend_from_slice(descriptors);
+    packet(socket, &[b"m"], &all)
+}
+
+fn packet(socket: impl AsFd, parts: &[&[u8]], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let parts: Vec<IoSlice<'_>> = parts.iter().map(|part| IoSlice::new(part)).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors for one message"));
+    }
+    let sent = rustix::io::retry_on_intr(|| {
+        rustix::net::sendmsg(socket.as_fd(), &parts, &mut control, SendFlags::NOSIGNAL)
+    });
+    sent.map(drop).map_err(io::Error::from)
+}
+
+/// A message with its descriptors.
+pub(crate) type Received<T> = (T, Vec<OwnedFd>);
+
+/// Takes one message; `None` when the other side is gone.
+pub(crate) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<Received<T>>> {
+    let mut buffer = vec![0u8; INLINE + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let got = rustix::io::retry_on_intr(|| {
+        rustix::net::recvmsg(
+            socket.as_fd(),
+            &mut [IoSliceMut::new(&mut buffer)],
+            &mut control,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    });
+    let got = match got {
+        Ok(got) => got,
+        Err(Errno::CONNRESET | Errno::PIPE) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut descriptors: Vec<OwnedFd> = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(fds) = message {
+            descriptors.extend(fds);
+        }
+    }
+    if got.bytes == 0 {
+        return Ok(None);
+    }
+    if got.flags.contains(ReturnFlags::TRUNC) || got.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::other("a message was cut off"));
+    }
+    match buffer.first() {
+        Some(b'i') => Ok(Some((serde_json::from_slice(&buffer[1..got.bytes])?, descriptors))),
+        Some(b'm') if !descriptors.is_empty() => {
+            let mut file = File::from(descriptors.remove(0));
+            file.rewind()?;
+            let mut body = Vec::new();
+            file.read_to_end(&mut body)?;
+            Ok(Some((serde_json::from_slice(&body)?, descriptors)))
+        }
+        _ => Err(io::Error::other("not a message")),
+    }
+}

@@ -1,0 +1,289 @@
+//! Attacks. Each is tried without a jail first, where it has to succeed: one that cannot work shows nothing.
+//!
+//! The attacker is this program, started with `--attack`. It says `HARM` when it reached what it should not.
+#![allow(unsafe_code, reason = "the attacks are system calls")]
+
+use crate::world::{Heard, House, JAILS, block_on, is_root, own_program, run as run_guest};
+use haft_core::{
+    ErrorCode, IsolationLevel, Limits,
+    port::GuestSpec,
+};
+use libtest_mimic::Trial;
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::CString,
+    fs,
+    io::{Read as _, Write as _},
+    mem,
+    os::{
+        fd::{AsRawFd as _, FromRawFd as _, OwnedFd},
+        linux::net::SocketAddrExt as _,
+        unix::{
+            fs::{MetadataExt as _, PermissionsExt as _, symlink},
+            net::{SocketAddr, UnixDatagram, UnixListener, UnixStream},
+        },
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    ptr,
+    time::Duration,
+};
+
+mod kernel;
+mod list;
+
+pub use {
+    kernel::reboot,
+    list::{ATTACKS, Attack},
+};
+
+/// What an attacker is told about the world outside.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Target {
+    pub outside: PathBuf,
+    pub workspace: PathBuf,
+    pub state: PathBuf,
+    pub secret: String,
+    pub haft: i32,
+    pub victim: i32,
+    pub tcp: u16,
+    pub udp: u16,
+    pub abstract_name: String,
+    pub shm: i32,
+    pub root: bool,
+}
+
+impl Target {
+    pub fn canary(&self) -> PathBuf {
+        self.outside.join("canary")
+    }
+}
+
+/// The attacker's `main`.
+pub fn run(arguments: &[String]) -> i32 {
+    let name = &arguments[0];
+    let target: Target = serde_json::from_str(&arguments[1]).unwrap();
+    let attack = ATTACKS.iter().find(|attack| attack.name == *name).unwrap();
+    if (attack.run)(&target) {
+        println!("HARM");
+        return 42;
+    }
+    println!("nothing reached: {}", std::io::Error::last_os_error());
+    0
+}
+
+/// The world outside: what an attacker could reach if nothing held it.
+struct World {
+    outside: tempfile::TempDir,
+    workspace: tempfile::TempDir,
+    victim: Child,
+    tcp: u16,
+    udp: u16,
+    abstract_name: String,
+    shm: i32,
+    secret: String,
+    _listener: UnixListener,
+    _abstract: UnixListener,
+    _datagram: UnixDatagram,
+}
+
+impl World {
+    fn new() -> World {
+        let outside = tempfile::tempdir().unwrap();
+        let workspace = tempfile::tempdir().unwrap();
+        let secret = format!("planted-{}", std::process::id());
+        fs::write(outside.path().join("canary"), &secret).unwrap();
+        fs::write(outside.path().join("second"), "keep me").unwrap();
+        let at = workspace.path();
+        fs::write(at.join("own"), "mine").unwrap();
+        fs::write(at.join(".env"), &secret).unwrap();
+        fs::create_dir(at.join("private")).unwrap();
+        fs::write(at.join("private/key"), &secret).unwrap();
+        fs::create_dir_all(at.join(".git/hooks")).unwrap();
+        fs::write(at.join(".git/config"), "[core]\n").unwrap();
+        symlink(outside.path().join("canary"), at.join("link")).unwrap();
+        symlink(outside.path(), at.join("linked")).unwrap();
+        let other = at.join("as-another");
+        let _ = fs::copy("/usr/bin/id", &other);
+        let _ = std::os::unix::fs::chown(&other, Some(12345), None);
+        let _ = fs::set_permissions(&other, fs::Permissions::from_mode(0o4755));
+        let listener = UnixListener::bind(outside.path().join("docker.sock")).unwrap();
+        let datagram = UnixDatagram::bind(outside.path().join("log.sock")).unwrap();
+        let unique = outside.path().file_name().unwrap().to_string_lossy().into_owned();
+        let abstract_name = format!("haft-attack-{unique}");
+        let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
+        let by_name = UnixListener::bind_addr(&address).unwrap();
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let tcp_port = tcp.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in tcp.incoming().flatten() {
+                let _ = { stream }.write_all(b"hello");
+            }
+        });
+        let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let udp_port = udp.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 64];
+            while let Ok((count, from)) = udp.recv_from(&mut buffer) {
+                let _ = udp.send_to(&buffer[..count], from);
+            }
+        });
+        // SAFETY: makes a segment of shared memory and writes within it.
+        let shm = unsafe {
+            let id = libc::shmget(libc::IPC_PRIVATE, 4096, 0o666 | libc::IPC_CREAT);
+            let at = libc::shmat(id, ptr::null(), 0).cast::<u8>();
+            ptr::copy_nonoverlapping(secret.as_ptr(), at, secret.len());
+            libc::shmdt(at.cast());
+            id
+        };
+        let victim = Command::new("sleep").arg("1000").env("SECRET", &secret).spawn().unwrap();
+        World {
+            outside,
+            workspace,
+            victim,
+            tcp: tcp_port,
+            udp: udp_port,
+            abstract_name,
+            shm,
+            secret,
+            _listener: listener,
+            _abstract: by_name,
+            _datagram: datagram,
+        }
+    }
+
+    fn target(&self, state: &Path) -> Target {
+        Target {
+            outside: self.outside.path().to_owned(),
+            workspace: self.workspace.path().to_owned(),
+            state: state.to_owned(),
+            secret: self.secret.clone(),
+            haft: std::process::id() as i32,
+            victim: self.victim.id() as i32,
+            tcp: self.tcp,
+            udp: self.udp,
+            abstract_name: self.abstract_name.clone(),
+            shm: self.shm,
+            root: rustix::process::geteuid().is_root(),
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.victim.kill();
+        let _ = self.victim.wait();
+        // SAFETY: removes the segment that `new` made.
+        unsafe { libc::shmctl(self.shm, libc::IPC_RMID, ptr::null_mut()) };
+    }
+}
+
+/// What an attacker may use: little, so that those who eat resources are stopped soon.
+pub fn small() -> Limits {
+    Limits {
+        memory_bytes: Some(96 << 20),
+        processes: Some(40),
+        open_files: Some(256),
+        file_bytes: Some(24 << 20),
+        scratch_bytes: Some(16 << 20),
+        cpu_time: Some(Duration::from_secs(1)),
+        wall_time: Some(Duration::from_secs(20)),
+        output_bytes: Some(1 << 20),
+        cpu_millicores: None,
+    }
+}
+
+fn without_a_jail(attack: &Attack, world: &World, state: &Path) -> bool {
+    let target = serde_json::to_string(&world.target(state)).unwrap();
+    // The shell is what an attack at its parent hits.
+    let output = Command::new("sh")
+        .args(["-c", "\"$0\" \"$@\"; exit $?"])
+        .arg(own_program())
+        .args(["--attack", attack.name, &target])
+        .current_dir(world.workspace.path())
+        .env("HAFT_PLANTED", &world.secret)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !text.contains("HARM") {
+        eprintln!("control: {text} {}", String::from_utf8_lossy(&output.stderr));
+    }
+    text.contains("HARM")
+}
+
+fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool, String) {
+    let target = serde_json::to_string(&world.target(house.state.path())).unwrap();
+    let program = own_program();
+    let mut spec = GuestSpec::command([program.to_str().unwrap(), "--attack", attack.name, &target]);
+    spec.level = IsolationLevel::Strict;
+    spec.readable = vec![program.clone()];
+    spec.writable = vec![world.workspace.path().to_owned()];
+    spec.denied = vec![".env".to_owned(), "private/".to_owned()];
+    spec.limits = small();
+    if jail == "process" {
+        // It cannot take anything away from what it grants, and says so; the rest is tried in a folder without such.
+        match block_on(run_guest(&*house.jail(jail), spec.clone())) {
+            Err(error) if error.code == ErrorCode::SandboxCreationFailed => {}
+            other => panic!("the process jail took what it cannot hold: {other:?}"),
+        }
+        if attack.needs_subtraction {
+            return (false, "refused".into());
+        }
+        spec.denied.clear();
+        spec.writable = Vec::new();
+        spec.readable.push(world.workspace.path().to_owned());
+        let plain = world.workspace.path().join("plain");
+        fs::create_dir_all(&plain).unwrap();
+        spec.working_dir = Some(plain.clone());
+        spec.writable.push(plain);
+    }
+    match block_on(run_guest(&*house.jail(jail), spec)) {
+        Ok((end, Heard { out, err })) => (out.contains("HARM"), format!("{out}{err} {end:?}")),
+        Err(error) => panic!("{}: the guest did not start: {error:?}", attack.name),
+    }
+}
+
+/// A descriptor that any child inherits, as programs that embed haft may have.
+fn leak_a_descriptor(world: &World) -> OwnedFd {
+    let file = fs::File::open(world.outside.path().join("canary")).unwrap();
+    // SAFETY: a new descriptor that nobody else owns; without the flag that closes it in new programs.
+    unsafe { OwnedFd::from_raw_fd(libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 60)) }
+}
+
+fn test(attack: &'static Attack, jail: &'static str) {
+    let world = World::new();
+    let house = House::new();
+    fs::write(house.state.path().join("keys"), &world.secret).unwrap();
+    let _leaked = leak_a_descriptor(&world);
+    let (harmed, said) = in_a_jail(attack, &world, &house, jail);
+    let control = without_a_jail(attack, &world, house.state.path());
+    assert!(control, "without a jail the attack has to succeed");
+    if attack.not_stopped_by.contains(&jail) {
+        assert!(harmed, "the jail is better than it says: {said}");
+    } else {
+        assert!(!harmed, "{said}");
+    }
+}
+
+pub fn trials() -> Vec<Trial> {
+    let all = JAILS.iter().flat_map(|jail| ATTACKS.iter().map(move |attack| (*jail, attack)));
+    // An ordinary user cannot do some of it anyway, and makes no cgroups.
+    let applies = |jail: &str, attack: &Attack| {
+        is_root() || !(attack.needs_root || attack.without_cgroups.contains(&jail))
+    };
+    let mut trials: Vec<Trial> = all
+        .filter(|(jail, attack)| applies(jail, attack))
+        .map(|(jail, attack)| {
+            Trial::test(format!("attack::{jail}::{}", attack.name), move || {
+                test(attack, jail);
+                Ok(())
+            })
+        })
+        .collect();
+    trials.push(Trial::test("attack::there_are_at_least_60", || {
+        assert!(ATTACKS.len() >= 60, "{}", ATTACKS.len());
+        Ok(())
+    }));
+    trials
+}

@@ -1,0 +1,355 @@
+//! That guests run at all, and end as they should: output, input, terminals, limits, metering, violations.
+
+use crate::world::{House, JAILS, block_on, keeping, run, sh};
+use haft_core::{
+    ErrorCode, IsolationLevel, Limits,
+    port::{GuestSignal, GuestSpec, GuestStdin, Preset, TerminalSize},
+};
+use libtest_mimic::Trial;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+const MIB: u64 = 1 << 20;
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for jail in JAILS {
+        let mut add = |name: &str, test: fn(&'static str)| {
+            trials.push(Trial::test(format!("basics::{jail}::{name}"), move || {
+                test(jail);
+                Ok(())
+            }));
+        };
+        add("says_hello", says_hello);
+        add("reads_its_input", reads_its_input);
+        add("has_no_input", has_no_input);
+        add("takes_input_while_it_runs", takes_input_while_it_runs);
+        add("has_a_terminal", has_a_terminal);
+        add("has_no_terminal", has_no_terminal);
+        add("takes_signals", takes_signals);
+        add("tidies_up_in_its_grace", tidies_up_in_its_grace);
+        add("is_killed_after_its_grace", is_killed_after_its_grace);
+        add("writes_where_it_may", writes_where_it_may);
+        add("has_a_small_environment", has_a_small_environment);
+        add("a_missing_program_is_told", a_missing_program_is_told);
+        add("time_on_a_core_is_limited", time_on_a_core_is_limited);
+        add("time_on_the_wall_is_limited", time_on_the_wall_is_limited);
+        add("output_is_limited", output_is_limited);
+        add("a_forbidden_system_call_is_a_violation", a_forbidden_system_call_is_a_violation);
+        add("use_is_metered", use_is_metered);
+        add("a_large_request_arrives", a_large_request_arrives);
+        add("a_hundred_at_once", a_hundred_at_once);
+        if crate::world::is_root() {
+            add("memory_is_limited_within_five_percent", memory_is_limited_within_five_percent);
+            add("over_memory_names_limit_and_peak", over_memory_names_limit_and_peak);
+            add("the_share_of_a_core_is_limited", the_share_of_a_core_is_limited);
+            // They are in the home of the one who runs the tests.
+            add("programs_of_presets_run", programs_of_presets_run);
+        }
+    }
+    trials
+}
+
+/// Limits of all processes together need cgroups, which an ordinary user cannot make.
+fn has_cgroups() -> bool {
+    crate::world::is_root()
+}
+
+fn says_hello(jail: &'static str) {
+    let house = House::new();
+    let (end, heard) = block_on(run(&*house.jail(jail), sh("echo hello; echo oops >&2; exit 3"))).unwrap();
+    assert_eq!((heard.out.as_str(), heard.err.as_str(), end.exit_code), ("hello\n", "oops\n", Some(3)));
+    assert_eq!(end.error().unwrap().code, ErrorCode::NonZeroExit);
+    assert!(end.violations.is_empty(), "{:?}", end.violations);
+}
+
+fn reads_its_input(jail: &'static str) {
+    let house = House::new();
+    let stdin = GuestStdin::Bytes(vec![b'x'; 300_000]);
+    let (end, heard) = block_on(run(&*house.jail(jail), GuestSpec { stdin, ..sh("wc -c") })).unwrap();
+    assert_eq!((heard.out.trim(), end.exit_code), ("300000", Some(0)));
+}
+
+fn has_no_input(jail: &'static str) {
+    let house = House::new();
+    let (_, heard) = block_on(run(&*house.jail(jail), sh("cat; echo end"))).unwrap();
+    assert_eq!(heard.out, "end\n");
+}
+
+fn takes_input_while_it_runs(jail: &'static str) {
+    let house = House::new();
+    block_on(async {
+        let spec = GuestSpec { stdin: GuestStdin::Stream, ..sh("while read line; do echo got $line; done; echo end") };
+        let mut guest = house.jail(jail).start(spec).await.unwrap();
+        let control = guest.control();
+        let (sink, heard) = keeping();
+        let waiting = tokio::spawn(async move { guest.wait(sink).await });
+        control.write(b"one\n").await.unwrap();
+        let soon = Instant::now() + Duration::from_secs(5);
+        while heard.lock().unwrap().out != "got one\n" {
+            assert!(Instant::now() < soon, "{:?}", heard.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        control.write(b"two\n").await.unwrap();
+        control.close_stdin();
+        assert_eq!(waiting.await.unwrap().unwrap().exit_code, Some(0));
+        assert_eq!(heard.lock().unwrap().out, "got one\ngot two\nend\n");
+        assert!(control.write(b"three\n").await.is_err());
+    });
+}
+
+fn has_a_terminal(jail: &'static str) {
+    let house = House::new();
+    block_on(async {
+        let size = TerminalSize { rows: 33, columns: 77 };
+        let script = "tty -s && echo terminal; stty size; trap 'stty size; exit 0' WINCH; echo ready; sleep 10 & wait";
+        let spec = GuestSpec { terminal: Some(size), ..sh(script) };
+        let mut guest = house.jail(jail).start(spec).await.unwrap();
+        let control = guest.control();
+        let (sink, heard) = keeping();
+        let waiting = tokio::spawn(async move { guest.wait(sink).await });
+        let soon = Instant::now() + Duration::from_secs(5);
+        while !heard.lock().unwrap().out.contains("ready") {
+            assert!(Instant::now() < soon, "{:?}", heard.lock().unwrap());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        control.resize(TerminalSize { rows: 11, columns: 22 }).unwrap();
+        let end = waiting.await.unwrap().unwrap();
+        let heard = heard.lock().unwrap().out.replace("\r\n", "\n");
+        assert_eq!((heard.as_str(), end.exit_code), ("terminal\n33 77\nready\n11 22\n", Some(0)));
+    });
+}
+
+fn has_no_terminal(jail: &'static str) {
+    let house = House::new();
+    let (end, _) = block_on(run(&*house.jail(jail), sh("exec < /dev/tty"))).unwrap();
+    assert_ne!(end.exit_code, Some(0));
+}
+
+fn takes_signals(jail: &'static str) {
+    let house = House::new();
+    block_on(async {
+        let spec = sh("trap 'echo interrupted; exit 7' INT; echo ready; while :; do sleep 0.05; done");
+        let mut guest = house.jail(jail).start(spec).await.unwrap();
+        let control = guest.control();
+        let (sink, heard) = keeping();
+        let waiting = tokio::spawn(async move { guest.wait(sink).await });
+        while heard.lock().unwrap().out != "ready\n" {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        control.signal(GuestSignal::Interrupt).unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap().exit_code, Some(7));
+    });
+}
+
+fn stopped(jail: &'static str, script: &str, grace: Duration) -> (Option<i32>, Option<i32>, String, Duration) {
+    let house = House::new();
+    block_on(async {
+        let spec = GuestSpec { grace, ..sh(script) };
+        let mut guest = house.jail(jail).start(spec).await.unwrap();
+        let control = guest.control();
+        let (sink, heard) = keeping();
+        let waiting = tokio::spawn(async move { guest.wait(sink).await });
+        while !heard.lock().unwrap().out.contains("ready\n") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let asked = Instant::now();
+        control.stop();
+        let end = waiting.await.unwrap().unwrap();
+        let out = heard.lock().unwrap().out.clone();
+        (end.exit_code, end.signal, out, asked.elapsed())
+    })
+}
+
+fn tidies_up_in_its_grace(jail: &'static str) {
+    let script = "trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    let (code, _, out, took) = stopped(jail, script, Duration::from_secs(10));
+    assert_eq!((code, out.as_str()), (Some(0), "ready\ntidy\n"));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+}
+
+fn is_killed_after_its_grace(jail: &'static str) {
+    let script = "trap '' TERM INT HUP; echo ready; while :; do sleep 0.05; done";
+    let (code, signal, _, took) = stopped(jail, script, Duration::from_millis(300));
+    assert_eq!((code, signal), (None, Some(9)));
+    assert!(took >= Duration::from_millis(290) && took < Duration::from_secs(5), "{took:?}");
+}
+
+fn writes_where_it_may(jail: &'static str) {
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let fixed = tempfile::tempdir().unwrap();
+    let mut spec = sh(&format!("echo new > file; mkdir -p a/b; echo x > {}/no", fixed.path().display()));
+    spec.writable = vec![folder.path().to_owned()];
+    spec.readable = vec![fixed.path().to_owned()];
+    let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    assert_ne!(end.exit_code, Some(0), "{heard:?}");
+    assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "new\n");
+    assert!(folder.path().join("a/b").is_dir() && !fixed.path().join("no").exists());
+}
+
+fn has_a_small_environment(jail: &'static str) {
+    let house = House::new();
+    let mut spec = sh("env | sed 's/=.*//' | sort | tr '\\n' ' '; cd && echo ok > kept && cat kept");
+    spec.environment.insert("DECLARED".into(), "1".into());
+    let (_, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    let names = heard.out.replace("OLDPWD ", "").replace("_ ", "");
+    assert_eq!(names, "DECLARED HOME PATH PWD TMPDIR ok\n");
+}
+
+fn a_missing_program_is_told(jail: &'static str) {
+    let house = House::new();
+    let spec = GuestSpec { level: IsolationLevel::Strict, ..GuestSpec::command(["no-such-program"]) };
+    let error = block_on(run(&*house.jail(jail), spec)).unwrap_err();
+    assert_eq!(error.message, "there is no program `no-such-program` in the jail");
+}
+
+/// A guest that holds that many MiB.
+fn holding(mebibytes: u64, limit: u64) -> GuestSpec {
+    // `head` reads the whole line into memory, for `tail` to find its end.
+    let script = format!("head -c {mebibytes}M /dev/zero | tail -c 1M >/dev/null; x=$(head -c {mebibytes}M /dev/zero | tr '\\0' x); echo ${{#x}}");
+    GuestSpec { limits: Limits { memory_bytes: Some(limit * MIB), ..Limits::default() }, ..sh(&script) }
+}
+
+fn memory_is_limited_within_five_percent(jail: &'static str) {
+    let house = House::new();
+    let script = "head -c 256M /dev/zero | tail -c 256M"; // which holds all of it before it prints
+    let limits = Limits { memory_bytes: Some(64 * MIB), ..Limits::default() };
+    let spec = GuestSpec { limits, ..sh(script) };
+    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    let over = end.exceeded.unwrap();
+    let used = over.used.unwrap();
+    assert_eq!((over.limit, over.allowed), ("memoryBytes", 64 * MIB));
+    assert!(used <= 64 * MIB && used >= 64 * MIB * 95 / 100, "{used}");
+}
+
+fn over_memory_names_limit_and_peak(jail: &'static str) {
+    let house = House::new();
+    let (end, _) = block_on(run(&*house.jail(jail), holding(200, 32))).unwrap();
+    let error = end.error().unwrap();
+    assert_eq!(error.code, ErrorCode::ResourceLimitExceeded);
+    assert!(error.message.contains("memoryBytes") && error.message.contains("33554432"), "{}", error.message);
+    assert!(end.violations.iter().any(|violation| violation.kind == "MemoryLimitExceeded"));
+}
+
+fn time_on_a_core_is_limited(jail: &'static str) {
+    let house = House::new();
+    let limits = Limits { cpu_time: Some(Duration::from_millis(1000)), ..Limits::default() };
+    let spec = GuestSpec { limits, ..sh("while :; do :; done") };
+    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    let over = end.exceeded.clone().unwrap_or_else(|| panic!("{end:?}"));
+    assert_eq!((over.limit, over.allowed), ("cpuTime", 1000));
+    let used = end.metrics.cpu_time_ms.unwrap();
+    // Without cgroups the kernel counts ticks, for each process, and other times that are in them.
+    let least = if has_cgroups() { 1000.0 } else { 0.0 };
+    assert!((least..1100.0).contains(&used), "{used}");
+    assert!(end.violations.iter().any(|violation| violation.kind == "CpuLimitExceeded"), "{end:?}");
+}
+
+fn the_share_of_a_core_is_limited(jail: &'static str) {
+    let house = House::new();
+    let limits = Limits {
+        cpu_millicores: Some(200),
+        wall_time: Some(Duration::from_secs(3)),
+        ..Limits::default()
+    };
+    let spec = GuestSpec { limits, ..sh("while :; do :; done & while :; do :; done") };
+    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    let share = end.metrics.cpu_time_ms.unwrap() / end.metrics.wall_time_ms.unwrap();
+    // What it could do before the first period was over is part of it.
+    assert!(share < 0.2 * 1.1, "{share}");
+}
+
+fn time_on_the_wall_is_limited(jail: &'static str) {
+    let house = House::new();
+    let limits = Limits { wall_time: Some(Duration::from_millis(400)), ..Limits::default() };
+    let spec = GuestSpec { limits, ..sh("sleep 100 & sleep 100") };
+    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    let wall = end.metrics.wall_time_ms.unwrap();
+    assert_eq!(end.error().unwrap().code, ErrorCode::Timeout);
+    assert!((400.0..800.0).contains(&wall), "{wall}");
+}
+
+fn output_is_limited(jail: &'static str) {
+    let house = House::new();
+    let limits = Limits { output_bytes: Some(100_000), ..Limits::default() };
+    let spec = GuestSpec { limits, ..sh("yes") };
+    let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    assert_eq!(heard.out.len(), 100_000);
+    assert_eq!(end.exceeded.unwrap().limit, "outputBytes");
+}
+
+fn a_forbidden_system_call_is_a_violation(jail: &'static str) {
+    let house = House::new();
+    let program = crate::world::own_program();
+    let mut spec = GuestSpec::command([program.to_str().unwrap(), "--reboot"]);
+    spec.level = IsolationLevel::Strict;
+    spec.readable = vec![program];
+    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    assert_eq!(end.signal, Some(libc::SIGSYS), "{end:?}");
+    assert_eq!(end.violations[0].kind, "SandboxEscapeAttempt");
+    assert!(end.violations[0].was_blocked);
+}
+
+fn use_is_metered(jail: &'static str) {
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("in"), vec![7; 3 << 20]).unwrap();
+    let spec = GuestSpec { writable: vec![folder.path().to_owned()], ..sh("cat in > out; (cat in > out2) & wait") };
+    let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    assert_eq!(end.exit_code, Some(0), "{heard:?}");
+    let metrics = end.metrics;
+    assert!(metrics.peak_memory_bytes.unwrap() > 100_000, "{metrics:?}");
+    assert!(metrics.cpu_time_ms.unwrap() > 0.0 && metrics.wall_time_ms.unwrap() > 0.0, "{metrics:?}");
+    assert!(metrics.bytes_read.unwrap() >= 6 << 20 && metrics.bytes_read.unwrap() < 7 << 20, "{metrics:?}");
+    assert!(metrics.bytes_written.unwrap() >= 6 << 20 && metrics.bytes_written.unwrap() < 7 << 20, "{metrics:?}");
+    assert!(metrics.filesystem_operations.unwrap() > 20, "{metrics:?}");
+}
+
+fn a_large_request_arrives(jail: &'static str) {
+    let house = House::new();
+    let mut spec = sh("echo ${#LARGE}");
+    spec.environment.insert("LARGE".into(), "x".repeat(120_000));
+    let (_, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    assert_eq!(heard.out, "120000\n");
+}
+
+fn a_hundred_at_once(jail: &'static str) {
+    let house = House::new();
+    block_on(async {
+        let mut all = Vec::new();
+        for number in 0..100 {
+            let jail = house.jail(jail);
+            all.push(tokio::spawn(async move {
+                let (end, heard) = run(&*jail, sh(&format!("sleep 0.5; echo {number}"))).await.unwrap();
+                assert_eq!((end.exit_code, heard.out), (Some(0), format!("{number}\n")));
+            }));
+        }
+        for one in all {
+            one.await.unwrap();
+        }
+    });
+}
+
+fn programs_of_presets_run(jail: &'static str) {
+    let home = std::path::PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    for (preset, installed, script) in [
+        (Preset::Rust, ".cargo/bin/rustc", "rustc --version"),
+        (Preset::Python, ".pyenv/shims/python3", "python3 -c 'print(1+1)'"),
+        (Preset::Git, "", "git --version && git config --global --list >/dev/null || true"),
+        (Preset::Node, ".nvm", "true"),
+    ] {
+        if !home.join(installed).exists() {
+            haft_testkit::not_run("programs_of_presets_run", &format!("{preset:?} is not installed for this user"));
+            continue;
+        }
+        let house = House::new();
+        let limits = Limits { memory_bytes: Some(4 << 30), ..Limits::default() };
+        let spec = GuestSpec { presets: vec![preset], limits, ..sh(script) };
+        let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+        assert_eq!(end.exit_code, Some(0), "{preset:?} {heard:?}");
+    }
+}

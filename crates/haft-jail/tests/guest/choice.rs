@@ -1,0 +1,186 @@
+//! Which jail is chosen, what is offered, what several guests share; and all of it as an ordinary user.
+
+use crate::world::{House, block_on, own_program, run, sh};
+use haft_core::{
+    ErrorCode, IsolationLevel, Limits,
+    port::{GuestSpec, Jail},
+};
+use haft_jail::guest::Auto;
+use libtest_mimic::Trial;
+use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
+
+pub fn trials() -> Vec<Trial> {
+    let tests: [(&'static str, fn()); 9] = [
+        ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
+        ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
+        ("choice::an_enforcement_says_what_it_is", an_enforcement_says_what_it_is),
+        ("choice::restricted_grants_nothing", restricted_grants_nothing),
+        ("choice::siblings_stay_within_their_sandbox", siblings_stay_within_their_sandbox),
+        ("choice::an_unknown_sandbox_is_refused", an_unknown_sandbox_is_refused),
+        ("choice::limits_per_process_do_not_do_for_strict", limits_per_process_do_not_do_for_strict),
+        ("user::basics", || as_an_ordinary_user("basics")),
+        ("user::ends", || as_an_ordinary_user("ends")),
+    ];
+    let mut trials: Vec<Trial> = tests
+        .into_iter()
+        .filter(|(name, _)| rustix::process::geteuid().is_root() || !name.starts_with("user::"))
+        .map(|(name, test)| {
+            Trial::test(name, move || {
+                test();
+                Ok(())
+            })
+        })
+        .collect();
+    if rustix::process::geteuid().is_root() {
+        trials.push(Trial::test("user::attack", || {
+            as_an_ordinary_user("attack");
+            Ok(())
+        }));
+    }
+    trials
+}
+
+fn the_cheapest_jail_that_delivers() {
+    let house = House::new();
+    let auto = Auto::new(&house.host);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".env"), "x").unwrap();
+    let plain = tempfile::tempdir().unwrap();
+    let spec = |level, writable: &tempfile::TempDir, denied: &[&str]| GuestSpec {
+        level,
+        writable: vec![writable.path().to_owned()],
+        denied: denied.iter().map(|pattern| (*pattern).to_owned()).collect(),
+        ..GuestSpec::command(["true"])
+    };
+    for (spec, jail) in [
+        (spec(IsolationLevel::Standard, &plain, &[]), "process"),
+        (spec(IsolationLevel::Standard, &plain, &[".env"]), "process"),
+        (spec(IsolationLevel::Standard, &folder, &[".env"]), "namespace"),
+        (spec(IsolationLevel::Strict, &plain, &[]), "namespace"),
+    ] {
+        assert_eq!(auto.holds(&spec).unwrap().jail, jail, "{spec:?}");
+    }
+    let restricted = GuestSpec { level: IsolationLevel::Restricted, ..GuestSpec::command(["true"]) };
+    assert_eq!(auto.holds(&restricted).unwrap().jail, "namespace");
+    let (end, _) = block_on(run(&auto, spec(IsolationLevel::Strict, &folder, &[".env"]))).unwrap();
+    assert_eq!(end.exit_code, Some(0));
+}
+
+fn what_is_offered_was_probed() {
+    let house = House::new();
+    for name in crate::world::JAILS {
+        let jail = house.jail(name);
+        let offer = jail.offers(IsolationLevel::Strict).unwrap();
+        assert_eq!((offer.jail.as_ref(), offer.level), (name, IsolationLevel::Strict));
+    }
+    // Also in the middle of a runtime with one thread.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { House::new().jail("namespace").offers(IsolationLevel::Standard).unwrap() });
+    let refusal = house.jail("process").offers(IsolationLevel::Restricted).unwrap_err();
+    assert!(refusal.to_string().contains("processes"), "{refusal}");
+}
+
+fn an_enforcement_says_what_it_is() {
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("deep/.git")).unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    fs::write(folder.path().join("deep/.env"), "x").unwrap();
+    let mut spec = sh("true");
+    spec.writable = vec![folder.path().to_owned()];
+    spec.denied = vec![".env".into()];
+    let guest = block_on(house.jail("namespace").start(spec)).unwrap();
+    let details = &guest.enforcement().details;
+    assert_eq!(details["network"], "none");
+    assert_eq!(details["masked"][0], folder.path().join("deep/.env").to_str().unwrap());
+    assert_eq!(details["readOnly"][0], folder.path().join(".git/hooks").to_str().unwrap());
+    assert!(details["landlock"].as_u64().unwrap() >= 1 && details["seccomp"] == true, "{details:?}");
+    assert!(guest.sandbox_id().starts_with("haft-"));
+}
+
+fn restricted_grants_nothing() {
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let mut spec = sh("true");
+    spec.level = IsolationLevel::Restricted;
+    spec.readable = vec![folder.path().to_owned()];
+    let error = block_on(run(&*house.jail("namespace"), spec.clone())).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FilesystemPolicyViolation);
+    spec.readable.clear();
+    spec.hosts = vec!["example.com".into()];
+    assert!(block_on(run(&*house.jail("namespace"), spec)).is_err());
+}
+
+fn siblings_stay_within_their_sandbox() {
+    let house = House::new();
+    if !rustix::process::geteuid().is_root() {
+        return haft_testkit::not_run("siblings_stay_within_their_sandbox", "an ordinary user makes no cgroups here");
+    }
+    let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
+    let sandbox = house.host.open_sandbox(&limits).unwrap();
+    let spec = || {
+        // `tail` holds all of it until somebody reads.
+        let mut spec = sh("head -c 40M /dev/zero | tail -c 40M | (sleep 1; wc -c)");
+        spec.parent = Some(sandbox.id().to_owned());
+        spec.limits.memory_bytes = Some(64 << 20);
+        spec.limits.wall_time = Some(Duration::from_secs(20));
+        spec
+    };
+    for jail in crate::world::JAILS {
+        let held = house.jail(jail);
+        let (one, two) = block_on(async { tokio::join!(run(&*held, spec()), run(&*held, spec())) });
+        let done = [one, two].into_iter().filter(|end| end.as_ref().is_ok_and(|end| end.1.out == "41943040\n"));
+        // Each has room for itself, both together have not.
+        assert!(done.count() < 2, "{jail}");
+        let (alone, heard) = block_on(run(&*held, spec())).unwrap();
+        assert_eq!(heard.out, "41943040\n", "{jail} {alone:?}");
+    }
+}
+
+fn an_unknown_sandbox_is_refused() {
+    let house = House::new();
+    let mut spec = sh("true");
+    spec.parent = Some("sb-17".into());
+    let error = block_on(run(&*house.jail("namespace"), spec)).unwrap_err();
+    assert_eq!(error.code.e_number(), Some("E3101"));
+    assert!(error.message.contains("sb-17"), "{}", error.message);
+}
+
+fn limits_per_process_do_not_do_for_strict() {
+    if rustix::process::geteuid().is_root() {
+        // The tests as an ordinary user run it.
+        return;
+    }
+    let house = House::with(|options| options.per_process_limits_do = false);
+    let refusal = house.jail("namespace").offers(IsolationLevel::Strict).unwrap_err();
+    assert!(refusal.reason.contains("cgroup"), "{refusal}");
+    assert!(house.jail("namespace").offers(IsolationLevel::Standard).is_ok());
+}
+
+/// The same tests again, by somebody who is nobody.
+fn as_an_ordinary_user(which: &str) {
+    const NOBODY_IN_PARTICULAR: u32 = 54_321;
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::chown(home.path(), Some(NOBODY_IN_PARTICULAR), Some(NOBODY_IN_PARTICULAR)).unwrap();
+    let started = Command::new(own_program())
+        .arg(which)
+        .args(["--test-threads", "2"])
+        .env("HOME", home.path())
+        .env("TMPDIR", home.path())
+        .env_remove("HAFT_NOT_RUN")
+        .gid(NOBODY_IN_PARTICULAR)
+        .uid(NOBODY_IN_PARTICULAR)
+        .current_dir("/")
+        .output();
+    let output = match started {
+        Ok(output) => output,
+        Err(error) => return haft_testkit::not_run(&format!("user::{which}"), &format!("cannot start it: {error}")),
+    };
+    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    for line in said.lines().filter_map(|line| line.split_once("not run: ")).map(|(_, line)| line) {
+        let (test, reason) = line.split_once(": ").unwrap_or((line, "no reason"));
+        haft_testkit::not_run(&format!("user::{test}"), reason);
+    }
+    let failed: Vec<&str> = said.lines().filter(|line| !line.ends_with("... ok")).collect();
+    assert!(output.status.success(), "{}", failed.join("\n"));
+}

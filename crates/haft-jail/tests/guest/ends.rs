@@ -1,0 +1,322 @@
+//! Nothing outlives its call, however it ends.
+
+use crate::world::{House, JAILS, block_on, keeping, own_program, run, sh};
+use haft_core::{
+    IsolationLevel, Limits,
+    port::{GuestSignal, GuestSpec},
+};
+use libtest_mimic::Trial;
+use std::{
+    fs,
+    io::{BufRead as _, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for jail in JAILS {
+        let mut add = |name: &str, test: fn(&'static str)| {
+            trials.push(Trial::test(format!("ends::{jail}::{name}"), move || {
+                test(jail);
+                Ok(())
+            }));
+        };
+        add("a_daemon_ends_with_its_call", a_daemon_ends_with_its_call);
+        add("dropping_ends_everything", dropping_ends_everything);
+        add("stopped_children_end", stopped_children_end);
+        add("two_hundred_violent_ends", two_hundred_violent_ends);
+        add("killing_haft_ends_everything", killing_haft_ends_everything);
+        add("killing_haft_and_its_spawner_is_swept_up", killing_haft_and_its_spawner_is_swept_up);
+        add("only_the_jails_of_the_killed_haft_end", only_the_jails_of_the_killed_haft_end);
+        add("a_killed_spawner_is_replaced", a_killed_spawner_is_replaced);
+    }
+    trials
+}
+
+/// Makes daemons in every way there is: twice forked, in sessions of their own, deaf to signals.
+fn daemons(mark: &str) -> String {
+    format!(
+        "for n in 1 2 3; do (setsid sh -c 'trap \"\" TERM INT HUP; exec 3>&- >/dev/null 2>&1; \
+         (sh -c \"while :; do sleep 7{mark}; done\" &) ; while :; do sleep 7{mark}; done' >/dev/null 2>&1 &) ; done; \
+         (setsid sleep 7{mark} >/dev/null 2>&1 &) ; sleep 0.1; echo ready"
+    )
+}
+
+/// A number that is in nobody else's command lines.
+fn mark() -> String {
+    format!("{}", u32::from_str_radix(&uuid::Uuid::new_v4().simple().to_string()[..7], 16).unwrap())
+}
+
+fn processes(text: &str) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let own = std::process::id().to_string();
+    all.filter(|entry| entry.file_name().to_string_lossy() != own)
+        .filter_map(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains(text).then(|| format!("{} {line}", entry.file_name().to_string_lossy()))
+        })
+        .collect()
+}
+
+fn gone_within(what: &str, time: Duration, left: impl Fn() -> Vec<String>) {
+    let end = Instant::now() + time;
+    loop {
+        let left = left();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < end, "{what} left: {left:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn cgroups(prefix: &str) -> Vec<String> {
+    fn walk(folder: &Path, prefix: &str, found: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().starts_with(prefix) {
+                    found.push(entry.path().display().to_string());
+                }
+                walk(&entry.path(), prefix, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(Path::new("/sys/fs/cgroup"), prefix, &mut found);
+    found
+}
+
+fn mounts(text: &Path) -> Vec<String> {
+    let text = text.display().to_string();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    mounts.lines().filter(|line| line.contains(&text)).map(str::to_owned).collect()
+}
+
+fn a_daemon_ends_with_its_call(jail: &'static str) {
+    let house = House::new();
+    let mark = mark();
+    let (end, heard) = block_on(run(&*house.jail(jail), sh(&daemons(&mark)))).unwrap();
+    assert_eq!((heard.out.as_str(), end.exit_code), ("ready\n", Some(0)));
+    // At once: an end is only told when nothing is left.
+    assert_eq!(processes(&format!("sleep 7{mark}")), Vec::<String>::new());
+}
+
+fn dropping_ends_everything(jail: &'static str) {
+    let house = House::new();
+    let mark = mark();
+    block_on(async {
+        let mut guest = house.jail(jail).start(sh(&format!("{}; sleep 1000", daemons(&mark)))).await.unwrap();
+        let (sink, heard) = keeping();
+        let waited = tokio::time::timeout(Duration::from_millis(1500), guest.wait(sink)).await;
+        assert!(waited.is_err() && heard.lock().unwrap().out == "ready\n", "{waited:?} {heard:?}");
+        assert!(!processes(&format!("sleep 7{mark}")).is_empty());
+    });
+    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+}
+
+fn stopped_children_end(jail: &'static str) {
+    let house = House::new();
+    let mark = mark();
+    block_on(async {
+        let script = format!("{}; kill -STOP $$", daemons(&mark));
+        let mut guest = house.jail(jail).start(sh(&script)).await.unwrap();
+        let (sink, _) = keeping();
+        let control = guest.control();
+        let _ = tokio::time::timeout(Duration::from_millis(1000), guest.wait(sink)).await;
+        let _ = control.signal(GuestSignal::Stop);
+    });
+    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+}
+
+/// Cancelled, out of time, killed, stopped, out of memory, at any moment.
+fn two_hundred_violent_ends(jail: &'static str) {
+    let house = House::with(|options| options.warm = 2);
+    let mark = mark();
+    let instance = fs::read_dir(house.state.path().join("instances")).unwrap().flatten().next().unwrap();
+    let instance = instance.file_name().to_string_lossy().into_owned();
+    block_on(async {
+        for round in 0..200u64 {
+            let mut spec = sh(&format!("{}; sleep 1000", daemons(&mark)));
+            if round % 4 == 1 {
+                spec.limits.wall_time = Some(Duration::from_millis(round / 2));
+            }
+            let moment = Duration::from_micros(round * 997 % 150_000);
+            let held = house.jail(jail);
+            let starting = tokio::time::timeout(moment, held.start(spec));
+            let mut guest = match starting.await {
+                Ok(guest) => guest.unwrap(),
+                Err(_) => continue,
+            };
+            let control = guest.control();
+            let (sink, _) = keeping();
+            let waited = tokio::time::timeout(moment, guest.wait(sink)).await;
+            match round % 4 {
+                0 => drop(guest),
+                2 => {
+                    let _ = control.signal(GuestSignal::Stop);
+                    drop(guest);
+                }
+                3 if waited.is_err() => {
+                    control.kill();
+                    let (sink, _) = keeping();
+                    let _ = guest.wait(sink).await;
+                }
+                _ => {}
+            }
+        }
+    });
+    gone_within("processes", Duration::from_secs(10), || processes(&format!("sleep 7{mark}")));
+    let (state, host) = (house.state, house.host);
+    drop(host);
+    gone_within("cgroups", Duration::from_secs(5), || cgroups(&instance));
+    assert_eq!(mounts(state.path()), Vec::<String>::new());
+    let left: Vec<PathBuf> =
+        fs::read_dir(state.path().join("instances")).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert_eq!(left, Vec::<PathBuf>::new());
+}
+
+/// Another haft, which starts a guest with daemons and waits for it.
+pub fn be_haft(arguments: &[String]) -> ! {
+    let [jail, state, mark] = arguments else { panic!("--haft JAIL STATE MARK") };
+    let mut options = haft_jail::guest::JailOptions::new(state, "/");
+    options.per_process_limits_do = !rustix::process::geteuid().is_root();
+    let host = haft_jail::guest::JailHost::new(options).unwrap();
+    let jail: Box<dyn haft_core::port::Jail> = match jail.as_str() {
+        "process" => Box::new(haft_jail::guest::Process::new(&host)),
+        _ => Box::new(haft_jail::guest::Namespace::new(&host)),
+    };
+    block_on(async {
+        let spec = GuestSpec {
+            level: IsolationLevel::Strict,
+            limits: Limits { wall_time: Some(Duration::from_secs(60)), ..Limits::default() },
+            ..sh(&format!("{}; sleep 1000", daemons(mark)))
+        };
+        let mut guest = jail.start(spec).await.unwrap();
+        let sink: haft_core::port::OutputSink = std::sync::Arc::new(|_, bytes: &[u8]| {
+            use std::io::Write as _;
+            let _ = std::io::stdout().write_all(bytes);
+            let _ = std::io::stdout().flush();
+        });
+        let _ = guest.wait(sink).await;
+    });
+    std::process::exit(0)
+}
+
+fn another_haft(jail: &str, state: &Path, mark: &str) -> Child {
+    let mut child = Command::new(own_program())
+        .args(["--haft", jail, state.to_str().unwrap(), mark])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    assert!(!processes(&format!("sleep 7{mark}")).is_empty());
+    child
+}
+
+fn spawner_of(haft: u32) -> i32 {
+    let children = fs::read_to_string(format!("/proc/{haft}/task/{haft}/children")).unwrap();
+    let spawner = children.split_whitespace().find(|pid| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "haft-spawner")
+    });
+    spawner.unwrap().parse().unwrap()
+}
+
+fn kill(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+}
+
+fn killing_haft_ends_everything(jail: &'static str) {
+    let state = tempfile::tempdir().unwrap();
+    let mark = mark();
+    let mut haft = another_haft(jail, state.path(), &mark);
+    let prefix = format!("haft-{}-", haft.id());
+    haft.kill().unwrap();
+    haft.wait().unwrap();
+    gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{mark}")));
+    gone_within("cgroups", Duration::from_secs(8), || cgroups(&prefix));
+    gone_within("folders", Duration::from_secs(8), || {
+        let left = fs::read_dir(state.path().join("instances")).into_iter().flatten().flatten();
+        left.map(|entry| entry.path().display().to_string()).collect()
+    });
+}
+
+fn killing_haft_and_its_spawner_is_swept_up(jail: &'static str) {
+    if jail == "process" && !rustix::process::geteuid().is_root() {
+        return haft_testkit::not_run("killing_haft_and_its_spawner_is_swept_up", "it takes a cgroup to find orphans");
+    }
+    let state = tempfile::tempdir().unwrap();
+    let mark = mark();
+    let mut haft = another_haft(jail, state.path(), &mark);
+    let prefix = format!("haft-{}-", haft.id());
+    let spawner = spawner_of(haft.id());
+    // Stopped first, so that neither sees the other's end.
+    kill_both(&mut haft, spawner);
+    // The next haft on the same state folder.
+    let next = haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
+    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+    gone_within("cgroups", Duration::from_secs(5), || cgroups(&prefix));
+    drop(next);
+    let left = fs::read_dir(state.path().join("instances")).unwrap().count();
+    assert_eq!(left, 0);
+}
+
+fn kill_both(haft: &mut Child, spawner: i32) {
+    let spawner_pid = rustix::process::Pid::from_raw(spawner).unwrap();
+    rustix::process::kill_process(spawner_pid, rustix::process::Signal::STOP).unwrap();
+    haft.kill().unwrap();
+    haft.wait().unwrap();
+    kill(spawner);
+}
+
+fn only_the_jails_of_the_killed_haft_end(jail: &'static str) {
+    let state = tempfile::tempdir().unwrap();
+    let marks = [mark(), mark(), mark()];
+    let mut hafts: Vec<Child> = marks.iter().map(|mark| another_haft(jail, state.path(), mark)).collect();
+    hafts[1].kill().unwrap();
+    hafts[1].wait().unwrap();
+    gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{}", marks[1])));
+    // A fourth, which sweeps when it begins.
+    let fourth = haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
+    for index in [0, 2] {
+        assert!(!processes(&format!("sleep 7{}", marks[index])).is_empty());
+        assert!(hafts[index].try_wait().unwrap().is_none());
+        hafts[index].kill().unwrap();
+        hafts[index].wait().unwrap();
+    }
+    for mark in &marks {
+        gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{mark}")));
+    }
+    drop(fourth);
+}
+
+fn a_killed_spawner_is_replaced(jail: &'static str) {
+    let house = House::new();
+    let mark = mark();
+    block_on(async {
+        let mut guest = house.jail(jail).start(sh(&format!("{}; sleep 1000", daemons(&mark)))).await.unwrap();
+        let (sink, _) = keeping();
+        let _ = tokio::time::timeout(Duration::from_millis(800), guest.wait(sink)).await;
+        kill(spawner_of_this_house(&house));
+        let (sink, _) = keeping();
+        let end = guest.wait(sink).await;
+        assert!(end.is_err(), "{end:?}");
+        let (end, _) = run(&*house.jail(jail), sh("exit 0")).await.unwrap();
+        assert_eq!(end.exit_code, Some(0));
+    });
+    if jail == "namespace" || rustix::process::geteuid().is_root() {
+        gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+    }
+}
+
+fn spawner_of_this_house(house: &House) -> i32 {
+    let instance = fs::read_dir(house.state.path().join("instances")).unwrap().flatten().next().unwrap();
+    let record = fs::read_to_string(instance.path().join("record.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&record).unwrap();
+    record["spawner"][0].as_i64().unwrap() as i32
+}

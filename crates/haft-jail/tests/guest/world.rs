@@ -1,0 +1,97 @@
+//! What tests run guests with.
+
+use haft_core::{
+    IsolationLevel, OutputStream, ToolError,
+    port::{GuestEnd, GuestSpec, Jail, OutputSink},
+};
+use haft_jail::guest::{JailHost, JailOptions, Namespace, Process};
+use std::{
+    future::Future,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+};
+
+/// A state folder with jails on it.
+pub struct House {
+    pub state: tempfile::TempDir,
+    pub host: JailHost,
+}
+
+/// Every jail that this machine should have.
+pub const JAILS: [&str; 2] = ["process", "namespace"];
+
+impl House {
+    pub fn new() -> House {
+        House::with(|_| {})
+    }
+
+    pub fn with(change: impl FnOnce(&mut JailOptions)) -> House {
+        let state = tempfile::tempdir().unwrap();
+        let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
+        let mut options = JailOptions::new(state.path(), home);
+        // An ordinary user can make no cgroups here.
+        options.per_process_limits_do = !rustix::process::geteuid().is_root();
+        options.warm = 0;
+        change(&mut options);
+        House { host: JailHost::new(options).unwrap(), state }
+    }
+
+    pub fn jail(&self, name: &str) -> Arc<dyn Jail> {
+        match name {
+            "process" => Arc::new(Process::new(&self.host)),
+            "namespace" => Arc::new(Namespace::new(&self.host)),
+            other => panic!("no jail {other}"),
+        }
+    }
+}
+
+/// Runs a future.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(future)
+}
+
+#[derive(Debug, Default, Clone)]
+pub struct Heard {
+    pub out: String,
+    pub err: String,
+}
+
+/// A sink that keeps everything.
+pub fn keeping() -> (OutputSink, Arc<Mutex<Heard>>) {
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let kept = Arc::clone(&heard);
+    let sink: OutputSink = Arc::new(move |stream, bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        let mut heard = kept.lock().unwrap();
+        match stream {
+            OutputStream::Stdout => heard.out.push_str(&text),
+            OutputStream::Stderr => heard.err.push_str(&text),
+        }
+    });
+    (sink, heard)
+}
+
+/// Starts a guest, waits for its end.
+pub async fn run(jail: &dyn Jail, spec: GuestSpec) -> Result<(GuestEnd, Heard), ToolError> {
+    let mut guest = jail.start(spec).await?;
+    let (sink, heard) = keeping();
+    let end = guest.wait(sink).await?;
+    let heard = heard.lock().unwrap().clone();
+    Ok((end, heard))
+}
+
+/// A shell command at `strict`.
+pub fn sh(script: &str) -> GuestSpec {
+    GuestSpec { level: IsolationLevel::Strict, ..GuestSpec::command(["sh", "-c", script]) }
+}
+
+/// Whether this is root, or the same tests by an ordinary user.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// This very program.
+pub fn own_program() -> PathBuf {
+    std::env::current_exe().unwrap()
+}
