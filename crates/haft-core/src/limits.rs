@@ -43,6 +43,60 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// These limits, and where one is absent that of `other`.
+    ///
+    /// ```
+    /// use haft_core::Limits;
+    /// let asked = Limits { processes: Some(10), ..Limits::default() };
+    /// let general = Limits { processes: Some(256), open_files: Some(64), ..Limits::default() };
+    /// let both = asked.or(&general);
+    /// assert_eq!((both.processes, both.open_files), (Some(10), Some(64)));
+    /// ```
+    #[must_use]
+    pub fn or(&self, other: &Limits) -> Limits {
+        Limits {
+            memory_bytes: self.memory_bytes.or(other.memory_bytes),
+            cpu_millicores: self.cpu_millicores.or(other.cpu_millicores),
+            cpu_time: self.cpu_time.or(other.cpu_time),
+            wall_time: self.wall_time.or(other.wall_time),
+            processes: self.processes.or(other.processes),
+            open_files: self.open_files.or(other.open_files),
+            file_bytes: self.file_bytes.or(other.file_bytes),
+            scratch_bytes: self.scratch_bytes.or(other.scratch_bytes),
+            output_bytes: self.output_bytes.or(other.output_bytes),
+        }
+    }
+
+    /// The tighter of each.
+    ///
+    /// ```
+    /// use haft_core::Limits;
+    /// let mine = Limits { processes: Some(10), ..Limits::default() };
+    /// let parent = Limits { processes: Some(4), open_files: Some(64), ..Limits::default() };
+    /// let both = mine.within(&parent);
+    /// assert_eq!((both.processes, both.open_files), (Some(4), Some(64)));
+    /// ```
+    #[must_use]
+    pub fn within(&self, parent: &Limits) -> Limits {
+        fn least<T: Ord + Copy>(mine: Option<T>, theirs: Option<T>) -> Option<T> {
+            match (mine, theirs) {
+                (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
+                (one, other) => one.or(other),
+            }
+        }
+        Limits {
+            memory_bytes: least(self.memory_bytes, parent.memory_bytes),
+            cpu_millicores: least(self.cpu_millicores, parent.cpu_millicores),
+            cpu_time: least(self.cpu_time, parent.cpu_time),
+            wall_time: least(self.wall_time, parent.wall_time),
+            processes: least(self.processes, parent.processes),
+            open_files: least(self.open_files, parent.open_files),
+            file_bytes: least(self.file_bytes, parent.file_bytes),
+            scratch_bytes: least(self.scratch_bytes, parent.scratch_bytes),
+            output_bytes: least(self.output_bytes, parent.output_bytes),
+        }
+    }
+
     /// The first limit that is above the parent's, by name, with both values.
     ///
     /// ```

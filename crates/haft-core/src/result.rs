@@ -105,6 +105,39 @@ pub struct Metrics {
     pub network_bytes_sent: Option<u64>,
 }
 
+impl Metrics {
+    /// What both used: the larger peak, the sum of all else. What only one measured is that one's.
+    ///
+    /// ```
+    /// use haft_core::Metrics;
+    /// let one = Metrics { peak_memory_bytes: Some(5), bytes_read: Some(1), ..Metrics::default() };
+    /// let other = Metrics { peak_memory_bytes: Some(7), bytes_read: Some(2), ..Metrics::default() };
+    /// let both = one.and(&other);
+    /// assert_eq!((both.peak_memory_bytes, both.bytes_read), (Some(7), Some(3)));
+    /// ```
+    #[must_use]
+    pub fn and(&self, other: &Metrics) -> Metrics {
+        fn both<T: Copy>(one: Option<T>, other: Option<T>, join: impl Fn(T, T) -> T) -> Option<T> {
+            match (one, other) {
+                (Some(one), Some(other)) => Some(join(one, other)),
+                (one, other) => one.or(other),
+            }
+        }
+        let sum = |one: Option<u64>, other: Option<u64>| both(one, other, u64::saturating_add);
+        Metrics {
+            peak_memory_bytes: both(self.peak_memory_bytes, other.peak_memory_bytes, u64::max),
+            cpu_time_ms: both(self.cpu_time_ms, other.cpu_time_ms, |one, other| one + other),
+            wall_time_ms: both(self.wall_time_ms, other.wall_time_ms, |one, other| one + other),
+            bytes_read: sum(self.bytes_read, other.bytes_read),
+            bytes_written: sum(self.bytes_written, other.bytes_written),
+            filesystem_operations: sum(self.filesystem_operations, other.filesystem_operations),
+            network_requests: sum(self.network_requests, other.network_requests),
+            network_bytes_received: sum(self.network_bytes_received, other.network_bytes_received),
+            network_bytes_sent: sum(self.network_bytes_sent, other.network_bytes_sent),
+        }
+    }
+}
+
 /// The facts about one walk of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,7 @@
 //! Putting an engine together.
 
 use crate::{
+    containment::Jailed,
     engine::{Engine, Inner},
     executions::Executions,
     parked::Parked,
@@ -10,8 +11,8 @@ use crate::{
     settings::Settings,
 };
 use haft_core::port::{
-    Approver, Authoriser, Clock, ForgetfulRegistrations, Jail, NoJail, NobodyToAsk, Policy, Redactor,
-    Registrations, Store,
+    Approver, Authoriser, Clock, ForgetfulRegistrations, GuestSpec, Jail, NoJail, NobodyToAsk, Policy,
+    Redactor, Registrations, Store,
 };
 use haft_sdk::{Tool, capability::Capabilities};
 use std::sync::{Arc, OnceLock, Weak, atomic::AtomicBool};
@@ -29,6 +30,7 @@ pub struct EngineBuilder {
     redactor: Option<Arc<dyn Redactor>>,
     registrations: Arc<dyn Registrations>,
     capabilities: Capabilities,
+    template: Option<GuestSpec>,
     tools: Vec<Box<dyn Tool>>,
 }
 
@@ -49,6 +51,7 @@ impl EngineBuilder {
             redactor: None,
             registrations: Arc::new(ForgetfulRegistrations),
             capabilities: Capabilities::default(),
+            template: None,
             tools: Vec::new(),
         }
     }
@@ -89,6 +92,12 @@ impl EngineBuilder {
         self
     }
 
+    /// Grants programs, in the jail: each gets at most what the template grants.
+    pub fn commands(mut self, template: GuestSpec) -> Self {
+        self.template = Some(template);
+        self
+    }
+
     /// What tools may reach. Outputs and the engine itself are added.
     pub fn capabilities(mut self, capabilities: Capabilities) -> Self {
         self.capabilities = capabilities;
@@ -121,6 +130,10 @@ impl EngineBuilder {
             runtime: OnceLock::new(),
             ports: Arc::new(Ports {
                 capabilities: Capabilities {
+                    commands: match self.template {
+                        Some(template) => Arc::new(Jailed { jail: Arc::clone(&self.jail), template }),
+                        None => self.capabilities.commands,
+                    },
                     outputs: Arc::new(StoredOutputs(Arc::clone(&self.store))),
                     engine: Arc::new(View { registry: Arc::clone(&registry), engine: Weak::clone(engine) }),
                     ..self.capabilities

@@ -68,6 +68,7 @@ fn record<'a>(
         engine.parked.forget(frame.id);
     }
     let facts = std::mem::take(&mut *frame.facts());
+    let guest = facts.guest.map(|guest| *guest).unwrap_or_default();
     let audit = AuditRecord {
         context: Arc::clone(&frame.context),
         call_id: Arc::clone(&frame.call.id),
@@ -85,6 +86,9 @@ fn record<'a>(
             output_handle: content.handle,
             attempts: facts.attempts,
             enforcement: facts.enforcement,
+            sandbox_id: guest.sandbox,
+            metrics: guest.metrics,
+            violations: guest.violations,
             coercions: facts.coercions,
             ..frame.metadata()
         }),

@@ -1,6 +1,7 @@
 //! One call on its walk: who and what, what is known so far, and what the tool is handed.
 
 use crate::{
+    containment,
     event_log::{EventLog, Logged, Source},
     ports::Ports,
     registry::Registered,
@@ -8,9 +9,9 @@ use crate::{
     spool::Spool,
 };
 use haft_core::{
-    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, ModelBudget,
-    OutputStream, ResultMetadata, ToolCall,
-    port::{Approver, ClaimRequest},
+    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
+    Metrics, ModelBudget, OutputStream, ResultMetadata, ToolCall, ToolError, Violation,
+    port::{Approver, ClaimRequest, GuestEnd, GuestSpec},
 };
 use haft_sdk::{Cancel, Host, capability::Capabilities};
 use jiff::{SignedDuration, Timestamp};
@@ -72,9 +73,21 @@ pub(crate) struct Facts {
     pub(crate) approval: Option<ApprovalId>,
     pub(crate) attempts: u32,
     pub(crate) enforcement: Option<Enforcement>,
+    /// The level that the call asks for.
+    pub(crate) level: IsolationLevel,
+    /// What is known about programs that it ran. Apart, because most calls run none.
+    pub(crate) guest: Option<Box<GuestFacts>>,
     pub(crate) coercions: Vec<String>,
     /// The idempotency key that this call owns.
     pub(crate) claim: Option<ClaimRequest>,
+}
+
+/// What is known about the programs of a call.
+#[derive(Default)]
+pub(crate) struct GuestFacts {
+    pub(crate) sandbox: Option<String>,
+    pub(crate) metrics: Option<Box<Metrics>>,
+    pub(crate) violations: Vec<Violation>,
 }
 
 /// How long a call may take, and how much of its output reaches the caller.
@@ -277,6 +290,34 @@ impl Frame {
 }
 
 impl Host for Frame {
+    fn fit(&self, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        let mut limits = self.options.limits.clone().unwrap_or_default().or(&spec.limits);
+        spec.level = spec.level.max(self.facts().level);
+        if let Some(parent) = &self.context.parent {
+            limits = limits.within(&parent.limits);
+            containment::narrow(&mut spec, parent)?;
+        }
+        limits.wall_time = limits.wall_time.or(Some(self.timeout()));
+        spec.limits = limits;
+        // By which a program tells whether it did this very thing before.
+        spec.environment.insert("HAFT_EFFECT_ID".to_owned(), self.id.to_string());
+        Ok(spec)
+    }
+
+    fn contained(&self, sandbox: &str, by: &Enforcement) {
+        let mut facts = self.facts();
+        facts.guest.get_or_insert_default().sandbox = Some(sandbox.to_owned());
+        facts.enforcement = Some(by.clone());
+    }
+
+    fn used(&self, end: &GuestEnd) {
+        let mut facts = self.facts();
+        let guest = facts.guest.get_or_insert_default();
+        guest.violations.extend_from_slice(&end.violations);
+        let so_far = guest.metrics.take().unwrap_or_default();
+        guest.metrics = Some(Box::new(so_far.and(&end.metrics)));
+    }
+
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn_blocking(job)),

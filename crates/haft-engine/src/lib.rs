@@ -5,6 +5,7 @@
 mod approve;
 mod builder;
 mod contained;
+mod containment;
 mod engine;
 mod event_log;
 mod executions;

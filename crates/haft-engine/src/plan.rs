@@ -5,6 +5,7 @@
 
 use crate::{
     contained::{Contained, guarded, guarded_async},
+    containment::contain,
     frame::{Bounds, Frame},
     ports::Ports,
     registry::Registered,
@@ -202,7 +203,7 @@ async fn plan_call(
             prepared.get().map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default();
         Ok((prepared, resolved(ports, footprint)?, confirm))
     })?;
-    let level = containment(ports, frame, registered)?;
+    let level = contain(ports, frame, registered, &footprint)?;
     // 9. Policy.
     let subject =
         Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };
@@ -392,20 +393,6 @@ fn set_limits(ports: &Ports, frame: &Frame, registered: &Registered) -> Result<(
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
     }
     Ok(())
-}
-
-/// The containment that the call gets, or why it cannot be had.
-fn containment(ports: &Ports, frame: &Frame, registered: &Registered) -> Result<IsolationLevel, ToolError> {
-    let required = registered.definition.constraints.required_isolation;
-    let level = frame.options.isolation.map_or(required, |asked| asked.max(required));
-    if level > IsolationLevel::None
-        && let Err(unavailable) = ports.jail.offers(level)
-    {
-        let text =
-            format!("`{}` needs {level:?} isolation, which cannot be had: {unavailable}", registered.name);
-        return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
-    }
-    Ok(level)
 }
 
 /// The deadline: the request's, else the tool's, else the general one. A request above the tool's maximum or the

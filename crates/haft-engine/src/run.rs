@@ -41,10 +41,14 @@ pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolE
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let outcome = tokio::select! {
         biased;
-        outcome = guarded_async(running) => outcome.and_then(|outcome| outcome),
+        outcome = guarded_async(&mut *running) => outcome.and_then(|outcome| outcome),
         reason = frame.cancel.cancelled() => Err(cancelled(&frame.cancel, reason)),
         error = deadline(&frame, timeout) => Err(error),
     };
+    if outcome.is_err() && frame.cancel.reason().is_some() && frame.facts().guest.is_some() {
+        // A program was asked to end: it may tidy up, and what it used is still to be known. After that it is ended.
+        Box::pin(tokio::time::timeout(ports.settings.grace, guarded_async(running))).await.ok();
+    }
     match (outcome, tool.let_go()) {
         // It said that it succeeded, and then its clean-up failed: whether it did is not sure.
         (Ok(_), Err(panic)) => Err(panic),

@@ -3,15 +3,18 @@
 pub use crate::files::Workspace;
 use haft_core::{
     ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{BoxFuture, GuestEnd, GuestSpec, OutputRange, StoredPart},
+    port::{BoxFuture, Guest, GuestSpec, OutputRange, StoredPart},
 };
 use serde_json::Value;
 use std::sync::Arc;
 
 /// Programs, in a jail.
 pub trait Commands: Send + Sync {
-    /// Runs a program to its end.
-    fn run<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<GuestEnd, ToolError>>;
+    /// What a program is granted unless it asks for less: paths, patterns that are denied, environment, hosts, limits.
+    fn template(&self) -> GuestSpec;
+
+    /// Starts a program. [`ToolCtx::run`](crate::ToolCtx::run) does this, and everything around it.
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>>;
 }
 
 /// A request to another machine.
@@ -112,7 +115,11 @@ fn refuse<'a, T: Send + 'a>(code: ErrorCode, what: &'static str) -> BoxFuture<'a
 }
 
 impl Commands for NotGranted {
-    fn run<'a>(&'a self, _spec: GuestSpec) -> BoxFuture<'a, Result<GuestEnd, ToolError>> {
+    fn template(&self) -> GuestSpec {
+        GuestSpec::default()
+    }
+
+    fn start<'a>(&'a self, _spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         refuse(ErrorCode::SandboxCreationFailed, "programs")
     }
 }

@@ -4,7 +4,10 @@ use crate::{
     Cancel, CancelReason,
     capability::{Capabilities, Commands, EngineView, Http, Outputs, Workspace},
 };
-use haft_core::{CallContext, ExecutionId, OutputStream, ToolCall, ToolError};
+use haft_core::{
+    CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError,
+    port::{Guest, GuestEnd, GuestSpec, OutputSink},
+};
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -36,6 +39,14 @@ pub trait Host: Send + Sync {
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
         std::thread::spawn(job);
     }
+    /// A program as this call may run it: at its level, within its limits and those of the sandbox around it.
+    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        Ok(spec)
+    }
+    /// Takes note of what holds a program in.
+    fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
+    /// Takes note of what a program used, and of what was stopped.
+    fn used(&self, _end: &GuestEnd) {}
     /// What the tool was configured with.
     fn settings(&self) -> Arc<Map<String, Value>> {
         Arc::default()
@@ -158,6 +169,39 @@ impl ToolCtx {
     /// Files. They wait for the disk: use them inside [`blocking`](Self::blocking).
     pub fn workspace(&self) -> &dyn Workspace {
         &*self.0.capabilities().workspace
+    }
+
+    /// Runs a program in a jail to its end. What it puts out goes to the call's output as it comes. When the call is to
+    /// stop, the program is asked to end, and ended when its grace is over.
+    ///
+    /// What it is granted comes from `spec`; start from [`Commands::template`]. The level is never below the call's.
+    pub async fn run(&self, spec: GuestSpec) -> Result<GuestEnd, ToolError> {
+        let cx = self.clone();
+        self.run_with(spec, Arc::new(move |stream, bytes| cx.write(stream, bytes))).await
+    }
+
+    /// The same with a taker of its own for what it puts out.
+    pub async fn run_with(&self, spec: GuestSpec, sink: OutputSink) -> Result<GuestEnd, ToolError> {
+        let mut guest = self.start(spec).await?;
+        let control = guest.control();
+        let mut ending = guest.wait(sink);
+        let end = tokio::select! {
+            biased;
+            end = &mut ending => end,
+            _ = self.cancelled() => {
+                control.stop();
+                ending.await
+            }
+        }?;
+        self.0.used(&end);
+        Ok(end)
+    }
+
+    /// Starts a program in a jail, and leaves the rest to the caller. Dropping the guest ends it.
+    pub async fn start(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
+        let guest = self.commands().start(self.0.fit(spec)?).await?;
+        self.0.contained(guest.sandbox_id(), guest.enforcement());
+        Ok(guest)
     }
 
     /// Programs.

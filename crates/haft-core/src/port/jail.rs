@@ -244,6 +244,12 @@ pub trait Jail: Send + Sync {
         self.offers(spec.level)
     }
 
+    /// Whether there is a sandbox of that id, in which several programs share limits; `None` from a jail that does not
+    /// know sandboxes.
+    fn has_sandbox(&self, _id: &str) -> Option<bool> {
+        None
+    }
+
     /// Starts a program.
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>>;
 }
