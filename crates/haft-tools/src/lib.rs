@@ -19,6 +19,7 @@
 
 mod call_tool;
 pub mod changing;
+pub mod commands;
 pub mod describe;
 pub mod files;
 mod get_metrics;
@@ -30,6 +31,7 @@ mod worded;
 pub mod validate_content;
 
 pub use call_tool::{CallTool, CallToolArgs};
+pub use commands::{CommandToolSettings, command_tools};
 pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
 pub use get_metrics::GetMetrics;
 pub use inspect_tool::InspectTool;

@@ -2,6 +2,7 @@
 
 use crate::{
     Engine, Error, ListPolicy, MemoryStore, PermissionStrings, Settings, Tool,
+    commands::{self, LazyJail},
     config::Config,
     wiring::{self, DeclaredTool, Folders},
 };
@@ -271,6 +272,7 @@ impl Builder {
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
             capabilities.get_or_insert_default().workspace = Arc::new(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
+            tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config)));
         }
         tools.extend(self.tools);
         let policy = match self.policy {
@@ -283,6 +285,10 @@ impl Builder {
         let mut builder = Engine::builder(policy, self.authoriser, self.store).settings(self.settings);
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
+        }
+        if let Some(folders) = &self.folders {
+            let template = commands::template(&self.config, folders).map_err(Error::Files)?;
+            builder = builder.commands(template).jail(Arc::new(LazyJail::new(&self.config, folders)));
         }
         if let Some(jail) = self.jail {
             builder = builder.jail(jail);

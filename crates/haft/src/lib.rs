@@ -46,6 +46,7 @@
 
 mod approver;
 pub mod cli;
+mod commands;
 pub mod config;
 mod error;
 mod facade;
@@ -55,7 +56,7 @@ mod wiring;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
-pub use haft_jail::path::TakenBack;
+pub use haft_jail::{init, path::TakenBack};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_core::{

@@ -7,7 +7,7 @@ use crate::{
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
-    FileToolSettings, ListDirectory, ReadFile,
+    CommandToolSettings, FileToolSettings, ListDirectory, ReadFile,
     changing::{ApplyPatch, CopyFile, DeleteFile, MoveFile},
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
@@ -39,12 +39,14 @@ pub struct Folders {
     pub state: PathBuf,
     /// More folders that no tool reaches, such as that of the user's configuration.
     pub private: Vec<PathBuf>,
+    /// The user's home, where toolchains keep their caches; only presets make parts of it visible to programs.
+    pub home: Option<PathBuf>,
 }
 
 impl Folders {
     /// These two.
     pub fn new(working: impl Into<PathBuf>, state: impl Into<PathBuf>) -> Self {
-        Folders { working: working.into(), state: state.into(), private: Vec::new() }
+        Folders { working: working.into(), state: state.into(), private: Vec::new(), home: None }
     }
 }
 
@@ -96,6 +98,16 @@ pub(crate) fn file_tools(config: &Config) -> FileToolSettings {
         delete_file: DeleteFile { allow_delete_dirs: tools.delete.allow_delete_dirs },
         timeout: Some(Duration::from_secs(tools.timeouts.file_operations_seconds)),
         ..FileToolSettings::default()
+    }
+}
+
+/// How the command tools behave.
+pub(crate) fn command_tools(config: &Config) -> CommandToolSettings {
+    let tools = &config.tools;
+    CommandToolSettings {
+        isolation: tools.commands.isolation,
+        timeout: Some(Duration::from_secs(tools.timeouts.shell_commands_seconds)),
+        denied_variables: tools.environment.denylist.clone(),
     }
 }
 

@@ -62,7 +62,10 @@ impl Auto {
             }
         }
         if refusals.is_empty() {
-            return Err(Unavailable { reason: format!("no jail knows {level:?}"), fix: "wire one in".into() });
+            return Err(Unavailable {
+                reason: format!("no jail knows {level:?}"),
+                fix: "wire one in".into(),
+            });
         }
         let reasons: Vec<String> =
             refusals.iter().map(|(name, refusal)| format!("{name}: {}", refusal.reason)).collect();
@@ -82,6 +85,11 @@ impl Jail for Auto {
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.first(spec.level, |jail| jail.holds(spec)).map(|(_, offer)| offer)
+    }
+
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        let answers = self.jails.iter().filter_map(|jail| jail.has_sandbox(id));
+        answers.reduce(|one, other| one || other)
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

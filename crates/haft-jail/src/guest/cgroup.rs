@@ -55,7 +55,9 @@ impl Hierarchies {
         let mut found = Hierarchies::default();
         for line in own.lines() {
             let mut parts = line.splitn(3, ':');
-            let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
             if names.is_empty() {
                 found.v2 = mounted(mounts, "cgroup2", "", path).map(|folder| (folder, Vec::new()));
                 continue;
@@ -127,7 +129,9 @@ fn mounted(mounts: &str, kind: &str, controller: &str, path: &str) -> Option<Pat
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let (fs_type, options) = (after.next()?, after.nth(1)?);
-        if fs_type != kind || !(controller.is_empty() || options.split(',').any(|option| option == controller)) {
+        if fs_type != kind
+            || !(controller.is_empty() || options.split(',').any(|option| option == controller))
+        {
             return None;
         }
         let fields: Vec<&str> = before.split(' ').collect();

@@ -101,7 +101,8 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
         return Ok(Vec::new());
     }
     let errno = |errno: i32| SeccompAction::Errno(errno as u32);
-    let always = |calls: &[libc::c_long]| calls.iter().map(|call| (*call, Vec::new())).collect::<BTreeMap<_, _>>();
+    let always =
+        |calls: &[libc::c_long]| calls.iter().map(|call| (*call, Vec::new())).collect::<BTreeMap<_, _>>();
     let mut refused = always(REFUSED);
     refused.insert(libc::SYS_clone, any_bit(0, NEW_NAMESPACES)?);
     // Typing into a terminal, and what else would reach somebody's terminal.
@@ -109,7 +110,8 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
         libc::SYS_ioctl,
         vec![rule(&[equals(1, libc::TIOCSTI as u64)?])?, rule(&[equals(1, libc::TIOCLINUX as u64)?])?],
     );
-    let not = |family: i32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family as u64);
+    let not =
+        |family: i32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family as u64);
     let kind_of_socket = |kind: i32| {
         SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(0xf), kind as u64)
     };
@@ -161,12 +163,8 @@ fn any_bit(argument: u8, bits: u64) -> Result<Vec<SeccompRule>, seccompiler::Bac
         .map(|bit| 1u64 << bit)
         .filter(|bit| bits & bit != 0)
         .map(|bit| {
-            let set = SeccompCondition::new(
-                argument,
-                SeccompCmpArgLen::Qword,
-                SeccompCmpOp::MaskedEq(bit),
-                bit,
-            )?;
+            let set =
+                SeccompCondition::new(argument, SeccompCmpArgLen::Qword, SeccompCmpOp::MaskedEq(bit), bit)?;
             rule(&[set])
         })
         .collect()

@@ -179,7 +179,8 @@ impl Inner {
     }
 
     fn start_spawner(&self) -> io::Result<Arc<Spawner>> {
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new("/proc/self/exe");
         std::os::unix::process::CommandExt::arg0(&mut command, spawner::NAME);
         command.arg(&self.instance.folder).env_clear().current_dir("/");

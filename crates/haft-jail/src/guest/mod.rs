@@ -20,6 +20,7 @@ mod auto;
 mod environment;
 mod gate;
 mod grant;
+mod host_gate;
 mod limits;
 
 #[cfg(target_os = "linux")]
@@ -72,6 +73,7 @@ pub use auto::Auto;
 pub use environment::environment;
 pub use gate::{GateReport, Gatekeeper, OpenGate};
 pub use grant::within;
+pub use host_gate::HostGate;
 pub use limits::with_defaults;
 #[cfg(target_os = "linux")]
 pub use linux::*;

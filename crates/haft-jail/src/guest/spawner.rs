@@ -95,7 +95,8 @@ impl Spawner {
         loop {
             let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             let timeout = (!self.emptying.is_empty()).then_some(&soon);
-            let mut events = [PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            let mut events =
+                [PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             let _ = poll(&mut events, timeout);
             let spoken = !events[0].revents().is_empty();
             self.reap();
@@ -128,20 +129,30 @@ impl Spawner {
         }
     }
 
-    fn try_seat(&self, kind: SeatKind, cgroups: &SeatCgroups) -> Result<(i32, OwnedFd), (&'static str, Errno)> {
+    fn try_seat(
+        &self,
+        kind: SeatKind,
+        cgroups: &SeatCgroups,
+    ) -> Result<(i32, OwnedFd), (&'static str, Errno)> {
         let failed = |stage: &'static str| {
             move |error: io::Error| (stage, Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
         cgroups.make().map_err(failed("make cgroups"))?;
-        let open = |path: PathBuf, flags: OFlags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
-        let moves: Result<Vec<OwnedFd>, Errno> =
-            cgroups.for_the_seat().iter().map(|folder| open(folder.join("cgroup.procs"), OFlags::WRONLY)).collect();
+        let open =
+            |path: PathBuf, flags: OFlags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+        let moves: Result<Vec<OwnedFd>, Errno> = cgroups
+            .for_the_seat()
+            .iter()
+            .map(|folder| open(folder.join("cgroup.procs"), OFlags::WRONLY))
+            .collect();
         let moves = moves.map_err(|errno| ("open cgroups", errno))?;
         let alone = cgroups.kill.as_ref().filter(|_| kind != SeatKind::Namespace);
-        let guest_cgroup = alone.and_then(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY).ok());
+        let guest_cgroup =
+            alone.and_then(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY).ok());
         let kill_switch = alone.and_then(|folder| open(folder.join("cgroup.kill"), OFlags::WRONLY).ok());
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-            .map_err(|errno| ("make a socket", errno))?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .map_err(|errno| ("make a socket", errno))?;
         let namespaces = if kind == SeatKind::Namespace { sys::ALL_NAMESPACES } else { 0 };
         let setup = Setup {
             kind,

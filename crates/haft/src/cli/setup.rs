@@ -106,6 +106,7 @@ fn folders(surroundings: &Surroundings) -> Option<Folders> {
     let own = own.filter(|own| !surroundings.working_folder.starts_with(own));
     Some(Folders {
         private: own.into_iter().collect(),
+        home: surroundings.home.clone(),
         ..Folders::new(&surroundings.working_folder, surroundings.state_folder()?)
     })
 }

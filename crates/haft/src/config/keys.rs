@@ -7,11 +7,11 @@
 
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, ToolsMode};
+use haft_core::{ApprovalMode, IsolationLevel, ToolsMode};
 use serde::Serialize;
 
 use super::rule::{self, Rule};
-use super::value::{APPROVAL_MODES, DeclaredTool, Setting, TOOLS_MODES, Value};
+use super::value::{APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, Setting, TOOLS_MODES, Value};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -211,6 +211,7 @@ key_table! {
         fileops: FileopsConfig,
         delete: DeleteConfig,
         undo: UndoConfig,
+        commands: CommandsConfig,
     } {
         /// What happens to a call: refused, recorded for a person to answer, or run.
         mode: ToolsMode = ToolsMode::Enabled, rule::level(TOOLS_MODES);
@@ -328,6 +329,28 @@ key_table! {
         max_bytes: u64 = 512 * MIB, rule::at_most(1, 1024 * GIB);
         /// The largest file that is changed or deleted at all; a larger one could not be put back.
         max_file_bytes: u64 = 128 * MIB, rule::at_most(1, 64 * GIB);
+    }
+
+    /// How commands run: run_command, background commands, and tools that are programs.
+    [tools.commands] = CommandsConfig {
+        /// The least containment: standard, strict or restricted.
+        isolation: IsolationLevel = IsolationLevel::Strict, rule::level(ISOLATION_LEVELS);
+        /// Hosts that they may reach, such as "crates.io", "*.example.com" or "host:8080".
+        hosts: Vec<String> = Vec::new(), rule::allow_list();
+        /// Toolchains whose caches and settings they see: rust, node, python, git.
+        presets: Vec<String> = Vec::new(), rule::allow_list();
+        /// Variables of haft's own environment that they get, besides PATH, LANG, LC_*, TZ and TERM.
+        pass_environment: Vec<String> = Vec::new(), rule::allow_list();
+        /// Bytes of memory for all processes of a call together.
+        memory_bytes: u64 = GIB, rule::at_most(MIB, 1024 * GIB);
+        /// Seconds on a core for all processes of a call together.
+        cpu_seconds: u64 = 300, rule::at_most(1, WEEK);
+        /// Processes and threads at once.
+        processes: u64 = 256, rule::at_most(1, 1_000_000);
+        /// Bytes of scratch space, which is gone afterwards.
+        scratch_bytes: u64 = 256 * MIB, rule::at_most(MIB, 1024 * GIB);
+        /// Whether limits for each process by itself do for strict, where no cgroup can be made.
+        per_process_limits: bool = false, rule::switch_off();
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, Parameters, Source, ToolDefinition, ToolsMode};
+use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, ToolDefinition, ToolsMode};
 use serde::Serialize;
 
 use super::visible;
@@ -226,5 +226,8 @@ macro_rules! levels {
 
 levels! {
     ToolsMode: TOOLS_MODES = ["disabled" => Disabled, "parse_only" => ParseOnly, "enabled" => Enabled];
+    IsolationLevel: ISOLATION_LEVELS = [
+        "restricted" => Restricted, "strict" => Strict, "standard" => Standard, "none" => None
+    ];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];
 }

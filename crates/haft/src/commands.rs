@@ -1,0 +1,135 @@
+//! Programs: what the configuration grants them, and the jail that holds them.
+
+use crate::{config::Config, wiring::Folders};
+use haft_core::{
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Unavailable},
+};
+use haft_jail::{
+    guest::{self, Auto},
+    path::DEFAULT_DENIES,
+};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+/// How long a program may tidy up when it is to end.
+const GRACE: Duration = Duration::from_millis(1500);
+
+/// Jails of this machine, made when the first is needed: most runs of haft need none.
+pub(crate) struct LazyJail {
+    folders: Folders,
+    per_process_limits_do: bool,
+    made: OnceLock<Result<Auto, Unavailable>>,
+}
+
+impl LazyJail {
+    pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
+        let per_process_limits_do = config.tools.commands.per_process_limits;
+        LazyJail { folders: folders.clone(), per_process_limits_do, made: OnceLock::new() }
+    }
+
+    /// The jails, or why there are none.
+    pub(crate) fn jails(&self) -> Result<&Auto, Unavailable> {
+        self.made.get_or_init(|| self.make()).as_ref().map_err(Clone::clone)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn make(&self) -> Result<Auto, Unavailable> {
+        let Folders { state, private, home, .. } = &self.folders;
+        let options = guest::JailOptions {
+            protected: private.clone(),
+            per_process_limits_do: self.per_process_limits_do,
+            gate: Some(Arc::new(guest::HostGate::new())),
+            ..guest::JailOptions::new(state, home.clone().unwrap_or_else(|| "/nonexistent".into()))
+        };
+        let host = guest::JailHost::new(options).map_err(|error| Unavailable {
+            reason: format!("jails cannot be made: {error}"),
+            fix: format!("make {} writable for you alone", state.display()),
+        })?;
+        Ok(Auto::new(&host))
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn make(&self) -> Result<Auto, Unavailable> {
+        Err(Unavailable {
+            reason: "this system has no jail that haft knows".into(),
+            fix: "run haft on Linux, or in a Linux virtual machine".into(),
+        })
+    }
+}
+
+impl Jail for LazyJail {
+    fn name(&self) -> &str {
+        "auto"
+    }
+
+    fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
+        self.jails()?.offers(level)
+    }
+
+    fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
+        self.jails()?.holds(spec)
+    }
+
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        self.jails().ok()?.has_sandbox(id)
+    }
+
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        match self.jails() {
+            Ok(jails) => jails.start(spec),
+            Err(unavailable) => Box::pin(async move {
+                Err(ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string()))
+            }),
+        }
+    }
+}
+
+/// What every program is granted unless it asks for less.
+pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, String> {
+    let (commands, sandbox) = (&config.tools.commands, &config.tools.sandbox);
+    let real = |path: &std::path::PathBuf| folders.working.join(path).canonicalize().ok();
+    // A repository's own parts are left to the jail: git must work, and only hooks and settings are out of reach.
+    let defaults: &[&str] = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
+    let denied = defaults.iter().copied().filter(|pattern| *pattern != "**/.git/**").map(str::to_owned);
+    let passed = |name: &String| std::env::var(name).ok().map(|value| (name.clone(), value));
+    Ok(GuestSpec {
+        level: commands.isolation,
+        environment: guest::environment(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+            commands.pass_environment.iter().filter_map(passed),
+        ),
+        readable: sandbox.read_only_roots.iter().filter_map(real).collect(),
+        writable: sandbox.allowed_roots.iter().filter_map(real).collect(),
+        working_dir: real(&".".into()),
+        denied: denied.chain(sandbox.denied_patterns.iter().cloned()).collect(),
+        presets: commands.presets.iter().map(|name| preset(name)).collect::<Result<_, _>>()?,
+        hosts: commands.hosts.clone(),
+        limits: Limits {
+            memory_bytes: Some(commands.memory_bytes),
+            cpu_time: Some(Duration::from_secs(commands.cpu_seconds)),
+            processes: Some(u32::try_from(commands.processes).unwrap_or(u32::MAX)),
+            scratch_bytes: Some(commands.scratch_bytes),
+            ..Limits::default()
+        },
+        grace: GRACE,
+        ..GuestSpec::default()
+    })
+}
+
+fn preset(name: &str) -> Result<Preset, String> {
+    Ok(match name {
+        "rust" => Preset::Rust,
+        "node" => Preset::Node,
+        "python" => Preset::Python,
+        "git" => Preset::Git,
+        other => {
+            return Err(format!(
+                "tools.commands.presets: there is no preset `{other}`; there are rust, node, python, git"
+            ));
+        }
+    })
+}
