@@ -8,10 +8,7 @@ use super::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use haft_core::{Footprint, Resource, ToolDefinition, ToolError};
-use haft_sdk::{
-    ToolCtx, TypedTool,
-    files::Reader,
-};
+use haft_sdk::{ToolCtx, TypedTool, files::Reader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
