@@ -13,6 +13,7 @@ use super::{
 };
 use haft_sdk::files::{Access, Kind, Place};
 use std::{
+    ffi::OsStr,
     fs::File,
     io,
     path::{Path, PathBuf},
@@ -235,6 +236,11 @@ impl PathJail {
     /// Whether a pattern denies what is at a checked path.
     pub(crate) fn denies(&self, spot: &Spot) -> bool {
         self.denied.pattern(&self.full(spot), &spot.below).is_some()
+    }
+
+    /// Whether a pattern denies what has that name in a folder that is not denied itself.
+    pub(crate) fn denies_in(&self, folder: &Spot, name: &OsStr) -> bool {
+        self.denied.suspects(name) && self.denies(&folder.join(name))
     }
 
     /// The place of a checked path.
