@@ -200,7 +200,7 @@ fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick" || argument == "--test");
     let only: Option<String> = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let wants = |part: &str| only.as_ref().is_none_or(|only| part.contains(only.as_str()));
-    let (folders, many, few) = if quick { (20, 5, 3) } else { (FOLDERS, 101, 21) };
+    let (folders, many, few) = if quick { (20, 5, 3) } else { (FOLDERS, 101, 11) };
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     plant(&root, folders);

@@ -6,17 +6,14 @@
 
 use std::path::Path;
 
-/// The longest name that is looked at; a longer one is suspected.
-const LONGEST: usize = 256;
-
 #[derive(Debug)]
 pub(super) struct Suspects {
     /// Some pattern says too little about names.
     every_name: bool,
-    shapes: Vec<Shape>,
-    /// The first bytes of shapes that have a beginning, and the last bytes of the others.
-    first: [bool; 256],
-    last: [bool; 256],
+    /// The shapes that have a beginning, by its first byte.
+    by_first: Vec<Vec<Shape>>,
+    /// The others, by the last byte of their end.
+    by_last: Vec<Vec<Shape>>,
 }
 
 /// What the names that one pattern means look like.
@@ -30,7 +27,8 @@ struct Shape {
 
 impl Default for Suspects {
     fn default() -> Self {
-        Suspects { every_name: false, shapes: Vec::new(), first: [false; 256], last: [false; 256] }
+        let empty = || (0..=u8::MAX).map(|_| Vec::new()).collect();
+        Suspects { every_name: false, by_first: empty(), by_last: empty() }
     }
 }
 
@@ -58,38 +56,35 @@ impl Suspects {
     }
 
     fn add(&mut self, begins: &str, ends: &str, is_whole: bool) {
+        let shape = Shape { begins: begins.into(), ends: ends.into(), is_whole };
         match (begins.bytes().next(), ends.bytes().last()) {
-            (Some(first), _) => self.first[usize::from(first)] = true,
-            (None, Some(last)) => self.last[usize::from(last)] = true,
+            (Some(first), _) => self.by_first[usize::from(first)].push(shape),
+            (None, Some(last)) => self.by_last[usize::from(last)].push(shape),
             (None, None) => self.every_name = true,
         }
-        self.shapes.push(Shape { begins: begins.into(), ends: ends.into(), is_whole });
     }
 
     /// Whether a name can be denied. A name that is not ASCII is: its case may be more than it seems.
     pub(super) fn may_be_denied(&self, name: &[u8]) -> bool {
-        if self.every_name || !name.is_ascii() || name.len() > LONGEST {
+        if self.every_name || !name.is_ascii() {
             return true;
         }
         let (Some(first), Some(last)) = (name.first(), name.last()) else { return true };
-        let first = self.first[usize::from(first.to_ascii_lowercase())];
-        if !first && !self.last[usize::from(last.to_ascii_lowercase())] {
-            return false;
-        }
-        let mut lower = [0; LONGEST];
-        let lower = &mut lower[..name.len()];
-        lower.copy_from_slice(name);
-        lower.make_ascii_lowercase();
-        self.shapes.iter().any(|shape| shape.fits(lower))
+        let by_first = &self.by_first[usize::from(first.to_ascii_lowercase())];
+        let by_last = &self.by_last[usize::from(last.to_ascii_lowercase())];
+        by_first.iter().chain(by_last).any(|shape| shape.fits(name))
     }
 }
 
 impl Shape {
     fn fits(&self, name: &[u8]) -> bool {
-        match self.is_whole {
-            true => name == self.begins,
-            // They may overlap in a name that is too short: such a name is suspected for nothing, and that is all.
-            false => name.starts_with(&self.begins) && name.ends_with(&self.ends),
+        if name.len() < self.begins.len().max(self.ends.len())
+            || (self.is_whole && name.len() != self.begins.len())
+        {
+            return false;
         }
+        // The two may overlap in a short name: it is suspected for nothing, and that is all.
+        name[..self.begins.len()].eq_ignore_ascii_case(&self.begins)
+            && name[name.len() - self.ends.len()..].eq_ignore_ascii_case(&self.ends)
     }
 }
