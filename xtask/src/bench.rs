@@ -1,12 +1,18 @@
 //! `cargo xtask bench`: measures. The bench programs themselves print what they measured beside the goals.
 
 use crate::error::Error;
+use crate::packages::{self, Need};
 use crate::step;
 use crate::workspace::Workspace;
 
 pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
+    if let Err(missing) = packages::ensure(workspace, Need::Bench) {
+        // What can be measured without is measured, and the rest says that it was not run.
+        println!("{missing}");
+    }
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-engine", "--bench", "pipeline", "--bench", "registry"]);
+    cargo.args(["bench", "-p", "haft-engine", "-p", "haft-tools"]);
+    cargo.args(["--bench", "pipeline", "--bench", "registry", "--bench", "files"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

@@ -1,4 +1,4 @@
-//! The Debian packages that tests and fuzzing need, and how they get onto the machine.
+//! The Debian packages that tests, benchmarks and fuzzing need, and how they get onto the machine.
 
 use std::env;
 use std::ffi::OsStr;
@@ -14,6 +14,7 @@ use crate::workspace::Workspace;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     Test,
+    Bench,
     Fuzz,
 }
 
@@ -48,6 +49,12 @@ const PACKAGES: &[Package] = &[
         debian: &["openssl"],
         need: Need::Test,
         why: "a TLS server behind the network gate",
+    },
+    Package {
+        command: "rg",
+        debian: &["ripgrep"],
+        need: Need::Bench,
+        why: "is what listing and searching are compared with",
     },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];

@@ -1,8 +1,10 @@
 //! Patterns of files that are never touched, wherever they are.
 
+use super::suspects::Suspects;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use std::{
     borrow::Cow,
+    ffi::OsStr,
     path::{Path, PathBuf},
 };
 
@@ -57,6 +59,8 @@ pub(crate) struct Denied {
     below_root: Patterns,
     /// Folders that are denied with all that is in them, such as haft's own state.
     private: Vec<PathBuf>,
+    /// Which names are worth a look at their whole path.
+    suspects: Suspects,
 }
 
 #[derive(Debug, Default)]
@@ -73,11 +77,22 @@ impl Denied {
     ) -> Result<Self, BadPattern> {
         let (anywhere, below_root): (Vec<_>, Vec<_>) =
             patterns.into_iter().partition(|pattern| pattern.starts_with("**/") || pattern.starts_with('/'));
+        let private: Vec<_> = private.into_iter().chain(SYSTEM.iter().map(PathBuf::from)).collect();
+        let mut suspects = Suspects::default();
+        anywhere.iter().chain(&below_root).for_each(|pattern| suspects.add_pattern(&fold(pattern)));
+        private.iter().for_each(|folder| suspects.add_folder(folder));
         Ok(Denied {
             anywhere: Patterns::new(&anywhere)?,
             below_root: Patterns::new(&below_root)?,
-            private: private.into_iter().chain(SYSTEM.iter().map(PathBuf::from)).collect(),
+            private,
+            suspects,
         })
+    }
+
+    /// Whether something of that name can be denied in a folder that is not denied itself. Far cheaper than looking
+    /// at the whole path, and right for nearly every name that a walk meets.
+    pub(crate) fn suspects(&self, name: &OsStr) -> bool {
+        self.suspects.may_be_denied(name.as_encoded_bytes())
     }
 
     /// The pattern or folder that denies a path; `below` is the path without its root.
@@ -196,6 +211,51 @@ mod tests {
         assert!(denied.pattern(Path::new("/home/u/.local/state/haft/x"), Path::new("x")).is_some());
         assert!(denied.pattern(Path::new("/proc/self/environ"), Path::new("proc/self/environ")).is_some());
         assert!(denied.pattern(Path::new("/processes/x"), Path::new("x")).is_none());
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::test_runner::Config {
+            cases: 2000,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+            ..Default::default()
+        })]
+        /// A walk looks at the whole path only of names that are suspected. It must meet every path that is denied.
+        #[test]
+        fn what_is_denied_in_a_folder_that_is_not_has_a_suspected_name(
+            mut patterns in proptest::collection::vec(
+                "(\\*\\*/)?([ab.*?]{1,3}|[a-c]|\\{a,b/c\\}|\\[ab\\]|\\*\\*|\\\\a|\u{17f}|\u{212a}.)(/([ab*]{1,2}|b.a|\\*\\*)){0,2}",
+                1..4,
+            ),
+            defaults in proptest::bool::ANY,
+            path in "([abABckK.ſ]{1,3}|\\.env|\\.SSH|x\\.Pem|id_rsa2|gcloud|\\.config)(/([abc.]{1,2}|\\.aws|gcloud)){0,3}",
+        ) {
+            if defaults {
+                patterns.extend(DEFAULT_DENIES.iter().map(|&pattern| pattern.to_owned()));
+            }
+            let private = vec![PathBuf::from("/work/a/b"), PathBuf::from("/work/c")];
+            let Ok(denied) = Denied::new(patterns.iter().map(String::as_str), private) else { return Ok(()) };
+            let mut below = PathBuf::new();
+            for name in path.split('/') {
+                below.push(name);
+                if denied.pattern(&Path::new("/work").join(&below), &below).is_some() {
+                    proptest::prop_assert!(denied.suspects(OsStr::new(name)), "{patterns:?} deny {below:?}");
+                    break;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ordinary_names_are_not_suspected() {
+        let denied = denied(DEFAULT_DENIES);
+        for name in
+            ["main.rs", "README.md", "index.ts", "Makefile", "a", ".gitignore", "image.png", "package.json"]
+        {
+            assert!(!denied.suspects(OsStr::new(name)), "{name}");
+        }
+        for name in ["grüße", ".env", "X.PEM", "ID_RSA.pub", "gcloud", "haft", "proc"] {
+            assert!(denied.suspects(OsStr::new(name)), "{name}");
+        }
     }
 
     #[test]

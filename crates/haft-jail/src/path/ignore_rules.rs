@@ -77,6 +77,11 @@ impl Rules {
         Rules(Some(Arc::new(Level { above: self.clone(), own, git, starts_repository })))
     }
 
+    /// Whether nothing is ever left out.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Whether something is left out.
     pub(crate) fn ignores(&self, path: &Path, is_folder: bool) -> bool {
         let mut git_verdict = None;

@@ -13,6 +13,7 @@ use super::{
 };
 use haft_sdk::files::{Access, Kind, Place};
 use std::{
+    ffi::OsStr,
     fs::File,
     io,
     path::{Path, PathBuf},
@@ -72,6 +73,8 @@ struct Root {
     path: PathBuf,
     folder: Folder,
     read_only: bool,
+    /// Whether a name in its own path is one that could be denied.
+    is_suspected: bool,
 }
 
 /// Keeps paths inside their roots.
@@ -120,12 +123,15 @@ impl PathJail {
         if spec.roots.is_empty() {
             return Err(JailError::NoRoots);
         }
-        let roots = spec.roots.into_iter().map(Root::open).collect::<Result<_, _>>()?;
+        let mut roots = spec.roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?;
         // Where haft's own folders are links or lie behind some, their real place is what a handle would have.
         let real = |path: &PathBuf| path.canonicalize().ok();
         let private: Vec<_> =
             spec.private.iter().filter_map(real).chain(spec.private.iter().cloned()).collect();
         let denied = Denied::new(spec.denied_patterns.iter().map(String::as_str), private)?;
+        for root in &mut roots {
+            root.is_suspected = root.path.iter().any(|name| denied.suspects(name));
+        }
         #[cfg(unix)]
         let opener = if spec.step_by_step { Opener::StepByStep } else { Opener::best() };
         #[cfg(not(unix))]
@@ -241,12 +247,17 @@ impl PathJail {
 
     /// Whether a checked path may be used like that.
     pub(crate) fn permit(&self, attempted: &str, spot: &Spot, access: Access) -> Result<(), PathError> {
-        let full = self.full(spot);
-        if let Some(pattern) = self.denied.pattern(&full, &spot.below) {
-            return Err(PathError::denied(attempted, &full, pattern));
+        let (root, below) = self.parts(spot);
+        // Of what is denied, the first folder on the way that is denied has a name that could be: nearly every path
+        // has none, and need not be compared with the patterns.
+        if root.is_suspected || below.iter().any(|name| self.denied.suspects(name)) {
+            let full = self.full(spot);
+            if let Some(pattern) = self.denied.pattern(&full, below) {
+                return Err(PathError::denied(attempted, &full, pattern));
+            }
         }
-        if access == Access::Write && self.parts(spot).0.read_only {
-            let resolved = shown(&full.to_string_lossy());
+        if access == Access::Write && root.read_only {
+            let resolved = shown(&self.full(spot).to_string_lossy());
             return Err(PathError::ReadOnly { attempted: shown(attempted), resolved });
         }
         Ok(())
@@ -255,6 +266,11 @@ impl PathJail {
     /// Whether a pattern denies what is at a checked path.
     pub(crate) fn denies(&self, spot: &Spot) -> bool {
         self.denied.pattern(&self.full(spot), &spot.below).is_some()
+    }
+
+    /// Whether a pattern denies what has that name in a folder that is not denied itself.
+    pub(crate) fn denies_in(&self, folder: &Spot, name: &OsStr) -> bool {
+        self.denied.suspects(name) && self.denies(&folder.join(name))
     }
 
     /// The place of a checked path.
@@ -410,7 +426,7 @@ impl Root {
         let fail = |source| JailError::Root { path: spec.path.to_string_lossy().into_owned(), source };
         let path = spec.path.canonicalize().map_err(fail)?;
         let folder = Folder::open(&path).map_err(fail)?;
-        Ok(Root { path, folder, read_only: spec.read_only })
+        Ok(Root { path, folder, read_only: spec.read_only, is_suspected: true })
     }
 }
 

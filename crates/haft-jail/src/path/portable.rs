@@ -158,11 +158,11 @@ mod paths {
             entry_at(&self.path)
         }
 
-        pub(crate) fn names(&self, mut each: impl FnMut(OsString, Option<Kind>)) -> io::Result<()> {
+        pub(crate) fn names(&self, mut each: impl FnMut(&OsStr, Option<Kind>)) -> io::Result<()> {
             self.still_here()?;
             for entry in fs::read_dir(&self.path)? {
                 let entry = entry?;
-                each(entry.file_name(), entry.file_type().ok().map(kind_of));
+                each(&entry.file_name(), entry.file_type().ok().map(kind_of));
             }
             self.still_here()
         }

@@ -7,6 +7,7 @@ use super::{
 use haft_sdk::files::{FolderView, Listed, Metadata};
 use std::{ffi::OsStr, io, path::Path, sync::Arc};
 
+/// Its own path is not denied: that was checked when it was opened.
 pub(crate) struct View {
     pub(crate) jail: Arc<PathJail>,
     pub(crate) folder: Folder,
@@ -17,8 +18,8 @@ impl FolderView for View {
     fn entries(&self) -> io::Result<Vec<Listed>> {
         let mut entries = Vec::new();
         self.folder.names(|name, kind| {
-            if !self.jail.denies(&self.spot.join(&name)) {
-                entries.push(Listed { name, kind });
+            if !self.jail.denies_in(&self.spot, name) {
+                entries.push(Listed { name: name.to_owned(), kind });
             }
         })?;
         Ok(entries)
@@ -40,7 +41,7 @@ impl View {
     /// A name, and one that is not denied.
     fn permit(&self, name: &OsStr) -> io::Result<()> {
         let is_name = Path::new(name).file_name() == Some(name);
-        match is_name && !self.jail.denies(&self.spot.join(name)) {
+        match is_name && !self.jail.denies_in(&self.spot, name) {
             true => Ok(()),
             false => Err(io::ErrorKind::PermissionDenied.into()),
         }

@@ -11,6 +11,7 @@ use super::{
 };
 use haft_sdk::files::{Kind, Step, Visit, Visitor, Walk};
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
@@ -101,9 +102,13 @@ impl Walker<'_> {
     fn visit_folder(&self, folder: &Folder, job: &Job) {
         let mut entries = Vec::new();
         // What could be listed before an error is visited all the same.
-        let _ = folder.names(|name, kind| entries.push((name, kind)));
-        let rules = job.rules.as_ref().map(|rules| rules.enter(folder, &self.jail.full(&job.spot), &entries));
+        let _ = folder.names(|name, kind| entries.push((name.to_owned(), kind)));
+        let full = self.jail.full(&job.spot);
+        let rules = job.rules.as_ref().map(|rules| rules.enter(folder, &full, &entries));
+        let rules = rules.filter(|rules| !rules.is_empty());
         let mut folders = Vec::new();
+        // Filled anew for each name: a new path for each would cost as much as the listing.
+        let (mut whole, mut below) = (PathBuf::new(), PathBuf::new());
         for (name, kind) in entries {
             if !self.walk.hidden && name.as_encoded_bytes().starts_with(b".") {
                 continue;
@@ -114,17 +119,22 @@ impl Walker<'_> {
             if !matches!(kind, Kind::File | Kind::Folder) || (kind == Kind::Folder && name == ".git") {
                 continue;
             }
-            let spot = job.spot.join(&name);
             let is_folder = kind == Kind::Folder;
-            if rules.as_ref().is_some_and(|rules| rules.ignores(&self.jail.full(&spot), is_folder))
-                || self.jail.denies(&spot)
-            {
+            if let Some(rules) = &rules {
+                set(&mut whole, &full, &name);
+                if rules.ignores(&whole, is_folder) {
+                    continue;
+                }
+            }
+            // The start of the walk is not denied, and a folder that is denied is not entered.
+            if self.jail.denies_in(&job.spot, &name) {
                 continue;
             }
-            let below = job.below.join(&name);
+            set(&mut below, &job.below, &name);
             if is_folder {
-                folders.push(Job { spot, below, rules: rules.clone() });
-            } else if self.visit(&spot, &below) == Step::Stop {
+                let rules = job.rules.is_some().then(|| rules.clone().unwrap_or_default());
+                folders.push(Job { spot: job.spot.join(&name), below: below.clone(), rules });
+            } else if self.visit(job, &name, &below) == Step::Stop {
                 return;
             }
         }
@@ -134,16 +144,24 @@ impl Walker<'_> {
         }
     }
 
-    fn visit(&self, spot: &Spot, below: &Path) -> Step {
+    fn visit(&self, job: &Job, name: &OsStr, below: &Path) -> Step {
         if self.stopped.load(Ordering::Relaxed) {
             return Step::Stop;
         }
-        let step = (self.visitor)(&Visit { below, open: &|| self.jail.open_spot(spot) });
+        let open = || self.jail.open_spot(&job.spot.join(name));
+        let step = (self.visitor)(&Visit { below, open: &open });
         if step == Step::Stop {
             self.stopped.store(true, Ordering::Relaxed);
         }
         step
     }
+}
+
+/// Makes a path that of a name in a folder.
+fn set(path: &mut PathBuf, folder: &Path, name: &OsStr) {
+    path.as_mut_os_string().clear();
+    path.push(folder);
+    path.push(name);
 }
 
 /// A thread that is in a folder. Also when the visitor panics, the others must learn that it left.

@@ -1,7 +1,8 @@
 //! `glob`: files by a pattern of their path.
 
 use super::{
-    Told, below_note, path_filter::path_pattern, per_thread::PerThread, reading, shown, usual_threads,
+    Told, below_note, output::IntoValue, path_filter::path_pattern, per_thread::PerThread, reading, shown,
+    usual_threads,
 };
 use haft_core::{Footprint, Resource, ToolDefinition, ToolError, text::one_line};
 use haft_sdk::{
@@ -10,6 +11,7 @@ use haft_sdk::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt::Write as _;
 
 /// Finds files by a pattern of their path.
@@ -69,6 +71,15 @@ pub struct Globbed {
     pub total: usize,
     /// Whether some are left out.
     pub truncated: bool,
+}
+
+impl IntoValue for Globbed {
+    fn into_value(mut self) -> serde_json::Result<Value> {
+        let paths = std::mem::take(&mut self.paths);
+        let mut value = serde_json::to_value(self)?;
+        value["paths"] = paths.into_iter().map(Value::String).collect();
+        Ok(value)
+    }
 }
 
 impl TypedTool for Glob {
@@ -153,10 +164,19 @@ fn find(args: &GlobArgs, most: usize, threads: usize, cx: &ToolCtx) -> Result<To
 }
 
 /// What all threads found, in order.
-fn gathered(parts: Vec<Found>, most: usize) -> Globbed {
+fn gathered(mut parts: Vec<Found>, most: usize) -> Globbed {
     let total = parts.iter().map(|part| part.total).sum();
+    // Each thread's part is sorted by a thread, where that is worth one.
+    std::thread::scope(|scope| {
+        for part in &mut parts {
+            if part.paths.len() > 10_000 {
+                scope.spawn(|| part.paths.sort_unstable());
+            }
+        }
+    });
     let mut paths: Vec<_> = parts.into_iter().flat_map(|part| part.paths).collect();
-    paths.sort_unstable();
+    // Parts that are sorted are merged: this sort notices.
+    paths.sort();
     paths.truncate(most);
     Globbed { truncated: total > paths.len(), paths, total }
 }

@@ -1,6 +1,6 @@
 //! `list_directory`: what is in a folder.
 
-use super::{Told, reading};
+use super::{Told, output::IntoValue, reading};
 use haft_core::{Footprint, Resource, ToolDefinition, ToolError};
 use haft_sdk::{
     ToolCtx, TypedTool,
@@ -8,6 +8,7 @@ use haft_sdk::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{ffi::OsStr, io, time::SystemTime};
 
 /// Lists a folder. The fields are limits, and what counts where an argument is left out.
@@ -157,6 +158,12 @@ pub enum EntryErrorCode {
     IoError,
     /// Anything else.
     Unknown,
+}
+
+impl IntoValue for Listing {
+    fn into_value(self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
 }
 
 impl TypedTool for ListDirectory {

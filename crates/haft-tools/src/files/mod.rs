@@ -27,7 +27,7 @@ pub use glob::{Glob, GlobArgs, Globbed};
 pub use list_directory::{
     EntryErrorCode, EntryKind, ListDirectory, ListDirectoryArgs, Listing, ListingEntry,
 };
-pub use output::Told;
+pub use output::{IntoValue, Told};
 pub use read_file::{FileContent, LineRange, ReadFile, ReadFileArgs};
 pub use search_files::{Case, Hit, SearchFiles, SearchFilesArgs, Searched};
 

@@ -15,15 +15,26 @@ pub struct Told<T> {
     pub(super) keep_whole: bool,
 }
 
-impl<T: Serialize + JsonSchema + Send> IntoToolOutput for Told<T> {
+/// A result that becomes JSON.
+pub trait IntoValue {
+    /// The JSON of it, in which long texts are moved rather than copied.
+    fn into_value(self) -> serde_json::Result<Value>;
+}
+
+impl<T: IntoValue + Serialize + JsonSchema + Send> IntoToolOutput for Told<T> {
     fn output_schema() -> Option<Value> {
         <Json<T> as IntoToolOutput>::output_schema()
     }
 
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
-        let mut output = Json(self.value).into_tool_output()?;
-        output.text = Some(self.text);
-        output.keep_whole = self.keep_whole;
-        Ok(output)
+        let value = self.value.into_value().map_err(|error| {
+            ToolError::failed("the result cannot be written as JSON").with_diagnostics(error)
+        })?;
+        Ok(ToolOutput {
+            text: Some(self.text),
+            structured: Some(value),
+            keep_whole: self.keep_whole,
+            ..ToolOutput::default()
+        })
     }
 }

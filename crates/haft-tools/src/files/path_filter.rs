@@ -10,8 +10,28 @@ const MOST_BYTES: usize = 4096;
 const MOST_PATTERNS: usize = 100;
 
 /// A pattern of whole paths: `*` stays within a name, `**` does not.
-pub(super) fn path_pattern(pattern: &str) -> Result<GlobMatcher, ToolError> {
-    glob(pattern, pattern).map(|glob| glob.compile_matcher())
+#[derive(Debug)]
+pub(super) enum PathPattern {
+    /// Every path fits: nothing needs to be compared.
+    Everything,
+    Some(GlobMatcher),
+}
+
+pub(super) fn path_pattern(pattern: &str) -> Result<PathPattern, ToolError> {
+    let glob = glob(pattern, pattern)?;
+    Ok(match glob.glob() {
+        "**" | "**/*" | "**/**" => PathPattern::Everything,
+        _ => PathPattern::Some(glob.compile_matcher()),
+    })
+}
+
+impl PathPattern {
+    pub(super) fn is_match(&self, below: &Path) -> bool {
+        match self {
+            PathPattern::Everything => true,
+            PathPattern::Some(matcher) => matcher.is_match(below),
+        }
+    }
 }
 
 fn glob(pattern: &str, written: &str) -> Result<globset::Glob, ToolError> {
@@ -85,7 +105,7 @@ mod tests {
     use super::*;
 
     fn fits(pattern: &str, path: &str) -> bool {
-        path_pattern(pattern).unwrap().is_match(path)
+        path_pattern(pattern).unwrap().is_match(Path::new(path))
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::{
     Told,
     encoding::{Decoded, Encoding, SNIFFED_BYTES, decode, looks_binary},
     line_range::{LineScan, ScanLimits, ScanTrouble},
+    output::IntoValue,
     reading,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -11,6 +12,7 @@ use haft_core::{Footprint, Resource, ToolDefinition, ToolError};
 use haft_sdk::{ToolCtx, TypedTool, files::Reader};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::{
     fmt::Write as _,
@@ -102,6 +104,15 @@ pub struct LineRange {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl IntoValue for FileContent {
+    fn into_value(mut self) -> serde_json::Result<Value> {
+        let content = std::mem::take(&mut self.content);
+        let mut value = serde_json::to_value(self)?;
+        value["content"] = Value::String(content);
+        Ok(value)
+    }
 }
 
 impl TypedTool for ReadFile {

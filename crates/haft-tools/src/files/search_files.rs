@@ -4,7 +4,10 @@ mod hits;
 mod kept;
 mod told;
 
-use super::{Told, glob, path_filter::PathFilter, per_thread::PerThread, reading, shown, usual_threads};
+use super::{
+    Told, glob, output::IntoValue, path_filter::PathFilter, per_thread::PerThread, reading, shown,
+    usual_threads,
+};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use haft_core::{Footprint, Resource, ToolDefinition, ToolError, text::one_line};
@@ -16,6 +19,7 @@ use hits::FileHits;
 use kept::Kept;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::{self, Read};
 
 /// The most context lines on one side.
@@ -141,6 +145,12 @@ pub struct Hit {
     /// The lines after it, as far as no other match has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
+}
+
+impl IntoValue for Searched {
+    fn into_value(self) -> serde_json::Result<Value> {
+        serde_json::to_value(self)
+    }
 }
 
 impl TypedTool for SearchFiles {

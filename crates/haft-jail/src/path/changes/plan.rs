@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
         let fail = |error| ToolError::from(PathError::io(path, error));
         let folder = parent.folder(Path::new(name), self.jail.opener()).map_err(fail)?;
         let mut names = Vec::new();
-        folder.names(|name, _| names.push(name)).map_err(fail)?;
+        folder.names(|name, _| names.push(name.to_owned())).map_err(fail)?;
         for name in names {
             let spot = spot.join(&name);
             self.jail.permit(path, &spot, Access::Write)?;
@@ -294,7 +294,7 @@ impl<'a> Planner<'a> {
         let fail = |error| ToolError::from(PathError::io(path, error));
         let folder = self.jail.folder_at(spot).map_err(fail)?;
         let mut names = Vec::new();
-        folder.names(|name, kind| names.push((name, kind))).map_err(fail)?;
+        folder.names(|name, kind| names.push((name.to_owned(), kind))).map_err(fail)?;
         for (name, kind) in names {
             let inside = spot.join(&name);
             self.jail.permit(path, &inside, Access::Write)?;
@@ -486,7 +486,7 @@ impl<'a> Planner<'a> {
                 Step::Turn { .. } => false,
             })
         };
-        folder.names(|inner, _| left += usize::from(!goes(&inner)))?;
+        folder.names(|inner, _| left += usize::from(!goes(inner)))?;
         Ok(left == 0)
     }
 }
