@@ -8,7 +8,7 @@
 #![allow(missing_docs, reason = "not a library")]
 
 use haft_core::{Arguments, CallContext, ExecutionId, OutputStream, ToolCall, ToolOutput};
-use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, PathJail, RootSpec};
+use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities, files::Workspace};
 use haft_store::MemoryReadHashes;
 use haft_tools::{FileToolSettings, file_tools};
@@ -89,7 +89,10 @@ impl House {
             denied_patterns: DEFAULT_DENIES.iter().map(|&pattern| pattern.to_owned()).collect(),
             ..JailSpec::default()
         });
-        let files = Arc::new(Files::new(Arc::new(jail.unwrap()), Arc::new(MemoryReadHashes::default())));
+        let reads = Arc::new(MemoryReadHashes::default());
+        // Nothing is changed here, so nothing is kept there.
+        let records = root.join("../records");
+        let files = Arc::new(Files::new(Arc::new(jail.unwrap()), reads, &records, Keep::default()));
         let threads = std::thread::available_parallelism().unwrap().get();
         let mut settings = FileToolSettings::default();
         (settings.glob.max_results, settings.glob.threads) = (MOST, threads);

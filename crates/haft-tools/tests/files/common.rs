@@ -1,7 +1,7 @@
 //! A folder with files in it, a jail around it, and calls of tools in there.
 
 use haft_core::{ErrorCode, ToolError, ToolOutput};
-use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, PathJail, RootSpec};
+use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{
     Tool,
     capability::Capabilities,
@@ -39,7 +39,12 @@ impl House {
             denied_patterns: DEFAULT_DENIES.iter().map(|&pattern| pattern.to_owned()).collect(),
             ..JailSpec::default()
         });
-        let files_of_jail = Files::new(Arc::new(jail.unwrap()), Arc::new(MemoryReadHashes::default()));
+        let files_of_jail = Files::new(
+            Arc::new(jail.unwrap()),
+            Arc::new(MemoryReadHashes::default()),
+            std::path::Path::new("unused: nothing is changed"),
+            Keep::default(),
+        );
         let house = House {
             _folder: folder,
             root,
