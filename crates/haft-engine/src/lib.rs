@@ -11,6 +11,7 @@ mod executions;
 mod executor;
 mod finish;
 mod frame;
+mod journal;
 mod parked;
 mod plan;
 mod ports;

@@ -6,6 +6,12 @@
 mod memory;
 pub mod private_file;
 mod registrations;
+#[cfg(feature = "sql")]
+mod sql;
 
 pub use memory::{MemoryStore, Retention};
 pub use registrations::FileRegistrations;
+#[cfg(feature = "sql")]
+pub use sql::{
+    AuditHead, Durability, DurableStore, Gone, Grant, HeadSink, Keep, Options, Question, QuestionState, Tenant,
+};
