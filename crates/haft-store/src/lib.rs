@@ -13,5 +13,6 @@ pub use memory::{MemoryStore, Retention};
 pub use registrations::FileRegistrations;
 #[cfg(feature = "sql")]
 pub use sql::{
-    AuditHead, Durability, DurableStore, Gone, Grant, HeadSink, Keep, Options, Question, QuestionState, Tenant,
+    AuditHead, Durability, DurableStore, Gone, Grant, HeadSink, Keep, Options, Question, QuestionState,
+    Tenant,
 };

@@ -22,7 +22,8 @@ pub(crate) fn claim(work: &mut Work<'_>, request: &ClaimRequest) -> Result<Claim
         return Ok(claim);
     }
     // Whoever had it is gone, and what it left is known now.
-    look(work, request)?.ok_or_else(|| Fault::refused("the idempotency key could not be taken; send the call again"))
+    look(work, request)?
+        .ok_or_else(|| Fault::refused("the idempotency key could not be taken; send the call again"))
 }
 
 /// `None` where the owner was gone and has been looked after: then it is worth looking again.
@@ -70,7 +71,15 @@ fn look(work: &mut Work<'_>, request: &ClaimRequest) -> Result<Option<Claim>, Fa
             work.sql.execute(
                 "UPDATE idempotency_keys SET state = 0, execution_id = ?5, instance_id = ?6, changed_at = ?7 \
                  WHERE tenant = ?1 AND principal = ?2 AND tool_name = ?3 AND idempotency_key = ?4",
-                &[tenant, principal, tool, key, Value::Text(&id), Value::Text(work.instance), Value::Int(now)],
+                &[
+                    tenant,
+                    principal,
+                    tool,
+                    key,
+                    Value::Text(&id),
+                    Value::Text(work.instance),
+                    Value::Int(now),
+                ],
             )?;
             Claim::Waiting(approval)
         }

@@ -49,8 +49,10 @@ pub(crate) fn gc(work: &mut Work<'_>) -> Result<Gone, Fault> {
              AND closed_at < ?1)",
             &[before],
         )?;
-        gone.batches = work.sql.execute("DELETE FROM batches WHERE state >= 2 AND closed_at < ?1", &[before])?;
-        gone.batches += work.sql.execute("DELETE FROM intents WHERE state = 2 AND begun_at < ?1", &[before])?;
+        gone.batches =
+            work.sql.execute("DELETE FROM batches WHERE state >= 2 AND closed_at < ?1", &[before])?;
+        gone.batches +=
+            work.sql.execute("DELETE FROM intents WHERE state = 2 AND begun_at < ?1", &[before])?;
         gone.approvals =
             work.sql.execute("DELETE FROM approvals WHERE state >= 2 AND asked_at < ?1", &[before])?;
         work.sql.execute("DELETE FROM instances WHERE ended_at < ?1", &[before])?;

@@ -71,7 +71,6 @@ impl Conditions {
     }
 }
 
-
 /// A text to be found anywhere, with the signs that mean something else made plain.
 fn like(text: &str) -> String {
     let plain = text.to_lowercase().replace('!', "!!").replace('%', "!%").replace('_', "!_");

@@ -83,10 +83,7 @@ pub(crate) fn is_recorded(work: &mut Work<'_>, outcome: &Outcome) -> Result<bool
     let facts = &outcome.audit.metadata;
     let row = work.sql.query_one(
         "SELECT 1 FROM tool_executions WHERE execution_id = ?1 AND completed_at = ?2",
-        &[
-            Value::Text(&facts.execution_id.to_string()),
-            Value::Int(facts.completed_at.as_microsecond()),
-        ],
+        &[Value::Text(&facts.execution_id.to_string()), Value::Int(facts.completed_at.as_microsecond())],
     )?;
     Ok(row.is_some())
 }
@@ -122,12 +119,7 @@ pub(crate) fn step(work: &mut Work<'_>, step: &JournalStep) -> Result<(), Fault>
         JournalStep::CallStart { index, call_id, tool, .. } => {
             must_stream(work, &batch)?;
             let index = i64::from(*index);
-            let arguments = [
-                Value::Text(&batch),
-                Value::Int(index),
-                Value::Text(call_id),
-                Value::Text(tool),
-            ];
+            let arguments = [Value::Text(&batch), Value::Int(index), Value::Text(call_id), Value::Text(tool)];
             work.sql
                 .execute(
                     "INSERT INTO batch_calls (batch_id, call_index, call_id, tool_name, arguments) \
@@ -202,7 +194,8 @@ fn begin(work: &mut Work<'_>, batch: &str, begun: &BatchBegin) -> Result<(), Fau
         "SELECT 1 FROM batches WHERE batch_id = ?1 AND tenant = ?2 AND instance_id = ?3 AND state < 2",
         &[Value::Text(batch), Value::Text(&context.tenant), Value::Text(work.instance)],
     )?;
-    row.map(drop).ok_or_else(|| Fault::refused(format!("the batch id {batch} was used before; use a new one")))
+    row.map(drop)
+        .ok_or_else(|| Fault::refused(format!("the batch id {batch} was used before; use a new one")))
 }
 
 fn must_stream(work: &mut Work<'_>, batch: &str) -> Result<(), Fault> {

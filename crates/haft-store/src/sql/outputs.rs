@@ -93,7 +93,9 @@ pub(crate) fn shrink(work: &mut Work<'_>, limit: u64, newest: Option<i64>) -> Re
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut gone = 0;
     loop {
-        let row = work.sql.query_one("SELECT CAST(COALESCE(SUM(stored_size), 0) AS BIGINT) FROM output_bodies", &[])?;
+        let row = work
+            .sql
+            .query_one("SELECT CAST(COALESCE(SUM(stored_size), 0) AS BIGINT) FROM output_bodies", &[])?;
         if row.map_or(Ok(0), |mut row| row.int(0))? <= limit {
             return Ok(gone);
         }

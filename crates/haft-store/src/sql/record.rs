@@ -81,11 +81,7 @@ struct CallText<'a> {
 }
 
 /// The text of a call's record. With its input, where that is to be part of it.
-pub(crate) fn call_text(
-    record: &AuditRecord,
-    hashes: &Hashes,
-    input: Option<&str>,
-) -> Result<String, Fault> {
+pub(crate) fn call_text(record: &AuditRecord, hashes: &Hashes, input: Option<&str>) -> Result<String, Fault> {
     let text = CallText {
         form: FORM,
         event: "call",

@@ -7,7 +7,8 @@ use super::{
     work::Work,
 };
 use haft_core::{
-    Arguments, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, ToolResult,
+    Arguments, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status,
+    ToolResult,
     port::{
         AuditRecord, CallState, DISCARDED_AFTER_CRASH, Hashes, MISSING_AFTER_CRASH, RecoveredCall, Recovery,
         Unfinished, UnfinishedCall, UnfinishedId,
@@ -159,7 +160,9 @@ pub(crate) fn unfinished(work: &mut Work<'_>, tenant: &str) -> Result<Vec<Unfini
         }
     }
     let rows = work.sql.query(
-        &format!("{INTENT} WHERE tenant = ?1 AND state = 1 AND batch_id IS NULL ORDER BY begun_at, execution_id"),
+        &format!(
+            "{INTENT} WHERE tenant = ?1 AND state = 1 AND batch_id IS NULL ORDER BY begun_at, execution_id"
+        ),
         &[Value::Text(tenant)],
     )?;
     for row in rows {
@@ -205,7 +208,8 @@ fn load_batch(work: &mut Work<'_>, tenant: &str, batch: &str) -> Result<Option<U
         &[Value::Text(batch), Value::Text(tenant)],
     )?;
     let Some(mut row) = row else { return Ok(None) };
-    let id = batch.parse().map_err(|_| Fault::new(FaultKind::Corrupt, format!("`{batch}` is no batch id")))?;
+    let id =
+        batch.parse().map_err(|_| Fault::new(FaultKind::Corrupt, format!("`{batch}` is no batch id")))?;
     let mut unfinished = Unfinished {
         id: UnfinishedId::Batch(id),
         agent: row.text(0)?.into(),

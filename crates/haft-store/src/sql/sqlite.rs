@@ -56,8 +56,9 @@ impl SqliteSql {
         let connection = &self.connection;
         connection.busy_timeout(BUSY).map_err(with)?;
         connection.set_prepared_statement_cache_capacity(128);
-        let mode: String =
-            connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)).map_err(with)?;
+        let mode: String = connection
+            .pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))
+            .map_err(with)?;
         if !mode.eq_ignore_ascii_case("wal") {
             return Err(Fault::new(
                 FaultKind::Io,
@@ -83,10 +84,10 @@ impl SqliteSql {
         self.connection.progress_handler(0, None::<fn() -> bool>).map_err(with)?;
         match answer {
             Ok(said) if said == "ok" => Ok(true),
-            Ok(said) => {
-                Err(Fault::new(FaultKind::Corrupt, format!("{} is damaged: {said}", path.display())))
-            }
-            Err(rusqlite::Error::SqliteFailure(error, _)) if error.code == ffi::ErrorCode::OperationInterrupted => {
+            Ok(said) => Err(Fault::new(FaultKind::Corrupt, format!("{} is damaged: {said}", path.display()))),
+            Err(rusqlite::Error::SqliteFailure(error, _))
+                if error.code == ffi::ErrorCode::OperationInterrupted =>
+            {
                 Ok(false)
             }
             Err(error) => Err(fault(path, &error)),
@@ -99,9 +100,7 @@ impl SqliteSql {
             self.connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
         match answer {
             Ok(said) if said == "ok" => Ok(()),
-            Ok(said) => {
-                Err(Fault::new(FaultKind::Corrupt, format!("{} is damaged: {said}", path.display())))
-            }
+            Ok(said) => Err(Fault::new(FaultKind::Corrupt, format!("{} is damaged: {said}", path.display()))),
             Err(error) => Err(fault(path, &error)),
         }
     }
@@ -127,7 +126,6 @@ impl SqliteSql {
         let synced = fs::File::open(target).and_then(|file| file.sync_all());
         synced.map_err(|error| io_fault(target, "be written", &error))
     }
-
 }
 
 impl Sql for SqliteSql {
@@ -240,7 +238,8 @@ fn io_fault(path: &Path, what: &str, error: &std::io::Error) -> Fault {
 /// Locks on a network file system do not hold, and then two writers spoil the file.
 #[cfg(target_os = "linux")]
 fn refuse_network(folder: &Path) -> Result<(), Fault> {
-    let found = rustix::fs::statfs(folder).map_err(|error| io_fault(folder, "be looked at", &error.into()))?;
+    let found =
+        rustix::fs::statfs(folder).map_err(|error| io_fault(folder, "be looked at", &error.into()))?;
     // The field has another width on some machines; the numbers all fit into 32 bits.
     match network_name(found.f_type as u32) {
         None => Ok(()),

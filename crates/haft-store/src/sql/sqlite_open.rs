@@ -64,9 +64,8 @@ fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, Fault> {
     let chain_id = open::ensure_head(&mut sql, &open::key_file(&options, folder), now)?;
     let instance = uuid::Uuid::new_v4().to_string();
     let lock = lives.take(&instance)?;
-    let readers: Vec<Box<dyn Connect>> = (0..READERS)
-        .map(|_| Box::new(Reading(path.clone())) as Box<dyn Connect>)
-        .collect();
+    let readers: Vec<Box<dyn Connect>> =
+        (0..READERS).map(|_| Box::new(Reading(path.clone())) as Box<dyn Connect>).collect();
     DurableStore::found(Foundation {
         place: path.display().to_string(),
         folder: folder.to_owned(),
@@ -82,7 +81,13 @@ fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, Fault> {
 }
 
 /// Looks for damage: after a process ended without closing, and else once a day.
-fn check(sql: &mut SqliteSql, path: &Path, lives: &LockFiles, options: &Options, now: i64) -> Result<(), Fault> {
+fn check(
+    sql: &mut SqliteSql,
+    path: &Path,
+    lives: &LockFiles,
+    options: &Options,
+    now: i64,
+) -> Result<(), Fault> {
     let row = sql.query_one("SELECT value FROM facts WHERE name = 'checked_at'", &[])?;
     let checked: i64 = row.map_or(Ok(String::new()), |mut row| row.text(0))?.parse().unwrap_or(i64::MIN);
     let is_fresh = now >= checked && now.saturating_sub(checked) < CHECK_EVERY_MICROS;

@@ -1,11 +1,13 @@
 //! The durable store: everything behind the port.
 
 use super::{
-    claims, gc, instances, journal, open,
-    options::{Durability, Options},
-    outputs, projection, registrations,
+    claims, gc, instances,
     instances::Lives,
+    journal, open,
+    options::{Durability, Options},
+    outputs, projection,
     readers::Readers,
+    registrations,
     tenant::Tenant,
     value::{Fault, Sql},
     work::Work,
@@ -14,8 +16,8 @@ use super::{
 use haft_core::{
     OutputHandle,
     port::{
-        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Registrations, Store, StoreError, StoredTool,
-        TenantStore, Wants,
+        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Registrations, Store, StoreError,
+        StoredTool, TenantStore, Wants,
     },
 };
 use std::{

@@ -8,8 +8,8 @@ use super::{
 use haft_core::{
     ApprovalId, ApprovalRequest, CallContext, Decision, ExecutionId, OutputHandle,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch, RecoveredCall, Recovery,
-        StoreError, StoredPart, StoredRun, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
+        AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch, RecoveredCall,
+        Recovery, StoreError, StoredPart, StoredRun, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
     },
 };
 use jiff::Timestamp;

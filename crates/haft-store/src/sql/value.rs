@@ -94,8 +94,9 @@ impl Row {
 
     pub(crate) fn opt_parsed<T: std::str::FromStr>(&mut self, place: usize) -> Result<Option<T>, Fault> {
         let Some(text) = self.opt_text(place)? else { return Ok(None) };
-        let parsed =
-            text.parse().map_err(|_| Fault::new(FaultKind::Corrupt, format!("column {place} holds `{text}`")));
+        let parsed = text
+            .parse()
+            .map_err(|_| Fault::new(FaultKind::Corrupt, format!("column {place} holds `{text}`")));
         parsed.map(Some)
     }
 }
@@ -151,8 +152,12 @@ impl Fault {
             FaultKind::Busy => {
                 "another process holds the database; wait for it or end it, and see `haft doctor` for which one"
             }
-            FaultKind::Full => "make room on the disk, or let old outputs go with `haft gc`; nothing was lost",
-            FaultKind::Io => "check the disk and who may use the state folder; nothing that was confirmed is lost",
+            FaultKind::Full => {
+                "make room on the disk, or let old outputs go with `haft gc`; nothing was lost"
+            }
+            FaultKind::Io => {
+                "check the disk and who may use the state folder; nothing that was confirmed is lost"
+            }
             FaultKind::Corrupt => {
                 "move the database away and bring back a backup (`haft backup` makes them, and one is made before \
                  every change of its layout)"

@@ -96,7 +96,7 @@ struct State {
     is_asleep: bool,
 }
 
-struct Shared {
+pub(crate) struct Shared {
     state: Mutex<State>,
     work: Condvar,
     room: Notify,
@@ -243,10 +243,23 @@ impl<T> Answer<T> {
         self.0.await.unwrap_or_else(|_| Err(StoreError("the store ended before it answered".to_owned())))
     }
 
+    /// For a caller that is not a future. It may stand in the middle of a runtime: opening and closing do.
     pub(crate) fn wait_blocking(self) -> Result<T, StoreError> {
-        self.0
-            .blocking_recv()
-            .unwrap_or_else(|_| Err(StoreError("the store ended before it answered".to_owned())))
+        struct Unpark(thread::Thread);
+        impl std::task::Wake for Unpark {
+            fn wake(self: Arc<Self>) {
+                self.0.unpark();
+            }
+        }
+        let waker = Arc::new(Unpark(thread::current())).into();
+        let mut cx = std::task::Context::from_waker(&waker);
+        let mut answer = std::pin::pin!(self.wait());
+        loop {
+            if let std::task::Poll::Ready(answer) = answer.as_mut().poll(&mut cx) {
+                return answer;
+            }
+            thread::park();
+        }
     }
 }
 
@@ -257,8 +270,6 @@ pub(crate) enum Handed<'a> {
     /// Nothing can be written at present: the answer tells whether that has changed.
     Waits(Answer<()>),
 }
-
-
 
 impl Handed<'_> {
     pub(crate) fn is_settled(&self) -> bool {
