@@ -11,8 +11,10 @@ mod sql;
 
 pub use memory::{MemoryStore, Retention};
 pub use registrations::FileRegistrations;
+#[cfg(feature = "postgres")]
+pub use sql::PostgresPlace;
 #[cfg(feature = "sql")]
 pub use sql::{
-    AuditHead, Durability, DurableStore, Gone, Grant, HeadSink, Keep, Options, Question, QuestionState,
-    Tenant,
+    Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, Grant, HeadSink, Keep, Options,
+    Question, QuestionState, RetentionRule, Tenant, Verified,
 };

@@ -1,14 +1,14 @@
 //! Which processes share the database, and which of them still live.
 
 use super::{
-    value::{Fault, Value},
+    value::{Fault, Sql, Value},
     work::Work,
 };
 
 /// Tells whether the process of an instance still lives. Where that cannot be told, it does: better to wait with what it
 /// left than to take something from a living process.
 pub(crate) trait Lives: Send + Sync {
-    fn lives(&self, instance: &str) -> bool;
+    fn lives(&self, sql: &mut dyn Sql, instance: &str) -> bool;
 }
 
 /// Puts this process on the list.
@@ -42,7 +42,7 @@ pub(crate) fn dead(work: &mut Work<'_>) -> Result<Vec<String>, Fault> {
     let mut dead = Vec::new();
     for mut row in rows {
         let instance = row.text(0)?;
-        if !work.lives.lives(&instance) {
+        if is_gone(work, &instance) {
             dead.push(instance);
         }
     }
@@ -50,6 +50,6 @@ pub(crate) fn dead(work: &mut Work<'_>) -> Result<Vec<String>, Fault> {
 }
 
 /// Whether an instance is another one, whose process is gone.
-pub(crate) fn is_gone(work: &Work<'_>, instance: &str) -> bool {
-    instance != work.instance && !work.lives.lives(instance)
+pub(crate) fn is_gone(work: &mut Work<'_>, instance: &str) -> bool {
+    instance != work.instance && !work.lives.lives(work.sql, instance)
 }

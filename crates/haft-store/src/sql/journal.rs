@@ -7,16 +7,13 @@ use super::{
 };
 use haft_core::port::{BatchBegin, Hashes, Intent, JournalStep, Outcome};
 
-/// A batch still takes steps.
+/// A batch still comes in.
 pub(crate) const STREAMING: i64 = 0;
-pub(crate) const SEALED: i64 = 1;
-pub(crate) const CLOSED: i64 = 2;
+/// After a crash.
 pub(crate) const RESUMED: i64 = 3;
 pub(crate) const DISCARDED: i64 = 4;
 
-/// A call was about to have an effect.
-pub(crate) const OPEN: i64 = 0;
-pub(crate) const UNKNOWN: i64 = 1;
+/// Somebody decided about a call whose outcome is unknown.
 pub(crate) const DECIDED: i64 = 2;
 
 /// Writes what is about to happen, and uses up the approval that allows it: both, or nothing.

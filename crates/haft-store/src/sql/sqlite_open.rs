@@ -48,6 +48,23 @@ impl DurableStore {
         Ok(change_layout(folder, to)?)
     }
 
+    /// Writes a copy of everything to a new file that only the user can read, while others go on writing.
+    pub async fn back_up(&self, target: &Path) -> Result<(), StoreError> {
+        let file = self.0.file.clone().ok_or_else(|| {
+            StoreError("a database on a server is copied with the server's own tool: `pg_dump`".to_owned())
+        })?;
+        // What was handed over before is in the copy.
+        haft_core::port::Store::flush(self).await?;
+        let target = target.to_owned();
+        Ok(self.0.readers.compute(move || back_up(&file, &target)).await??)
+    }
+
+    /// Looks for damage in the whole database, however long it takes.
+    pub async fn check(&self) -> Result<(), StoreError> {
+        let Some(file) = self.0.file.clone() else { return Ok(()) };
+        Ok(self.0.readers.compute(move || SqliteSql::open_reader(&file)?.check_all(&file)).await??)
+    }
+
     /// The layout that this haft works with.
     pub const LAYOUT: i64 = migrations::LATEST;
 }
@@ -69,7 +86,7 @@ fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, Fault> {
     DurableStore::found(Foundation {
         place: path.display().to_string(),
         folder: folder.to_owned(),
-        writing: Box::new(Writing(path)),
+        writing: Box::new(Writing(path.clone())),
         sql: Box::new(sql),
         reading: readers,
         instance,
@@ -77,6 +94,7 @@ fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, Fault> {
         presence: Box::new(lock),
         chain_id,
         options,
+        file: Some(path),
     })
 }
 
@@ -94,7 +112,7 @@ fn check(
     let rows = sql.query("SELECT instance_id FROM instances WHERE ended_at IS NULL", &[])?;
     let mut was_cut = false;
     for mut row in rows {
-        was_cut |= !lives.lives(&row.text(0)?);
+        was_cut |= !lives.is_held(&row.text(0)?);
     }
     if is_fresh && !was_cut {
         return Ok(());
@@ -195,7 +213,7 @@ impl LockFiles {
             let name = file.map_err(|error| cannot(&self.folder, "be read", &error))?.file_name();
             let name = name.to_string_lossy();
             if let Some(instance) = name.strip_suffix(".lock")
-                && self.lives(instance)
+                && self.is_held(instance)
             {
                 return Ok(Some(instance.to_owned()));
             }
@@ -205,7 +223,13 @@ impl LockFiles {
 }
 
 impl Lives for LockFiles {
-    fn lives(&self, instance: &str) -> bool {
+    fn lives(&self, _sql: &mut dyn Sql, instance: &str) -> bool {
+        self.is_held(instance)
+    }
+}
+
+impl LockFiles {
+    fn is_held(&self, instance: &str) -> bool {
         let path = self.path(instance);
         let file = match File::options().write(true).open(&path) {
             Ok(file) => file,

@@ -40,6 +40,8 @@ pub(crate) struct Foundation {
     pub(crate) presence: Box<dyn Any + Send + Sync>,
     pub(crate) chain_id: String,
     pub(crate) options: Options,
+    /// The database itself, where it is a file.
+    pub(crate) file: Option<PathBuf>,
 }
 
 /// A store that a crash cannot confuse: journal, audit, results, outputs, idempotency keys, approvals.
@@ -56,6 +58,7 @@ pub(crate) struct Inner {
     pub(crate) readers: Readers,
     pub(crate) options: Options,
     pub(crate) chain_id: String,
+    pub(crate) file: Option<PathBuf>,
     instance: String,
     _presence: Box<dyn Any + Send + Sync>,
 }
@@ -72,8 +75,19 @@ impl Drop for Inner {
 
 impl DurableStore {
     pub(crate) fn found(foundation: Foundation) -> Result<Self, Fault> {
-        let Foundation { place, folder, writing, sql, reading, instance, lives, presence, chain_id, options } =
-            foundation;
+        let Foundation {
+            place,
+            folder,
+            writing,
+            sql,
+            reading,
+            instance,
+            lives,
+            presence,
+            chain_id,
+            options,
+            file,
+        } = foundation;
         let writer = Writer::start(Parts {
             connect: writing,
             sql,
@@ -84,7 +98,7 @@ impl DurableStore {
         })?;
         let readers = Readers::start(reading)?;
         let inner =
-            Inner { place, folder, writer, readers, options, chain_id, instance, _presence: presence };
+            Inner { place, folder, writer, readers, options, chain_id, file, instance, _presence: presence };
         let entered = inner.writer.submit("enter", false, open::enter).wait_blocking();
         entered.map_err(|error| Fault::new(super::value::FaultKind::Other, error.0))?;
         Ok(DurableStore(Arc::new(inner)))
@@ -134,15 +148,6 @@ impl Inner {
         // Where it cannot be brought up to date, what is there is still worth reading; writing says what is wrong.
         let _ = self.write("catch_up", projection::catch_up).await;
         self.readers.read(read).await
-    }
-
-    /// The same for a caller that is not a future.
-    pub(crate) fn read_blocking<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&mut dyn Sql) -> Result<T, Fault> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let _ = self.writer.submit("catch_up", false, projection::catch_up).wait_blocking();
-        self.readers.read_blocking(read)
     }
 
     /// Hands over a record. Waits for the disk where `urgent`, else only where too many wait.

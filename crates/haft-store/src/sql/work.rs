@@ -24,7 +24,6 @@ pub(crate) struct Head {
     pub(crate) projected: i64,
     pub(crate) anchor_seq: i64,
     pub(crate) anchor_mac: Bytes32,
-    pub(crate) chain_id: String,
 }
 
 impl<'a> Work<'a> {
@@ -96,20 +95,19 @@ pub(crate) fn read_head(sql: &mut dyn Sql) -> Result<Head, Fault> {
     // In PostgreSQL several writers may come at once: the row is held until the end.
     let question = match sql.dialect() {
         super::value::Dialect::Sqlite => {
-            "SELECT chain_id, seq, mac, ratchet, projected, anchor_seq, anchor_mac FROM audit_head"
+            "SELECT seq, mac, ratchet, projected, anchor_seq, anchor_mac FROM audit_head"
         }
         super::value::Dialect::Postgres => {
-            "SELECT chain_id, seq, mac, ratchet, projected, anchor_seq, anchor_mac FROM audit_head FOR UPDATE"
+            "SELECT seq, mac, ratchet, projected, anchor_seq, anchor_mac FROM audit_head FOR UPDATE"
         }
     };
     let row = sql.query_one(question, &[])?;
     let mut row = row.ok_or_else(|| Fault::new(FaultKind::Corrupt, "the audit has no head"))?;
     Ok(Head {
-        chain_id: row.text(0)?,
-        link: Link { seq: row.int(1)?, mac: bytes32(row.blob(2)?)?, key: bytes32(row.blob(3)?)? },
-        projected: row.int(4)?,
-        anchor_seq: row.int(5)?,
-        anchor_mac: bytes32(row.blob(6)?)?,
+        link: Link { seq: row.int(0)?, mac: bytes32(row.blob(1)?)?, key: bytes32(row.blob(2)?)? },
+        projected: row.int(3)?,
+        anchor_seq: row.int(4)?,
+        anchor_mac: bytes32(row.blob(5)?)?,
     })
 }
 

@@ -27,6 +27,8 @@ use tokio::sync::{Notify, oneshot};
 const GROUP: usize = 512;
 /// After a failure, how long until what must not be lost is tried again by itself.
 const RETRY: Duration = Duration::from_millis(500);
+/// How long nothing must happen before the house is put in order.
+const TIDY: Duration = Duration::from_millis(500);
 /// How often the end of the chain is told at most.
 const HEADS: Duration = Duration::from_secs(1);
 
@@ -91,8 +93,6 @@ struct State {
     closing: bool,
     /// Why nothing can be written at present.
     failing: Option<Fault>,
-    /// Records that stay until they can be written.
-    kept_back: usize,
     is_asleep: bool,
 }
 
@@ -130,7 +130,6 @@ impl Writer {
                 since: None,
                 closing: false,
                 failing: None,
-                kept_back: 0,
                 is_asleep: false,
             }),
             work: Condvar::new(),
@@ -152,6 +151,7 @@ impl Writer {
                 told: None,
                 untold: None,
                 lag: 0,
+                is_untidy: true,
             };
             scribe.run();
         };
@@ -209,12 +209,6 @@ impl Writer {
         if wake {
             self.shared.work.notify_one();
         }
-    }
-
-    /// Whether anything waits to be written.
-    pub(crate) fn is_idle(&self) -> bool {
-        let state = self.shared.state();
-        state.jobs.is_empty() && state.kept_back == 0
     }
 
     /// Writes what is there and ends the thread. Waits for it.
@@ -319,6 +313,8 @@ struct Scribe {
     untold: Option<(i64, Bytes32)>,
     /// Records that the table of executions is behind.
     lag: usize,
+    /// Something was written since the house was last put in order.
+    is_untidy: bool,
 }
 
 /// What to do next.
@@ -359,6 +355,7 @@ impl Scribe {
                 },
                 _ if !self.kept.is_empty() => RETRY,
                 _ if self.lag > 0 || self.untold.is_some() => shared.window,
+                _ if self.is_untidy => TIDY,
                 _ => Duration::from_secs(60),
             };
             state.is_asleep = true;
@@ -412,11 +409,7 @@ impl Scribe {
     }
 
     fn written(&mut self, group: Vec<Box<dyn Job>>) {
-        {
-            let mut state = self.shared.state();
-            state.failing = None;
-            state.kept_back = self.kept.len();
-        }
+        self.shared.state().failing = None;
         for mut job in group {
             failpoint::hit(job.name(), "written");
             job.tell(Ok(()));
@@ -440,9 +433,7 @@ impl Scribe {
             }
             // Bounded. The newest go: those were told to their callers as not recorded, the oldest perhaps not.
             self.kept.truncate(self.options.queue.saturating_mul(2));
-            let mut state = self.shared.state();
-            state.failing = Some(fault.clone());
-            state.kept_back = self.kept.len();
+            self.shared.state().failing = Some(fault.clone());
         }
     }
 
@@ -451,6 +442,7 @@ impl Scribe {
             Some(sql) => sql,
             none => none.insert(self.connect.connect()?),
         };
+        self.is_untidy = true;
         let sealed = {
             let mut work = Work::new(sql.as_mut(), &self.instance, &*self.lives, &self.options);
             work.sql.begin()?;
@@ -515,6 +507,7 @@ impl Scribe {
         }
         self.tell_head(false);
         if let Some(sql) = &mut self.sql {
+            self.is_untidy = false;
             sql.tidy();
         }
     }

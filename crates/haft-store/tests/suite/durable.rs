@@ -10,7 +10,7 @@ use haft_core::{
     port::{
         AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall, JournalStep,
         MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, Recovery, Registrations as _, Store as _,
-        StoredTool, TenantStore as _, UnfinishedId,
+        StoredTool, UnfinishedId,
     },
 };
 use haft_store::{DurableStore, Grant, Keep, Options, QuestionState};
