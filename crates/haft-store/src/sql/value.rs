@@ -123,6 +123,7 @@ pub(crate) enum FaultKind {
     /// What is there makes no sense.
     Corrupt,
     /// The connection is gone.
+    #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "a file has no connection to lose"))]
     Lost,
     /// It is not possible as it was asked for. The only kind that concerns one job and not the store.
     Refused,
