@@ -13,6 +13,7 @@ pub(crate) enum Task {
     Run,
     Test(TestOptions),
     Bench,
+    Soak,
     Fuzz(FuzzOptions),
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct FuzzOptions {
     pub(crate) time: Duration,
 }
 
-const COMMANDS: [&str; 5] = ["run", "test", "bench", "fuzz", "help"];
+const COMMANDS: [&str; 6] = ["run", "test", "bench", "soak", "fuzz", "help"];
 const TEST_OPTIONS: [&str; 3] = ["--quick", "--strict", "--help"];
 const FUZZ_OPTIONS: [&str; 2] = ["--seconds", "--help"];
 const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
@@ -61,6 +62,7 @@ fn task(words: &[&str]) -> Result<Task, UsageError> {
         "run" => no_arguments(rest, Task::Run),
         "test" => test_options(rest).map(Task::Test),
         "bench" => no_arguments(rest, Task::Bench),
+        "soak" => no_arguments(rest, Task::Soak),
         "fuzz" => fuzz_options(rest).map(Task::Fuzz),
         other => Err(unknown("command", other, &COMMANDS)),
     }
@@ -149,6 +151,7 @@ mod tests {
             ("run -h", Task::Help),
             ("run", Task::Run),
             ("bench", Task::Bench),
+            ("soak", Task::Soak),
             ("test", Task::Test(TestOptions { quick: false, strict: false })),
             ("test --strict", Task::Test(TestOptions { quick: false, strict: true })),
             ("test --strict --quick", Task::Test(TestOptions { quick: true, strict: true })),

@@ -10,6 +10,7 @@ mod not_run;
 mod packages;
 mod recap;
 mod run;
+mod soak;
 mod step;
 mod suggest;
 mod summary;
@@ -32,7 +33,8 @@ Commands:
   test                Install what the tests need, then check format, lints, tests, documentation and licences
       --quick           Inner loop: format, lints of libraries and programs, tests
       --strict          Fail when a test could not run on this machine
-  bench               Measure the pipeline and the registry in a release build, beside their goals
+  bench               Measure the pipeline, the registry and the durable store in a release build, beside their goals
+  soak                Kill processes that share a state folder, some two thousand times, and look at what is left
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
   help                Print this text
@@ -61,6 +63,7 @@ fn carry_out(task: Task) -> Result<(), Error> {
         Task::Run => run::run(&workspace),
         Task::Test(options) => test::test(&workspace, options),
         Task::Bench => bench::bench(&workspace),
+        Task::Soak => soak::soak(&workspace),
         Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),
     }
 }

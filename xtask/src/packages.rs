@@ -36,6 +36,18 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "links the test programs and compiles the C parts of crates",
     },
+    Package {
+        command: "pg_ctlcluster",
+        debian: &["postgresql"],
+        need: Need::Test,
+        why: "brings the PostgreSQL server that the tests of the store start for themselves",
+    },
+    Package {
+        command: "strace",
+        debian: &["strace"],
+        need: Need::Test,
+        why: "lets writes to the disk fail, to see that nothing confirmed is lost",
+    },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 
@@ -134,7 +146,7 @@ mod tests {
     #[test]
     fn only_what_is_needed_and_missing_is_named() {
         assert_eq!(missing(Need::Test, |_| true).0.len(), 0);
-        assert_eq!(missing(Need::Test, |_| false).names(), ["gcc", "libc6-dev"]);
+        assert_eq!(missing(Need::Test, |_| false).names(), ["gcc", "libc6-dev", "postgresql", "strace"]);
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);
     }
 

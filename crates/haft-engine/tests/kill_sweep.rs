@@ -283,7 +283,10 @@ async fn look(folder: &Path) -> String {
         let [id, tool, code, mode] = &line[..] else { panic!("{line:?}") };
         // With `effects` a crash may forget a call that had none: a read, or one whose result was there already.
         let must_be_there = mode == "full" || had_effect.contains(id);
-        assert!(had_effect.contains(id) || code != "OK" || !matches!(&**tool, "command" | "slow"), "{line:?}");
+        assert!(
+            had_effect.contains(id) || code != "OK" || !matches!(&**tool, "command" | "slow"),
+            "{line:?}"
+        );
         match recorded.get(id).map(|records| &records[0]) {
             Some((_, recorded)) => {
                 assert_eq!(recorded.map_or("OK", |code| code.as_str()), code, "{line:?} was acknowledged");

@@ -1,6 +1,14 @@
 //! Memory: what was about to happen, what happened, what was put out, and which tools were added.
 //!
 //! [`MemoryStore`] is just that: it forgets everything when the process ends, and says so by its name.
+#![cfg_attr(
+    feature = "sql",
+    doc = "[`DurableStore`] does not: a journal that a crash cannot confuse, an audit that cannot be quietly"
+)]
+#![cfg_attr(
+    feature = "sql",
+    doc = "changed, outputs behind handles, on SQLite (feature `sqlite`) or PostgreSQL (feature `postgres`)."
+)]
 //! [`FileRegistrations`] lasts: it keeps what is known about tools in one file.
 
 mod memory;

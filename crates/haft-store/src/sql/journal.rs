@@ -66,7 +66,11 @@ pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Faul
         keep_result(work, seq, &id, now, Some(input), parts.as_deref())?;
     }
     if outcome.had_intent {
-        work.sql.execute("DELETE FROM intents WHERE execution_id = ?1", &[Value::Text(&id)])?;
+        // Its own, and not that of an earlier process that had the same id: that one is evidence.
+        work.sql.execute(
+            "DELETE FROM intents WHERE execution_id = ?1 AND instance_id = ?2 AND state < 2",
+            &[Value::Text(&id), Value::Text(work.instance)],
+        )?;
     }
     if let Some((request, settlement)) = &outcome.settles {
         claims::settle(work, request, settlement)?;
