@@ -35,7 +35,7 @@ struct Note {
     text: String,
 }
 
-async fn note(note: Note) -> Result<String, haft_core::ToolError> {
+async fn note(note: Note, _cx: haft_sdk::ToolCtx) -> Result<String, haft_core::ToolError> {
     Ok(note.text)
 }
 

@@ -4,6 +4,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     missing_docs,
     unreachable_pub,
     reason = "a test says what it expects, and fails where that is not so"

@@ -158,7 +158,8 @@ async fn a_crash_while_calls_stream_in(home: &dyn Home) {
             JournalStep::Seal { batch, at: after(10) },
         ]
     };
-    let expected: [(&str, &[(&str, &str)], bool); 8] = [
+    type Left<'a> = (&'a str, &'a [(&'a str, &'a str)], bool);
+    let expected: [Left<'_>; 8] = [
         ("I will ", &[], false),
         ("I will look", &[], false),
         ("I will look", &[("read", "")], false),
