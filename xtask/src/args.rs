@@ -14,6 +14,7 @@ pub(crate) enum Task {
     Test(TestOptions),
     Portable,
     Bench,
+    Soak,
     Fuzz(FuzzOptions),
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct FuzzOptions {
     pub(crate) time: Duration,
 }
 
-const COMMANDS: [&str; 6] = ["run", "test", "portable", "bench", "fuzz", "help"];
+const COMMANDS: [&str; 7] = ["run", "test", "portable", "bench", "soak", "fuzz", "help"];
 const TEST_OPTIONS: [&str; 3] = ["--quick", "--strict", "--help"];
 const FUZZ_OPTIONS: [&str; 2] = ["--seconds", "--help"];
 const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
@@ -63,6 +64,7 @@ fn task(words: &[&str]) -> Result<Task, UsageError> {
         "test" => test_options(rest).map(Task::Test),
         "portable" => no_arguments(rest, Task::Portable),
         "bench" => no_arguments(rest, Task::Bench),
+        "soak" => no_arguments(rest, Task::Soak),
         "fuzz" => fuzz_options(rest).map(Task::Fuzz),
         other => Err(unknown("command", other, &COMMANDS)),
     }
@@ -152,6 +154,7 @@ mod tests {
             ("run", Task::Run),
             ("portable", Task::Portable),
             ("bench", Task::Bench),
+            ("soak", Task::Soak),
             ("test", Task::Test(TestOptions { quick: false, strict: false })),
             ("test --strict", Task::Test(TestOptions { quick: false, strict: true })),
             ("test --strict --quick", Task::Test(TestOptions { quick: true, strict: true })),

@@ -18,5 +18,10 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["bench", "-p", "haft-jail", "--bench", "gate"]);
     step::announce("bench", &cargo);
+    step::must_succeed(&mut cargo)?;
+    // By itself: it keeps the disk busy, and writes some ten gigabytes beside the programs while it runs.
+    let mut cargo = workspace.cargo();
+    cargo.args(["bench", "-p", "haft-engine", "--bench", "durability"]);
+    step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)
 }

@@ -12,6 +12,7 @@ mod packages;
 mod portable;
 mod recap;
 mod run;
+mod soak;
 mod step;
 mod suggest;
 mod summary;
@@ -36,7 +37,8 @@ Commands:
       --quick           Inner loop: format, lints of libraries and programs, tests
       --strict          Fail when a test could not run on this machine
   portable            Check that the portable crates compile for Windows and macOS
-  bench               Measure the pipeline and the registry in a release build, beside their goals
+  bench               Measure the pipeline, the registry and the durable store in a release build, beside their goals
+  soak                Kill processes that share a state folder, some two thousand times, and look at what is left
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
   help                Print this text
@@ -66,6 +68,7 @@ fn carry_out(task: Task) -> Result<(), Error> {
         Task::Test(options) => test::test(&workspace, options),
         Task::Portable => portable::portable(&workspace),
         Task::Bench => bench::bench(&workspace),
+        Task::Soak => soak::soak(&workspace),
         Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),
     }
 }

@@ -56,6 +56,18 @@ const PACKAGES: &[Package] = &[
         need: Need::Bench,
         why: "is what listing and searching are compared with",
     },
+    Package {
+        command: "pg_ctlcluster",
+        debian: &["postgresql"],
+        need: Need::Test,
+        why: "brings the PostgreSQL server that the tests of the store start for themselves",
+    },
+    Package {
+        command: "strace",
+        debian: &["strace"],
+        need: Need::Test,
+        why: "lets writes to the disk fail, to see that nothing confirmed is lost",
+    },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 
@@ -155,7 +167,7 @@ mod tests {
     fn only_what_is_needed_and_missing_is_named() {
         assert_eq!(missing(Need::Test, |_| true).0.len(), 0);
         let all = missing(Need::Test, |_| false);
-        assert_eq!(all.names(), ["gcc", "libc6-dev", "curl", "python3", "openssl"]);
+        assert_eq!(all.names(), ["gcc", "libc6-dev", "curl", "python3", "openssl", "postgresql", "strace"]);
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);
     }
 

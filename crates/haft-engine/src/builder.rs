@@ -143,6 +143,7 @@ impl EngineBuilder {
                 policy: self.policy,
                 authoriser: self.authoriser,
                 approver: self.approver,
+                wants: self.store.wants(),
                 store: self.store,
                 registrations: self.registrations,
                 jail: self.jail,

@@ -6,6 +6,7 @@ use crate::{
     executions::Executions,
     executor::{Walkers, refuse, walk},
     frame::{Arrival, Batch, Frame},
+    journal,
     parked::{Parked, PendingCall, SubmitError},
     plan::{Purpose, is_above_tier, plan},
     ports::Ports,
@@ -205,10 +206,18 @@ impl Engine {
                 let message = "calls of a batch run one after the other here".to_owned();
                 batch.emit(EventPayload::Warning { message }, false);
             }
+            let journals = walkers.engine.ports.wants.journal;
+            let refusal = match refusal {
+                None if journals => Box::pin(journal::begin(&walkers)).await.err(),
+                refusal => refusal,
+            };
             let results = match refusal {
                 Some(error) => Box::pin(refuse(&walkers, error)).await,
                 None => walk(&walkers, Some(&options)).await,
             };
+            if journals {
+                Box::pin(journal::close(&walkers, &options)).await;
+            }
             let summary = BatchSummary::of(batch.id, &results, batch.arrived.elapsed());
             let completed = EventPayload::BatchCompleted {
                 count: summary.total,

@@ -5,7 +5,7 @@ use crate::{
     engine::Inner,
     finish::{Raw, finish},
     frame::{Batch, Frame},
-    parked,
+    journal, parked,
     plan::{Purpose, plan},
     run::{cancelled_with, run},
     schedule::{Turn, schedule},
@@ -19,7 +19,10 @@ pub(crate) async fn walk(walkers: &Walkers, options: Option<&BatchOptions>) -> V
     let Walkers { engine, frames, batch } = walkers;
     let origin = options.map(|options| options.origin);
     let planned = plan(&engine.ports, origin, frames, Purpose::Run).await;
-    let decided = approve(&engine.ports, planned).await;
+    let mut decided = approve(&engine.ports, planned).await;
+    if engine.ports.wants.journal && batch.is_some() {
+        decided = Box::pin(journal::decided(&engine.ports, decided)).await;
+    }
     parked::announce(engine, &decided);
     let continue_on_failure = options.is_none_or(|options| options.continue_on_failure);
     schedule(batch.as_deref(), continue_on_failure, decided, |turn| take(engine, turn)).await
@@ -73,6 +76,7 @@ impl Drop for Walkers {
                 let error = cancelled_with(frame.cancel.note(), CancelReason::Abandoned);
                 finish(&engine, &frame, Raw::Error(error)).await;
             }
+            journal::abandoned(&engine.ports, batch.as_deref()).await;
             end_batch(&engine, batch.as_deref());
         });
     }

@@ -75,7 +75,7 @@ fn record<'a>(
         tool: Arc::clone(frame.tool_name()),
         status: content.status,
         code: content.error.as_ref().map(|error| error.code),
-        rule: facts.rule,
+        rule: facts.rule.map(Cow::Borrowed),
         approval: facts.approval,
         input_size: frame.call.arguments.len() as u64,
         diagnostics: content.diagnostics.clone(),
@@ -92,6 +92,7 @@ fn record<'a>(
             coercions: facts.coercions,
             ..frame.metadata()
         }),
+        hashes: None,
     };
     let result = ToolResult {
         call_id: Arc::clone(&audit.call_id),
@@ -104,7 +105,16 @@ fn record<'a>(
         metadata: Arc::clone(&audit.metadata),
     };
     let settles = facts.claim.map(|claim| (claim, settlement(&result)));
-    let recorded = engine.ports.store.outcome(Outcome { audit, settles });
+    let wants = engine.ports.wants;
+    // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
+    let kept = wants.results.then(|| Arc::new(result.clone()));
+    let arguments = match wants.results {
+        true => engine.ports.redaction.arguments(&frame.call.arguments),
+        false => frame.call.arguments.clone(),
+    };
+    let had_intent = facts.had_intent;
+    let recorded =
+        engine.ports.store.outcome(Outcome { audit, arguments, had_intent, result: kept, settles });
     (recorded, Last { engine, frame, result: Some(result) })
 }
 

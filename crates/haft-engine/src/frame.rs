@@ -72,6 +72,8 @@ pub(crate) struct Facts {
     pub(crate) rule: Option<&'static str>,
     pub(crate) approval: Option<ApprovalId>,
     pub(crate) attempts: u32,
+    /// Its intent was handed to the store.
+    pub(crate) had_intent: bool,
     pub(crate) enforcement: Option<Enforcement>,
     /// The level that the call asks for.
     pub(crate) level: IsolationLevel,

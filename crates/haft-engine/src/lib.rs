@@ -12,6 +12,7 @@ mod executions;
 mod executor;
 mod finish;
 mod frame;
+mod journal;
 mod parked;
 mod plan;
 mod ports;

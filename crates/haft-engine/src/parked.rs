@@ -11,7 +11,10 @@ use crate::{
 };
 use haft_core::{Arguments, CallContext, ErrorCode, ExecutionId, ToolError, ToolOutput, port::Claim};
 use haft_sdk::Host;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 use tokio::sync::Notify;
 
 /// A call that waits for somebody to supply its result.
@@ -140,22 +143,42 @@ pub(crate) async fn wait(engine: &Inner, frame: &Frame) -> Result<ToolOutput, To
     unless_cancelled(frame, supplied).await.and_then(|supplied| supplied)
 }
 
+/// How often a call that another process runs is looked at.
+const ELSEWHERE: Duration = Duration::from_millis(50);
+
 /// Waits for the call that has the same idempotency key, and takes its result.
 pub(crate) async fn follow(engine: &Inner, frame: &Frame, leader: ExecutionId) -> Raw {
-    let ended = async {
-        // Where another process has it, what that left is looked at below.
-        if let Some(leader) = engine.executions.frame(leader) {
-            leader.log.ended().await;
+    let over = async {
+        let mut leader = leader;
+        loop {
+            match engine.executions.frame(leader) {
+                Some(leader) => leader.log.ended().await,
+                // Another process has it, and cannot tell this one: what it leaves is looked at.
+                None => tokio::time::sleep(ELSEWHERE).await,
+            }
+            match look(engine, frame).await {
+                Looked::Over(raw) => return raw,
+                Looked::Runs(still) => leader = still,
+            }
         }
     };
     tokio::select! {
         biased;
-        () = ended => {}
-        reason = frame.cancel.cancelled() => return Raw::Error(cancelled(&frame.cancel, reason)),
-        () = tokio::time::sleep(frame.timeout()) => return Raw::Error(still_running()),
+        raw = over => raw,
+        reason = frame.cancel.cancelled() => Raw::Error(cancelled(&frame.cancel, reason)),
+        () = tokio::time::sleep(frame.timeout()) => Raw::Error(still_running()),
     }
+}
+
+enum Looked {
+    Over(Raw),
+    Runs(ExecutionId),
+}
+
+/// What the call with the same idempotency key has left, if it has ended.
+async fn look(engine: &Inner, frame: &Frame) -> Looked {
     let (Some(key), Some(registered)) = (&frame.call.idempotency_key, frame.registered.get()) else {
-        return Raw::Error(still_running());
+        return Looked::Over(Raw::Error(still_running()));
     };
     let request = claim_request(frame, registered, key);
     frame.facts().claim = Some(request.clone());
@@ -163,18 +186,18 @@ pub(crate) async fn follow(engine: &Inner, frame: &Frame, leader: ExecutionId) -
     if !matches!(claim, Ok(Claim::Fresh | Claim::Waiting(_))) {
         frame.facts().claim = None;
     }
-    match claim {
+    Looked::Over(match claim {
+        Ok(Claim::InFlight(leader)) => return Looked::Runs(leader),
         Ok(Claim::Settled(result)) => Raw::Replay(result),
         // The leader never started, so there is no result to share; this one gives the key back at its end.
         Ok(Claim::Fresh | Claim::Waiting(_)) => Raw::Error(ToolError::new(
             ErrorCode::NotStarted,
             "Not started, because the call with the same idempotency key did not start. Send it again",
         )),
-        Ok(Claim::InFlight(_)) => Raw::Error(still_running()),
         Ok(Claim::Conflict) => Raw::Error(ErrorCode::IdempotencyConflict.into()),
         Ok(Claim::OutcomeUnknown(_)) => Raw::Error(ErrorCode::OutcomeUnknown.into()),
         Err(error) => Raw::Error(ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error)),
-    }
+    })
 }
 
 fn still_running() -> ToolError {

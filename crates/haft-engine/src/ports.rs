@@ -11,6 +11,7 @@ use haft_core::{
     CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
     port::{
         Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store, StoredPart,
+        Wants,
     },
 };
 use haft_sdk::capability::{Capabilities, EngineView, Outputs};
@@ -25,6 +26,8 @@ pub(crate) struct Ports {
     pub(crate) authoriser: Arc<dyn Authoriser>,
     pub(crate) approver: Arc<dyn Approver>,
     pub(crate) store: Arc<dyn Store>,
+    /// What the store makes use of, asked once.
+    pub(crate) wants: Wants,
     pub(crate) registrations: Arc<dyn Registrations>,
     pub(crate) jail: Arc<dyn Jail>,
     pub(crate) clock: Arc<dyn Clock>,

@@ -74,15 +74,17 @@ fn same_paths(
 
 async fn record_intent(ports: &Ports, frame: &Frame) -> Result<(), ToolError> {
     let (approval, attempt) = {
-        let facts = frame.facts();
+        let mut facts = frame.facts();
+        facts.had_intent = true;
         (facts.approval.clone(), facts.attempts + 1)
     };
     let intent = Intent {
         execution_id: frame.id,
         batch: frame.batch_place(),
         context: Arc::clone(&frame.context),
+        call_id: Arc::clone(&frame.call.id),
         tool: Arc::clone(frame.tool_name()),
-        arguments: frame.call.arguments.clone(),
+        arguments: ports.redaction.arguments(&frame.call.arguments),
         approval,
         attempt,
         at: ports.clock.now(),

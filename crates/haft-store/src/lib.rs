@@ -1,13 +1,30 @@
 //! Memory: what was about to happen, what happened, what was put out, and which tools were added.
 //!
 //! [`MemoryStore`] is just that: it forgets everything when the process ends, and says so by its name.
+#![cfg_attr(
+    feature = "sql",
+    doc = "[`DurableStore`] does not: a journal that a crash cannot confuse, an audit that cannot be quietly"
+)]
+#![cfg_attr(
+    feature = "sql",
+    doc = "changed, outputs behind handles, on SQLite (feature `sqlite`) or PostgreSQL (feature `postgres`)."
+)]
 //! [`FileRegistrations`] lasts: it keeps what is known about tools in one file.
 
 mod memory;
 pub mod private_file;
 mod reads;
 mod registrations;
+#[cfg(feature = "sql")]
+mod sql;
 
 pub use memory::{MemoryStore, Retention};
 pub use reads::{FileReadHashes, MemoryReadHashes};
 pub use registrations::FileRegistrations;
+#[cfg(feature = "postgres")]
+pub use sql::PostgresPlace;
+#[cfg(feature = "sql")]
+pub use sql::{
+    Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, Grant, HeadSink, Keep, Options,
+    Question, QuestionState, RetentionRule, Tenant, Verified,
+};

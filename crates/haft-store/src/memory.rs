@@ -1,14 +1,14 @@
 //! A store that lasts as long as the process.
 
 use haft_core::{
-    Arguments, ExecutionId, OutputHandle,
+    Arguments, ExecutionId, OutputHandle, Status,
     port::{
-        AuditRecord, BoxFuture, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store,
-        StoreError, StoredPart, TenantStore,
+        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, Intent, Outcome, OutputRange,
+        PageKey, Settlement, Store, StoreError, StoredPart, TenantStore, ToolStatistics,
     },
 };
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     future::ready,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -228,4 +228,56 @@ impl TenantStore for OneTenant {
         let part = &stored[clamp(range.offset)..clamp(range.offset.saturating_add(range.length))];
         done(Some((part.to_vec(), stored.len() as u64)))
     }
+
+    fn audit_page<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {
+        let mut found = self.matching(&query);
+        found.retain(|(key, _)| query.after.is_none_or(|after| *key < after));
+        found.sort_by_key(|(key, _)| std::cmp::Reverse(*key));
+        let limit = query.limit.clamp(1, 1000);
+        let next = (found.len() > limit).then(|| found[limit - 1].0);
+        let records = found.into_iter().take(limit).map(|(key, record)| (key.seq, record)).collect();
+        done(AuditPage { records, next })
+    }
+
+    fn statistics<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<Vec<ToolStatistics>, StoreError>> {
+        let mut tools: BTreeMap<String, Vec<(bool, f64)>> = BTreeMap::new();
+        for (_, record) in self.matching(&AuditQuery { text: None, ..query }) {
+            let call = (record.status == Status::Success, record.metadata.duration.as_secs_f64() * 1000.0);
+            tools.entry(record.tool.to_string()).or_default().push(call);
+        }
+        done(tools.into_iter().map(|(tool, calls)| ToolStatistics::of(tool, calls)).collect())
+    }
+}
+
+impl OneTenant {
+    /// What the query lets through, but for its place and its limit.
+    fn matching(&self, query: &AuditQuery) -> Vec<(PageKey, AuditRecord)> {
+        let state = self.shared.state();
+        let first = i64::try_from(state.forgotten).unwrap_or(i64::MAX);
+        let numbered = state.audit.iter().zip(first + 1..);
+        let mine =
+            numbered.filter(|(record, _)| record.context.tenant == self.tenant && matches(query, record));
+        let keyed = mine.map(|(record, seq)| {
+            (PageKey { at: record.metadata.started_at.as_microsecond(), seq }, record.clone())
+        });
+        keyed.collect()
+    }
+}
+
+fn matches(query: &AuditQuery, record: &AuditRecord) -> bool {
+    let at = record.metadata.started_at;
+    let contains = |text: &String| {
+        let text = text.to_lowercase();
+        [&*record.tool, &*record.call_id, &*record.context.agent, record.diagnostics.as_deref().unwrap_or("")]
+            .iter()
+            .any(|field| field.to_lowercase().contains(&text))
+    };
+    query.from.is_none_or(|from| at >= from)
+        && query.until.is_none_or(|until| at < until)
+        && query.tool.as_deref().is_none_or(|tool| tool == &*record.tool)
+        && query.agent.as_deref().is_none_or(|agent| agent == &*record.context.agent)
+        && query.batch.is_none_or(|batch| record.metadata.batch_id == Some(batch))
+        && query.status.is_none_or(|status| status == record.status)
+        && query.code.is_none_or(|code| record.code == Some(code))
+        && query.text.as_ref().is_none_or(contains)
 }

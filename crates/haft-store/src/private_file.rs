@@ -58,3 +58,8 @@ fn options() -> fs::OpenOptions {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options
 }
+
+/// Makes an empty file that only the user can read, where there is none.
+pub fn ensure(path: &Path) -> io::Result<()> {
+    options().create(true).truncate(false).open(path).map(drop)
+}

@@ -75,6 +75,10 @@ pub use haft_sdk::{
     Args, CancelReason, FnTool, IntoToolOutput, Json, Prepared, Tool, ToolCtx, ToolFuture, Typed, TypedTool,
     capability, testing, tool_fn, typed,
 };
+#[cfg(feature = "postgres")]
+pub use haft_store::PostgresPlace;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use haft_store::{Durability, DurableStore, Keep, Options as StoreOptions};
 pub use haft_store::{FileRegistrations, MemoryStore, Retention};
 pub use haft_tools::builtin as builtin_tools;
 

@@ -6,23 +6,32 @@
 //! **Architecture Invariant:** a guard that returns an error denies. No port has a way to say "go on anyway".
 
 mod guard;
+mod history;
 mod jail;
+mod journal;
 mod reads;
 mod redact;
 mod registrations;
 mod store;
 
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
+pub use history::{
+    AuditPage, AuditQuery, FoundLines, NotAPageKey, OutputSearch, PageKey, StoredRun, ToolStatistics,
+};
 pub use jail::{
     Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, Jail, NoJail, OutputSink,
     Preset, TerminalSize, Unavailable,
+};
+pub use journal::{
+    BatchBegin, CallState, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH, Plan,
+    RecoveredCall, Recovery, Unfinished, UnfinishedCall, UnfinishedId,
 };
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
-    AuditRecord, Claim, ClaimRequest, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
-    StoredPart, TenantStore,
+    AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
+    StoredPart, TenantStore, Wants,
 };
 
 use std::{future::Future, pin::Pin};

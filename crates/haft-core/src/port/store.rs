@@ -1,17 +1,40 @@
 //! What is remembered.
 
-use super::BoxFuture;
+use super::{
+    AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch, RecoveredCall, Recovery,
+    StoredRun, ToolStatistics, Unfinished, UnfinishedId,
+};
 use crate::{
     ApprovalId, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle, ResultMetadata,
     Status, ToolResult,
 };
 use jiff::Timestamp;
-use std::sync::Arc;
+use std::{borrow::Cow, future::ready, sync::Arc};
 
 /// Something could not be remembered, or not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);
+
+impl StoreError {
+    fn not_kept(what: &str) -> Self {
+        StoreError(format!("this store does not keep {what}; configure a durable one"))
+    }
+}
+
+/// What a store makes use of beyond intents and outcomes. What it does not want is not made for it.
+///
+/// ```
+/// use haft_core::port::Wants;
+/// assert!(!Wants::default().results);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// The steps of batches: see [`JournalStep`].
+    pub journal: bool,
+    /// The result of every call, on its [`Outcome`].
+    pub results: bool,
+}
 
 /// What is about to happen: recorded before it does.
 #[derive(Clone, Debug)]
@@ -22,9 +45,11 @@ pub struct Intent {
     pub batch: Option<(BatchId, u32)>,
     /// Who calls.
     pub context: Arc<CallContext>,
+    /// The caller's own name for the call.
+    pub call_id: Arc<str>,
     /// The tool's canonical name.
     pub tool: Arc<str>,
-    /// With what.
+    /// With what, without secrets.
     pub arguments: Arguments,
     /// The approval that this uses up.
     pub approval: Option<ApprovalId>,
@@ -48,7 +73,7 @@ pub struct AuditRecord {
     /// Why it did not succeed.
     pub code: Option<ErrorCode>,
     /// The rule that decided, where policy was reached.
-    pub rule: Option<&'static str>,
+    pub rule: Option<Cow<'static, str>>,
     /// The approval that it ran under.
     pub approval: Option<ApprovalId>,
     /// Bytes of its arguments.
@@ -57,6 +82,17 @@ pub struct AuditRecord {
     pub diagnostics: Option<Box<str>>,
     /// Ids, times, sizes, attempts, enforcement: the same facts that are on the result.
     pub metadata: Arc<ResultMetadata>,
+    /// What went in and out, as fingerprints. Worked out by a store that keeps them; absent elsewhere.
+    pub hashes: Option<Box<Hashes>>,
+}
+
+/// Fingerprints of what went in and out: SHA-256, in hex.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hashes {
+    /// Of the arguments, as they were sent but for secrets.
+    pub input: String,
+    /// Of the result's content and structured output; absent where there is none.
+    pub output: Option<String>,
 }
 
 /// The end of a call: its record, and its result where somebody may ask for it again.
@@ -64,6 +100,12 @@ pub struct AuditRecord {
 pub struct Outcome {
     /// The record.
     pub audit: AuditRecord,
+    /// The arguments, without secrets.
+    pub arguments: Arguments,
+    /// Whether the call was about to have an effect: its intent was handed over. Such an outcome is waited for.
+    pub had_intent: bool,
+    /// The result, for a store that [wants](Store::wants) results.
+    pub result: Option<Arc<ToolResult>>,
     /// For a call with an idempotency key: what a repetition gets. Counts only if this very call holds the key.
     pub settles: Option<(ClaimRequest, Settlement)>,
 }
@@ -128,6 +170,19 @@ pub type StoredPart = (Vec<u8>, u64);
 /// What is remembered. Writing goes through here with the tenant on every record; reading only through
 /// [`for_tenant`](Store::for_tenant).
 pub trait Store: Send + Sync {
+    /// What it makes use of beyond intents and outcomes. Asked once, when an engine is built.
+    fn wants(&self) -> Wants {
+        Wants::default()
+    }
+
+    /// Takes down a step of a batch: see [`JournalStep`]. Steps of one batch are handed over in their order.
+    ///
+    /// As with [`outcome`](Store::outcome) the call hands it over; the future waits until it is as safe as the
+    /// durability of the store says.
+    fn journal<'a>(&'a self, _step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
+    }
+
     /// Records what is about to happen. Only when this has returned may it.
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>>;
 
@@ -154,7 +209,7 @@ pub trait Store: Send + Sync {
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore>;
 }
 
-/// What one tenant may read.
+/// What one tenant may read, and may decide about what a crash left.
 pub trait TenantStore: Send + Sync {
     /// The audit records, newest first, at most `limit`.
     fn audit<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<AuditRecord>, StoreError>>;
@@ -165,4 +220,46 @@ pub trait TenantStore: Send + Sync {
         handle: &'a OutputHandle,
         range: OutputRange,
     ) -> BoxFuture<'a, Result<Option<StoredPart>, StoreError>>;
+
+    /// The lines of a stored output that match; `None` where there is none of that handle.
+    fn search_output<'a>(
+        &'a self,
+        _handle: &'a OutputHandle,
+        _search: OutputSearch,
+    ) -> BoxFuture<'a, Result<Option<FoundLines>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("outputs that can be searched"))))
+    }
+
+    /// A page of audit records: newest first, those that the query lets through.
+    fn audit_page<'a>(&'a self, _query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("an audit that can be queried"))))
+    }
+
+    /// One call with its arguments and its result; `None` where there is none of that id.
+    fn run<'a>(&'a self, _id: ExecutionId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("results"))))
+    }
+
+    /// Numbers by tool, over the calls that the query lets through.
+    fn statistics<'a>(
+        &'a self,
+        _query: AuditQuery,
+    ) -> BoxFuture<'a, Result<Vec<ToolStatistics>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("statistics"))))
+    }
+
+    /// What processes that are gone left unfinished, oldest first. Those of living processes are not in it.
+    fn unfinished<'a>(&'a self) -> BoxFuture<'a, Result<Vec<Unfinished>, StoreError>> {
+        Box::pin(ready(Ok(Vec::new())))
+    }
+
+    /// Decides about something unfinished. Nothing is run; the evidence is kept. `None` where there is nothing of
+    /// that id, or not any more.
+    fn recover<'a>(
+        &'a self,
+        _which: UnfinishedId,
+        _how: Recovery,
+    ) -> BoxFuture<'a, Result<Option<Vec<RecoveredCall>>, StoreError>> {
+        Box::pin(ready(Ok(None)))
+    }
 }

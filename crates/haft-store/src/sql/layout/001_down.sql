@@ -1,0 +1,11 @@
+DROP TABLE idempotency_keys;
+DROP TABLE batch_deltas;
+DROP TABLE batch_calls;
+DROP TABLE batches;
+DROP TABLE intents;
+DROP TABLE tool_executions;
+DROP TABLE call_results;
+DROP TABLE audit_log;
+DROP TABLE audit_head;
+DROP TABLE facts;
+DROP TABLE instances;

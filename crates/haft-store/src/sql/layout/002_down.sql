@@ -1,0 +1,3 @@
+DROP TABLE output_chunks;
+DROP TABLE output_bodies;
+DROP TABLE outputs;

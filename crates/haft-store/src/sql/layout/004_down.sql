@@ -1,0 +1,2 @@
+DROP TABLE sandbox_security_events;
+DROP TABLE tool_registrations;

@@ -1,0 +1,44 @@
+//! The durable store, on SQLite or PostgreSQL. The logic is written once, against [`value::Sql`].
+
+mod approvals;
+mod archive;
+mod audit;
+mod chain;
+mod claims;
+mod failpoint;
+mod gc;
+mod history;
+mod instances;
+mod journal;
+mod migrations;
+mod open;
+mod options;
+mod outputs;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "postgres")]
+mod postgres_open;
+mod projection;
+mod readers;
+mod record;
+mod recovery;
+mod registrations;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_open;
+mod store;
+mod tenant;
+mod value;
+mod work;
+mod writer;
+
+pub use approvals::{Grant, Question, QuestionState};
+pub use archive::{Archived, RetentionRule};
+pub use audit::{Bad, ExportFormat, Verified};
+pub use gc::Gone;
+pub use options::{AuditHead, Durability, HeadSink, Keep, Options};
+#[cfg(feature = "postgres")]
+pub use postgres_open::PostgresPlace;
+pub use store::DurableStore;
+pub use tenant::Tenant;

@@ -1,0 +1,227 @@
+//! An audit record as text: what is sealed, exported and archived.
+
+use super::value::Fault;
+use haft_core::{
+    ApprovalId, CallContext, ContentPart, ErrorCode, ErrorInfo, ResultMetadata, Status, Tier, ToolResult,
+    port::{AuditRecord, Hashes},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+use std::{borrow::Cow, sync::Arc};
+
+/// The form of the text. A reader that knows a later one knows this one, too.
+const FORM: u32 = 1;
+
+/// Who, as it is sealed: everything but what was passed through to the tool.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ContextText<'a> {
+    tenant: &'a str,
+    agent: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    roles: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    permissions: &'a [String],
+    tier: Tier,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<&'a str>,
+}
+
+impl<'a> ContextText<'a> {
+    fn of(context: &'a CallContext) -> Self {
+        ContextText {
+            tenant: &context.tenant,
+            agent: &context.agent,
+            session: context.session.as_deref(),
+            conversation: context.conversation.as_deref(),
+            user: context.user.as_deref(),
+            roles: &context.roles,
+            permissions: &context.permissions,
+            tier: context.tier,
+            correlation_id: context.correlation_id.as_deref(),
+        }
+    }
+}
+
+/// A context as text, for an intent.
+pub(crate) fn context_text(context: &CallContext) -> Result<String, Fault> {
+    Ok(serde_json::to_string(&ContextText::of(context))?)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallText<'a> {
+    form: u32,
+    event: &'static str,
+    context: ContextText<'a>,
+    call_id: &'a str,
+    tool: &'a str,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<ErrorCode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<&'a ApprovalId>,
+    input_size: u64,
+    input_sha256: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_sha256: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    diagnostics: Option<&'a str>,
+    metadata: &'a ResultMetadata,
+}
+
+/// The text of a call's record. With its input, where that is to be part of it.
+pub(crate) fn call_text(record: &AuditRecord, hashes: &Hashes, input: Option<&str>) -> Result<String, Fault> {
+    let text = CallText {
+        form: FORM,
+        event: "call",
+        context: ContextText::of(&record.context),
+        call_id: &record.call_id,
+        tool: &record.tool,
+        status: record.status,
+        code: record.code,
+        rule: record.rule.as_deref(),
+        approval: record.approval.as_ref(),
+        input_size: record.input_size,
+        input_sha256: &hashes.input,
+        output_sha256: hashes.output.as_deref(),
+        input,
+        diagnostics: record.diagnostics.as_deref(),
+        metadata: &record.metadata,
+    };
+    Ok(serde_json::to_string(&text)?)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallRead {
+    context: CallContext,
+    call_id: Arc<str>,
+    tool: Arc<str>,
+    status: Status,
+    code: Option<ErrorCode>,
+    rule: Option<String>,
+    approval: Option<ApprovalId>,
+    input_size: u64,
+    input_sha256: String,
+    output_sha256: Option<String>,
+    diagnostics: Option<Box<str>>,
+    metadata: ResultMetadata,
+}
+
+/// Something that happened to the record itself: a retention, a decision after a crash.
+#[derive(Serialize, Deserialize, Debug, PartialEq)]
+#[serde(rename_all = "camelCase", tag = "event")]
+pub(crate) enum Happening {
+    /// Records were archived, and up to `through` they were cut off. Ties the cut to the chain.
+    #[serde(rename_all = "camelCase")]
+    Retention { form: u32, at: i64, archived: u64, through: i64, mac: String },
+    /// Somebody decided about what a crash left.
+    #[serde(rename_all = "camelCase")]
+    Recovery { form: u32, at: i64, tenant: String, what: String, decision: String },
+}
+
+impl Happening {
+    pub(crate) const FORM: u32 = FORM;
+}
+
+/// A record as it was read.
+pub(crate) enum Read {
+    Call(Box<AuditRecord>),
+    Happening(Happening),
+}
+
+#[derive(Deserialize)]
+struct Event {
+    event: String,
+}
+
+/// Reads a record's text.
+pub(crate) fn read(text: &str) -> Result<Read, Fault> {
+    let Event { event } = serde_json::from_str(text)?;
+    if event != "call" {
+        return Ok(Read::Happening(serde_json::from_str(text)?));
+    }
+    let read: CallRead = serde_json::from_str(text)?;
+    Ok(Read::Call(Box::new(AuditRecord {
+        context: Arc::new(read.context),
+        call_id: read.call_id,
+        tool: read.tool,
+        status: read.status,
+        code: read.code,
+        rule: read.rule.map(Cow::Owned),
+        approval: read.approval,
+        input_size: read.input_size,
+        diagnostics: read.diagnostics,
+        metadata: Arc::new(read.metadata),
+        hashes: Some(Box::new(Hashes { input: read.input_sha256, output: read.output_sha256 })),
+    })))
+}
+
+/// What a result holds beside the facts that are in its record.
+#[derive(Serialize)]
+struct PartsText<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a Json>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    content: &'a [ContentPart],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a ErrorInfo>,
+}
+
+#[derive(Deserialize)]
+struct PartsRead {
+    output: Option<Json>,
+    #[serde(default)]
+    content: Vec<ContentPart>,
+    error: Option<Box<ErrorInfo>>,
+}
+
+/// A result without its facts, as text.
+pub(crate) fn parts_text(result: &ToolResult) -> Result<String, Fault> {
+    let parts = PartsText {
+        output: result.output.as_ref(),
+        content: &result.content,
+        error: result.error.as_deref(),
+    };
+    Ok(serde_json::to_string(&parts)?)
+}
+
+/// A result, put together again from its record and the rest.
+pub(crate) fn result(record: &AuditRecord, parts: &[u8]) -> Result<ToolResult, Fault> {
+    let parts: PartsRead = serde_json::from_slice(parts)?;
+    Ok(ToolResult {
+        call_id: Arc::clone(&record.call_id),
+        tool: Arc::clone(&record.tool),
+        status: record.status,
+        output: parts.output,
+        content: parts.content,
+        error: parts.error,
+        diagnostics: record.diagnostics.clone(),
+        metadata: Arc::clone(&record.metadata),
+    })
+}
+
+/// The number of a status in the database.
+pub(crate) const fn status_number(status: Status) -> i64 {
+    match status {
+        Status::Success => 0,
+        Status::Timeout => 1,
+        Status::Cancelled => 2,
+        Status::RequiresConfirmation => 3,
+        Status::PermissionDenied => 10,
+        Status::ValidationError => 20,
+        Status::Failed => 30,
+        Status::SandboxError => 40,
+    }
+}

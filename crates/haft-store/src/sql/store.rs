@@ -1,0 +1,254 @@
+//! The durable store: everything behind the port.
+
+use super::{
+    claims, gc, instances,
+    instances::Lives,
+    journal, open,
+    options::{Durability, Options},
+    outputs, projection,
+    readers::Readers,
+    registrations,
+    tenant::Tenant,
+    value::{Fault, Sql},
+    work::Work,
+    writer::{Connect, Handed, Parts, Writer},
+};
+use haft_core::{
+    OutputHandle,
+    port::{
+        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Registrations, Store, StoreError,
+        StoredTool, TenantStore, Wants,
+    },
+};
+use std::{
+    any::Any,
+    future::ready,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What a store is put together from.
+pub(crate) struct Foundation {
+    pub(crate) place: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) writing: Box<dyn Connect>,
+    pub(crate) sql: Box<dyn Sql + Send>,
+    pub(crate) reading: Vec<Box<dyn Connect>>,
+    pub(crate) instance: String,
+    pub(crate) lives: Arc<dyn Lives>,
+    /// Shows others that this process lives, until it is dropped.
+    pub(crate) presence: Box<dyn Any + Send + Sync>,
+    pub(crate) chain_id: String,
+    pub(crate) options: Options,
+    /// The database itself, where it is a file.
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// A store that a crash cannot confuse: journal, audit, results, outputs, idempotency keys, approvals.
+///
+/// Cheap to clone; all clones are the same store. When the last one is dropped, everything handed over is written and the
+/// process takes itself off the list of those that use the database.
+#[derive(Clone)]
+pub struct DurableStore(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) place: String,
+    pub(crate) folder: PathBuf,
+    pub(crate) writer: Writer,
+    pub(crate) readers: Readers,
+    pub(crate) options: Options,
+    pub(crate) chain_id: String,
+    pub(crate) file: Option<PathBuf>,
+    instance: String,
+    _presence: Box<dyn Any + Send + Sync>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Handed over last, so everything before it is written first. Should it fail, the next one to open looks after
+        // this process as if it had crashed, and finds everything recorded.
+        let left = self.writer.submit("leave", false, instances::leave);
+        self.writer.close();
+        drop(left);
+    }
+}
+
+impl DurableStore {
+    pub(crate) fn found(foundation: Foundation) -> Result<Self, Fault> {
+        let Foundation {
+            place,
+            folder,
+            writing,
+            sql,
+            reading,
+            instance,
+            lives,
+            presence,
+            chain_id,
+            options,
+            file,
+        } = foundation;
+        let writer = Writer::start(Parts {
+            connect: writing,
+            sql,
+            instance: instance.clone(),
+            lives,
+            options: options.clone(),
+            chain_id: chain_id.clone(),
+        })?;
+        let readers = Readers::start(reading)?;
+        let inner =
+            Inner { place, folder, writer, readers, options, chain_id, file, instance, _presence: presence };
+        let entered = inner.writer.submit("enter", false, open::enter).wait_blocking();
+        entered.map_err(|error| Fault::new(super::value::FaultKind::Other, error.0))?;
+        Ok(DurableStore(Arc::new(inner)))
+    }
+
+    /// Where it is, for people. Without a password.
+    pub fn place(&self) -> &str {
+        &self.0.place
+    }
+
+    /// The folder with the keys, backups and archives.
+    pub fn folder(&self) -> &Path {
+        &self.0.folder
+    }
+
+    /// This process, among those that share the store.
+    pub fn instance(&self) -> &str {
+        &self.0.instance
+    }
+
+    /// The view of one tenant, with what the port does not have: approvals and grants.
+    pub fn tenant(&self, tenant: &str) -> Tenant {
+        Tenant::new(tenant, Arc::clone(&self.0))
+    }
+
+    /// Lets go what is too old or too much: results, outputs, idempotency keys, batches that are over.
+    pub async fn gc(&self) -> Result<gc::Gone, StoreError> {
+        self.0.write("gc", gc::gc).await
+    }
+}
+
+impl Inner {
+    /// Changes something, and waits until it is safe.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        change: impl FnMut(&mut Work<'_>) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.writer.submit(name, false, change).wait().await
+    }
+
+    /// Reads something, after everything that was handed over before can be seen.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut dyn Sql) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        // Where it cannot be brought up to date, what is there is still worth reading; writing says what is wrong.
+        let _ = self.write("catch_up", projection::catch_up).await;
+        self.readers.read(read).await
+    }
+
+    /// Hands over a record. Waits for the disk where `urgent`, else only where too many wait.
+    fn record<'a>(
+        &'a self,
+        name: &'static str,
+        urgent: bool,
+        change: impl FnMut(&mut Work<'_>) -> Result<(), Fault> + Send + 'static,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        if urgent {
+            return Box::pin(self.writer.submit(name, true, change).wait());
+        }
+        let handed: Handed<'a> = self.writer.hand_over(name, change);
+        match handed.is_settled() {
+            true => Box::pin(ready(Ok(()))),
+            false => Box::pin(handed.wait()),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.options.durability == Durability::Full
+    }
+}
+
+impl Store for DurableStore {
+    fn wants(&self) -> Wants {
+        Wants { journal: true, results: true }
+    }
+
+    fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
+        // Not kept if it fails: the call does not start.
+        let answer = self.0.writer.submit("intent", false, move |work| journal::intent(work, &intent));
+        Box::pin(answer.wait())
+    }
+
+    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+        let urgent = outcome.had_intent || outcome.settles.is_some() || self.0.is_full();
+        let mut tried = false;
+        self.0.record("outcome", urgent, move |work| {
+            // The answer to an earlier try may have been lost on its way, and the record written all the same.
+            if std::mem::replace(&mut tried, true) && journal::is_recorded(work, &outcome)? {
+                return Ok(());
+            }
+            journal::outcome(work, &outcome)
+        })
+    }
+
+    fn journal<'a>(&'a self, step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+        let name = match &step {
+            JournalStep::Begin(_) => "begin",
+            JournalStep::Text { .. } => "text",
+            JournalStep::CallStart { .. } => "call_start",
+            JournalStep::ArgsDelta { .. } => "args_delta",
+            JournalStep::Seal { .. } => "seal",
+            JournalStep::Calls { .. } => "calls",
+            JournalStep::Decided { .. } => "decided",
+            JournalStep::Close { .. } => "close",
+        };
+        if self.0.is_full() {
+            let answer = self.0.writer.submit(name, false, move |work| journal::step(work, &step));
+            return Box::pin(answer.wait());
+        }
+        self.0.record(name, false, move |work| journal::step(work, &step))
+    }
+
+    fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        Box::pin(self.0.writer.submit("claim", false, move |work| claims::claim(work, &request)).wait())
+    }
+
+    fn keep_output<'a>(
+        &'a self,
+        tenant: &'a str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<OutputHandle, StoreError>> {
+        Box::pin(async move {
+            let packed = self.0.readers.compute(move || outputs::pack(&bytes)).await??;
+            let tenant = tenant.to_owned();
+            self.0.write("output", move |work| outputs::keep(work, &tenant, &packed)).await
+        })
+    }
+
+    fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.writer.submit("flush", false, |_| Ok(())).wait())
+    }
+
+    fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
+        Box::new(self.tenant(tenant))
+    }
+}
+
+impl Registrations for DurableStore {
+    fn load<'a>(&'a self) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
+        Box::pin(self.0.readers.read(registrations::load))
+    }
+
+    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.write("registration", move |work| registrations::save(work, &tool)))
+    }
+
+    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let name = name.to_owned();
+        Box::pin(self.0.write("registration", move |work| registrations::remove(work, &name)))
+    }
+}

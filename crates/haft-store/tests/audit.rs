@@ -1,0 +1,284 @@
+//! The audit cannot be quietly changed: every change is found, and named.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub,
+    reason = "a test says what it expects, and fails where that is not so"
+)]
+
+mod suite;
+
+use haft_core::{
+    Status, Tier,
+    port::{AuditQuery, Clock, Store as _},
+};
+use haft_store::{AuditHead, DurableStore, ExportFormat, HeadSink, Options, RetentionRule};
+use jiff::Timestamp;
+use rusqlite::Connection;
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+use suite::make::{after, call, noon};
+
+fn open(folder: &Path) -> DurableStore {
+    DurableStore::open_sqlite(folder, Options::default()).unwrap()
+}
+
+/// A chain of ten records, closed; what somebody does to the file; what is found afterwards.
+async fn tampered(change: impl FnOnce(&Connection)) -> Option<(i64, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for n in 0..10 {
+        store.outcome(call("t", &format!("tool_{n}")).at(after(n)).without_effect().outcome()).await.unwrap();
+    }
+    store.for_tenant("t").audit(1).await.unwrap();
+    drop(store);
+    change(&Connection::open(folder.path().join("haft.db")).unwrap());
+    let store = open(folder.path());
+    let verified = store.verify(None, &[]).await.unwrap();
+    assert_eq!((verified.first, verified.last), (1, verified.last.max(0)));
+    verified.bad.map(|bad| (bad.seq, bad.what))
+}
+
+fn run(sql: &'static str) -> impl FnOnce(&Connection) {
+    move |database| database.execute_batch(sql).unwrap()
+}
+
+#[tokio::test]
+async fn an_untouched_chain_verifies() {
+    assert_eq!(tampered(|_| ()).await, None);
+}
+
+#[tokio::test]
+async fn a_changed_byte_is_found() {
+    let changed = "UPDATE audit_log SET body = replace(body, 'tool_4', 'tool_5') WHERE seq = 5";
+    assert_eq!(tampered(run(changed)).await, Some((5, "its text, its place or its seal was changed".into())));
+}
+
+#[tokio::test]
+async fn a_deleted_row_is_found() {
+    let (seq, what) = tampered(run("DELETE FROM audit_log WHERE seq = 4")).await.unwrap();
+    assert_eq!((seq, &*what), (4, "it is missing: after 3 comes 5"));
+}
+
+#[tokio::test]
+async fn two_swapped_rows_are_found() {
+    let swap = "UPDATE audit_log SET seq = -1 WHERE seq = 6; UPDATE audit_log SET seq = 6 WHERE seq = 7; \
+                UPDATE audit_log SET seq = 7 WHERE seq = -1";
+    assert_eq!(tampered(run(swap)).await.unwrap().0, 6);
+}
+
+#[tokio::test]
+async fn a_changed_seal_is_found() {
+    assert_eq!(tampered(run("UPDATE audit_log SET mac = zeroblob(32) WHERE seq = 10")).await.unwrap().0, 10);
+}
+
+#[tokio::test]
+async fn what_queries_look_at_is_compared_too() {
+    let (seq, what) =
+        tampered(run("UPDATE tool_executions SET agent_id = 'eve' WHERE seq = 3")).await.unwrap();
+    assert_eq!((seq, &*what), (3, "the table of executions says something else about it"));
+    let (seq, what) = tampered(run("DELETE FROM tool_executions WHERE seq = 8")).await.unwrap();
+    assert_eq!((seq, &*what), (8, "it is missing in the table of executions"));
+}
+
+#[tokio::test]
+async fn a_cut_tail_is_found_where_its_head_is_left() {
+    assert_eq!(tampered(run("DELETE FROM audit_log WHERE seq > 8")).await.unwrap().0, 9);
+}
+
+/// Who cuts the tail and turns the head back has not the key of that place: it is nowhere any more.
+#[tokio::test]
+async fn a_head_that_was_turned_back_is_found() {
+    let cut = "DELETE FROM audit_log WHERE seq > 8; DELETE FROM tool_executions WHERE seq > 8; \
+               UPDATE audit_head SET seq = 8, mac = (SELECT mac FROM audit_log WHERE seq = 8), projected = 8";
+    let (seq, what) = tampered(run(cut)).await.unwrap();
+    assert_eq!(seq, 8);
+    assert!(what.contains("the end of the chain was changed"), "{what}");
+}
+
+#[tokio::test]
+async fn a_cut_beginning_is_found() {
+    let cut = "UPDATE audit_head SET anchor_seq = 3, anchor_mac = (SELECT mac FROM audit_log WHERE seq = 3); \
+               DELETE FROM audit_log WHERE seq <= 3; DELETE FROM tool_executions WHERE seq <= 3";
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for n in 0..10 {
+        store.outcome(call("t", "tool").at(after(n)).without_effect().outcome()).await.unwrap();
+    }
+    store.for_tenant("t").audit(1).await.unwrap();
+    drop(store);
+    Connection::open(folder.path().join("haft.db")).unwrap().execute_batch(cut).unwrap();
+    let bad = open(folder.path()).verify(None, &[]).await.unwrap().bad.unwrap();
+    assert_eq!(bad.what, "records up to it were cut off, and no retention is on record");
+}
+
+#[derive(Default)]
+struct Elsewhere(Mutex<Vec<AuditHead>>);
+
+impl HeadSink for Elsewhere {
+    fn head(&self, head: &AuditHead) {
+        self.0.lock().unwrap().push(head.clone());
+    }
+}
+
+/// The whole database brought back as it was: only a head that was told elsewhere shows it.
+#[tokio::test]
+async fn a_database_brought_back_is_found_with_a_sink() {
+    let folder = tempfile::tempdir().unwrap();
+    let sink = Arc::new(Elsewhere::default());
+    let with_sink = || {
+        let options = Options { sink: Some(Arc::clone(&sink) as Arc<dyn HeadSink>), ..Options::default() };
+        DurableStore::open_sqlite(folder.path(), options).unwrap()
+    };
+    let record = |store: DurableStore| async move {
+        store.outcome(call("t", "tool").outcome()).await.unwrap();
+        drop(store);
+    };
+    record(with_sink()).await;
+    let old = folder.path().join("old.db");
+    open(folder.path()).back_up(&old).await.unwrap();
+    record(with_sink()).await;
+    record(with_sink()).await;
+    let heads = sink.0.lock().unwrap().clone();
+    assert_eq!(heads.last().unwrap().seq, 3, "closing tells the last one");
+    let store = open(folder.path());
+    assert_eq!(store.verify(None, &heads).await.unwrap().bad, None);
+    drop(store);
+    for extra in ["haft.db-wal", "haft.db-shm"] {
+        let _ = std::fs::remove_file(folder.path().join(extra));
+    }
+    std::fs::copy(old, folder.path().join("haft.db")).unwrap();
+    let store = open(folder.path());
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None, "without the sink nobody can tell");
+    let bad = store.verify(None, &heads).await.unwrap().bad.unwrap();
+    assert_eq!(bad.seq, 2);
+    assert!(bad.what.contains("told elsewhere"), "{bad:?}");
+    // And one that went on differently.
+    store.outcome(call("t", "other").outcome()).await.unwrap();
+    let bad = store.verify(None, &heads).await.unwrap().bad.unwrap();
+    assert_eq!(bad.seq, 2);
+}
+
+#[tokio::test]
+async fn the_first_key_can_be_kept_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    store.outcome(call("t", "tool").outcome()).await.unwrap();
+    let moved = folder.path().join("offline.key");
+    std::fs::rename(folder.path().join("audit.key"), &moved).unwrap();
+    store.outcome(call("t", "tool").outcome()).await.expect("writing does not need it");
+    let error = store.verify(None, &[]).await.unwrap_err();
+    assert!(error.0.contains("where it was moved to"), "{error}");
+    assert_eq!(store.verify(Some(&moved), &[]).await.unwrap().bad, None);
+    std::fs::write(&moved, "00".repeat(32)).unwrap();
+    assert_eq!(
+        store.verify(Some(&moved), &[]).await.unwrap().bad.unwrap().seq,
+        1,
+        "another key fits nothing"
+    );
+}
+
+/// A clock that a test moves.
+struct Moved(AtomicI64);
+
+impl Clock for Moved {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.0.load(Ordering::SeqCst)).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn what_was_archived_still_verifies() {
+    let folder = tempfile::tempdir().unwrap();
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let clock = Arc::new(Moved(AtomicI64::new(after(40 * DAY).as_microsecond())));
+    let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
+    let store = DurableStore::open_sqlite(folder.path(), options).unwrap();
+    // Old ones of two tiers in turn, then a new one.
+    for n in 0..6 {
+        let mut call = call("t", "tool").at(after(n));
+        let mut context = (*call.context).clone();
+        context.tier = if n % 2 == 0 { Tier::Core } else { Tier::Enterprise };
+        call.context = Arc::new(context);
+        store.outcome(call.without_effect().outcome()).await.unwrap();
+    }
+    store.outcome(call("t", "new").at(after(40 * DAY)).without_effect().outcome()).await.unwrap();
+    let days = |days: u64| Some(Duration::from_secs(days * 24 * 60 * 60));
+    let rule = |tier, keep| RetentionRule { tier, tool: None, keep };
+    assert_eq!(store.archive(&[]).await.unwrap(), None, "without a rule everything stays");
+
+    let rules = [rule(Some(Tier::Enterprise), None), rule(None, days(7))];
+    let first = store.archive(&rules).await.unwrap().expect("three are too old");
+    assert_eq!((first.records, first.first, first.last), (3, 1, 5));
+    assert_eq!(store.archive(&rules).await.unwrap(), None);
+    let verified = store.verify(None, &[]).await.unwrap();
+    assert_eq!((verified.first, verified.archived, verified.bad), (2, 2, None), "the first was cut off");
+    let left = store.for_tenant("t").audit(100).await.unwrap();
+    assert_eq!(left.len(), 4);
+
+    let second = store.archive(&[rule(None, days(30))]).await.unwrap().expect("the others are, too");
+    assert_eq!(second.records, 3);
+    let verified = store.verify(None, &[]).await.unwrap();
+    assert_eq!((verified.first, verified.bad), (7, None));
+    for archived in [&first, &second] {
+        let verified = store.verify_archive(&archived.path, None).unwrap();
+        assert_eq!((verified.archived, verified.bad), (archived.records, None));
+    }
+    // A changed archive is found.
+    let text = zstd_text(&first.path)
+        .replace("\"tool\":\"tool\"", "\"tool\":\"tolo\"")
+        .replace(r#"\"tool\":\"tool\""#, r#"\"tool\":\"tolo\""#);
+    std::fs::write(&first.path, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
+    assert_eq!(store.verify_archive(&first.path, None).unwrap().bad.unwrap().seq, 1);
+}
+
+fn zstd_text(path: &Path) -> String {
+    String::from_utf8(zstd::decode_all(std::fs::File::open(path).unwrap()).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn records_are_given_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let odd = call("t", "=cmd, \"x\"").at(noon());
+    store.outcome(odd.without_effect().outcome()).await.unwrap();
+    store.outcome(call("t", "plain").at(after(1)).without_effect().outcome()).await.unwrap();
+    store.outcome(call("u", "others").without_effect().outcome()).await.unwrap();
+    let mut csv = Vec::new();
+    let count = store.export("t", AuditQuery::default(), ExportFormat::Csv, &mut csv).await.unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    assert_eq!((count, csv.lines().count()), (2, 3));
+    assert!(csv.contains(",\"'=cmd, \"\"x\"\"\",Success,"), "not a formula: {csv}");
+    let mut lines = Vec::new();
+    let query = AuditQuery { status: Some(Status::Success), limit: 1, ..AuditQuery::default() };
+    assert_eq!(store.export("t", query, ExportFormat::JsonLines, &mut lines).await.unwrap(), 2);
+    let first = String::from_utf8(lines).unwrap().lines().next().unwrap().to_owned();
+    let first: serde_json::Value = serde_json::from_str(&first).unwrap();
+    assert_eq!((&first["seq"], &first["tool"]), (&2.into(), &"plain".into()));
+}
+
+/// A clock that jumps back changes nothing about the order in the chain.
+#[tokio::test]
+async fn a_clock_may_jump_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Moved(AtomicI64::new(noon().as_microsecond())));
+    let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
+    let store = DurableStore::open_sqlite(folder.path(), options).unwrap();
+    for n in 0..20_i64 {
+        clock.0.store(noon().as_microsecond() - n * 3_600_000_000, Ordering::SeqCst);
+        let call = call("t", "tool").at(clock.now());
+        store.intent(call.intent()).await.unwrap();
+        store.outcome(call.outcome()).await.unwrap();
+    }
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
+    assert_eq!(store.for_tenant("t").audit(100).await.unwrap().len(), 20);
+}
