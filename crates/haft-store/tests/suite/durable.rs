@@ -304,6 +304,7 @@ fn question(tool: &str) -> ApprovalRequest {
         risk: Risk::Medium,
         reason: "it has side effects".to_owned(),
         arguments: Arguments::from_text("{}"),
+        preview: Some("-old\n+new\n".into()),
         fingerprint: "ab".repeat(32),
     }
 }
