@@ -48,6 +48,7 @@ mod approver;
 pub mod cli;
 mod commands;
 pub mod config;
+pub mod doctor;
 mod error;
 mod facade;
 pub mod prelude;

@@ -79,6 +79,9 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: ToolsCommand,
     },
+    /// Try what the jails of this machine enforce, and say how to get what is missing
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(DoctorArgs),
     /// Write a commented haft.toml
     #[command(after_help = examples::INIT)]
     Init(InitArgs),
@@ -142,6 +145,13 @@ pub(super) struct BatchArgs {
     pub(super) full: bool,
     #[command(flatten)]
     pub(super) way: Way,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Print what was found as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -32,6 +32,13 @@ Examples:
   haft batch calls.jsonl --json --stop-on-failure
   echo '[{\"id\": \"c1\", \"name\": \"get_metrics\", \"arguments\": {}}]' | haft batch -";
 
+pub(super) const DOCTOR: &str = "\
+Each ✓ was tried by a program in that jail. Exits with 1 where no jail delivers strict.
+
+Examples:
+  haft doctor
+  haft doctor --json";
+
 pub(super) const UNDO: &str = "\
 A file that changed since is not touched, and then nothing is. Typing this is the approval.
 

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `args`, `examples` | what can be typed |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `undo`, `tools`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
@@ -39,6 +39,7 @@ mod batch_file;
 mod call;
 mod console;
 mod definition_file;
+mod doctor;
 mod examples;
 mod failure;
 mod help;
@@ -130,6 +131,7 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
     match command {
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),
+        Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),

@@ -100,7 +100,7 @@ impl Ground {
 }
 
 /// Where the tools' files are. Without a place to remember, no tool reaches any.
-fn folders(surroundings: &Surroundings) -> Option<Folders> {
+pub(super) fn folders(surroundings: &Surroundings) -> Option<Folders> {
     let own = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
     // The folder of a file that was named on the command line may well be the one that is worked in.
     let own = own.filter(|own| !surroundings.working_folder.starts_with(own));

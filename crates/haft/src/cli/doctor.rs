@@ -1,0 +1,90 @@
+//! `haft doctor`: what this machine can enforce, tried out.
+
+use super::{
+    args::DoctorArgs,
+    console::{Console, STRONG},
+    failure::Failure,
+    layout,
+    setup::Ground,
+    watch,
+};
+use crate::{
+    commands::LazyJail,
+    doctor::{JailReport, examine},
+    port::Jail as _,
+};
+use serde_json::json;
+
+pub(super) fn run(args: &DoctorArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    let folders = super::setup::folders(&ground.surroundings()?).ok_or(Failure::NoStateFolder)?;
+    let setup = ground.setup(console)?;
+    let jail = LazyJail::new(&setup.resolved.config, &folders);
+    let reports = match jail.jails() {
+        Ok(jails) => {
+            if console.is_terminal() {
+                console.say("trying every jail …");
+            }
+            let runtime = watch::runtime()?;
+            let reports = runtime.block_on(examine(jails.jails()));
+            runtime.shutdown_background();
+            reports.map_err(Failure::Runtime)?
+        }
+        Err(unavailable) => {
+            if args.json {
+                console.print_json(&json!({"jails": [], "problem": unavailable.to_string()}))?;
+            } else {
+                console.error(&unavailable.reason, Some(&unavailable.fix));
+            }
+            return Ok(1);
+        }
+    };
+    let auto = |level| jail.offers(level).ok().map(|enforcement| enforcement.jail.into_owned());
+    let chosen = json!({
+        "standard": auto(crate::IsolationLevel::Standard),
+        "strict": auto(crate::IsolationLevel::Strict),
+        "restricted": auto(crate::IsolationLevel::Restricted),
+    });
+    if args.json {
+        console.print_json(&json!({"jails": reports, "auto": chosen}))?;
+    } else {
+        console.print(shown(&reports, &chosen, console.width()))?;
+    }
+    Ok(u8::from(chosen["strict"].is_null()))
+}
+
+fn shown(reports: &[JailReport], chosen: &serde_json::Value, width: Option<usize>) -> String {
+    let mut out = String::new();
+    for report in reports {
+        out.push_str(&format!("{STRONG}{}{STRONG:#}\n", report.jail));
+        for level in &report.levels {
+            let name = format!("{:?}", level.level).to_lowercase();
+            if level.available {
+                out.push_str(&format!("  ✓ {name}\n"));
+            } else {
+                let reason = level.reason.as_deref().unwrap_or_default();
+                out.push_str(&layout::indented(&format!("✗ {name}: {reason}"), 2, width));
+                if let Some(fix) = level.fix.as_deref().filter(|fix| !fix.is_empty()) {
+                    out.push_str(&layout::indented(&format!("fix: {fix}"), 6, width));
+                }
+            }
+        }
+        for check in &report.checks {
+            let mark = if check.held { '✓' } else { '✗' };
+            out.push_str(&format!("    {mark} {}\n", check.name));
+            if let Some(seen) = &check.seen {
+                out.push_str(&layout::indented(seen, 8, width));
+            }
+        }
+        if let Some(details) =
+            report.levels.iter().rev().find(|level| level.available).map(|level| &level.details)
+        {
+            let said: Vec<_> = details.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+            out.push_str(&layout::indented(&said.join(", "), 4, width));
+        }
+    }
+    for level in ["standard", "strict", "restricted"] {
+        let jail = chosen[level].as_str().unwrap_or("no jail: calls that need it are refused");
+        out.push_str(&format!("{level} is held by {jail}\n"));
+    }
+    out
+}
