@@ -260,6 +260,9 @@ impl<'a> Planner<'a> {
             missing.push(self.jail.full(&folder));
         }
         for folder in missing.into_iter().rev() {
+            if self.touched.contains(&folder) {
+                return Err(two_things_at_once(&folder));
+            }
             if self.folders.insert(folder.clone()) {
                 self.turn(folder, State::Absent, State::Folder { mode: None });
             }
@@ -347,6 +350,9 @@ impl<'a> Planner<'a> {
         if full.to_str().is_none() {
             let text = format!("'{}' is not Unicode; files with such names are not changed", shown(path));
             return Err(ToolError::failed(text));
+        }
+        if self.folders.contains(&full) {
+            return Err(two_things_at_once(&full));
         }
         match self.touched.insert(full.clone()) {
             true => Ok(full),
@@ -557,6 +563,13 @@ fn refuse_deep(path: &str, spot: &Spot) -> Result<(), ToolError> {
         }
         false => Ok(()),
     }
+}
+
+fn two_things_at_once(path: &Path) -> ToolError {
+    let path = shown(&path.to_string_lossy());
+    ToolError::bad_args(format!(
+        "'{path}' would be changed itself, and be a folder for another change, at once"
+    ))
 }
 
 fn missing(path: &str) -> ToolError {
