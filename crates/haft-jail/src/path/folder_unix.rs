@@ -227,7 +227,7 @@ pub(crate) fn is_system_file(file: &File) -> bool {
         0x6367_7270,
         0xcafe_4a11,
     ];
-    rustix::fs::fstatfs(file).map_or(true, |known| SYSTEM.iter().any(|kind| known.f_type as u32 == *kind))
+    rustix::fs::fstatfs(file).map_or(true, |known| SYSTEM.contains(&(known.f_type as u32)))
 }
 
 #[cfg(not(target_os = "linux"))]
