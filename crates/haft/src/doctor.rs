@@ -60,6 +60,8 @@ struct Trial {
     /// What `sh` runs. `$OUT` is a file outside, `$IN` the granted folder.
     script: &'static str,
     limits: fn() -> Limits,
+    /// Patterns of files in the granted folder that are denied.
+    denied: &'static [&'static str],
     /// Whether it held, from what was put out and how it ended.
     held: fn(&Seen) -> bool,
 }
@@ -70,6 +72,8 @@ struct Seen {
     exit_code: Option<i32>,
     exceeded: Option<&'static str>,
     took: Duration,
+    /// A file appeared outside.
+    wrote_outside: bool,
 }
 
 /// Every script says `made it` where the jail did not hold, so a program that could not run at all does not count.
@@ -78,48 +82,57 @@ const TRIALS: &[Trial] = &[
         name: "runs a program in the granted folder",
         script: "echo hello > $IN/made && cat $IN/made",
         limits: Limits::default,
+        denied: &[],
         held: |seen| seen.text.contains("hello") && seen.exit_code == Some(0),
     },
     Trial {
         name: "keeps it from files outside",
         script: "cat $OUT 2>/dev/null | grep -q canary && echo made it; echo done",
         limits: Limits::default,
+        denied: &[],
         held: |seen| !seen.text.contains("made it") && seen.text.contains("done"),
     },
     Trial {
         name: "keeps it from writing outside",
-        script: "echo x > $OUT.new 2>/dev/null && echo made it; echo done",
+        // A jail with a scratch folder of its own may let it write there: what counts is whether it arrives outside.
+        script: "echo x > $OUT.new 2>/dev/null; echo done",
         limits: Limits::default,
-        held: |seen| !seen.text.contains("made it") && seen.text.contains("done"),
+        denied: &[],
+        held: |seen| !seen.wrote_outside && seen.text.contains("done"),
     },
     Trial {
         name: "hides files that a pattern denies",
         script: "cat $IN/.env 2>/dev/null | grep -q canary && echo made it; echo done",
         limits: Limits::default,
+        denied: &["**/.env"],
         held: |seen| !seen.text.contains("made it") && seen.text.contains("done"),
     },
     Trial {
         name: "gives it no privileges",
         script: "mount -t tmpfs none /mnt 2>/dev/null && echo made it; chroot / true 2>/dev/null && echo made it; echo done",
         limits: Limits::default,
+        denied: &[],
         held: |seen| !seen.text.contains("made it") && seen.text.contains("done"),
     },
     Trial {
         name: "holds its memory",
-        script: "head -c 200000000 /dev/zero | tail -c 199999999 | wc -c && echo made it",
+        script: "head -c 200000000 /dev/zero | tail -c 199999999 > /dev/null && echo made it",
         limits: || Limits { memory_bytes: Some(32 << 20), ..Limits::default() },
+        denied: &[],
         held: |seen| !seen.text.contains("made it"),
     },
     Trial {
         name: "holds its processes",
         script: "i=0; while [ $i -lt 60 ]; do sleep 20 & i=$((i+1)); done 2>/dev/null; echo made it",
         limits: || Limits { processes: Some(16), ..Limits::default() },
+        denied: &[],
         held: |seen| !seen.text.contains("made it"),
     },
     Trial {
         name: "ends it in time",
         script: "trap '' TERM; sleep 30; echo made it",
         limits: || Limits { wall_time: Some(Duration::from_millis(300)), ..Limits::default() },
+        denied: &[],
         held: |seen| !seen.text.contains("made it") && seen.took < Duration::from_secs(10),
     },
 ];
@@ -168,7 +181,7 @@ async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: 
     let mut spec = GuestSpec {
         level,
         writable: vec![ground.granted.clone()],
-        denied: vec!["**/.env".to_owned()],
+        denied: trial.denied.iter().map(|&pattern| pattern.to_owned()).collect(),
         limits: (trial.limits)(),
         ..GuestSpec::command(["/bin/sh", "-c", trial.script])
     };
@@ -177,7 +190,7 @@ async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: 
     if let Err(unavailable) = jail.holds(&spec) {
         return CheckReport { name, held: false, seen: Some(unavailable.to_string()) };
     }
-    match run(jail, spec).await {
+    match run(jail, spec, ground).await {
         Ok(seen) if (trial.held)(&seen) => CheckReport { name, held: true, seen: None },
         Ok(seen) => {
             let text = haft_core::text::one_line(seen.text.trim(), 120);
@@ -188,7 +201,7 @@ async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: 
     }
 }
 
-async fn run(jail: &dyn Jail, spec: GuestSpec) -> Result<Seen, String> {
+async fn run(jail: &dyn Jail, spec: GuestSpec, ground: &Ground) -> Result<Seen, String> {
     let started = Instant::now();
     let mut guest = jail.start(spec).await.map_err(|error| error.message)?;
     let text = Arc::new(Mutex::new(Vec::new()));
@@ -205,6 +218,7 @@ async fn run(jail: &dyn Jail, spec: GuestSpec) -> Result<Seen, String> {
         exit_code: end.exit_code,
         exceeded: end.exceeded.map(|exceeded| exceeded.limit),
         took: started.elapsed(),
+        wrote_outside: ground.root.join("canary.new").exists(),
     })
 }
 

@@ -58,9 +58,28 @@ pub(crate) struct Denied {
     /// Patterns that are matched with the path below its root.
     below_root: Patterns,
     /// Folders that are denied with all that is in them, such as haft's own state.
-    private: Vec<PathBuf>,
+    private: Vec<Private>,
     /// Which names are worth a look at their whole path.
     suspects: Suspects,
+}
+
+/// A folder that is denied with all that is in it.
+#[derive(Debug)]
+struct Private {
+    /// Without its case.
+    folded: String,
+    written: String,
+}
+
+impl Private {
+    fn new(path: &Path) -> Self {
+        let written = slashed(path).into_owned();
+        Private { folded: fold(&written).trim_end_matches('/').to_owned(), written }
+    }
+
+    fn holds(&self, folded: &str) -> bool {
+        folded.strip_prefix(&self.folded).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 #[derive(Debug, Default)]
@@ -84,7 +103,7 @@ impl Denied {
         Ok(Denied {
             anywhere: Patterns::new(&anywhere)?,
             below_root: Patterns::new(&below_root)?,
-            private,
+            private: private.iter().map(|folder| Private::new(folder)).collect(),
             suspects,
         })
     }
@@ -95,13 +114,16 @@ impl Denied {
         self.suspects.may_be_denied(name.as_encoded_bytes())
     }
 
-    /// The pattern or folder that denies a path; `below` is the path without its root.
-    pub(crate) fn pattern(&self, path: &Path, below: &Path) -> Option<&str> {
-        let private = self.private.iter().find(|private| path.starts_with(private));
-        private
-            .and_then(|private| private.to_str())
-            .or_else(|| self.anywhere.first(path))
-            .or_else(|| self.below_root.first(below))
+    /// The pattern or folder that denies a path; `below` is the path without its root, for each root that it is below.
+    pub(crate) fn pattern<'p>(&self, path: &Path, below: impl IntoIterator<Item = &'p Path>) -> Option<&str> {
+        let text = slashed(path);
+        let folded = fold(&text);
+        let private = self.private.iter().find(|private| private.holds(&folded));
+        let found = private.map(|private| &*private.written).or_else(|| self.anywhere.first(&folded));
+        if found.is_some() || self.below_root.set.is_empty() {
+            return found;
+        }
+        below.into_iter().find_map(|below| self.below_root.first(&fold(&slashed(below))))
     }
 }
 
@@ -123,14 +145,11 @@ impl Patterns {
         Ok(Patterns { set, written })
     }
 
-    fn first(&self, path: &Path) -> Option<&str> {
+    fn first(&self, folded: &str) -> Option<&str> {
         if self.set.is_empty() {
             return None;
         }
-        let text = path.to_string_lossy();
-        let text: Cow<'_, str> = if cfg!(windows) { text.replace('\\', "/").into() } else { text };
-        let folded = fold(&text);
-        let place = *self.set.matches(&*folded).first()?;
+        let place = *self.set.matches(folded).first()?;
         self.written.get(place).map(String::as_str)
     }
 }
@@ -139,13 +158,28 @@ fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
     BadPattern { pattern: pattern.to_owned(), reason: error.kind().to_string() }
 }
 
-/// Text without its case, as file systems that ignore case see it: the long s is an s, the Kelvin sign a k.
+fn slashed(path: &Path) -> Cow<'_, str> {
+    let text = path.to_string_lossy();
+    if cfg!(windows) { text.replace('\\', "/").into() } else { text }
+}
+
+/// Text as file systems that ignore case see it: the long s is an s, the Kelvin sign a k, and what Unicode says may
+/// be left out is not there, so that `.e<U+200C>nv` names the same file as `.env`.
 fn fold(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         return Cow::Borrowed(text);
     }
     let fold = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
-    Cow::Owned(text.chars().flat_map(fold).collect())
+    Cow::Owned(text.chars().filter(|c| !is_ignorable(*c)).flat_map(fold).collect())
+}
+
+/// Unicode's `Default_Ignorable_Code_Point`: file systems that ignore case ignore these as well.
+fn is_ignorable(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -157,7 +191,7 @@ mod tests {
     }
 
     fn hit<'a>(denied: &'a Denied, below: &str) -> Option<&'a str> {
-        denied.pattern(&Path::new("/work").join(below), Path::new(below))
+        denied.pattern(&Path::new("/work").join(below), [Path::new(below)])
     }
 
     #[test]
@@ -180,6 +214,9 @@ mod tests {
             ".config/gcloud/x",
             ".ſſh/config",
             "x.\u{212a}ey",
+            ".e\u{200c}nv",
+            ".s\u{ad}sh/config",
+            "x.p\u{feff}em",
         ] {
             assert!(hit(&denied, path).is_some(), "{path}");
         }
@@ -202,15 +239,29 @@ mod tests {
         assert_eq!(hit(&denied, "secrets/a"), Some("secrets/**"));
         assert_eq!(hit(&denied, "secrets"), Some("secrets/**"));
         assert_eq!(hit(&denied, "other/secrets/a"), None);
-        assert_eq!(denied.pattern(Path::new("/etc/shadow"), Path::new("etc/shadow")), Some("/etc/**"));
+        assert_eq!(denied.pattern(Path::new("/etc/shadow"), [Path::new("etc/shadow")]), Some("/etc/**"));
     }
 
     #[test]
     fn haft_s_own_folders_and_the_system_s_are_denied() {
         let denied = denied(&[]);
-        assert!(denied.pattern(Path::new("/home/u/.local/state/haft/x"), Path::new("x")).is_some());
-        assert!(denied.pattern(Path::new("/proc/self/environ"), Path::new("proc/self/environ")).is_some());
-        assert!(denied.pattern(Path::new("/processes/x"), Path::new("x")).is_none());
+        assert!(denied.pattern(Path::new("/home/u/.local/state/haft/x"), [Path::new("x")]).is_some());
+        assert!(denied.pattern(Path::new("/proc/self/environ"), [Path::new("proc/self/environ")]).is_some());
+        assert!(denied.pattern(Path::new("/processes/x"), [Path::new("x")]).is_none());
+        assert!(
+            denied.pattern(Path::new("/Home/u/.LOCAL/state/haft"), [Path::new("x")]).is_some(),
+            "in any case"
+        );
+        assert!(denied.pattern(Path::new("/home/u/.local/state/haft2"), [Path::new("x")]).is_none());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_of_haft_s_own_need_not_be_unicode() {
+        use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
+        let folder = PathBuf::from(OsStr::from_bytes(b"/home/\xff/haft"));
+        let denied = Denied::new([], vec![folder.clone()]).unwrap();
+        assert!(denied.pattern(&folder.join("x"), [Path::new("x")]).is_some());
     }
 
     proptest::proptest! {
@@ -237,7 +288,7 @@ mod tests {
             let mut below = PathBuf::new();
             for name in path.split('/') {
                 below.push(name);
-                if denied.pattern(&Path::new("/work").join(&below), &below).is_some() {
+                if denied.pattern(&Path::new("/work").join(&below), [&*below]).is_some() {
                     proptest::prop_assert!(denied.suspects(OsStr::new(name)), "{patterns:?} deny {below:?}");
                     break;
                 }

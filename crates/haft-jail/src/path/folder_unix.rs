@@ -158,13 +158,22 @@ impl Folder {
     }
 
     /// Gives an open file the owner and the permission bits of another. Only a privileged process can give files
-    /// away; where it may not, the file is the user's own, as any that the user writes.
+    /// away; where it may not, the file is the user's own, as any that the user writes. A file that changed hands
+    /// never lets others run as its new owner or group.
     pub(crate) fn set_owner_and_mode(file: &File, owner: Option<(u32, u32)>, mode: u32) -> io::Result<()> {
-        if let Some((user, group)) = owner {
+        let is_kept = owner.is_some_and(|(user, group)| {
             let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
             let _ = rustix::fs::fchown(file, Some(user), Some(group));
-        }
-        Ok(rustix::fs::fchmod(file, Mode::from_raw_mode((mode & 0o7777) as _))?)
+            entry_of_file(file).is_ok_and(|entry| Some(entry.owner) == owner)
+        });
+        let kept_bits = if is_kept { 0o7777 } else { 0o1777 };
+        Ok(rustix::fs::fchmod(file, Mode::from_raw_mode((mode & kept_bits) as _))?)
+    }
+
+    /// Gives a folder that was just made its permission bits.
+    pub(crate) fn set_folder_mode(&self, name: &OsStr, mode: u32) -> io::Result<()> {
+        let folder = self.folder(Path::new(name), Opener::best())?;
+        Ok(rustix::fs::fchmod(&folder.0, Mode::from_raw_mode((mode & 0o7777) as _))?)
     }
 
     /// Makes a folder.
@@ -219,6 +228,30 @@ impl Folder {
 /// What an open file is.
 pub(crate) fn entry_of_file(file: impl AsFd) -> io::Result<Entry> {
     Ok(entry_of(&rustix::fs::fstat(file)?))
+}
+
+/// Whether a file is on a file system that shows processes or the kernel itself, wherever that is mounted. Where it
+/// cannot be found out, it is.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_system_file(file: &File) -> bool {
+    /// procfs, sysfs, debugfs, tracefs, securityfs, configfs, cgroup, cgroup2, bpf.
+    const SYSTEM: [u32; 9] = [
+        0x9fa0,
+        0x6265_6572,
+        0x6462_6720,
+        0x7472_6163,
+        0x7363_6673,
+        0x6265_6570,
+        0x0027_e0eb,
+        0x6367_7270,
+        0xcafe_4a11,
+    ];
+    rustix::fs::fstatfs(file).map_or(true, |known| SYSTEM.contains(&(known.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_system_file(_file: &File) -> bool {
+    false
 }
 
 #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use super::{
     deny::{BadPattern, Denied},
     entry::Entry,
     error::{PathError, shown},
-    folder::{Folder, Opener, entry_of_file, says_link},
+    folder::{Folder, Opener, entry_of_file, is_system_file, says_link},
     lexical,
 };
 use haft_sdk::files::{Access, Kind, Place};
@@ -72,6 +72,8 @@ struct Root {
     /// Resolved.
     path: PathBuf,
     folder: Folder,
+    /// The file system that it is on.
+    device: u64,
     read_only: bool,
     /// Whether a name in its own path is one that could be denied.
     is_suspected: bool,
@@ -124,8 +126,9 @@ impl PathJail {
             return Err(JailError::NoRoots);
         }
         let mut roots = spec.roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?;
-        // Where haft's own folders are links or lie behind some, their real place is what a handle would have.
-        let real = |path: &PathBuf| path.canonicalize().ok();
+        // Where haft's own folders are links or lie behind some, their real place is what a handle would have. They
+        // may be made later.
+        let real = |path: &PathBuf| real_path(path).ok().map(|(path, _)| path);
         let private: Vec<_> =
             spec.private.iter().filter_map(real).chain(spec.private.iter().cloned()).collect();
         let denied = Denied::new(spec.denied_patterns.iter().map(String::as_str), private)?;
@@ -152,7 +155,7 @@ impl PathJail {
             let (root, below) = self.parts(&spot);
             match root.folder.file(below, self.opener) {
                 Ok(file) => return self.regular(path, file, &spot),
-                Err(error) if says_link(&error) => spot = self.resolve(path, &spot)?,
+                Err(error) if says_link(&error) => spot = self.resolve_existing(path, &spot)?,
                 Err(error) => return Err(PathError::io(path, error)),
             }
         }
@@ -163,7 +166,11 @@ impl PathJail {
     pub(crate) fn open_spot(&self, spot: &Spot) -> io::Result<File> {
         let (root, below) = self.parts(spot);
         let file = root.folder.file(below, self.opener)?;
-        match entry_of_file(&file)?.kind {
+        let entry = entry_of_file(&file)?;
+        match entry.kind {
+            Kind::File if self.is_of_the_system(&file, &entry, spot) => {
+                Err(io::ErrorKind::PermissionDenied.into())
+            }
             Kind::File => Ok(file),
             Kind::Folder | Kind::Link | Kind::Other => Err(io::Error::other("not a regular file")),
         }
@@ -180,7 +187,7 @@ impl PathJail {
             self.permit(path, &spot, Access::Read)?;
             match self.folder_at(&spot) {
                 Ok(folder) => return Ok((folder, spot)),
-                Err(error) if says_link(&error) => spot = self.resolve(path, &spot)?,
+                Err(error) if says_link(&error) => spot = self.resolve_existing(path, &spot)?,
                 Err(error) => return Err(PathError::io(path, error)),
             }
         }
@@ -252,12 +259,16 @@ impl PathJail {
         // has none, and need not be compared with the patterns.
         if root.is_suspected || below.iter().any(|name| self.denied.suspects(name)) {
             let full = self.full(spot);
-            if let Some(pattern) = self.denied.pattern(&full, below) {
+            if let Some(pattern) = self.pattern_against(&full) {
                 return Err(PathError::denied(attempted, &full, pattern));
             }
         }
-        if access == Access::Write && root.read_only {
-            let resolved = shown(&self.full(spot).to_string_lossy());
+        if access == Access::Write {
+            let full = self.full(spot);
+            if !self.deepest_root(&full).unwrap_or(root).read_only {
+                return Ok(());
+            }
+            let resolved = shown(&full.to_string_lossy());
             return Err(PathError::ReadOnly { attempted: shown(attempted), resolved });
         }
         Ok(())
@@ -265,7 +276,27 @@ impl PathJail {
 
     /// Whether a pattern denies what is at a checked path.
     pub(crate) fn denies(&self, spot: &Spot) -> bool {
-        self.denied.pattern(&self.full(spot), &spot.below).is_some()
+        self.pattern_against(&self.full(spot)).is_some()
+    }
+
+    /// The pattern that denies a whole path. One that starts at a root counts from every root that the path is below.
+    fn pattern_against(&self, full: &Path) -> Option<&str> {
+        let below = self.roots.iter().filter_map(|root| full.strip_prefix(&root.path).ok());
+        self.denied.pattern(full, below)
+    }
+
+    /// Whether a root is there, or inside: what holds one is neither moved nor deleted.
+    pub(crate) fn holds_root(&self, spot: &Spot) -> bool {
+        let full = self.full(spot);
+        self.roots.iter().any(|root| root.path.starts_with(&full))
+    }
+
+    /// The root that counts for a path: of several, the deepest one.
+    fn deepest_root(&self, full: &Path) -> Option<&Root> {
+        match &*self.roots {
+            [only] => Some(only),
+            roots => self.spot_of(full).map(|spot| &roots[spot.root]),
+        }
     }
 
     /// Whether a pattern denies what has that name in a folder that is not denied itself.
@@ -275,11 +306,13 @@ impl PathJail {
 
     /// The place of a checked path.
     pub(crate) fn place(&self, spot: &Spot) -> Place {
-        let path = slashed(&self.full(spot));
-        let shown = match spot.root {
-            0 if spot.below.as_os_str().is_empty() => ".".to_owned(),
-            0 => slashed(&spot.below),
-            _ => path.clone(),
+        let full = self.full(spot);
+        let path = slashed(&full);
+        // Also of a root inside the first one: relative paths start there.
+        let shown = match self.roots.first().and_then(|first| full.strip_prefix(&first.path).ok()) {
+            Some(below) if below.as_os_str().is_empty() => ".".to_owned(),
+            Some(below) => slashed(below),
+            None => path.clone(),
         };
         Place { path, shown }
     }
@@ -309,7 +342,12 @@ impl PathJail {
         if !lexical.is_absolute {
             let mut below = PathBuf::with_capacity(path.len());
             below.extend(lexical.names);
-            return Ok(Spot { root: 0, below });
+            let spot = Spot { root: 0, below };
+            // It may lead into another root, which has rules of its own.
+            return Ok(match self.roots.len() {
+                1 => spot,
+                _ => self.spot_of(&self.full(&spot)).unwrap_or(spot),
+            });
         }
         let mut full = PathBuf::from(format!("{}/", lexical.prefix));
         full.extend(&lexical.names);
@@ -377,35 +415,42 @@ impl PathJail {
         self.resolve_full(attempted, &self.full(spot))
     }
 
-    fn resolve_full(&self, attempted: &str, full: &Path) -> Result<Spot, PathError> {
-        let mut missing = PathBuf::new();
-        for existing in full.ancestors() {
-            match existing.canonicalize() {
-                Ok(real) => {
-                    let target = if missing.as_os_str().is_empty() { real } else { real.join(&missing) };
-                    return self.spot_of(&target).ok_or_else(|| PathError::outside(attempted, Some(&target)));
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let name = existing.file_name().unwrap_or_default();
-                    missing = if missing.as_os_str().is_empty() {
-                        name.into()
-                    } else {
-                        Path::new(name).join(&missing)
-                    };
-                }
-                Err(error) => return Err(PathError::io(attempted, error)),
-            }
+    /// The same of what must be there: a link that leads nowhere would only be found again.
+    fn resolve_existing(&self, attempted: &str, spot: &Spot) -> Result<Spot, PathError> {
+        match real_path(&self.full(spot)) {
+            Ok((real, true)) => self.inside(attempted, &real),
+            Ok((_, false)) => Err(PathError::NotFound { attempted: shown(attempted) }),
+            Err(error) => Err(PathError::io(attempted, error)),
         }
-        Err(PathError::outside(attempted, Some(full)))
+    }
+
+    fn resolve_full(&self, attempted: &str, full: &Path) -> Result<Spot, PathError> {
+        let (real, _) = real_path(full).map_err(|error| PathError::io(attempted, error))?;
+        self.inside(attempted, &real)
+    }
+
+    fn inside(&self, attempted: &str, real: &Path) -> Result<Spot, PathError> {
+        self.spot_of(real).ok_or_else(|| PathError::outside(attempted, Some(real)))
     }
 
     fn regular(&self, path: &str, file: File, spot: &Spot) -> Result<Opened, PathError> {
         let entry = entry_of_file(&file).map_err(|error| PathError::io(path, error))?;
         match entry.kind {
+            Kind::File if self.is_of_the_system(&file, &entry, spot) => {
+                Err(PathError::denied(path, &self.full(spot), "the kernel's own file systems"))
+            }
             Kind::File => Ok(Opened { file, place: self.place(spot), len: entry.len }),
             Kind::Folder => Err(PathError::Folder { attempted: shown(path) }),
             Kind::Link | Kind::Other => Err(special(path)),
         }
+    }
+}
+
+impl PathJail {
+    /// Whether a file is how the kernel shows processes or itself. `/proc` and `/sys` are denied by their path; they
+    /// can be mounted elsewhere, too. What is on the same file system as its root need not be asked.
+    fn is_of_the_system(&self, file: &File, entry: &Entry, spot: &Spot) -> bool {
+        entry.id.0 != self.parts(spot).0.device && is_system_file(file)
     }
 }
 
@@ -426,8 +471,27 @@ impl Root {
         let fail = |source| JailError::Root { path: spec.path.to_string_lossy().into_owned(), source };
         let path = spec.path.canonicalize().map_err(fail)?;
         let folder = Folder::open(&path).map_err(fail)?;
-        Ok(Root { path, folder, read_only: spec.read_only, is_suspected: true })
+        let device = folder.itself().map_err(fail)?.id.0;
+        Ok(Root { path, folder, device, read_only: spec.read_only, is_suspected: true })
     }
+}
+
+/// A path without links, and whether something is there. What is not there keeps its name below what is.
+fn real_path(full: &Path) -> io::Result<(PathBuf, bool)> {
+    let mut missing = PathBuf::new();
+    for existing in full.ancestors() {
+        match existing.canonicalize() {
+            Ok(real) if missing.as_os_str().is_empty() => return Ok((real, true)),
+            Ok(real) => return Ok((real.join(missing), false)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let name = Path::new(existing.file_name().unwrap_or_default());
+                // Joining nothing would add a slash.
+                missing = if missing.as_os_str().is_empty() { name.into() } else { name.join(&missing) };
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
 }
 
 pub(crate) fn special(path: &str) -> PathError {

@@ -189,6 +189,10 @@ mod paths {
             fs::create_dir(self.path.join(name))
         }
 
+        pub(crate) fn set_folder_mode(&self, _name: &OsStr, _mode: u32) -> io::Result<()> {
+            Ok(())
+        }
+
         pub(crate) fn create_link(&self, _name: &OsStr, _target: &OsStr) -> io::Result<()> {
             Err(io::ErrorKind::Unsupported.into())
         }
@@ -228,6 +232,11 @@ mod paths {
 
     pub(crate) fn entry_of_file(file: &File) -> io::Result<Entry> {
         Ok(entry_of(&file.metadata()?))
+    }
+
+    /// There are no such files here.
+    pub(crate) fn is_system_file(_file: &File) -> bool {
+        false
     }
 
     fn entry_at(path: &Path) -> io::Result<Entry> {

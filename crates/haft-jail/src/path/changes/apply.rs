@@ -4,7 +4,7 @@ use super::manifest::{State, Step};
 use crate::path::{
     entry::Entry,
     error::PathError,
-    folder::{Folder, entry_of_file},
+    folder::{Folder, entry_of_file, says_link},
     jail::PathJail,
 };
 use haft_sdk::files::{Access, Kind};
@@ -38,14 +38,15 @@ pub(super) fn at<'p>(jail: &PathJail, path: &'p Path) -> Result<(Folder, &'p OsS
 
 /// Writes new bytes under their staging name.
 pub(super) fn stage(folder: &Folder, staged: &str, bytes: &mut Bytes<'_>, after: &State) -> io::Result<()> {
-    let State::File { mode, owner, sha256, .. } = after else { return Ok(()) };
+    let State::File { mode, owner, sha256, len, .. } = after else { return Ok(()) };
     // Nobody else can look into it before it has the permissions that it is to have.
     let mut file = folder.create(OsStr::new(staged), mode.map_or(0o666, |_| 0o600))?;
     match bytes {
         Bytes::Memory(bytes) => file.write_all(bytes)?,
         Bytes::File(from) => {
             let mut hash = Sha256::new();
-            copy(from, |chunk| {
+            // No more than was seen: what grows without end would be copied without end.
+            copy(&mut from.take(len.saturating_add(1)), |chunk| {
                 hash.update(chunk);
                 file.write_all(chunk)
             })?;
@@ -71,7 +72,11 @@ pub(super) fn apply(folder: &Folder, name: &OsStr, step: &Step) -> io::Result<()
             folder.rename(OsStr::new(staged), folder, name)
         }
         (State::File { .. } | State::Link { .. }, State::Absent, _) => folder.remove(name),
-        (State::Absent, State::Folder { mode }, _) => folder.create_folder(name, mode.unwrap_or(0o777)),
+        (State::Absent, State::Folder { mode }, _) => {
+            folder.create_folder(name, mode.unwrap_or(0o777))?;
+            // What it had before counts, not what new folders get.
+            mode.map_or(Ok(()), |mode| folder.set_folder_mode(name, mode))
+        }
         (State::Folder { .. }, State::Absent, _) => folder.remove_folder(name),
         (State::Absent, State::Link { target }, _) => folder.create_link(name, target.as_os_str()),
         _ => Err(io::Error::other("there is no such change")),
@@ -92,9 +97,22 @@ pub(super) fn is(folder: &Folder, name: &OsStr, state: &State) -> io::Result<boo
             entry.kind == Kind::Link && folder.link_target(name)? == *target.as_os_str()
         }
         State::File { sha256, len, .. } => {
-            entry.kind == Kind::File && entry.len == *len && hash(&mut folder.read(name)?)? == *sha256
+            entry.kind == Kind::File && entry.len == *len && has_bytes(folder, name, *len, sha256)?
         }
     })
+}
+
+/// Whether the file of that name has these bytes. It may be another one by now, such as a pipe.
+fn has_bytes(folder: &Folder, name: &OsStr, len: u64, sha256: &str) -> io::Result<bool> {
+    let file = match folder.read(name) {
+        Ok(file) => file,
+        Err(error) if says_link(&error) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let entry = entry_of_file(&file)?;
+    Ok(entry.kind == Kind::File
+        && entry.len == len
+        && hash(&mut file.take(len.saturating_add(1)))?.0 == sha256)
 }
 
 /// Reads a regular file whole, with what is known about it.
@@ -112,14 +130,15 @@ pub(super) fn read_file(folder: &Folder, name: &OsStr, most: u64) -> io::Result<
     Ok((bytes, entry))
 }
 
-/// The SHA-256 of a file's bytes, in hex.
-pub(super) fn hash(file: &mut impl Read) -> io::Result<String> {
-    let mut hash = Sha256::new();
+/// The SHA-256 of a file's bytes, in hex, and how many these are.
+pub(super) fn hash(file: &mut impl Read) -> io::Result<(String, u64)> {
+    let (mut hash, mut len) = (Sha256::new(), 0);
     copy(file, |chunk| {
         hash.update(chunk);
+        len += chunk.len() as u64;
         Ok(())
     })?;
-    Ok(hex(&hash.finalize()))
+    Ok((hex(&hash.finalize()), len))
 }
 
 fn copy(from: &mut impl Read, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {

@@ -21,6 +21,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// How deep folders in folders are looked through: each one takes a part of the stack, and an open folder.
+const DEEPEST: usize = 256;
 /// How much may be deleted at once.
 const MOST_DELETED: usize = 10_000;
 
@@ -100,7 +102,10 @@ impl<'a> Planner<'a> {
                 expected(path, expect, Some(&there))?;
                 self.turn_file(full, Some(there), State::Absent, None);
             }
-            Kind::Folder => self.delete_tree(path, &spot, &folder, name, entry)?,
+            Kind::Folder => {
+                self.refuse_roots(path, &spot)?;
+                self.delete_tree(path, &spot, &folder, name, entry)?;
+            }
             Kind::Link => {
                 let target = folder.link_target(name).map_err(|error| PathError::io(path, error))?.into();
                 self.turn(full, State::Link { target }, State::Absent);
@@ -119,6 +124,7 @@ impl<'a> Planner<'a> {
         entry: Entry,
     ) -> Result<(), ToolError> {
         self.jail.permit(path, spot, Access::Write)?;
+        refuse_deep(path, spot)?;
         let fail = |error| ToolError::from(PathError::io(path, error));
         let folder = parent.folder(Path::new(name), self.jail.opener()).map_err(fail)?;
         let mut names = Vec::new();
@@ -168,7 +174,10 @@ impl<'a> Planner<'a> {
                 return Err(ToolError::bad_args(text));
             }
             // Under another name a pattern may not know them any more.
-            Kind::Folder => self.refuse_denied_inside(from, &source)?,
+            Kind::Folder => {
+                self.refuse_roots(from, &source)?;
+                self.refuse_denied_inside(from, &source)?;
+            }
             Kind::Link | Kind::Other => return Err(special(from).into()),
         }
         self.make_folders(to, &target)?;
@@ -203,9 +212,10 @@ impl<'a> Planner<'a> {
         let new = self.claim(to, &target)?;
         self.make_folders(to, &target)?;
         let there = self.existing_file(to, &new)?;
-        let sha256 = apply::hash(&mut opened.file).map_err(fail)?;
+        // As long as it was when it was opened: one that grows all the time would never end.
+        let (sha256, len) = apply::hash(&mut io::Read::take(&opened.file, entry.len)).map_err(fail)?;
         io::Seek::rewind(&mut opened.file).map_err(fail)?;
-        let after = State::File { sha256, len: entry.len, mode: Some(entry.mode), owner: None, image: None };
+        let after = State::File { sha256, len, mode: Some(entry.mode), owner: None, image: None };
         self.turn_file(new, there, after, Some(Bytes::File(opened.file)));
         Ok(())
     }
@@ -250,6 +260,9 @@ impl<'a> Planner<'a> {
             missing.push(self.jail.full(&folder));
         }
         for folder in missing.into_iter().rev() {
+            if self.touched.contains(&folder) {
+                return Err(two_things_at_once(&folder));
+            }
             if self.folders.insert(folder.clone()) {
                 self.turn(folder, State::Absent, State::Folder { mode: None });
             }
@@ -290,7 +303,17 @@ impl<'a> Planner<'a> {
         }
     }
 
+    fn refuse_roots(&self, path: &str, spot: &Spot) -> Result<(), ToolError> {
+        match self.jail.holds_root(spot) {
+            true => {
+                Err(PathError::malformed(path, "a root itself is not changed, nor what holds one").into())
+            }
+            false => Ok(()),
+        }
+    }
+
     fn refuse_denied_inside(&self, path: &str, spot: &Spot) -> Result<(), ToolError> {
+        refuse_deep(path, spot)?;
         let fail = |error| ToolError::from(PathError::io(path, error));
         let folder = self.jail.folder_at(spot).map_err(fail)?;
         let mut names = Vec::new();
@@ -327,6 +350,9 @@ impl<'a> Planner<'a> {
         if full.to_str().is_none() {
             let text = format!("'{}' is not Unicode; files with such names are not changed", shown(path));
             return Err(ToolError::failed(text));
+        }
+        if self.folders.contains(&full) {
+            return Err(two_things_at_once(&full));
         }
         match self.touched.insert(full.clone()) {
             true => Ok(full),
@@ -424,7 +450,7 @@ impl<'a> Planner<'a> {
         match (before, after) {
             // Others may have put files into a folder that was made on the way: then it stays.
             (State::Absent, State::Folder { .. }) => {
-                if is_after && self.would_be_empty(&folder, name).map_err(fail)? {
+                if is_after && self.would_be_empty(&folder, name, path).map_err(fail)? {
                     self.turn(path.to_path_buf(), after.clone(), State::Absent);
                 }
                 return Ok(());
@@ -475,13 +501,13 @@ impl<'a> Planner<'a> {
     }
 
     /// Whether a folder would be empty after the steps so far.
-    fn would_be_empty(&self, parent: &Folder, name: &OsStr) -> io::Result<bool> {
+    fn would_be_empty(&self, parent: &Folder, name: &OsStr, path: &Path) -> io::Result<bool> {
         let folder = parent.folder(Path::new(name), self.jail.opener())?;
         let mut left = 0usize;
         let goes = |inner: &OsStr| {
             self.steps.iter().any(|planned| match &planned.step {
-                Step::Turn { path, after: State::Absent, .. } | Step::Move { from: path, .. } => {
-                    path.file_name() == Some(inner) && path.parent().and_then(Path::file_name) == Some(name)
+                Step::Turn { path: gone, after: State::Absent, .. } | Step::Move { from: gone, .. } => {
+                    gone.parent() == Some(path) && gone.file_name() == Some(inner)
                 }
                 Step::Turn { .. } => false,
             })
@@ -523,6 +549,27 @@ fn expected(path: &str, expect: &Expect, there: Option<&There>) -> Result<(), To
 fn stale(path: &str, reason: &str) -> ToolError {
     let text = format!("Stale file {}: {reason}. Read it again, then repeat the change", shown(path));
     ToolError::new(ErrorCode::StaleFile, text)
+}
+
+/// Folders can lie deeper than there is room to follow them.
+fn refuse_deep(path: &str, spot: &Spot) -> Result<(), ToolError> {
+    match spot.below.components().count() > DEEPEST {
+        true => {
+            let text = format!(
+                "'{}' holds folders in folders, deeper than {DEEPEST}. Move or delete those first",
+                shown(path)
+            );
+            Err(ToolError::new(ErrorCode::LimitExceeded, text))
+        }
+        false => Ok(()),
+    }
+}
+
+fn two_things_at_once(path: &Path) -> ToolError {
+    let path = shown(&path.to_string_lossy());
+    ToolError::bad_args(format!(
+        "'{path}' would be changed itself, and be a folder for another change, at once"
+    ))
 }
 
 fn missing(path: &str) -> ToolError {

@@ -41,10 +41,16 @@ impl Shelf {
     pub(super) fn begin(&self, by: ExecutionId) -> io::Result<Record> {
         create_folder(&self.open)?;
         create_folder(&self.done)?;
-        let earlier = self.of(by)?.len();
-        let name = format!("{by}.{earlier:04}");
-        let record =
-            self.lock(&name)?.ok_or_else(|| io::Error::other("the same call makes changes elsewhere"))?;
+        // Not how many there are: old ones go, and a number must not come again.
+        let last = self.of(by)?.last().and_then(|folder| number(folder)).unwrap_or(0);
+        let name = format!("{by}.{:08}", last + 1);
+        // Twice: the first lock may have been taken away between being made and being locked.
+        let record = match self.lock(&name)? {
+            Some(record) => record,
+            None => {
+                self.lock(&name)?.ok_or_else(|| io::Error::other("the same call makes changes elsewhere"))?
+            }
+        };
         create_folder(&record.folder)?;
         Ok(record)
     }
@@ -54,6 +60,8 @@ impl Shelf {
         let lock_path = self.open.join(format!("{name}.lock"));
         let lock = private().create(true).truncate(false).open(&lock_path)?;
         match lock.try_lock() {
+            // Another process may have taken the file for one that was left, and have removed it: then it locks nothing.
+            Ok(()) if !is_still_there(&lock, &lock_path) => Ok(None),
             Ok(()) => {
                 let folder = self.open.join(name);
                 Ok(Some(Record { name: name.to_owned(), folder, lock_path, _lock: lock }))
@@ -158,6 +166,24 @@ impl Record {
         // Should it stay, the next start removes it.
         let _ = fs::remove_file(&self.lock_path);
     }
+}
+
+/// The number in the name of a record.
+fn number(folder: &Path) -> Option<u64> {
+    folder.extension()?.to_str()?.parse().ok()
+}
+
+#[cfg(unix)]
+fn is_still_there(lock: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let id = |known: &fs::Metadata| (known.dev(), known.ino());
+    matches!((lock.metadata(), fs::metadata(path)), (Ok(held), Ok(named)) if id(&held) == id(&named))
+}
+
+/// Which file a handle is cannot be asked there without more; the lock itself is all there is.
+#[cfg(not(unix))]
+fn is_still_there(_lock: &File, _path: &Path) -> bool {
+    true
 }
 
 /// The manifest of a record; `None` where it was cut before it had one.
