@@ -162,6 +162,18 @@ pub(crate) struct Counted {
     pub(crate) refused_forks: u64,
 }
 
+impl Counted {
+    /// What was counted since.
+    pub(crate) fn since(self, before: Counted) -> Counted {
+        Counted {
+            peak_memory: self.peak_memory,
+            cpu_micros: self.cpu_micros.map(|now| now.saturating_sub(before.cpu_micros.unwrap_or(0))),
+            out_of_memory: self.out_of_memory.saturating_sub(before.out_of_memory),
+            refused_forks: self.refused_forks.saturating_sub(before.refused_forks),
+        }
+    }
+}
+
 impl SeatCgroups {
     /// Every folder, each once, parents before children.
     pub(crate) fn folders(&self) -> Vec<&Path> {
@@ -207,22 +219,24 @@ impl SeatCgroups {
     /// Sets limits. A process more than asked for is allowed: the seat.
     pub(crate) fn limit(&self, limits: &Limits, seats: u32) -> io::Result<()> {
         if let Some(folder) = self.memory.as_ref() {
-            if let Some(bytes) = limits.memory_bytes {
-                fs::write(folder.join("memory.limit_in_bytes"), bytes.to_string())?;
-                // Without swap accounting the file is not there; then there is no swap to account for, or it is
-                // the machine's, which a jail cannot bound.
-                let with_swap = folder.join("memory.memsw.limit_in_bytes");
-                if with_swap.exists() {
-                    fs::write(with_swap, bytes.to_string())?;
-                }
+            let limit = limits.memory_bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
+            // Without swap accounting the file is not there; then there is no swap to account for, or it is the
+            // machine's, which a jail cannot bound. It may never be below the other one, not even in between.
+            let with_swap = folder.join("memory.memsw.limit_in_bytes");
+            let _ = fs::write(&with_swap, "-1");
+            fs::write(folder.join("memory.limit_in_bytes"), &limit)?;
+            if with_swap.exists() {
+                fs::write(with_swap, &limit)?;
             }
         }
-        if let (Some(folder), Some(count)) = (self.pids.as_ref(), limits.processes) {
-            fs::write(folder.join("pids.max"), count.saturating_add(seats).to_string())?;
+        if let Some(folder) = self.pids.as_ref() {
+            let most = limits.processes.map_or_else(|| "max".to_owned(), |count| count.saturating_add(seats).to_string());
+            fs::write(folder.join("pids.max"), most)?;
         }
-        if let (Some(folder), Some(millicores)) = (self.cpu.as_ref(), limits.cpu_millicores) {
-            fs::write(folder.join("cpu.cfs_period_us"), "100000")?;
-            fs::write(folder.join("cpu.cfs_quota_us"), (u64::from(millicores) * 100).max(1000).to_string())?;
+        if let Some(folder) = self.cpu.as_ref() {
+            // A period of 100 ms; without a limit the last guest's must not stay.
+            let quota = limits.cpu_millicores.map_or(-1, |millicores| (i64::from(millicores) * 100).max(1000));
+            fs::write(folder.join("cpu.cfs_quota_us"), quota.to_string())?;
         }
         if let Some(folder) = self.v2.as_ref() {
             if let Some(bytes) = limits.memory_bytes {
@@ -270,7 +284,21 @@ impl SeatCgroups {
 
     /// Time on a core so far, in microseconds.
     pub(crate) fn cpu_micros(&self) -> Option<u64> {
-        self.counted().cpu_micros
+        match &self.cpuacct {
+            Some(folder) => {
+                let nanos = fs::read_to_string(folder.join("cpuacct.usage")).ok()?;
+                nanos.trim().parse::<u64>().ok().map(|nanos| nanos / 1000)
+            }
+            None => self.counted().cpu_micros,
+        }
+    }
+
+    /// What was counted before a guest came: its bay may have had others. The peak starts anew.
+    pub(crate) fn before(&self) -> Counted {
+        if let Some(folder) = &self.memory {
+            let _ = fs::write(folder.join("memory.max_usage_in_bytes"), "0");
+        }
+        self.counted()
     }
 }
 

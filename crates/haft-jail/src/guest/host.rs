@@ -204,8 +204,8 @@ impl Inner {
     fn order(&self, spawner: &Spawner, kind: SeatKind, parent: Option<&str>) -> io::Result<(u64, Seat)> {
         let (id, name) = self.name();
         let cgroups = self.hierarchies.seat(parent, &name);
-        let seat = Seat { name, cgroups: cgroups.clone(), socket: None, made: Instant::now() };
-        wire::send(&spawner.socket, &ToSpawner::Seat { id, kind, cgroups }, &[])?;
+        let seat = Seat { name, cgroups: SeatCgroups::default(), socket: None, made: Instant::now() };
+        wire::send(&spawner.socket, &ToSpawner::Seat { id, kind, cgroups, own_bay: parent.is_some() }, &[])?;
         Ok((id, seat))
     }
 
@@ -338,14 +338,14 @@ impl Spawner {
         while let Ok(Some((message, mut descriptors))) = wire::receive::<FromSpawner>(&self.socket) {
             let mut shared = lock(&self.shared);
             match message {
-                FromSpawner::Seat { id } => {
+                FromSpawner::Seat { id, cgroups } => {
                     let socket = descriptors.pop();
                     if let Some((mut seat, sender)) = shared.waiting.remove(&id) {
-                        seat.socket = socket;
+                        (seat.socket, seat.cgroups) = (socket, cgroups);
                         // Nobody waits any more: the seat ends when it is dropped.
                         let _ = sender.send(Ok(seat));
                     } else if let Some((kind, mut seat)) = shared.coming.remove(&id) {
-                        seat.socket = socket;
+                        (seat.socket, seat.cgroups) = (socket, cgroups);
                         shared.ready.entry(kind).or_default().push(seat);
                     }
                 }
@@ -356,7 +356,6 @@ impl Spawner {
                         let _ = sender.send(Err(io::Error::other(format!("{stage}: {reason}"))));
                     }
                 }
-                FromSpawner::Gone { .. } => {}
             }
         }
         let mut shared = lock(&self.shared);

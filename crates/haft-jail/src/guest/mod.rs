@@ -3,6 +3,9 @@
 //! ```text
 //!   haft ──────────── start it anew, empty environment ────────────► spawner   one thread, no secrets
 //!    │                                                                  │ copies itself
+//!    │                                                                  ▼
+//!    │                                                                 bay     in cgroups of its own, used again
+//!    │                                                                  │ copies itself, into namespaces
 //!    │        request, signals                                          ▼
 //!    └───────────────────────────────────────────────────────────►    seat     ready before it is needed
 //!             output, listening socket, end                             │ copies itself, becomes
@@ -33,6 +36,8 @@ mod linux {
     };
 }
 
+#[cfg(target_os = "linux")]
+mod bay;
 #[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]
