@@ -5,8 +5,15 @@ use crate::step;
 use crate::workspace::Workspace;
 
 pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
-    let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-engine", "--bench", "pipeline", "--bench", "registry"]);
-    step::announce("bench", &cargo);
-    step::must_succeed(&mut cargo)
+    let benches: [&[&str]; 2] = [
+        &["-p", "haft-engine", "--bench", "pipeline", "--bench", "registry"],
+        &["-p", "haft-jail", "--bench", "jails"],
+    ];
+    for which in benches {
+        let mut cargo = workspace.cargo();
+        cargo.arg("bench").args(which);
+        step::announce("bench", &cargo);
+        step::must_succeed(&mut cargo)?;
+    }
+    Ok(())
 }

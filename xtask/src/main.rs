@@ -32,7 +32,7 @@ Commands:
   test                Install what the tests need, then check format, lints, tests, documentation and licences
       --quick           Inner loop: format, lints of libraries and programs, tests
       --strict          Fail when a test could not run on this machine
-  bench               Measure the pipeline and the registry in a release build, beside their goals
+  bench               Measure the pipeline, the registry and the jails in a release build, beside their goals
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
   help                Print this text

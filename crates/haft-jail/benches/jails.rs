@@ -44,7 +44,10 @@ mod linux {
         fn at(&self, part: f64) -> f64 {
             let mut sorted = self.0.clone();
             sorted.sort_by(f64::total_cmp);
-            sorted.get(((sorted.len() as f64 * part) as usize).min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0)
+            sorted
+                .get(((sorted.len() as f64 * part) as usize).min(sorted.len().saturating_sub(1)))
+                .copied()
+                .unwrap_or(0.0)
         }
     }
 
@@ -72,9 +75,32 @@ mod linux {
     fn bwrap(program: &str) -> tokio::process::Command {
         let mut command = tokio::process::Command::new("bwrap");
         command.args([
-            "--unshare-all", "--die-with-parent", "--new-session", "--ro-bind", "/usr", "/usr", "--symlink", "usr/bin",
-            "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64", "--proc", "/proc", "--dev", "/dev",
-            "--tmpfs", "/tmp", "--uid", "1000", "--gid", "1000", program,
+            "--unshare-all",
+            "--die-with-parent",
+            "--new-session",
+            "--ro-bind",
+            "/usr",
+            "/usr",
+            "--symlink",
+            "usr/bin",
+            "/bin",
+            "--symlink",
+            "usr/lib",
+            "/lib",
+            "--symlink",
+            "usr/lib64",
+            "/lib64",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+            "--tmpfs",
+            "/tmp",
+            "--uid",
+            "1000",
+            "--gid",
+            "1000",
+            program,
         ]);
         command
     }
@@ -149,15 +175,18 @@ mod linux {
         let state = tempfile::tempdir().unwrap();
         let cold_state = tempfile::tempdir().unwrap();
         let host = JailHost::new(JailOptions::new(state.path(), "/")).unwrap();
-        let cold = JailHost::new(JailOptions { warm: 0, ..JailOptions::new(cold_state.path(), "/") }).unwrap();
+        let cold =
+            JailHost::new(JailOptions { warm: 0, ..JailOptions::new(cold_state.path(), "/") }).unwrap();
         let jails: Vec<(&str, Arc<dyn Jail>)> = vec![
             ("process", Arc::new(Process::new(&host))),
             ("namespace", Arc::new(Namespace::new(&host))),
             ("process, no warm seat", Arc::new(Process::new(&cold))),
             ("namespace, no warm seat", Arc::new(Namespace::new(&cold))),
         ];
-        let has_bwrap = Command::new("bwrap").arg("--version").output().is_ok_and(|output| output.status.success());
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let has_bwrap =
+            Command::new("bwrap").arg("--version").output().is_ok_and(|output| output.status.success());
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         println!("{:<10} {:<28} {:>9} {:>9} {:>9}", "program", "how", "median ms", "p95 ms", "of plain");
         let mut namespace_median = 0.0;
         for program in ["true", "cat"] {
@@ -205,8 +234,12 @@ mod linux {
         }
         let floor = Command::new(std::env::current_exe().unwrap()).arg("--floor").output().unwrap();
         let floor = String::from_utf8_lossy(&floor.stdout).into_owned();
-        let bare: f64 = floor.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
-        println!("true       bare clone                   {bare:>9.3}           namespace is {:.2}x", namespace_median / bare);
+        let bare: f64 =
+            floor.split_whitespace().next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
+        println!(
+            "true       bare clone                   {bare:>9.3}           namespace is {:.2}x",
+            namespace_median / bare
+        );
         println!("goals: process <= 1.5x plain; namespace <= 2x bare clone and <= 0.5x bwrap; p95 < 100 ms");
         if let Some(memory) = memory_of_seats() {
             println!("memory of a seat of its own: {memory} KB (goal: 2048)");

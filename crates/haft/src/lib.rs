@@ -55,6 +55,7 @@ mod wiring;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
+pub use haft_jail::init;
 pub use wiring::DeclaredTool;
 
 pub use haft_core::{

@@ -277,8 +277,6 @@ impl Jail for NoJail {
 
     fn start<'a>(&'a self, _spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         let refusal = NoJail::refusal();
-        Box::pin(
-            async move { Err(ToolError::new(ErrorCode::SandboxCreationFailed, refusal.to_string())) },
-        )
+        Box::pin(async move { Err(ToolError::new(ErrorCode::SandboxCreationFailed, refusal.to_string())) })
     }
 }

@@ -13,8 +13,8 @@ mod store;
 
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
 pub use jail::{
-    Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, Jail, NoJail, OutputSink, Preset,
-    TerminalSize, Unavailable,
+    Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, Jail, NoJail, OutputSink,
+    Preset, TerminalSize, Unavailable,
 };
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};

@@ -62,7 +62,10 @@ impl Auto {
             }
         }
         if refusals.is_empty() {
-            return Err(Unavailable { reason: format!("no jail knows {level:?}"), fix: "wire one in".into() });
+            return Err(Unavailable {
+                reason: format!("no jail knows {level:?}"),
+                fix: "wire one in".into(),
+            });
         }
         let reasons: Vec<String> =
             refusals.iter().map(|(name, refusal)| format!("{name}: {}", refusal.reason)).collect();

@@ -43,7 +43,9 @@ pub(super) fn live(bay: &Bay<'_>) -> ! {
 impl Bay<'_> {
     fn serve(&self) -> Option<()> {
         let mut keep = vec![self.socket.as_raw_fd()];
-        keep.extend(self.moves.iter().chain(&self.guest_cgroup).chain(&self.kill_switch).map(|fd| fd.as_raw_fd()));
+        keep.extend(
+            self.moves.iter().chain(&self.guest_cgroup).chain(&self.kill_switch).map(|fd| fd.as_raw_fd()),
+        );
         sys::close_others(&keep).ok()?;
         let _ = rustix::thread::set_name(c"haft-bay");
         set_parent_process_death_signal(Some(Signal::KILL)).ok()?;
@@ -55,8 +57,9 @@ impl Bay<'_> {
         }
         while let Ok(Some((ToBay::Seat { kind }, mut descriptors))) = wire::receive::<ToBay>(&self.socket) {
             let socket = descriptors.pop()?;
-            let seat = self.seat(kind, socket)?;
-            self.wait_for(seat, &signals);
+            if let Some(seat) = self.seat(kind, socket) {
+                wait_for(seat, &signals);
+            }
             // A seat ends its guest before it ends itself, unless it was killed; then that is done here.
             seat::end_all(self.kill_switch.as_ref(), &signals);
             wire::send(&self.socket, &FromBay::Free, &[]).ok()?;
@@ -85,23 +88,24 @@ impl Bay<'_> {
                 let stage = "make a process".to_owned();
                 let failed = wire::FromSeat::Failed { stage, errno: errno.raw_os_error() };
                 let _ = wire::send(&setup.socket, &failed, &[]);
-                Some(0)
+                None
             }
         }
     }
+}
 
-    fn wait_for(&self, seat: i32, signals: &OwnedFd) {
-        while seat != 0 {
-            sys::drain_signals(signals);
-            loop {
-                match sys::wait_any(false) {
-                    Ok(Some(waited)) if waited.pid == seat => return,
-                    Ok(Some(_)) => {}
-                    Ok(None) => break,
-                    Err(_) => return,
-                }
+/// Until that child has ended. Others that end meanwhile are orphans that came to this process.
+fn wait_for(seat: i32, signals: &OwnedFd) {
+    loop {
+        sys::drain_signals(signals);
+        loop {
+            match sys::wait_any(false) {
+                Ok(Some(waited)) if waited.pid == seat => return,
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return,
             }
-            let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
         }
+        let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
     }
 }

@@ -55,7 +55,9 @@ impl Hierarchies {
         let mut found = Hierarchies::default();
         for line in own.lines() {
             let mut parts = line.splitn(3, ':');
-            let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+            let (Some(_), Some(names), Some(path)) = (parts.next(), parts.next(), parts.next()) else {
+                continue;
+            };
             if names.is_empty() {
                 found.v2 = mounted(mounts, "cgroup2", "", path).map(|folder| (folder, Vec::new()));
                 continue;
@@ -127,7 +129,9 @@ fn mounted(mounts: &str, kind: &str, controller: &str, path: &str) -> Option<Pat
         let (before, after) = line.split_once(" - ")?;
         let mut after = after.split(' ');
         let (fs_type, options) = (after.next()?, after.nth(1)?);
-        if fs_type != kind || !(controller.is_empty() || options.split(',').any(|option| option == controller)) {
+        if fs_type != kind
+            || !(controller.is_empty() || options.split(',').any(|option| option == controller))
+        {
             return None;
         }
         let fields: Vec<&str> = before.split(' ').collect();
@@ -206,7 +210,8 @@ impl SeatCgroups {
 
     /// Removes the folders. `false` while something is still in one.
     pub(crate) fn remove(&self) -> bool {
-        self.folders().into_iter().rev().fold(true, |gone, folder| remove(folder) && gone)
+        let stays = self.folders().into_iter().rev().filter(|folder| !remove(folder)).count();
+        stays == 0
     }
 
     /// Ends everything that is in them.
@@ -230,12 +235,15 @@ impl SeatCgroups {
             }
         }
         if let Some(folder) = self.pids.as_ref() {
-            let most = limits.processes.map_or_else(|| "max".to_owned(), |count| count.saturating_add(seats).to_string());
+            let most = limits
+                .processes
+                .map_or_else(|| "max".to_owned(), |count| count.saturating_add(seats).to_string());
             fs::write(folder.join("pids.max"), most)?;
         }
         if let Some(folder) = self.cpu.as_ref() {
             // A period of 100 ms; without a limit the last guest's must not stay.
-            let quota = limits.cpu_millicores.map_or(-1, |millicores| (i64::from(millicores) * 100).max(1000));
+            let quota =
+                limits.cpu_millicores.map_or(-1, |millicores| (i64::from(millicores) * 100).max(1000));
             fs::write(folder.join("cpu.cfs_quota_us"), quota.to_string())?;
         }
         if let Some(folder) = self.v2.as_ref() {

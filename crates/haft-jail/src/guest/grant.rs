@@ -13,7 +13,12 @@ use std::path::Path;
 /// let error = within(&parent, &Limits::default(), &["example.org"], &[]).unwrap_err();
 /// assert_eq!(error.code, ErrorCode::NetworkPolicyViolation);
 /// ```
-pub fn within(parent: &ParentGrant, limits: &Limits, hosts: &[&str], paths: &[&Path]) -> Result<(), ToolError> {
+pub fn within(
+    parent: &ParentGrant,
+    limits: &Limits,
+    hosts: &[&str],
+    paths: &[&Path],
+) -> Result<(), ToolError> {
     if let Some((name, asked, granted)) = limits.exceeds(&parent.limits) {
         let text = format!("`{name}` is {asked}, and the sandbox around the call grants {granted}");
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
@@ -22,7 +27,9 @@ pub fn within(parent: &ParentGrant, limits: &Limits, hosts: &[&str], paths: &[&P
         let text = format!("the sandbox around the call does not grant the host `{host}`");
         return Err(ToolError::new(ErrorCode::NetworkPolicyViolation, text));
     }
-    if let Some(path) = paths.iter().find(|path| !parent.mounts.iter().any(|granted| path.starts_with(granted))) {
+    if let Some(path) =
+        paths.iter().find(|path| !parent.mounts.iter().any(|granted| path.starts_with(granted)))
+    {
         let text = format!("the sandbox around the call does not grant {}", path.display());
         return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text));
     }
@@ -36,7 +43,9 @@ fn covers(granted: &str, asked: &str) -> bool {
         return true;
     }
     match granted.strip_prefix("*.") {
-        Some(domain) => asked.strip_suffix(domain).is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+        Some(domain) => {
+            asked.strip_suffix(domain).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+        }
         None => false,
     }
 }

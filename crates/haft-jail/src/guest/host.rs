@@ -70,11 +70,9 @@ impl JailOptions {
 ///
 /// ```no_run
 /// use haft_jail::guest::{JailHost, JailOptions, Namespace};
-/// fn main() {
-///     haft_jail::init(); // first, before anything else
-///     let host = JailHost::new(JailOptions::new("/var/lib/haft", "/home/me")).unwrap();
-///     let jail = Namespace::new(&host);
-/// }
+/// haft_jail::init(); // first in `main`, before anything else
+/// let host = JailHost::new(JailOptions::new("/var/lib/haft", "/home/me")).unwrap();
+/// let jail = Namespace::new(&host);
 /// ```
 #[derive(Clone)]
 pub struct JailHost(pub(super) Arc<Inner>);
@@ -179,7 +177,8 @@ impl Inner {
     }
 
     fn start_spawner(&self) -> io::Result<Arc<Spawner>> {
-        let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new("/proc/self/exe");
         std::os::unix::process::CommandExt::arg0(&mut command, spawner::NAME);
         command.arg(&self.instance.folder).env_clear().current_dir("/");

@@ -1,6 +1,8 @@
 //! Which limits hold for a guest, and by what.
 
-use haft_core::{IsolationLevel, Limits, port::Exceeded};
+#[cfg(target_os = "linux")]
+use haft_core::port::Exceeded;
+use haft_core::{IsolationLevel, Limits};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -28,6 +30,7 @@ pub fn with_defaults(limits: &Limits, level: IsolationLevel) -> Limits {
 }
 
 /// What holds limits here.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Means {
     /// Memory and processes of all together.
@@ -65,11 +68,13 @@ pub(crate) fn for_each_process(limits: &Limits, means: Means) -> Vec<(i32, u64)>
 }
 
 /// Milliseconds, as errors and limits have them.
+#[cfg(target_os = "linux")]
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What is known when a guest has ended, to tell whether a limit ended it.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) exit_code: Option<i32>,

@@ -53,7 +53,9 @@ pub(crate) fn find(granted: &[PathBuf], patterns: &GlobSet) -> Result<Vec<Denied
         // A folder that haft cannot read, its guest cannot read either: it is the same user.
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             left = left.checked_sub(1).ok_or_else(|| {
-                format!("there are more than {MOST_ENTRIES} files to compare with the denied patterns; grant less")
+                format!(
+                    "there are more than {MOST_ENTRIES} files to compare with the denied patterns; grant less"
+                )
             })?;
             let Ok(kind) = entry.file_type() else { continue };
             let path = entry.path();

@@ -85,10 +85,9 @@ pub use linux::*;
 /// stays in here; in all others this only notes that jails can be made.
 ///
 /// ```no_run
-/// fn main() {
-///     haft_jail::init();
-///     // … everything else …
-/// }
+/// // First of all in `main`:
+/// haft_jail::init();
+/// // … everything else …
 /// ```
 pub fn init() {
     #[cfg(target_os = "linux")]

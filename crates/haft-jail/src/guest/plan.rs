@@ -86,7 +86,9 @@ pub(crate) fn network(spec: &GuestSpec, walls: Walls, facts: &Facts) -> Result<N
     }
     match walls {
         Walls::Namespace if facts.has_gate => Ok(Network::Gate),
-        Walls::Namespace => Err(unavailable("no network gate is wired into this program", "give the jails a gate")),
+        Walls::Namespace => {
+            Err(unavailable("no network gate is wired into this program", "give the jails a gate"))
+        }
         Walls::Process if spec.hosts == ["*"] && spec.level <= IsolationLevel::Standard => Ok(Network::All),
         Walls::Process => Err(unavailable(
             "the `process` jail knows all of the network or nothing of it, not hosts",
@@ -96,7 +98,11 @@ pub(crate) fn network(spec: &GuestSpec, walls: Walls, facts: &Facts) -> Result<N
 }
 
 /// What every guest of that level gets from these walls, whatever else it asks for.
-pub(crate) fn enforcement(level: IsolationLevel, walls: Walls, facts: &Facts) -> Result<Enforcement, Unavailable> {
+pub(crate) fn enforcement(
+    level: IsolationLevel,
+    walls: Walls,
+    facts: &Facts,
+) -> Result<Enforcement, Unavailable> {
     if level >= IsolationLevel::Strict && facts.cgroups.is_none() && !facts.per_process_limits_do {
         return Err(unavailable(
             "no cgroup can be made here, so limits would hold for each process by itself",

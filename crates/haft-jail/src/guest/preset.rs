@@ -44,8 +44,16 @@ pub(crate) fn extras(preset: Preset, home: &Path) -> Extras {
             programs: paths(&[".pyenv/shims", ".pyenv/bin", ".local/bin"]),
         },
         Preset::Git => Extras {
-            readable: paths(&[".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes"]),
-            environment: vec![("GIT_CONFIG_GLOBAL", text(".gitconfig")), ("GIT_TERMINAL_PROMPT", "0".to_owned())],
+            readable: paths(&[
+                ".gitconfig",
+                ".config/git/config",
+                ".config/git/ignore",
+                ".config/git/attributes",
+            ]),
+            environment: vec![
+                ("GIT_CONFIG_GLOBAL", text(".gitconfig")),
+                ("GIT_TERMINAL_PROMPT", "0".to_owned()),
+            ],
             programs: Vec::new(),
         },
     }

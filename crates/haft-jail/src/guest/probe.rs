@@ -59,7 +59,11 @@ pub(super) fn live(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> !
 pub(super) struct Answers(Mutex<Vec<(Walls, Result<(), Unavailable>)>>);
 
 /// What walls enforce at a level, when they were seen to hold.
-pub(super) fn checked(host: &Arc<Inner>, walls: Walls, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
+pub(super) fn checked(
+    host: &Arc<Inner>,
+    walls: Walls,
+    level: IsolationLevel,
+) -> Result<Enforcement, Unavailable> {
     let enforcement = plan::enforcement(level, walls, &host.facts)?;
     let mut answers = host.answers.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let known = answers.iter().find(|(known, _)| *known == walls).map(|(_, answer)| answer.clone());
@@ -87,9 +91,10 @@ fn probe(host: &Arc<Inner>, walls: Walls) -> Result<(), Unavailable> {
             fix: "do not use this jail here, and report it with the version of the kernel".into(),
         }),
         Ok(Ok(Err(error))) => Err(explained(walls, &error)),
-        Ok(Err(_)) | Err(_) => {
-            Err(Unavailable { reason: "the probe did not run".into(), fix: "free some memory or processes".into() })
-        }
+        Ok(Err(_)) | Err(_) => Err(Unavailable {
+            reason: "the probe did not run".into(),
+            fix: "free some memory or processes".into(),
+        }),
     }
 }
 
@@ -106,7 +111,8 @@ async fn run(host: &Arc<Inner>, walls: Walls) -> Result<String, ToolError> {
         Walls::Process => (SeatKind::Process, Some(Scratch::make(host)?)),
         Walls::Namespace => (SeatKind::Namespace, None),
     };
-    let program = std::env::current_exe().map_err(|error| super::host::broken("no program to probe with", error))?;
+    let program =
+        std::env::current_exe().map_err(|error| super::host::broken("no program to probe with", error))?;
     spec.readable = vec![program.clone()];
     let folder = scratch.as_ref().map(|scratch| scratch.0.as_path());
     let mut plan = plan::plan(&spec, walls, &host.facts, folder).map_err(super::process::refusal)?;

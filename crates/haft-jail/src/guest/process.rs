@@ -30,7 +30,9 @@ impl Process {
 pub(super) fn refusal(refusal: Refusal) -> ToolError {
     match refusal {
         Refusal::Call(error) => error,
-        Refusal::Walls(unavailable) => ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string()),
+        Refusal::Walls(unavailable) => {
+            ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
+        }
     }
 }
 

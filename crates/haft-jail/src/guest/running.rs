@@ -87,8 +87,7 @@ impl Ends {
                 (theirs, Some(sys::watched(ours)?))
             }
         };
-        let ours =
-            Streams { out: sys::watched(out)?, err: Some(sys::watched(err)?), input, terminal: None };
+        let ours = Streams { out: sys::watched(out)?, err: Some(sys::watched(err)?), input, terminal: None };
         Ok(Ends { theirs: [their_in, their_out, their_err], ours })
     }
 
@@ -155,7 +154,9 @@ impl GuestControl for Control {
                 wrote = write_all(open, bytes) => wrote,
                 () = self.closing.notified() => Err(Errno::PIPE.into()),
             };
-            wrote.map_err(|error| ToolError::failed("the program does not read its input").with_diagnostics(error))
+            wrote.map_err(|error| {
+                ToolError::failed("the program does not read its input").with_diagnostics(error)
+            })
         })
     }
 
@@ -174,7 +175,8 @@ impl GuestControl for Control {
     }
 
     fn resize(&self, size: TerminalSize) -> Result<(), ToolError> {
-        let terminal = self.terminal.as_ref().ok_or_else(|| ToolError::failed("the program has no terminal"))?;
+        let terminal =
+            self.terminal.as_ref().ok_or_else(|| ToolError::failed("the program has no terminal"))?;
         rustix::termios::tcsetwinsize(terminal, winsize(size))
             .map_err(|error| ToolError::failed("the terminal cannot be resized").with_diagnostics(error))
     }
@@ -364,7 +366,9 @@ impl SeatGuest {
         let wall = self.limits.wall_time.map(|time| tokio::time::Instant::from_std(self.started) + time);
         let looks = self.limits.cpu_time.is_some() && self.before.cpu_micros.is_some();
         let mut next_look = tokio::time::Instant::now() + self.first_look();
-        while end.is_none() || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now())) {
+        while end.is_none()
+            || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now()))
+        {
             let running = end.is_none();
             let (stream, count) = tokio::select! {
                 biased;
@@ -412,7 +416,10 @@ impl SeatGuest {
                     bytes = bytes.get(..room as usize).unwrap_or_default();
                     if passed.is_none() {
                         let used = Some(put_out + count as u64);
-                        passed = Some(Passed { exceeded: Exceeded { limit: "outputBytes", allowed, used }, kind: "RestrictedResourceAccess" });
+                        passed = Some(Passed {
+                            exceeded: Exceeded { limit: "outputBytes", allowed, used },
+                            kind: "RestrictedResourceAccess",
+                        });
                         self.control.kill();
                     }
                 }
@@ -450,7 +457,10 @@ impl SeatGuest {
             return None;
         }
         self.control.kill();
-        Some(Passed { exceeded: Exceeded { limit: "cpuTime", allowed, used: Some(used) }, kind: "CpuLimitExceeded" })
+        Some(Passed {
+            exceeded: Exceeded { limit: "cpuTime", allowed, used: Some(used) },
+            kind: "CpuLimitExceeded",
+        })
     }
 
     /// What became of it.
@@ -507,7 +517,10 @@ impl SeatGuest {
         };
         if counted.out_of_memory > 0 {
             let limit = self.limits.memory_bytes.unwrap_or(0);
-            let text = format!("{} processes were ended because all together used {limit} bytes", counted.out_of_memory);
+            let text = format!(
+                "{} processes were ended because all together used {limit} bytes",
+                counted.out_of_memory
+            );
             add("MemoryLimitExceeded", "memoryBytes", text);
         }
         if counted.refused_forks > 0 {

@@ -102,13 +102,19 @@ impl Spawner {
         loop {
             let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             let timeout = (!self.emptying.is_empty()).then_some(&soon);
-            let mut events = vec![PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            let mut events =
+                vec![PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
             let sockets = self.bays.iter().filter_map(|bay| bay.socket.as_ref());
             events.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
             let _ = poll(&mut events, timeout);
             let spoken = events.first().is_some_and(|event| !event.revents().is_empty());
             let signalled = events.get(1).is_some_and(|event| !event.revents().is_empty());
-            let mut heard = events.iter().skip(2).map(|event| !event.revents().is_empty()).collect::<Vec<_>>().into_iter();
+            let mut heard = events
+                .iter()
+                .skip(2)
+                .map(|event| !event.revents().is_empty())
+                .collect::<Vec<_>>()
+                .into_iter();
             drop(events);
             for bay in self.bays.iter_mut().filter(|bay| bay.socket.is_some()) {
                 if heard.next().unwrap_or(false) {
@@ -153,7 +159,8 @@ impl Spawner {
         own_bay: bool,
     ) -> Result<(SeatCgroups, OwnedFd), (&'static str, Errno)> {
         let (haft_end, seat_end) = pair()?;
-        let free = self.bays.iter().position(|bay| !own_bay && bay.shared && !bay.busy && bay.socket.is_some());
+        let free =
+            self.bays.iter().position(|bay| !own_bay && bay.shared && !bay.busy && bay.socket.is_some());
         let index = match free {
             Some(index) => index,
             None => {
@@ -178,11 +185,13 @@ impl Spawner {
             move |error: io::Error| (stage, Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
         cgroups.make().map_err(failed("make cgroups"))?;
-        let open = |path: PathBuf, flags: OFlags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
+        let open =
+            |path: PathBuf, flags: OFlags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
         // In a cgroup of the second version it can be born, which costs nothing.
         let birth = cgroups.v2.as_ref().map(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY));
         let birth = birth.transpose().map_err(|errno| ("open cgroups", errno))?;
-        let others = cgroups.for_the_seat().into_iter().filter(|folder| Some(*folder) != cgroups.v2.as_deref());
+        let others =
+            cgroups.for_the_seat().into_iter().filter(|folder| Some(*folder) != cgroups.v2.as_deref());
         let moves: Result<Vec<OwnedFd>, Errno> =
             others.map(|folder| open(folder.join("cgroup.procs"), OFlags::WRONLY)).collect();
         let kill = cgroups.kill.as_ref();

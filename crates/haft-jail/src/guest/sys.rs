@@ -65,7 +65,9 @@ pub(super) struct CStrings {
 }
 
 impl CStrings {
-    pub(super) fn new<'a>(texts: impl IntoIterator<Item = &'a str>) -> std::result::Result<Self, std::ffi::NulError> {
+    pub(super) fn new<'a>(
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> std::result::Result<Self, std::ffi::NulError> {
         let owned: std::result::Result<Vec<_>, _> = texts.into_iter().map(std::ffi::CString::new).collect();
         let owned = owned?;
         let pointers = owned.iter().map(|text| text.as_ptr()).chain([ptr::null()]).collect();
@@ -84,7 +86,12 @@ pub(super) fn execve(program: &CStr, argv: &CStrings, environment: &CStrings) ->
 pub(super) fn close_on_exec_from(first: RawFd) -> Result<()> {
     // SAFETY: only marks descriptors; nothing that Rust owns is closed while it is in use.
     let got = unsafe {
-        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_uint)
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            libc::c_uint::MAX,
+            libc::CLOSE_RANGE_CLOEXEC as libc::c_uint,
+        )
     };
     check(got).map(drop)
 }

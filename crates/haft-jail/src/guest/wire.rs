@@ -6,8 +6,8 @@ use rustix::{
     fs::MemfdFlags,
     io::{Errno, IoSlice, IoSliceMut},
     net::{
-        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
-        SendFlags,
+        RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+        SendAncillaryMessage, SendFlags,
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -153,7 +153,11 @@ const INLINE: usize = 48 * 1024;
 const MOST_DESCRIPTORS: usize = 8;
 
 /// Sends a message with descriptors.
-pub(crate) fn send<T: Serialize>(socket: impl AsFd, message: &T, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(crate) fn send<T: Serialize>(
+    socket: impl AsFd,
+    message: &T,
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     if body.len() <= INLINE {
         return packet(socket, &[b"i", &body], descriptors);

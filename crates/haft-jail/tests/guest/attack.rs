@@ -4,10 +4,7 @@
 #![allow(unsafe_code, reason = "the attacks are system calls")]
 
 use crate::world::{Heard, House, JAILS, block_on, is_root, own_program, run as run_guest};
-use haft_core::{
-    ErrorCode, IsolationLevel, Limits,
-    port::GuestSpec,
-};
+use haft_core::{ErrorCode, IsolationLevel, Limits, port::GuestSpec};
 use libtest_mimic::Trial;
 use serde::{Deserialize, Serialize};
 use std::{

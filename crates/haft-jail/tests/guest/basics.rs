@@ -81,7 +81,10 @@ fn has_no_input(jail: &'static str) {
 fn takes_input_while_it_runs(jail: &'static str) {
     let house = House::new();
     block_on(async {
-        let spec = GuestSpec { stdin: GuestStdin::Stream, ..sh("while read line; do echo got $line; done; echo end") };
+        let spec = GuestSpec {
+            stdin: GuestStdin::Stream,
+            ..sh("while read line; do echo got $line; done; echo end")
+        };
         let mut guest = house.jail(jail).start(spec).await.unwrap();
         let control = guest.control();
         let (sink, heard) = keeping();
@@ -104,7 +107,8 @@ fn has_a_terminal(jail: &'static str) {
     let house = House::new();
     block_on(async {
         let size = TerminalSize { rows: 33, columns: 77 };
-        let script = "tty -s && echo terminal; stty size; trap 'stty size; exit 0' WINCH; echo ready; sleep 10 & wait";
+        let script =
+            "tty -s && echo terminal; stty size; trap 'stty size; exit 0' WINCH; echo ready; sleep 10 & wait";
         let spec = GuestSpec { terminal: Some(size), ..sh(script) };
         let mut guest = house.jail(jail).start(spec).await.unwrap();
         let control = guest.control();
@@ -145,7 +149,11 @@ fn takes_signals(jail: &'static str) {
     });
 }
 
-fn stopped(jail: &'static str, script: &str, grace: Duration) -> (Option<i32>, Option<i32>, String, Duration) {
+fn stopped(
+    jail: &'static str,
+    script: &str,
+    grace: Duration,
+) -> (Option<i32>, Option<i32>, String, Duration) {
     let house = House::new();
     block_on(async {
         let spec = GuestSpec { grace, ..sh(script) };
@@ -210,7 +218,9 @@ fn a_missing_program_is_told(jail: &'static str) {
 /// A guest that holds that many MiB.
 fn holding(mebibytes: u64, limit: u64) -> GuestSpec {
     // `head` reads the whole line into memory, for `tail` to find its end.
-    let script = format!("head -c {mebibytes}M /dev/zero | tail -c 1M >/dev/null; x=$(head -c {mebibytes}M /dev/zero | tr '\\0' x); echo ${{#x}}");
+    let script = format!(
+        "head -c {mebibytes}M /dev/zero | tail -c 1M >/dev/null; x=$(head -c {mebibytes}M /dev/zero | tr '\\0' x); echo ${{#x}}"
+    );
     GuestSpec { limits: Limits { memory_bytes: Some(limit * MIB), ..Limits::default() }, ..sh(&script) }
 }
 
@@ -223,7 +233,7 @@ fn memory_is_limited_within_five_percent(jail: &'static str) {
     let over = end.exceeded.unwrap();
     let used = over.used.unwrap();
     assert_eq!((over.limit, over.allowed), ("memoryBytes", 64 * MIB));
-    assert!(used <= 64 * MIB && used >= 64 * MIB * 95 / 100, "{used}");
+    assert!((64 * MIB * 95 / 100..=64 * MIB).contains(&used), "{used}");
 }
 
 fn over_memory_names_limit_and_peak(jail: &'static str) {
@@ -251,11 +261,8 @@ fn time_on_a_core_is_limited(jail: &'static str) {
 
 fn the_share_of_a_core_is_limited(jail: &'static str) {
     let house = House::new();
-    let limits = Limits {
-        cpu_millicores: Some(200),
-        wall_time: Some(Duration::from_secs(3)),
-        ..Limits::default()
-    };
+    let limits =
+        Limits { cpu_millicores: Some(200), wall_time: Some(Duration::from_secs(3)), ..Limits::default() };
     let spec = GuestSpec { limits, ..sh("while :; do :; done & while :; do :; done") };
     let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
     let share = end.metrics.cpu_time_ms.unwrap() / end.metrics.wall_time_ms.unwrap();
@@ -298,14 +305,18 @@ fn use_is_metered(jail: &'static str) {
     let house = House::new();
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("in"), vec![7; 3 << 20]).unwrap();
-    let spec = GuestSpec { writable: vec![folder.path().to_owned()], ..sh("cat in > out; (cat in > out2) & wait") };
+    let spec =
+        GuestSpec { writable: vec![folder.path().to_owned()], ..sh("cat in > out; (cat in > out2) & wait") };
     let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
     assert_eq!(end.exit_code, Some(0), "{heard:?}");
     let metrics = end.metrics;
     assert!(metrics.peak_memory_bytes.unwrap() > 100_000, "{metrics:?}");
     assert!(metrics.cpu_time_ms.unwrap() > 0.0 && metrics.wall_time_ms.unwrap() > 0.0, "{metrics:?}");
     assert!(metrics.bytes_read.unwrap() >= 6 << 20 && metrics.bytes_read.unwrap() < 7 << 20, "{metrics:?}");
-    assert!(metrics.bytes_written.unwrap() >= 6 << 20 && metrics.bytes_written.unwrap() < 7 << 20, "{metrics:?}");
+    assert!(
+        metrics.bytes_written.unwrap() >= 6 << 20 && metrics.bytes_written.unwrap() < 7 << 20,
+        "{metrics:?}"
+    );
     assert!(metrics.filesystem_operations.unwrap() > 20, "{metrics:?}");
 }
 
@@ -343,7 +354,10 @@ fn programs_of_presets_run(jail: &'static str) {
         (Preset::Node, ".nvm", "true"),
     ] {
         if !home.join(installed).exists() {
-            haft_testkit::not_run("programs_of_presets_run", &format!("{preset:?} is not installed for this user"));
+            haft_testkit::not_run(
+                "programs_of_presets_run",
+                &format!("{preset:?} is not installed for this user"),
+            );
             continue;
         }
         let house = House::new();

@@ -114,7 +114,10 @@ fn restricted_grants_nothing() {
 fn siblings_stay_within_their_sandbox() {
     let house = House::new();
     if !rustix::process::geteuid().is_root() {
-        return haft_testkit::not_run("siblings_stay_within_their_sandbox", "an ordinary user makes no cgroups here");
+        return haft_testkit::not_run(
+            "siblings_stay_within_their_sandbox",
+            "an ordinary user makes no cgroups here",
+        );
     }
     let limits = Limits { memory_bytes: Some(64 << 20), ..Limits::default() };
     let sandbox = house.host.open_sandbox(&limits).unwrap();
@@ -129,7 +132,8 @@ fn siblings_stay_within_their_sandbox() {
     for jail in crate::world::JAILS {
         let held = house.jail(jail);
         let (one, two) = block_on(async { tokio::join!(run(&*held, spec()), run(&*held, spec())) });
-        let done = [one, two].into_iter().filter(|end| end.as_ref().is_ok_and(|end| end.1.out == "41943040\n"));
+        let done =
+            [one, two].into_iter().filter(|end| end.as_ref().is_ok_and(|end| end.1.out == "41943040\n"));
         // Each has room for itself, both together have not.
         assert!(done.count() < 2, "{jail}");
         let (alone, heard) = block_on(run(&*held, spec())).unwrap();
@@ -174,9 +178,12 @@ fn as_an_ordinary_user(which: &str) {
         .output();
     let output = match started {
         Ok(output) => output,
-        Err(error) => return haft_testkit::not_run(&format!("user::{which}"), &format!("cannot start it: {error}")),
+        Err(error) => {
+            return haft_testkit::not_run(&format!("user::{which}"), &format!("cannot start it: {error}"));
+        }
     };
-    let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    let said =
+        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     for line in said.lines().filter_map(|line| line.split_once("not run: ")).map(|(_, line)| line) {
         let (test, reason) = line.split_once(": ").unwrap_or((line, "no reason"));
         haft_testkit::not_run(&format!("user::{test}"), reason);

@@ -248,7 +248,10 @@ fn killing_haft_ends_everything(jail: &'static str) {
 
 fn killing_haft_and_its_spawner_is_swept_up(jail: &'static str) {
     if jail == "process" && !rustix::process::geteuid().is_root() {
-        return haft_testkit::not_run("killing_haft_and_its_spawner_is_swept_up", "it takes a cgroup to find orphans");
+        return haft_testkit::not_run(
+            "killing_haft_and_its_spawner_is_swept_up",
+            "it takes a cgroup to find orphans",
+        );
     }
     let state = tempfile::tempdir().unwrap();
     let mark = mark();
@@ -258,7 +261,8 @@ fn killing_haft_and_its_spawner_is_swept_up(jail: &'static str) {
     // Stopped first, so that neither sees the other's end.
     kill_both(&mut haft, spawner);
     // The next haft on the same state folder.
-    let next = haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
+    let next =
+        haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
     gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
     gone_within("cgroups", Duration::from_secs(5), || cgroups(&prefix));
     drop(next);
@@ -282,7 +286,8 @@ fn only_the_jails_of_the_killed_haft_end(jail: &'static str) {
     hafts[1].wait().unwrap();
     gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{}", marks[1])));
     // A fourth, which sweeps when it begins.
-    let fourth = haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
+    let fourth =
+        haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
     for index in [0, 2] {
         assert!(!processes(&format!("sleep 7{}", marks[index])).is_empty());
         assert!(hafts[index].try_wait().unwrap().is_none());

@@ -9,7 +9,9 @@ use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
     io::Errno,
     process::{Signal, set_parent_process_death_signal},
-    thread::{CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs},
+    thread::{
+        CapabilitySet, CapabilitySets, clear_ambient_capability_set, set_capabilities, set_no_new_privs,
+    },
 };
 use seccompiler::BpfProgram;
 use std::ffi::CString;
@@ -55,7 +57,8 @@ impl<'a> Program<'a> {
         let [stdin, stdout, stderr] = descriptors else {
             return Err(Failure { stage: "read the request".into(), errno: Errno::BADF });
         };
-        let candidates: Result<Vec<_>, _> = request.programs.iter().map(|path| CString::new(path.as_str())).collect();
+        let candidates: Result<Vec<_>, _> =
+            request.programs.iter().map(|path| CString::new(path.as_str())).collect();
         Ok(Program {
             candidates: candidates.map_err(invalid)?,
             argv: CStrings::new(request.argv.iter().map(String::as_str)).map_err(invalid)?,

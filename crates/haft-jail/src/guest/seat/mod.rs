@@ -133,12 +133,15 @@ impl<'a> Seat<'a> {
                 (Some(tree), rules)
             }
             SeatKind::Process => {
-                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).stage("adopt orphans")?;
-                let rules = if landlock > 0 { Some(system::rules().stage("make Landlock rules")?) } else { None };
+                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+                    .stage("adopt orphans")?;
+                let rules =
+                    if landlock > 0 { Some(system::rules().stage("make Landlock rules")?) } else { None };
                 (None, rules)
             }
             SeatKind::Runtime => {
-                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).stage("adopt orphans")?;
+                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+                    .stage("adopt orphans")?;
                 (None, None)
             }
         };
@@ -156,7 +159,8 @@ impl<'a> Seat<'a> {
         let rules = self.walls(&request)?;
         if request.gate {
             let listener = TcpListener::bind(("127.0.0.1", GATE_PORT)).stage("open the gate's port")?;
-            wire::send(socket, &FromSeat::Listening, &[listener.as_fd()]).stage("pass the gate's port out")?;
+            wire::send(socket, &FromSeat::Listening, &[listener.as_fd()])
+                .stage("pass the gate's port out")?;
         }
         let ruleset = if request.landlock { rules.and_then(Rules::descriptor) } else { None };
         if request.landlock && ruleset.is_none() {
@@ -168,7 +172,8 @@ impl<'a> Seat<'a> {
             FilterKind::Off => &[],
         };
         let program = Program::new(&request, &descriptors, &working_dir, ruleset.as_ref(), filters)?;
-        let (report, told) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
+        let (report, told) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
         let cgroup = self.setup.guest_cgroup.map(|fd| fd.as_fd());
         let guest = match sys::fork(0, cgroup).stage("make the guest's process")? {
             Forked::Child => program.become_guest(&told),
@@ -199,7 +204,7 @@ impl<'a> Seat<'a> {
             Some(tree) => tree.finish(request, rules),
             None => {
                 if request.filter == FilterKind::Network && self.setup.kind == SeatKind::Process {
-                    rules = rules.map(|rules| system::with_network(rules)).transpose().stage("allow name files")?;
+                    rules = rules.map(system::with_network).transpose().stage("allow name files")?;
                 }
                 for bind in &request.binds {
                     let open = system::open_exactly(bind)?;
@@ -238,7 +243,11 @@ impl<'a> Seat<'a> {
             sys::drain_signals(&self.signals);
             while let Ok(Some(waited)) = sys::wait_any(false) {
                 if waited.pid == guest {
-                    return SeatEnd { exit_code: waited.exit_code, signal: waited.signal, ..SeatEnd::default() };
+                    return SeatEnd {
+                        exit_code: waited.exit_code,
+                        signal: waited.signal,
+                        ..SeatEnd::default()
+                    };
                 }
             }
             if !spoken {

@@ -27,8 +27,20 @@ const SCRATCH: [(&str, &str); 4] =
 
 /// What in `/proc` is about the kernel rather than about processes, and is open to whoever root's files are open to.
 const PROC_HIDDEN: [&str; 14] = [
-    "acpi", "asound", "interrupts", "iomem", "kallsyms", "kcore", "keys", "kpagecgroup", "kpagecount", "kpageflags",
-    "latency_stats", "sched_debug", "sysrq-trigger", "timer_list",
+    "acpi",
+    "asound",
+    "interrupts",
+    "iomem",
+    "kallsyms",
+    "kcore",
+    "keys",
+    "kpagecgroup",
+    "kpagecount",
+    "kpageflags",
+    "latency_stats",
+    "sched_debug",
+    "sysrq-trigger",
+    "timer_list",
 ];
 
 /// A tree in the making: `/old` is the machine's, `/new` will be the guest's.
@@ -47,7 +59,9 @@ impl Tree {
         // What is mounted later on the machine appears here, and what is unmounted goes; nothing goes out.
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
             .stage("keep mounts to itself")?;
-        let base = ["/tmp", "/mnt", "/run", "/usr"].into_iter().find(|path| fs::metadata(path).is_ok_and(|at| at.is_dir()));
+        let base = ["/tmp", "/mnt", "/run", "/usr"]
+            .into_iter()
+            .find(|path| fs::metadata(path).is_ok_and(|at| at.is_dir()));
         let base = base.ok_or(Errno::NOENT).stage("find a folder to mount on")?;
         mount("haft", base, "tmpfs", SAFE, c"mode=755,size=1m").stage("mount a base")?;
         chdir(base).stage("enter the base")?;
@@ -106,7 +120,11 @@ impl Tree {
             let name = path.trim_start_matches('/');
             match readlinkat(&self.old, name, Vec::new()) {
                 Ok(target) => symlinkat(target.as_c_str(), &self.new, name).stage(format!("link {path}"))?,
-                Err(Errno::INVAL) => drop(self.bind(path, mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NODEV, None)?),
+                Err(Errno::INVAL) => drop(self.bind(
+                    path,
+                    mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NODEV,
+                    None,
+                )?),
                 // Not every machine has every one.
                 Err(_) => {}
             }
@@ -122,7 +140,10 @@ impl Tree {
             }
         }
         let files = [
-            ("passwd", format!("haft:x:{INNER_ID}:{INNER_ID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")),
+            (
+                "passwd",
+                format!("haft:x:{INNER_ID}:{INNER_ID}::{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"),
+            ),
             ("group", format!("haft:x:{INNER_ID}:\nnogroup:x:65534:\n")),
             ("hosts", "127.0.0.1 localhost haft\n::1 localhost\n".to_owned()),
             ("nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n".to_owned()),
@@ -160,8 +181,8 @@ impl Tree {
     /// Puts something of the machine where it is, into the guest's tree.
     fn bind(&self, path: &str, attributes: u64, exactly: Option<&Bind>) -> Result<(OwnedFd, bool), Failure> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let source = open_inside(&self.old, path.trim_start_matches('/'), inside)
-            .stage(format!("open {path}"))?;
+        let source =
+            open_inside(&self.old, path.trim_start_matches('/'), inside).stage(format!("open {path}"))?;
         let is_dir = match exactly {
             Some(bind) => system::is_exactly(&source, bind)?,
             None => {
@@ -200,7 +221,8 @@ impl Tree {
                 // Where it cannot be made and is not there, opening it says why.
                 let _ = mkdirat(here, name, Mode::from_raw_mode(0o755));
             } else {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+                let flags =
+                    OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
                 let _ = openat(here, name, flags, Mode::from_raw_mode(0o644));
             }
             let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
@@ -218,7 +240,11 @@ impl Tree {
     }
 
     /// Adds what the request grants, and turns to the tree for good.
-    pub(super) fn finish(self, request: &SeatRequest, mut rules: Option<Rules>) -> Result<Option<Rules>, Failure> {
+    pub(super) fn finish(
+        self,
+        request: &SeatRequest,
+        mut rules: Option<Rules>,
+    ) -> Result<Option<Rules>, Failure> {
         let size = format!("size={},mode=700", request.scratch_bytes);
         mount_remount("/scratch", SAFE, size.as_str()).stage("bound the scratch space")?;
         for bind in &request.binds {

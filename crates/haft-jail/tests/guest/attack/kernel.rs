@@ -48,7 +48,9 @@ pub fn ptrace_attach(pid: i32) -> bool {
 
 pub fn process_vm_read(pid: i32) -> bool {
     let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return false };
-    let Some(from) = maps.split('-').next().and_then(|from| usize::from_str_radix(from, 16).ok()) else { return false };
+    let Some(from) = maps.split('-').next().and_then(|from| usize::from_str_radix(from, 16).ok()) else {
+        return false;
+    };
     let mut buffer = [0u8; 16];
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: 16 };
     let remote = libc::iovec { iov_base: from as *mut _, iov_len: 16 };
@@ -130,7 +132,14 @@ pub fn mknod() -> bool {
 
 pub fn add_key() -> bool {
     const PROCESS_KEYRING: i32 = -2;
-    good(call!(libc::SYS_add_key, c"user".as_ptr(), c"haft".as_ptr(), c"x".as_ptr(), 1_usize, PROCESS_KEYRING))
+    good(call!(
+        libc::SYS_add_key,
+        c"user".as_ptr(),
+        c"haft".as_ptr(),
+        c"x".as_ptr(),
+        1_usize,
+        PROCESS_KEYRING
+    ))
 }
 
 pub fn bpf_map() -> bool {
@@ -164,7 +173,14 @@ pub fn open_by_handle(path: &Path) -> bool {
     let mut handle = [0u8; 136];
     handle[0] = 128;
     let mut mount = 0i32;
-    let named = call!(libc::SYS_name_to_handle_at, libc::AT_FDCWD, path.as_ptr(), handle.as_mut_ptr(), &raw mut mount, 0);
+    let named = call!(
+        libc::SYS_name_to_handle_at,
+        libc::AT_FDCWD,
+        path.as_ptr(),
+        handle.as_mut_ptr(),
+        &raw mut mount,
+        0
+    );
     let Ok(root) = fs::File::open("/") else { return false };
     good(named) && good(call!(libc::SYS_open_by_handle_at, root.as_raw_fd(), handle.as_mut_ptr(), 0))
 }
@@ -232,7 +248,9 @@ pub fn read_a_disk() -> bool {
         use std::os::unix::fs::FileTypeExt as _;
         entry.file_type().is_ok_and(|kind| kind.is_block_device())
     });
-    disks.into_iter().any(|disk| fs::File::open(disk.path()).is_ok_and(|mut disk| disk.read(&mut [0; 512]).is_ok()))
+    disks
+        .into_iter()
+        .any(|disk| fs::File::open(disk.path()).is_ok_and(|mut disk| disk.read(&mut [0; 512]).is_ok()))
 }
 
 pub fn shm_read(target: &Target) -> bool {

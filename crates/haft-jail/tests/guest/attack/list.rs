@@ -18,7 +18,14 @@ pub struct Attack {
 }
 
 const fn attack(name: &'static str, run: fn(&Target) -> bool) -> Attack {
-    Attack { name, run, not_stopped_by: &[], needs_subtraction: false, without_cgroups: &[], needs_root: false }
+    Attack {
+        name,
+        run,
+        not_stopped_by: &[],
+        needs_subtraction: false,
+        without_cgroups: &[],
+        needs_root: false,
+    }
 }
 
 impl Attack {
@@ -135,7 +142,10 @@ fn opens_for_writing(path: &str) -> bool {
 
 fn same_back(path: &str) -> bool {
     let Ok(text) = fs::read_to_string(path) else { return false };
-    fs::OpenOptions::new().write(true).open(path).is_ok_and(|mut file| file.write_all(text.as_bytes()).is_ok())
+    fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .is_ok_and(|mut file| file.write_all(text.as_bytes()).is_ok())
 }
 
 pub const ATTACKS: &[Attack] = &[
@@ -150,7 +160,9 @@ pub const ATTACKS: &[Attack] = &[
         // SAFETY: the path ends with a zero byte.
         unsafe { libc::truncate(path.as_ptr(), 100) == 0 }
     }),
-    attack("rename_a_file_outside", |t| fs::rename(t.outside.join("second"), t.outside.join("third")).is_ok()),
+    attack("rename_a_file_outside", |t| {
+        fs::rename(t.outside.join("second"), t.outside.join("third")).is_ok()
+    }),
     attack("list_a_folder_outside", |t| fs::read_dir(&t.outside).is_ok_and(|mut list| list.next().is_some())),
     attack("see_a_file_outside", |t| t.canary().exists()).unless_process(),
     attack("change_the_mode_of_a_file_outside", |t| {
@@ -170,7 +182,8 @@ pub const ATTACKS: &[Attack] = &[
     }),
     attack("read_password_hashes", |_| fs::read("/etc/shadow").is_ok()).root(),
     attack("read_what_is_denied", |t| has(t.workspace.join(".env"), &t.secret)).subtracts(),
-    attack("read_in_a_folder_that_is_denied", |t| has(t.workspace.join("private/key"), &t.secret)).subtracts(),
+    attack("read_in_a_folder_that_is_denied", |t| has(t.workspace.join("private/key"), &t.secret))
+        .subtracts(),
     attack("move_what_is_denied", |t| {
         let _ = fs::rename(t.workspace.join(".env"), t.workspace.join("env"));
         has(t.workspace.join("env"), &t.secret)
@@ -182,7 +195,8 @@ pub const ATTACKS: &[Attack] = &[
     })
     .subtracts(),
     attack("write_a_hook", |t| fs::write(t.workspace.join(".git/hooks/pre-commit"), "x").is_ok()).subtracts(),
-    attack("write_settings_of_a_repository", |t| fs::write(t.workspace.join(".git/config"), "x").is_ok()).subtracts(),
+    attack("write_settings_of_a_repository", |t| fs::write(t.workspace.join(".git/config"), "x").is_ok())
+        .subtracts(),
     attack("put_another_repository_in_its_place", |t| {
         let _ = fs::rename(t.workspace.join(".git"), t.workspace.join("away"));
         let _ = fs::create_dir_all(t.workspace.join(".git/hooks"));
@@ -191,19 +205,24 @@ pub const ATTACKS: &[Attack] = &[
     .subtracts(),
     attack("read_hafts_own_state", |t| has(t.state.join("keys"), &t.secret)),
     attack("read_the_environment_of_haft_or_another", |t| {
-        pids().iter().filter(|pid| [t.haft, t.victim, 1].contains(pid)).any(|pid| {
-            has(format!("/proc/{pid}/environ"), &t.secret)
-        })
+        pids()
+            .iter()
+            .filter(|pid| [t.haft, t.victim, 1].contains(pid))
+            .any(|pid| has(format!("/proc/{pid}/environ"), &t.secret))
     }),
-    attack("find_a_secret_in_its_own_environment", |t| std::env::vars().any(|(_, value)| value.contains(&t.secret))),
+    attack("find_a_secret_in_its_own_environment", |t| {
+        std::env::vars().any(|(_, value)| value.contains(&t.secret))
+    }),
     attack("search_the_memory_of_others", search_memory),
     attack("read_the_map_of_hafts_memory", |t| {
-        [t.haft, 1].iter().any(|pid| {
-            fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| !maps.is_empty())
-        })
+        [t.haft, 1]
+            .iter()
+            .any(|pid| fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| !maps.is_empty()))
     }),
     attack("go_through_the_root_of_another", |t| {
-        [t.haft, t.victim, 1].iter().any(|pid| has(format!("/proc/{pid}/root{}", t.canary().display()), &t.secret))
+        [t.haft, t.victim, 1]
+            .iter()
+            .any(|pid| has(format!("/proc/{pid}/root{}", t.canary().display()), &t.secret))
     }),
     attack("take_a_file_from_another", |t| {
         pids().iter().filter(|pid| [t.haft, 1].contains(pid)).any(|pid| {
@@ -231,17 +250,20 @@ pub const ATTACKS: &[Attack] = &[
     attack("take_a_descriptor_by_a_system_call", |t| pidfd_getfd(t.haft)),
     attack("read_inherited_descriptors", |t| {
         (3..1024).any(|number| {
-            // SAFETY: reads into a buffer of that size; a number that is no descriptor is an error.
             let mut buffer = [0u8; 64];
+            // SAFETY: reads into a buffer of that size; a number that is no descriptor is an error.
             let read = unsafe { libc::pread(number, buffer.as_mut_ptr().cast(), 64, 0) };
             read > 0 && String::from_utf8_lossy(&buffer).contains(&t.secret)
         })
     }),
     attack("connect_to_a_port_of_the_machine", |t| {
-        std::net::TcpStream::connect(("127.0.0.1", t.tcp)).is_ok_and(|mut stream| stream.read(&mut [0; 8]).is_ok())
+        std::net::TcpStream::connect(("127.0.0.1", t.tcp))
+            .is_ok_and(|mut stream| stream.read(&mut [0; 8]).is_ok())
     }),
     attack("send_a_datagram_to_the_machine", echo),
-    attack("connect_to_a_socket_like_dockers", |t| UnixStream::connect(t.outside.join("docker.sock")).is_ok()),
+    attack("connect_to_a_socket_like_dockers", |t| {
+        UnixStream::connect(t.outside.join("docker.sock")).is_ok()
+    }),
     attack("send_to_a_socket_like_the_logs", |t| {
         UnixDatagram::unbound().is_ok_and(|socket| socket.send_to(b"x", t.outside.join("log.sock")).is_ok())
     }),
@@ -254,12 +276,15 @@ pub const ATTACKS: &[Attack] = &[
     attack("open_a_raw_socket", |_| socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP)).root(),
     attack("open_a_packet_socket", |_| socket(libc::AF_PACKET, libc::SOCK_RAW, 0x300)).root(),
     attack("open_a_netlink_socket", |_| socket(libc::AF_NETLINK, libc::SOCK_RAW, 0)),
-    attack("open_a_socket_to_the_host_of_a_virtual_machine", |_| socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)),
+    attack("open_a_socket_to_the_host_of_a_virtual_machine", |_| {
+        socket(libc::AF_VSOCK, libc::SOCK_STREAM, 0)
+    }),
     attack("see_the_networks_of_the_machine", |_| {
         fs::read_to_string("/proc/net/dev").is_ok_and(|text| {
             text.lines().skip(2).filter(|line| !line.trim_start().starts_with("lo:")).count() > 0
                 || text.lines().any(|line| {
-                    line.trim_start().starts_with("lo:") && line.split_whitespace().nth(1).is_some_and(|count| count.len() > 4)
+                    line.trim_start().starts_with("lo:")
+                        && line.split_whitespace().nth(1).is_some_and(|count| count.len() > 4)
                 })
         })
     })
@@ -283,7 +308,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("name_the_machine", |_| sethostname()).root(),
     attack("read_the_kernels_log", |_| syslog()).root(),
     attack("type_into_a_terminal", |_| in_a_child(tiocsti)),
-    attack("run_a_setuid_program", |t| setuid_program(t)).root(),
+    attack("run_a_setuid_program", setuid_program).root(),
     attack("give_a_file_away", |_| chown_own()).root(),
     attack("take_other_groups", |_| in_a_child(setgroups)).root(),
     attack("go_before_others", |_| in_a_child(renice)).root(),
@@ -297,12 +322,13 @@ pub const ATTACKS: &[Attack] = &[
     attack("write_settings_of_the_kernel", |_| same_back("/proc/sys/kernel/core_pattern")).root(),
     attack("write_to_sys", |_| opens_for_writing("/sys/bus/platform/uevent")).root(),
     attack("leave_its_cgroup", |_| {
-        ["/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/cgroup.procs"].iter().any(|path| {
-            fs::OpenOptions::new().write(true).open(path).is_ok()
-        })
+        ["/sys/fs/cgroup/pids/cgroup.procs", "/sys/fs/cgroup/cgroup.procs"]
+            .iter()
+            .any(|path| fs::OpenOptions::new().write(true).open(path).is_ok())
     })
     .root(),
-    attack("write_to_the_kernels_log", |_| fs::write("/dev/kmsg", "<7>haft: a test of a jail\n").is_ok()).root(),
+    attack("write_to_the_kernels_log", |_| fs::write("/dev/kmsg", "<7>haft: a test of a jail\n").is_ok())
+        .root(),
     attack("read_the_memory_of_the_kernel", |_| {
         ["/proc/kcore", "/proc/kpageflags", "/dev/mem"].iter().any(|path| {
             fs::File::open(path).is_ok_and(|mut file| file.read(&mut [0; 16]).is_ok_and(|count| count > 0))
@@ -311,7 +337,7 @@ pub const ATTACKS: &[Attack] = &[
     .root()
     .unless_process(),
     attack("read_the_disk", |_| read_a_disk()).root(),
-    attack("read_shared_memory_of_haft", |t| shm_read(t)).unless_process(),
+    attack("read_shared_memory_of_haft", shm_read).unless_process(),
     attack("use_more_memory", |_| touch_memory(200 << 20)),
     attack("use_more_memory_in_several_processes", |_| children(6, || touch_memory(40 << 20)) == 6)
         .takes_cgroups_in(&["process", "namespace"]),
@@ -319,7 +345,9 @@ pub const ATTACKS: &[Attack] = &[
     attack("start_more_threads", |_| {
         let wait = Duration::from_millis(500);
         let threads: Vec<_> = (0..100)
-            .map_while(|_| std::thread::Builder::new().stack_size(65536).spawn(move || std::thread::sleep(wait)).ok())
+            .map_while(|_| {
+                std::thread::Builder::new().stack_size(65536).spawn(move || std::thread::sleep(wait)).ok()
+            })
             .collect();
         threads.len() == 100
     })
