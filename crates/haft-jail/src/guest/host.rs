@@ -246,7 +246,10 @@ impl Inner {
             if shared.dead {
                 return Err(spawner_ended());
             }
-            let (id, seat) = self.order(spawner, kind, parent).map_err(|_| spawner_ended())?;
+            let ordered = self.order(spawner, kind, parent);
+            // Known at once, so that the next try does not find it again.
+            shared.dead |= ordered.is_err();
+            let (id, seat) = ordered.map_err(|_| spawner_ended())?;
             let (sender, receiver) = oneshot::channel();
             shared.waiting.insert(id, (seat, sender));
             receiver

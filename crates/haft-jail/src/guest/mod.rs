@@ -13,7 +13,7 @@
 //!                                                                     guest    rlimits, Landlock, seccomp, …
 //! ```
 //!
-//! - One file a technology: [`Process`], [`Namespace`].
+//! - One file a technology: [`Process`], [`Namespace`], [`Gvisor`].
 //! - A program that makes jails calls [`init`] first in its `main`; otherwise making one fails and says so.
 //! - **Architecture Invariant:** between its copy and its program, a guest's process allocates nothing.
 //! - **Architecture Invariant:** the end of haft's socket ends a seat with everything in it; the end of haft's other
@@ -29,6 +29,7 @@ mod limits;
 mod linux {
     //! Names what is only there on Linux.
     pub use super::{
+        gvisor::Gvisor,
         host::{JailHost, JailOptions},
         namespace::Namespace,
         process::Process,
@@ -42,6 +43,8 @@ mod bay;
 mod cgroup;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod gvisor;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]

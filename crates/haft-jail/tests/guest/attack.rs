@@ -264,7 +264,10 @@ fn test(attack: &'static Attack, jail: &'static str) {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let all = JAILS.iter().flat_map(|jail| ATTACKS.iter().map(move |attack| (*jail, attack)));
+    // Looked for by its file: a list of tests must not take a second to make.
+    let gvisor = is_root() && Path::new("/usr/bin/runsc").exists();
+    let jails: Vec<&'static str> = JAILS.into_iter().chain(gvisor.then_some("gvisor")).collect();
+    let all = jails.into_iter().flat_map(|jail| ATTACKS.iter().map(move |attack| (jail, attack)));
     // An ordinary user cannot do some of it anyway, and makes no cgroups.
     let applies = |jail: &str, attack: &Attack| {
         is_root() || !(attack.needs_root || attack.without_cgroups.contains(&jail))
@@ -278,6 +281,12 @@ pub fn trials() -> Vec<Trial> {
             })
         })
         .collect();
+    if is_root() && !gvisor {
+        trials.push(Trial::test("attack::gvisor", || {
+            haft_testkit::not_run("attack::gvisor", "runsc is not installed");
+            Ok(())
+        }));
+    }
     trials.push(Trial::test("attack::there_are_at_least_60", || {
         assert!(ATTACKS.len() >= 60, "{}", ATTACKS.len());
         Ok(())

@@ -1,6 +1,6 @@
 //! Which jail is chosen, what is offered, what several guests share; and all of it as an ordinary user.
 
-use crate::world::{House, block_on, own_program, run, sh};
+use crate::world::{House, block_on, has_gvisor, own_program, run, sh};
 use haft_core::{
     ErrorCode, IsolationLevel, Limits,
     port::{GuestSpec, Jail},
@@ -10,7 +10,8 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 9] = [
+    let tests: [(&'static str, fn()); 10] = [
+        ("choice::gvisor", gvisor),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
         ("choice::an_enforcement_says_what_it_is", an_enforcement_says_what_it_is),
@@ -61,7 +62,8 @@ fn the_cheapest_jail_that_delivers() {
         assert_eq!(auto.holds(&spec).unwrap().jail, jail, "{spec:?}");
     }
     let restricted = GuestSpec { level: IsolationLevel::Restricted, ..GuestSpec::command(["true"]) };
-    assert_eq!(auto.holds(&restricted).unwrap().jail, "namespace");
+    let strongest = if has_gvisor() { "gvisor" } else { "namespace" };
+    assert_eq!(auto.holds(&restricted).unwrap().jail, strongest);
     let (end, _) = block_on(run(&auto, spec(IsolationLevel::Strict, &folder, &[".env"]))).unwrap();
     assert_eq!(end.exit_code, Some(0));
 }
@@ -190,4 +192,34 @@ fn as_an_ordinary_user(which: &str) {
     }
     let failed: Vec<&str> = said.lines().filter(|line| !line.ends_with("... ok")).collect();
     assert!(output.status.success(), "{}", failed.join("\n"));
+}
+
+/// The jail that is a kernel of its own, where runsc is installed.
+pub fn gvisor() {
+    use haft_jail::guest::Gvisor;
+    let house = House::new();
+    let jail = Gvisor::new(&house.host);
+    if let Err(unavailable) = jail.offers(IsolationLevel::Restricted) {
+        return haft_testkit::not_run("choice::gvisor", &unavailable.to_string());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".env"), "planted").unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    let script = "dmesg | grep -ci gvisor; cat .env; echo x > .git/hooks/pre-commit; echo made > made; \
+                  (setsid sleep 7654321 >/dev/null 2>&1 &); exit 5";
+    let mut spec = sh(script);
+    spec.writable = vec![folder.path().to_owned()];
+    spec.denied = vec![".env".into()];
+    let began = std::time::Instant::now();
+    let (end, heard) = block_on(run(&jail, spec)).unwrap();
+    println!("{:?} {heard:?} {end:?}", began.elapsed());
+    assert_eq!(end.exit_code, Some(5), "{heard:?}");
+    assert!(heard.out.trim().parse::<u32>().is_ok_and(|count| count > 0), "{heard:?}");
+    assert!(!heard.out.contains("planted"), "{heard:?}");
+    assert_eq!(fs::read_to_string(folder.path().join("made")).unwrap(), "made\n");
+    assert!(!folder.path().join(".git/hooks/pre-commit").exists());
+    let mut hungry = sh("head -c 200M /dev/zero | tail -c 200M");
+    hungry.limits.memory_bytes = Some(96 << 20);
+    let (end, _) = block_on(run(&jail, hungry)).unwrap();
+    assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
 }
