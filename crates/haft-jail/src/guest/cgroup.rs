@@ -355,3 +355,76 @@ fn remove_tree(folder: &Path) -> bool {
     }
     remove(folder)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "\
+9:name=systemd:/
+8:pids:/
+4:memory:/api/5dd2
+2:cpu,cpuacct:/
+0::/
+";
+    const FIRST_MOUNTS: &str = "\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn each_controller_is_found_below_its_own_path() {
+        let found = Hierarchies::parse(FIRST, FIRST_MOUNTS);
+        assert_eq!(found.version(), Some("v1"));
+        let seat = found.seat(None, "haft-1");
+        assert_eq!(seat.memory.unwrap(), Path::new("/sys/fs/cgroup/memory/api/5dd2/haft-1"));
+        assert_eq!(seat.pids.unwrap(), Path::new("/sys/fs/cgroup/pids/haft-1"));
+        assert_eq!(seat.kill.unwrap(), Path::new("/sys/fs/cgroup/unified/haft-1"));
+        assert_eq!((seat.cpu.clone(), seat.v2), (seat.cpuacct, None));
+        let nested = found.seat(Some("sandbox"), "haft-2");
+        assert_eq!(nested.memory.unwrap(), Path::new("/sys/fs/cgroup/memory/api/5dd2/sandbox/haft-2"));
+    }
+
+    #[test]
+    fn folders_that_two_controllers_share_are_made_once() {
+        let seat = Hierarchies::parse(FIRST, FIRST_MOUNTS).seat(None, "x");
+        assert_eq!(seat.folders().len(), 4);
+        assert_eq!(seat.for_the_seat().len(), 3);
+    }
+
+    #[test]
+    fn a_mount_that_shows_a_part_is_understood() {
+        // As in a container without a namespace of cgroups: the path is that of the machine.
+        let own = "4:memory:/docker/abc\n";
+        let mounts = "35 31 0:32 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let found = Hierarchies::parse(own, mounts);
+        assert_eq!(found.v1["memory"], Path::new("/sys/fs/cgroup/memory"));
+    }
+
+    #[test]
+    fn the_second_version_is_used_where_it_has_the_controllers() {
+        let mounts = "41 31 0:38 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n";
+        let mut found = Hierarchies::parse("0::/user.slice/a.scope\n", mounts);
+        assert_eq!(found.version(), None);
+        found.v2.as_mut().unwrap().1 = vec!["memory".into(), "pids".into()];
+        assert_eq!(found.version(), Some("v2"));
+        let seat = found.seat(None, "haft-1");
+        assert_eq!(seat.v2.unwrap(), Path::new("/sys/fs/cgroup/user.slice/a.scope/haft-1"));
+        assert_eq!(seat.kill.unwrap(), Path::new("/sys/fs/cgroup/user.slice/a.scope/haft-1/guest"));
+    }
+
+    #[test]
+    fn counts_are_those_since_the_guest_came() {
+        let before =
+            Counted { peak_memory: Some(9), cpu_micros: Some(100), out_of_memory: 2, refused_forks: 1 };
+        let after =
+            Counted { peak_memory: Some(7), cpu_micros: Some(150), out_of_memory: 3, refused_forks: 1 };
+        let since =
+            Counted { peak_memory: Some(7), cpu_micros: Some(50), out_of_memory: 1, refused_forks: 0 };
+        assert_eq!(after.since(before), since);
+    }
+}

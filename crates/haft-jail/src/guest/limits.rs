@@ -104,3 +104,35 @@ pub(crate) fn exceeded(limits: &Limits, seen: Evidence) -> Option<Exceeded> {
     }
     None
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_that_ended_a_guest_is_found() {
+        let limits = Limits {
+            memory_bytes: Some(100),
+            cpu_time: Some(Duration::from_secs(1)),
+            file_bytes: Some(7),
+            ..Limits::default()
+        };
+        let seen = Evidence { peak_memory: Some(99), ..Evidence::default() };
+        let of = |seen: Evidence| exceeded(&limits, seen).map(|over| over.limit);
+        for (seen, expected) in [
+            (Evidence { exit_code: Some(0), ..seen }, None),
+            (Evidence { exit_code: Some(1), ..seen }, None),
+            (Evidence { signal: Some(libc::SIGKILL), ..seen }, None),
+            (Evidence { signal: Some(libc::SIGKILL), out_of_memory: 1, ..seen }, Some("memoryBytes")),
+            (Evidence { exit_code: Some(137), out_of_memory: 1, ..seen }, Some("memoryBytes")),
+            // A child was ended, and the program went on without it.
+            (Evidence { exit_code: Some(0), out_of_memory: 1, ..seen }, None),
+            (Evidence { signal: Some(libc::SIGXCPU), ..seen }, Some("cpuTime")),
+            (Evidence { signal: Some(libc::SIGKILL), cpu_millis: 1000, ..seen }, Some("cpuTime")),
+            (Evidence { exit_code: Some(0), cpu_millis: 1000, ..seen }, None),
+            (Evidence { exit_code: Some(128 + libc::SIGXFSZ), ..seen }, Some("fileBytes")),
+        ] {
+            assert_eq!(of(seen), expected, "{seen:?}");
+        }
+    }
+}

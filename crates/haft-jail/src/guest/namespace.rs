@@ -9,7 +9,7 @@ use super::{
     wire::SeatKind,
 };
 use haft_core::{
-    Enforcement, IsolationLevel, ToolError,
+    Enforcement, ErrorCode, IsolationLevel, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
 };
 use std::sync::Arc;
@@ -22,6 +22,16 @@ impl Namespace {
     /// Such a jail.
     pub fn new(host: &JailHost) -> Self {
         Namespace(Arc::clone(&host.0))
+    }
+
+    /// Whether the gate understands the hosts.
+    fn hosts(&self, spec: &GuestSpec) -> Result<(), ToolError> {
+        match &self.0.options.gate {
+            Some(gate) if !spec.hosts.is_empty() => {
+                gate.check(&spec.hosts).map_err(|why| ToolError::new(ErrorCode::NetworkPolicyViolation, why))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -36,6 +46,7 @@ impl Jail for Namespace {
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)?;
+        self.hosts(spec).map_err(|error| of_walls(error.into()))?;
         let planned = plan::plan(spec, Walls::Namespace, &self.0.facts, None);
         planned.map(|plan| plan.enforcement).map_err(of_walls)
     }
@@ -43,6 +54,7 @@ impl Jail for Namespace {
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.0;
+            self.hosts(&spec)?;
             let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
             let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref()).await?;
             let guest = running::start(host, seat, plan, spec, None).await?;

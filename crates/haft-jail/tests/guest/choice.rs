@@ -10,7 +10,8 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 10] = [
+    let tests: [(&'static str, fn()); 11] = [
+        ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
         ("choice::gvisor", gvisor),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
@@ -222,4 +223,76 @@ pub fn gvisor() {
     hungry.limits.memory_bytes = Some(96 << 20);
     let (end, _) = block_on(run(&jail, hungry)).unwrap();
     assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
+}
+
+/// A gate that answers everybody with one line.
+struct Greeter;
+
+struct Greeting {
+    answered: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl haft_jail::guest::OpenGate for Greeting {
+    fn report(&self) -> haft_jail::guest::GateReport {
+        let requests = self.answered.load(std::sync::atomic::Ordering::SeqCst);
+        haft_jail::guest::GateReport { requests, bytes_sent: 7, ..Default::default() }
+    }
+}
+
+impl haft_jail::guest::Gatekeeper for Greeter {
+    fn check(&self, _hosts: &[String]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        listener: std::net::TcpListener,
+        hosts: &[String],
+    ) -> Result<Box<dyn haft_jail::guest::OpenGate>, String> {
+        assert_eq!(hosts, ["example.com"]);
+        let answered = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
+        let count = std::sync::Arc::clone(&answered);
+        std::thread::spawn(move || {
+            use std::io::Write as _;
+            for stream in listener.incoming().flatten() {
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let _ = { stream }.write_all(b"through the gate\n");
+            }
+        });
+        Ok(Box::new(Greeting { answered }))
+    }
+}
+
+fn a_gate_gets_the_socket_of_the_jail() {
+    let house = House::with(|options| options.gate = Some(std::sync::Arc::new(Greeter)));
+    let program = own_program();
+    let mut spec = GuestSpec::command([program.to_str().unwrap(), "--through-the-gate"]);
+    spec.level = IsolationLevel::Strict;
+    spec.readable = vec![program];
+    spec.hosts = vec!["example.com".into()];
+    let guest_of = |spec: GuestSpec| block_on(run(&*house.jail("namespace"), spec));
+    let (end, heard) = guest_of(spec.clone()).unwrap();
+    assert_eq!((heard.out.as_str(), end.exit_code), ("through the gate\n", Some(0)), "{heard:?}");
+    assert_eq!(end.metrics.network_requests, Some(1));
+    assert_eq!(house.jail("namespace").holds(&spec).unwrap().details["network"], "gate");
+    // Without hosts nobody listens there.
+    spec.hosts.clear();
+    let (end, _) = guest_of(spec.clone()).unwrap();
+    assert_ne!(end.exit_code, Some(0));
+    // The others know no hosts, and say so.
+    spec.hosts = vec!["example.com".into()];
+    assert!(house.jail("process").holds(&spec).unwrap_err().reason.contains("hosts"));
+}
+
+/// The guest of that test: a program that knows of the gate by its environment.
+pub fn go_through_the_gate() -> i32 {
+    use std::io::Read as _;
+    let Some(proxy) = std::env::var("https_proxy").ok() else { return 2 };
+    let Ok(mut stream) = std::net::TcpStream::connect(proxy.trim_start_matches("http://")) else { return 3 };
+    let mut text = String::new();
+    if stream.read_to_string(&mut text).is_err() {
+        return 4;
+    }
+    print!("{text}");
+    0
 }
