@@ -40,13 +40,17 @@ impl Hierarchies {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mut found = Hierarchies::parse(&own, &mounts);
         found.v1.retain(|_, folder| can_make(folder));
-        if let Some((folder, controllers)) = &mut found.v2 {
-            if can_make(folder) {
-                *controllers = handed_down(folder);
-            } else {
-                found.v2 = None;
-            }
-        }
+        found.v2 = found.v2.and_then(|(own, _)| {
+            // Nothing can be handed down from a cgroup that has processes of its own, as haft's has. The nearest one
+            // above it that can be used is where systemd and containers put siblings, too.
+            let above = own.ancestors().take_while(|folder| folder.join("cgroup.procs").exists());
+            let usable: Vec<PathBuf> = above.filter(|folder| can_make(folder)).map(Path::to_owned).collect();
+            let with = usable.iter().map(|folder| (folder.clone(), handed_down(folder)));
+            let complete = with
+                .into_iter()
+                .find(|(_, has)| ["memory", "pids"].iter().all(|name| has.iter().any(|has| has == name)));
+            complete.or_else(|| usable.first().map(|folder| (folder.clone(), Vec::new())))
+        });
         found
     }
 

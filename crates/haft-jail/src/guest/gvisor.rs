@@ -143,7 +143,7 @@ impl Jail for Gvisor {
             let config = config(&plan.request, plan.limits.scratch_bytes);
             prepare(&scratch.0, &config).map_err(|error| broken("no bundle for runsc", error))?;
             plan.request = runtime_request(&runsc, &scratch.0, plan.request);
-            let seat = host.seat(SeatKind::Runtime, spec.parent.as_deref()).await?;
+            let seat = host.seat(SeatKind::Runtime, spec.parent.as_deref(), false).await?;
             let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
             Ok(Box::new(guest) as Box<dyn Guest>)
         })

@@ -209,21 +209,33 @@ impl Inner {
     }
 
     /// A seat that is ready: one that stands by, or a new one.
-    pub(super) async fn seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+    ///
+    /// `fresh` takes none that stands by: what was mounted on the machine since may be missing in it.
+    pub(super) async fn seat(
+        &self,
+        kind: SeatKind,
+        parent: Option<&str>,
+        fresh: bool,
+    ) -> Result<ReadySeat, ToolError> {
         if let Some(unknown) = parent.filter(|parent| !lock(&self.sandboxes).contains(*parent)) {
             let text = format!("there is no sandbox `{unknown}` around the call");
             return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
         }
-        match self.try_seat(kind, parent).await {
+        match self.try_seat(kind, parent, fresh).await {
             // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.
-            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent).await,
+            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent, fresh).await,
             done => done,
         }
     }
 
-    async fn try_seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+    async fn try_seat(
+        &self,
+        kind: SeatKind,
+        parent: Option<&str>,
+        fresh: bool,
+    ) -> Result<ReadySeat, ToolError> {
         let spawner = self.spawner()?;
-        let standing_by = if parent.is_none() { spawner.take(kind) } else { None };
+        let standing_by = if parent.is_none() && !fresh { spawner.take(kind) } else { None };
         let seat = match standing_by {
             Some(seat) => seat,
             None => self.new_seat(&spawner, kind, parent).await?,
@@ -302,8 +314,13 @@ async fn into_ready(seat: Seat) -> Result<ReadySeat, ToolError> {
 /// What a seat could not do, in words.
 pub(super) fn failed(stage: &str, errno: i32) -> ToolError {
     let reason = Errno::from_raw_os_error(errno);
-    ToolError::new(ErrorCode::SandboxCreationFailed, format!("the jail could not {stage}: {reason}"))
+    let error =
+        ToolError::new(ErrorCode::SandboxCreationFailed, format!("the jail could not {stage}: {reason}"));
+    if reason == Errno::STALE { error.with_diagnostics(STALE) } else { error }
 }
+
+/// Says, in the diagnostics of an error, that a path is another file for a seat than it is for haft.
+pub(super) const STALE: &str = "stale";
 
 /// The next message of a seat; `None` at its end.
 pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::Received<FromSeat>>> {

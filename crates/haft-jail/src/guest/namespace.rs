@@ -2,7 +2,7 @@
 //! but the system and what is granted; Landlock, seccomp and cgroups besides. Needs no privileges and no helper.
 
 use super::{
-    host::{Inner, JailHost},
+    host::{Inner, JailHost, STALE},
     plan::{self, Walls},
     process::{of_walls, refusal},
     running,
@@ -56,8 +56,16 @@ impl Jail for Namespace {
             let host = &self.0;
             self.hosts(&spec)?;
             let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
-            let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref()).await?;
-            let guest = running::start(host, seat, plan, spec, None).await?;
+            let parent = spec.parent.clone();
+            let seat = host.seat(SeatKind::Namespace, parent.as_deref(), false).await?;
+            let guest = match running::start(host, seat, plan.clone(), spec.clone(), None).await {
+                // A path leads elsewhere than for haft: something was mounted there after the seat was made.
+                Err(error) if error.diagnostics.as_deref() == Some(STALE) => {
+                    let seat = host.seat(SeatKind::Namespace, parent.as_deref(), true).await?;
+                    running::start(host, seat, plan, spec, None).await?
+                }
+                done => done?,
+            };
             Ok(Box::new(guest) as Box<dyn Guest>)
         })
     }

@@ -10,7 +10,8 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 11] = [
+    let tests: [(&'static str, fn()); 12] = [
+        ("choice::what_is_mounted_later_is_seen", what_is_mounted_later_is_seen),
         ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
         ("choice::gvisor", gvisor),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
@@ -295,4 +296,29 @@ pub fn go_through_the_gate() -> i32 {
     }
     print!("{text}");
     0
+}
+
+/// A seat that stands by was made before.
+fn what_is_mounted_later_is_seen() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let house = House::with(|options| options.warm = 1);
+    let folder = tempfile::tempdir().unwrap();
+    let spec = || GuestSpec { readable: vec![folder.path().to_owned()], ..sh("ls") };
+    let jail = house.jail("namespace");
+    let (_, heard) = block_on(run(&*jail, spec())).unwrap();
+    assert_eq!(heard.out, "");
+    // Time for the next seat to be there.
+    std::thread::sleep(Duration::from_millis(300));
+    let mount = |arguments: &[&str]| {
+        assert!(
+            Command::new(arguments[0]).args(&arguments[1..]).arg(folder.path()).status().unwrap().success()
+        );
+    };
+    mount(&["mount", "-t", "tmpfs", "haft-test"]);
+    fs::write(folder.path().join("later"), "").unwrap();
+    let seen = block_on(run(&*jail, spec()));
+    mount(&["umount", "-l"]);
+    assert_eq!(seen.unwrap().1.out, "later\n");
 }
