@@ -36,6 +36,7 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "links the test programs and compiles the C parts of crates",
     },
+    Package { command: "runsc", debian: &["runsc"], need: Need::Test, why: "is one of the jails" },
     Package {
         command: "bwrap",
         debian: &["bubblewrap"],
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn only_what_is_needed_and_missing_is_named() {
         assert_eq!(missing(Need::Test, |_| true).0.len(), 0);
-        assert_eq!(missing(Need::Test, |_| false).names(), ["gcc", "libc6-dev", "bubblewrap"]);
+        assert_eq!(missing(Need::Test, |_| false).names(), ["gcc", "libc6-dev", "bubblewrap", "runsc"]);
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);
     }
 

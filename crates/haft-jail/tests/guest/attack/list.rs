@@ -243,7 +243,7 @@ pub const ATTACKS: &[Attack] = &[
         rustix_kill(parent, libc::SIGKILL);
         std::thread::sleep(Duration::from_millis(100));
         // SAFETY: as above.
-        parent == 0 || unsafe { libc::getppid() } != parent
+        parent != 0 && unsafe { libc::getppid() } != parent
     }),
     attack("trace_a_process", |t| ptrace_attach(t.victim)),
     attack("read_memory_by_a_system_call", |t| process_vm_read(t.victim)),
