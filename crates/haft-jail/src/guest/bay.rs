@@ -13,7 +13,6 @@ use super::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fd::{AsRawFd as _, OwnedFd},
-    process::{Signal, set_parent_process_death_signal},
 };
 
 /// What a bay is made of.
@@ -48,7 +47,6 @@ impl Bay<'_> {
         );
         sys::close_others(&keep).ok()?;
         let _ = rustix::thread::set_name(c"haft-bay");
-        set_parent_process_death_signal(Some(Signal::KILL)).ok()?;
         // What a seat that was killed leaves behind comes to this process.
         rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).ok()?;
         let signals = sys::signals().ok()?;
@@ -58,7 +56,7 @@ impl Bay<'_> {
         while let Ok(Some((ToBay::Seat { kind }, mut descriptors))) = wire::receive::<ToBay>(&self.socket) {
             let socket = descriptors.pop()?;
             if let Some(seat) = self.seat(kind, socket) {
-                wait_for(seat, &signals);
+                wait_for(seat, &signals, &self.socket);
             }
             // A seat ends its guest before it ends itself, unless it was killed; then that is done here.
             seat::end_all(self.kill_switch.as_ref(), &signals);
@@ -94,8 +92,9 @@ impl Bay<'_> {
     }
 }
 
-/// Until that child has ended. Others that end meanwhile are orphans that came to this process.
-fn wait_for(seat: i32, signals: &OwnedFd) {
+/// Until that child has ended, or the spawner: then it is for the caller to end what is left. Others that end
+/// meanwhile are orphans that came to this process.
+fn wait_for(seat: i32, signals: &OwnedFd, spawner: &OwnedFd) {
     loop {
         sys::drain_signals(signals);
         loop {
@@ -106,6 +105,11 @@ fn wait_for(seat: i32, signals: &OwnedFd) {
                 Err(_) => return,
             }
         }
-        let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], None);
+        let mut events = [PollFd::new(signals, PollFlags::IN), PollFd::new(spawner, PollFlags::empty())];
+        let _ = poll(&mut events, None);
+        let [_, spawner] = &events;
+        if spawner.revents().contains(PollFlags::HUP) {
+            return;
+        }
     }
 }

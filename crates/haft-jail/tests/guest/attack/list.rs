@@ -94,7 +94,11 @@ fn children(count: usize, each: impl Fn() -> bool) -> usize {
 }
 
 fn touch_memory(bytes: usize) -> bool {
-    let mut held = vec![0u8; bytes];
+    let mut held = Vec::new();
+    if held.try_reserve_exact(bytes).is_err() {
+        return false;
+    }
+    held.resize(bytes, 0u8);
     for at in (0..bytes).step_by(4096) {
         held[at] = at as u8 | 1;
     }
