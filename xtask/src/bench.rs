@@ -16,7 +16,7 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-jail", "--bench", "gate"]);
+    cargo.args(["bench", "-p", "haft-jail", "--bench", "gate", "--bench", "jails"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     // By itself: it keeps the disk busy, and writes some ten gigabytes beside the programs while it runs.

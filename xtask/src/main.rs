@@ -37,7 +37,7 @@ Commands:
       --quick           Inner loop: format, lints of libraries and programs, tests
       --strict          Fail when a test could not run on this machine
   portable            Check that the portable crates compile for Windows and macOS
-  bench               Measure the pipeline, the registry and the durable store in a release build, beside their goals
+  bench               Measure the pipeline, the registry, files, jails and the durable store in a release build, beside their goals
   soak                Kill processes that share a state folder, some two thousand times, and look at what is left
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]

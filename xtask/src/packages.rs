@@ -68,6 +68,13 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "lets writes to the disk fail, to see that nothing confirmed is lost",
     },
+    Package { command: "runsc", debian: &["runsc"], need: Need::Test, why: "is one of the jails" },
+    Package {
+        command: "bwrap",
+        debian: &["bubblewrap"],
+        need: Need::Test,
+        why: "is measured beside the jails",
+    },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 
@@ -167,7 +174,10 @@ mod tests {
     fn only_what_is_needed_and_missing_is_named() {
         assert_eq!(missing(Need::Test, |_| true).0.len(), 0);
         let all = missing(Need::Test, |_| false);
-        assert_eq!(all.names(), ["gcc", "libc6-dev", "curl", "python3", "openssl", "postgresql", "strace"]);
+        assert_eq!(
+            all.names(),
+            ["gcc", "libc6-dev", "curl", "python3", "openssl", "postgresql", "strace", "runsc", "bubblewrap"]
+        );
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);
     }
 

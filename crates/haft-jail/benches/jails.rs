@@ -27,7 +27,7 @@ mod linux {
         IsolationLevel,
         port::{GuestSpec, GuestStdin, Jail},
     };
-    use haft_jail::guest::{JailHost, JailOptions, Namespace, Process};
+    use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process};
     use std::{
         collections::BTreeMap,
         process::{Command, Stdio},
@@ -245,6 +245,27 @@ mod linux {
             println!("memory of a seat of its own: {memory} KB (goal: 2048)");
         }
         at_once(&runtime, &jails);
+        gvisor(&runtime, &cold);
+    }
+
+    fn gvisor(runtime: &tokio::runtime::Runtime, host: &JailHost) {
+        let jail = Gvisor::new(host);
+        if let Err(unavailable) = jail.offers(IsolationLevel::Strict) {
+            return println!("gvisor: not measured, {unavailable}");
+        }
+        let mut figures = Figures::default();
+        runtime.block_on(async {
+            for _ in 0..20 {
+                let began = Instant::now();
+                jailed(&jail, "true").await;
+                figures.0.push(began.elapsed().as_secs_f64() * 1000.0);
+            }
+        });
+        println!(
+            "true       gvisor, cold                 {:>9.1} {:>9.1}",
+            figures.at(0.5),
+            figures.at(0.95)
+        );
     }
 
     fn at_once(runtime: &tokio::runtime::Runtime, jails: &[(&str, Arc<dyn Jail>)]) {

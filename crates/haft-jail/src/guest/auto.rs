@@ -39,7 +39,11 @@ impl Auto {
     /// All jails that this host can make.
     #[cfg(target_os = "linux")]
     pub fn new(host: &super::JailHost) -> Self {
-        Auto::of(vec![Arc::new(super::Process::new(host)), Arc::new(super::Namespace::new(host))])
+        Auto::of(vec![
+            Arc::new(super::Process::new(host)),
+            Arc::new(super::Namespace::new(host)),
+            Arc::new(super::Gvisor::new(host)),
+        ])
     }
 
     /// The jails among which it chooses.

@@ -40,13 +40,17 @@ impl Hierarchies {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let mut found = Hierarchies::parse(&own, &mounts);
         found.v1.retain(|_, folder| can_make(folder));
-        if let Some((folder, controllers)) = &mut found.v2 {
-            if can_make(folder) {
-                *controllers = handed_down(folder);
-            } else {
-                found.v2 = None;
-            }
-        }
+        found.v2 = found.v2.and_then(|(own, _)| {
+            // Nothing can be handed down from a cgroup that has processes of its own, as haft's has. The nearest one
+            // above it that can be used is where systemd and containers put siblings, too.
+            let above = own.ancestors().take_while(|folder| folder.join("cgroup.procs").exists());
+            let usable: Vec<PathBuf> = above.filter(|folder| can_make(folder)).map(Path::to_owned).collect();
+            let with = usable.iter().map(|folder| (folder.clone(), handed_down(folder)));
+            let complete = with
+                .into_iter()
+                .find(|(_, has)| ["memory", "pids"].iter().all(|name| has.iter().any(|has| has == name)));
+            complete.or_else(|| usable.first().map(|folder| (folder.clone(), Vec::new())))
+        });
         found
     }
 
@@ -166,6 +170,18 @@ pub(crate) struct Counted {
     pub(crate) refused_forks: u64,
 }
 
+impl Counted {
+    /// What was counted since.
+    pub(crate) fn since(self, before: Counted) -> Counted {
+        Counted {
+            peak_memory: self.peak_memory,
+            cpu_micros: self.cpu_micros.map(|now| now.saturating_sub(before.cpu_micros.unwrap_or(0))),
+            out_of_memory: self.out_of_memory.saturating_sub(before.out_of_memory),
+            refused_forks: self.refused_forks.saturating_sub(before.refused_forks),
+        }
+    }
+}
+
 impl SeatCgroups {
     /// Every folder, each once, parents before children.
     pub(crate) fn folders(&self) -> Vec<&Path> {
@@ -198,7 +214,8 @@ impl SeatCgroups {
 
     /// Removes the folders. `false` while something is still in one.
     pub(crate) fn remove(&self) -> bool {
-        self.folders().into_iter().rev().fold(true, |gone, folder| remove(folder) && gone)
+        let stays = self.folders().into_iter().rev().filter(|folder| !remove(folder)).count();
+        stays == 0
     }
 
     /// Ends everything that is in them.
@@ -211,22 +228,27 @@ impl SeatCgroups {
     /// Sets limits. A process more than asked for is allowed: the seat.
     pub(crate) fn limit(&self, limits: &Limits, seats: u32) -> io::Result<()> {
         if let Some(folder) = self.memory.as_ref() {
-            if let Some(bytes) = limits.memory_bytes {
-                fs::write(folder.join("memory.limit_in_bytes"), bytes.to_string())?;
-                // Without swap accounting the file is not there; then there is no swap to account for, or it is
-                // the machine's, which a jail cannot bound.
-                let with_swap = folder.join("memory.memsw.limit_in_bytes");
-                if with_swap.exists() {
-                    fs::write(with_swap, bytes.to_string())?;
-                }
+            let limit = limits.memory_bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
+            // Without swap accounting the file is not there; then there is no swap to account for, or it is the
+            // machine's, which a jail cannot bound. It may never be below the other one, not even in between.
+            let with_swap = folder.join("memory.memsw.limit_in_bytes");
+            let _ = fs::write(&with_swap, "-1");
+            fs::write(folder.join("memory.limit_in_bytes"), &limit)?;
+            if with_swap.exists() {
+                fs::write(with_swap, &limit)?;
             }
         }
-        if let (Some(folder), Some(count)) = (self.pids.as_ref(), limits.processes) {
-            fs::write(folder.join("pids.max"), count.saturating_add(seats).to_string())?;
+        if let Some(folder) = self.pids.as_ref() {
+            let most = limits
+                .processes
+                .map_or_else(|| "max".to_owned(), |count| count.saturating_add(seats).to_string());
+            fs::write(folder.join("pids.max"), most)?;
         }
-        if let (Some(folder), Some(millicores)) = (self.cpu.as_ref(), limits.cpu_millicores) {
-            fs::write(folder.join("cpu.cfs_period_us"), "100000")?;
-            fs::write(folder.join("cpu.cfs_quota_us"), (u64::from(millicores) * 100).max(1000).to_string())?;
+        if let Some(folder) = self.cpu.as_ref() {
+            // A period of 100 ms; without a limit the last guest's must not stay.
+            let quota =
+                limits.cpu_millicores.map_or(-1, |millicores| (i64::from(millicores) * 100).max(1000));
+            fs::write(folder.join("cpu.cfs_quota_us"), quota.to_string())?;
         }
         if let Some(folder) = self.v2.as_ref() {
             if let Some(bytes) = limits.memory_bytes {
@@ -274,7 +296,21 @@ impl SeatCgroups {
 
     /// Time on a core so far, in microseconds.
     pub(crate) fn cpu_micros(&self) -> Option<u64> {
-        self.counted().cpu_micros
+        match &self.cpuacct {
+            Some(folder) => {
+                let nanos = fs::read_to_string(folder.join("cpuacct.usage")).ok()?;
+                nanos.trim().parse::<u64>().ok().map(|nanos| nanos / 1000)
+            }
+            None => self.counted().cpu_micros,
+        }
+    }
+
+    /// What was counted before a guest came: its bay may have had others. The peak starts anew.
+    pub(crate) fn before(&self) -> Counted {
+        if let Some(folder) = &self.memory {
+            let _ = fs::write(folder.join("memory.max_usage_in_bytes"), "0");
+        }
+        self.counted()
     }
 }
 
@@ -322,4 +358,77 @@ fn remove_tree(folder: &Path) -> bool {
         }
     }
     remove(folder)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    const FIRST: &str = "\
+9:name=systemd:/
+8:pids:/
+4:memory:/api/5dd2
+2:cpu,cpuacct:/
+0::/
+";
+    const FIRST_MOUNTS: &str = "\
+31 23 0:28 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+32 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+39 31 0:36 / /sys/fs/cgroup/pids rw,relatime - cgroup cgroup rw,pids
+41 31 0:38 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+";
+
+    #[test]
+    fn each_controller_is_found_below_its_own_path() {
+        let found = Hierarchies::parse(FIRST, FIRST_MOUNTS);
+        assert_eq!(found.version(), Some("v1"));
+        let seat = found.seat(None, "haft-1");
+        assert_eq!(seat.memory.unwrap(), Path::new("/sys/fs/cgroup/memory/api/5dd2/haft-1"));
+        assert_eq!(seat.pids.unwrap(), Path::new("/sys/fs/cgroup/pids/haft-1"));
+        assert_eq!(seat.kill.unwrap(), Path::new("/sys/fs/cgroup/unified/haft-1"));
+        assert_eq!((seat.cpu.clone(), seat.v2), (seat.cpuacct, None));
+        let nested = found.seat(Some("sandbox"), "haft-2");
+        assert_eq!(nested.memory.unwrap(), Path::new("/sys/fs/cgroup/memory/api/5dd2/sandbox/haft-2"));
+    }
+
+    #[test]
+    fn folders_that_two_controllers_share_are_made_once() {
+        let seat = Hierarchies::parse(FIRST, FIRST_MOUNTS).seat(None, "x");
+        assert_eq!(seat.folders().len(), 4);
+        assert_eq!(seat.for_the_seat().len(), 3);
+    }
+
+    #[test]
+    fn a_mount_that_shows_a_part_is_understood() {
+        // As in a container without a namespace of cgroups: the path is that of the machine.
+        let own = "4:memory:/docker/abc\n";
+        let mounts = "35 31 0:32 /docker/abc /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let found = Hierarchies::parse(own, mounts);
+        assert_eq!(found.v1["memory"], Path::new("/sys/fs/cgroup/memory"));
+    }
+
+    #[test]
+    fn the_second_version_is_used_where_it_has_the_controllers() {
+        let mounts = "41 31 0:38 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw\n";
+        let mut found = Hierarchies::parse("0::/user.slice/a.scope\n", mounts);
+        assert_eq!(found.version(), None);
+        found.v2.as_mut().unwrap().1 = vec!["memory".into(), "pids".into()];
+        assert_eq!(found.version(), Some("v2"));
+        let seat = found.seat(None, "haft-1");
+        assert_eq!(seat.v2.unwrap(), Path::new("/sys/fs/cgroup/user.slice/a.scope/haft-1"));
+        assert_eq!(seat.kill.unwrap(), Path::new("/sys/fs/cgroup/user.slice/a.scope/haft-1/guest"));
+    }
+
+    #[test]
+    fn counts_are_those_since_the_guest_came() {
+        let before =
+            Counted { peak_memory: Some(9), cpu_micros: Some(100), out_of_memory: 2, refused_forks: 1 };
+        let after =
+            Counted { peak_memory: Some(7), cpu_micros: Some(150), out_of_memory: 3, refused_forks: 1 };
+        let since =
+            Counted { peak_memory: Some(7), cpu_micros: Some(50), out_of_memory: 1, refused_forks: 0 };
+        assert_eq!(after.since(before), since);
+    }
 }

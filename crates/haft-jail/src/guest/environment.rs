@@ -26,4 +26,5 @@ pub fn environment(
 }
 
 /// Where programs are looked for when nobody says.
+#[cfg(target_os = "linux")]
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";

@@ -6,11 +6,24 @@
 use super::wire::FilterKind;
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch, sock_filter,
 };
 use std::collections::BTreeMap;
 
 /// Filters, in the order in which they are loaded.
 pub(crate) type Filters = Vec<BpfProgram>;
+
+/// What the kernel is told about a call.
+mod code {
+    pub(super) const LOAD: u16 = 0x20;
+    pub(super) const RETURN: u16 = 0x06;
+    pub(super) const JUMP_EQUAL: u16 = 0x15;
+    pub(super) const JUMP_AT_LEAST: u16 = 0x35;
+    pub(super) const NUMBER_AT: u32 = 0;
+    pub(super) const ARCHITECTURE_AT: u32 = 4;
+    /// Calls of the x32 interface have the architecture of this machine but other numbers, which the lists would miss.
+    pub(super) const X32: u32 = 0x4000_0000;
+}
 
 /// Changes the machine itself, or its kernel.
 const ENDS: &[libc::c_long] = &[
@@ -108,7 +121,7 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
     // Typing into a terminal, and what else would reach somebody's terminal.
     refused.insert(
         libc::SYS_ioctl,
-        vec![rule(&[equals(1, libc::TIOCSTI as u64)?])?, rule(&[equals(1, libc::TIOCLINUX as u64)?])?],
+        vec![rule(&[equals(1, libc::TIOCSTI)?])?, rule(&[equals(1, libc::TIOCLINUX)?])?],
     );
     let not =
         |family: i32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, family as u64);
@@ -136,16 +149,86 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
     }
     // The arguments of `clone3` are behind a pointer, where no filter sees them. Programs fall back to `clone`.
     let unknown = always(&[libc::SYS_clone3]);
-    let arch = std::env::consts::ARCH.try_into()?;
+    let mut listed: Vec<u32> =
+        refused.keys().chain(unknown.keys()).chain(ENDS).map(|call| *call as u32).collect();
+    listed.sort_unstable();
+    let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter = |rules, action| -> Result<BpfProgram, seccompiler::BackendError> {
         SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into()
     };
-    Ok(vec![
-        other_abi(),
+    let lists = [
         filter(always(ENDS), SeccompAction::KillProcess)?,
         filter(unknown, errno(libc::ENOSYS))?,
         filter(refused, errno(libc::EPERM))?,
-    ])
+    ];
+    Ok(vec![joined(&listed, &lists)])
+}
+
+/// One filter of several, with a quick way out for calls that are in no list.
+///
+/// The kernel runs a new filter once for every call that there is, to know which are always allowed. With lists one
+/// after the other that took 0.3 ms, which was most of what a jail cost.
+fn joined(listed: &[u32], lists: &[BpfProgram]) -> BpfProgram {
+    use code::{ARCHITECTURE_AT, JUMP_AT_LEAST, JUMP_EQUAL, LOAD, NUMBER_AT, RETURN, X32};
+    let line = |code, jt, jf, k| sock_filter { code, jt, jf, k };
+    // Each list starts by checking the architecture; the first instructions of the first one say which it is.
+    let architecture = lists.first().and_then(|list| list.get(1)).map_or(0, |check| check.k);
+    let mut program = vec![
+        line(LOAD, 0, 0, ARCHITECTURE_AT),
+        line(JUMP_EQUAL, 1, 0, architecture),
+        line(RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
+        line(LOAD, 0, 0, NUMBER_AT),
+        line(JUMP_AT_LEAST, 0, 1, X32),
+        line(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+    ];
+    let quick = search(listed);
+    let length = quick.len();
+    for (at, step) in quick.into_iter().enumerate() {
+        program.push(match step {
+            Step::Below { k, to } => line(JUMP_AT_LEAST, 0, (to - at - 1) as u8, k),
+            Step::Listed { k } => line(JUMP_EQUAL, (length - at - 1) as u8, 0, k),
+            Step::NotListed => line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        });
+    }
+    for (index, list) in lists.iter().enumerate() {
+        // The last instruction of a list allows; that is for the last list to say.
+        let all = if index + 1 == lists.len() { list.len() } else { list.len().saturating_sub(1) };
+        program.extend(list.iter().take(all).cloned());
+    }
+    program
+}
+
+/// A step of the search for a number.
+enum Step {
+    /// Where the number is below `k`, go on at `to`.
+    Below { k: u32, to: usize },
+    /// Where it is `k`, go on behind the search.
+    Listed { k: u32 },
+    /// It is none of them.
+    NotListed,
+}
+
+/// Halves the list until few are left.
+fn search(listed: &[u32]) -> Vec<Step> {
+    const FEW: usize = 4;
+    let (middle, Some(first_above)) = (listed.len() / 2, listed.get(listed.len() / 2)) else {
+        return vec![Step::NotListed];
+    };
+    if listed.len() <= FEW {
+        return listed.iter().map(|k| Step::Listed { k: *k }).chain([Step::NotListed]).collect();
+    }
+    let (below, above) = (search(&listed[..middle]), search(&listed[middle..]));
+    let shift = |steps: Vec<Step>, by: usize| {
+        steps.into_iter().map(move |step| match step {
+            Step::Below { k, to } => Step::Below { k, to: to + by },
+            other => other,
+        })
+    };
+    let behind = 1 + above.len();
+    let mut steps = vec![Step::Below { k: *first_above, to: behind }];
+    steps.extend(shift(above, 1));
+    steps.extend(shift(below, behind));
+    steps
 }
 
 fn rule(conditions: &[SeccompCondition]) -> Result<SeccompRule, seccompiler::BackendError> {
@@ -170,15 +253,109 @@ fn any_bit(argument: u8, bits: u64) -> Result<Vec<SeccompRule>, seccompiler::Bac
         .collect()
 }
 
-/// Calls of the x32 interface have the architecture of this machine but other numbers, which the lists would miss.
-fn other_abi() -> BpfProgram {
-    use seccompiler::sock_filter;
-    const LOAD_NUMBER: sock_filter = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
-    const X32: u32 = 0x4000_0000;
-    vec![
-        LOAD_NUMBER,
-        sock_filter { code: 0x35, jt: 0, jf: 1, k: X32 },
-        sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32 },
-        sock_filter { code: 0x06, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW },
-    ]
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// What the kernel would answer. Only the instructions that filters here have.
+    fn answer(program: &[sock_filter], arch: u32, number: u32, arguments: [u64; 6]) -> u32 {
+        let word = |at: u32| match at {
+            0 => number,
+            4 => arch,
+            at if at >= 16 => {
+                let argument = arguments[((at - 16) / 8) as usize];
+                (if at % 8 == 0 { argument } else { argument >> 32 }) as u32
+            }
+            _ => 0,
+        };
+        let (mut at, mut held) = (0usize, 0u32);
+        loop {
+            let line = &program[at];
+            at += 1;
+            let jump = |yes: bool| usize::from(if yes { line.jt } else { line.jf });
+            match line.code {
+                0x20 => held = word(line.k),
+                0x06 => return line.k,
+                0x54 => held &= line.k,
+                0x05 => at += line.k as usize,
+                0x15 => at += jump(held == line.k),
+                0x25 => at += jump(held > line.k),
+                0x35 => at += jump(held >= line.k),
+                0x45 => at += jump(held & line.k != 0),
+                other => unreachable!("{other:x}"),
+            }
+        }
+    }
+
+    const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+    const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+
+    #[test]
+    fn every_call_gets_the_answer_of_its_list() {
+        for kind in [FilterKind::NoNetwork, FilterKind::Network] {
+            let program = &compile(kind).unwrap()[0];
+            let arch = program[1].k;
+            for number in 0..1000u32 {
+                let call = libc::c_long::from(number);
+                let expected = match call {
+                    libc::SYS_clone3 => ENOSYS,
+                    // With harmless arguments.
+                    libc::SYS_clone | libc::SYS_ioctl | libc::SYS_socketpair => ALLOW,
+                    libc::SYS_socket if kind == FilterKind::Network => ALLOW,
+                    libc::SYS_socket => EPERM,
+                    call if ENDS.contains(&call) => KILL,
+                    call if REFUSED.contains(&call) => EPERM,
+                    _ => ALLOW,
+                };
+                let arguments = [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0];
+                let arguments = if call == libc::SYS_clone { [libc::SIGCHLD as u64; 6] } else { arguments };
+                assert_eq!(answer(program, arch, number, arguments), expected, "{kind:?} {number}");
+                assert_eq!(answer(program, arch, number | code::X32, arguments), ENOSYS, "{number}");
+                assert_eq!(answer(program, arch ^ 1, number, arguments), KILL, "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn arguments_are_looked_at() {
+        let with = &compile(FilterKind::Network).unwrap()[0];
+        let without = &compile(FilterKind::NoNetwork).unwrap()[0];
+        let arch = with[1].k;
+        let ask = |program, call: libc::c_long, one: u64, two: u64| {
+            answer(program, arch, call as u32, [one, two, 0, 0, 0, 0])
+        };
+        let flag = libc::SOCK_CLOEXEC as u64;
+        for (family, kind, expected) in [
+            (libc::AF_INET, libc::SOCK_STREAM, ALLOW),
+            (libc::AF_INET6, libc::SOCK_DGRAM, ALLOW),
+            (libc::AF_UNIX, libc::SOCK_RAW, ALLOW),
+            (libc::AF_INET, libc::SOCK_RAW, EPERM),
+            (libc::AF_INET, SOCK_PACKET, EPERM),
+            (libc::AF_NETLINK, libc::SOCK_DGRAM, EPERM),
+            (libc::AF_PACKET, libc::SOCK_DGRAM, EPERM),
+            (libc::AF_VSOCK, libc::SOCK_STREAM, EPERM),
+            (libc::AF_ALG, libc::SOCK_SEQPACKET, EPERM),
+        ] {
+            assert_eq!(
+                ask(with, libc::SYS_socket, family as u64, kind as u64 | flag),
+                expected,
+                "{family} {kind}"
+            );
+            assert_eq!(ask(without, libc::SYS_socket, family as u64, kind as u64 | flag), EPERM);
+        }
+        for bit in 0..32 {
+            let expected = if NEW_NAMESPACES & (1 << bit) != 0 { EPERM } else { ALLOW };
+            assert_eq!(ask(with, libc::SYS_clone, 1 << bit, 0), expected, "{bit}");
+        }
+        assert_eq!(ask(with, libc::SYS_ioctl, 0, libc::TIOCSTI), EPERM);
+        // The kernel does not look at the upper half.
+        assert_eq!(ask(with, libc::SYS_ioctl, 0, libc::TIOCSTI | 1 << 40), EPERM);
+        assert_eq!(ask(with, libc::SYS_ioctl, 0, libc::TIOCGWINSZ), ALLOW);
+        let datagram = libc::SOCK_DGRAM as u64;
+        assert_eq!(ask(without, libc::SYS_socketpair, libc::AF_UNIX as u64, datagram | flag), EPERM);
+        assert_eq!(ask(without, libc::SYS_socketpair, libc::AF_UNIX as u64, libc::SOCK_STREAM as u64), ALLOW);
+    }
 }

@@ -49,3 +49,31 @@ fn covers(granted: &str, asked: &str) -> bool {
         None => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_has_no_more_than_its_parent() {
+        let parent = ParentGrant {
+            sandbox_id: "sb".into(),
+            limits: Limits { processes: Some(10), ..Limits::default() },
+            mounts: vec!["/work".into()],
+            hosts: vec!["example.com".into(), "*.example.org".into()],
+        };
+        let limits = |processes| Limits { processes: Some(processes), ..Limits::default() };
+        for (processes, host, path, code) in [
+            (10, "example.com", "/work/a", None),
+            (10, "a.b.example.org", "/work", None),
+            (11, "example.com", "/work", Some(ErrorCode::ResourceLimitExceeded)),
+            (1, "example.org", "/work", Some(ErrorCode::NetworkPolicyViolation)),
+            (1, "badexample.org", "/work", Some(ErrorCode::NetworkPolicyViolation)),
+            (1, "*.example.com", "/work", Some(ErrorCode::NetworkPolicyViolation)),
+            (1, "EXAMPLE.com", "/workshop", Some(ErrorCode::FilesystemPolicyViolation)),
+        ] {
+            let got = within(&parent, &limits(processes), &[host], &[Path::new(path)]);
+            assert_eq!(got.err().map(|error| error.code), code, "{processes} {host} {path}");
+        }
+    }
+}

@@ -70,11 +70,9 @@ impl JailOptions {
 ///
 /// ```no_run
 /// use haft_jail::guest::{JailHost, JailOptions, Namespace};
-/// fn main() {
-///     haft_jail::init(); // first, before anything else
-///     let host = JailHost::new(JailOptions::new("/var/lib/haft", "/home/me")).unwrap();
-///     let jail = Namespace::new(&host);
-/// }
+/// haft_jail::init(); // first in `main`, before anything else
+/// let host = JailHost::new(JailOptions::new("/var/lib/haft", "/home/me")).unwrap();
+/// let jail = Namespace::new(&host);
 /// ```
 #[derive(Clone)]
 pub struct JailHost(pub(super) Arc<Inner>);
@@ -205,27 +203,39 @@ impl Inner {
     fn order(&self, spawner: &Spawner, kind: SeatKind, parent: Option<&str>) -> io::Result<(u64, Seat)> {
         let (id, name) = self.name();
         let cgroups = self.hierarchies.seat(parent, &name);
-        let seat = Seat { name, cgroups: cgroups.clone(), socket: None, made: Instant::now() };
-        wire::send(&spawner.socket, &ToSpawner::Seat { id, kind, cgroups }, &[])?;
+        let seat = Seat { name, cgroups: SeatCgroups::default(), socket: None, made: Instant::now() };
+        wire::send(&spawner.socket, &ToSpawner::Seat { id, kind, cgroups, own_bay: parent.is_some() }, &[])?;
         Ok((id, seat))
     }
 
     /// A seat that is ready: one that stands by, or a new one.
-    pub(super) async fn seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+    ///
+    /// `fresh` takes none that stands by: what was mounted on the machine since may be missing in it.
+    pub(super) async fn seat(
+        &self,
+        kind: SeatKind,
+        parent: Option<&str>,
+        fresh: bool,
+    ) -> Result<ReadySeat, ToolError> {
         if let Some(unknown) = parent.filter(|parent| !lock(&self.sandboxes).contains(*parent)) {
             let text = format!("there is no sandbox `{unknown}` around the call");
             return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
         }
-        match self.try_seat(kind, parent).await {
+        match self.try_seat(kind, parent, fresh).await {
             // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.
-            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent).await,
+            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent, fresh).await,
             done => done,
         }
     }
 
-    async fn try_seat(&self, kind: SeatKind, parent: Option<&str>) -> Result<ReadySeat, ToolError> {
+    async fn try_seat(
+        &self,
+        kind: SeatKind,
+        parent: Option<&str>,
+        fresh: bool,
+    ) -> Result<ReadySeat, ToolError> {
         let spawner = self.spawner()?;
-        let standing_by = if parent.is_none() { spawner.take(kind) } else { None };
+        let standing_by = if parent.is_none() && !fresh { spawner.take(kind) } else { None };
         let seat = match standing_by {
             Some(seat) => seat,
             None => self.new_seat(&spawner, kind, parent).await?,
@@ -248,7 +258,10 @@ impl Inner {
             if shared.dead {
                 return Err(spawner_ended());
             }
-            let (id, seat) = self.order(spawner, kind, parent).map_err(|_| spawner_ended())?;
+            let ordered = self.order(spawner, kind, parent);
+            // Known at once, so that the next try does not find it again.
+            shared.dead |= ordered.is_err();
+            let (id, seat) = ordered.map_err(|_| spawner_ended())?;
             let (sender, receiver) = oneshot::channel();
             shared.waiting.insert(id, (seat, sender));
             receiver
@@ -301,8 +314,13 @@ async fn into_ready(seat: Seat) -> Result<ReadySeat, ToolError> {
 /// What a seat could not do, in words.
 pub(super) fn failed(stage: &str, errno: i32) -> ToolError {
     let reason = Errno::from_raw_os_error(errno);
-    ToolError::new(ErrorCode::SandboxCreationFailed, format!("the jail could not {stage}: {reason}"))
+    let error =
+        ToolError::new(ErrorCode::SandboxCreationFailed, format!("the jail could not {stage}: {reason}"));
+    if reason == Errno::STALE { error.with_diagnostics(STALE) } else { error }
 }
+
+/// Says, in the diagnostics of an error, that a path is another file for a seat than it is for haft.
+pub(super) const STALE: &str = "stale";
 
 /// The next message of a seat; `None` at its end.
 pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::Received<FromSeat>>> {
@@ -339,14 +357,14 @@ impl Spawner {
         while let Ok(Some((message, mut descriptors))) = wire::receive::<FromSpawner>(&self.socket) {
             let mut shared = lock(&self.shared);
             match message {
-                FromSpawner::Seat { id } => {
+                FromSpawner::Seat { id, cgroups } => {
                     let socket = descriptors.pop();
                     if let Some((mut seat, sender)) = shared.waiting.remove(&id) {
-                        seat.socket = socket;
+                        (seat.socket, seat.cgroups) = (socket, cgroups);
                         // Nobody waits any more: the seat ends when it is dropped.
                         let _ = sender.send(Ok(seat));
                     } else if let Some((kind, mut seat)) = shared.coming.remove(&id) {
-                        seat.socket = socket;
+                        (seat.socket, seat.cgroups) = (socket, cgroups);
                         shared.ready.entry(kind).or_default().push(seat);
                     }
                 }
@@ -357,7 +375,6 @@ impl Spawner {
                         let _ = sender.send(Err(io::Error::other(format!("{stage}: {reason}"))));
                     }
                 }
-                FromSpawner::Gone { .. } => {}
             }
         }
         let mut shared = lock(&self.shared);

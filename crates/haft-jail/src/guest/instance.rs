@@ -46,11 +46,14 @@ impl Instance {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let random = uuid::Uuid::new_v4().simple().to_string();
         let name = format!("haft-{own}-{}", random.get(..8).unwrap_or(&random));
+        // Locked before others can see it: they end what is not locked.
+        let hidden = all.join(format!(".{name}"));
         let folder = all.join(&name);
-        make_private(&folder)?;
-        make_private(&folder.join("scratch"))?;
-        let lock = File::create(folder.join("lock"))?;
+        make_private(&hidden)?;
+        make_private(&hidden.join("scratch"))?;
+        let lock = File::create(hidden.join("lock"))?;
         lock.try_lock().map_err(io::Error::from)?;
+        fs::rename(hidden, &folder)?;
         let instance = Instance { name, folder, roots, _lock: lock };
         instance.record(None)?;
         Ok(instance)
@@ -85,6 +88,9 @@ fn make_private(folder: &Path) -> io::Result<()> {
 /// Ends what runs of haft left that are not alive any more. Those whose lock is held are left alone.
 fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
         let folder = entry.path();
         let free = match File::open(folder.join("lock")) {
             Ok(lock) => match lock.try_lock() {

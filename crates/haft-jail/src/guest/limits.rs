@@ -1,6 +1,8 @@
 //! Which limits hold for a guest, and by what.
 
-use haft_core::{IsolationLevel, Limits, port::Exceeded};
+#[cfg(target_os = "linux")]
+use haft_core::port::Exceeded;
+use haft_core::{IsolationLevel, Limits};
 use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
@@ -28,6 +30,7 @@ pub fn with_defaults(limits: &Limits, level: IsolationLevel) -> Limits {
 }
 
 /// What holds limits here.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Means {
     /// Memory and processes of all together.
@@ -65,11 +68,13 @@ pub(crate) fn for_each_process(limits: &Limits, means: Means) -> Vec<(i32, u64)>
 }
 
 /// Milliseconds, as errors and limits have them.
+#[cfg(target_os = "linux")]
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What is known when a guest has ended, to tell whether a limit ended it.
+#[cfg(target_os = "linux")]
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Evidence {
     pub(crate) exit_code: Option<i32>,
@@ -98,4 +103,36 @@ pub(crate) fn exceeded(limits: &Limits, seen: Evidence) -> Option<Exceeded> {
         return Some(Exceeded { limit: "fileBytes", allowed, used: None });
     }
     None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_that_ended_a_guest_is_found() {
+        let limits = Limits {
+            memory_bytes: Some(100),
+            cpu_time: Some(Duration::from_secs(1)),
+            file_bytes: Some(7),
+            ..Limits::default()
+        };
+        let seen = Evidence { peak_memory: Some(99), ..Evidence::default() };
+        let of = |seen: Evidence| exceeded(&limits, seen).map(|over| over.limit);
+        for (seen, expected) in [
+            (Evidence { exit_code: Some(0), ..seen }, None),
+            (Evidence { exit_code: Some(1), ..seen }, None),
+            (Evidence { signal: Some(libc::SIGKILL), ..seen }, None),
+            (Evidence { signal: Some(libc::SIGKILL), out_of_memory: 1, ..seen }, Some("memoryBytes")),
+            (Evidence { exit_code: Some(137), out_of_memory: 1, ..seen }, Some("memoryBytes")),
+            // A child was ended, and the program went on without it.
+            (Evidence { exit_code: Some(0), out_of_memory: 1, ..seen }, None),
+            (Evidence { signal: Some(libc::SIGXCPU), ..seen }, Some("cpuTime")),
+            (Evidence { signal: Some(libc::SIGKILL), cpu_millis: 1000, ..seen }, Some("cpuTime")),
+            (Evidence { exit_code: Some(0), cpu_millis: 1000, ..seen }, None),
+            (Evidence { exit_code: Some(128 + libc::SIGXFSZ), ..seen }, Some("fileBytes")),
+        ] {
+            assert_eq!(of(seen), expected, "{seen:?}");
+        }
+    }
 }

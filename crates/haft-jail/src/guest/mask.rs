@@ -94,3 +94,47 @@ pub(crate) fn repository(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
 pub(crate) fn is_within(path: &Path, folder: &Path) -> bool {
     path.starts_with(folder)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn found(patterns: &[&str], files: &[&str]) -> Vec<String> {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        let patterns = compile(&patterns).unwrap();
+        let found = find(&[root.path().to_owned()], &patterns).unwrap();
+        let relative = |denied: Denied| denied.path.strip_prefix(root.path()).unwrap().display().to_string();
+        found.into_iter().map(relative).collect()
+    }
+
+    #[test]
+    fn patterns_find_names_anywhere_and_paths_at_any_depth() {
+        let files = [".env", "a/.env", "a/b.key", "a/secrets/one", "secrets/two", "env", "a/.env.example"];
+        for (patterns, expected) in [
+            (vec![".env"], vec![".env", "a/.env"]),
+            (vec!["*.key"], vec!["a/b.key"]),
+            (vec!["secrets/"], vec!["a/secrets", "secrets"]),
+            (vec!["a/secrets/one"], vec!["a/secrets/one"]),
+            (vec!["**/.env*"], vec![".env", "a/.env", "a/.env.example"]),
+            (vec!["nothing"], vec![]),
+        ] {
+            assert_eq!(found(&patterns, &files), expected, "{patterns:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_granted_and_denied_at_once_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let granted = root.path().join(".env");
+        fs::write(&granted, "").unwrap();
+        assert!(find(&[granted], &compile(&[".env".to_owned()]).unwrap()).is_err());
+        assert!(compile(&["a[".to_owned()]).is_err());
+    }
+}

@@ -3,6 +3,9 @@
 //! ```text
 //!   haft ──────────── start it anew, empty environment ────────────► spawner   one thread, no secrets
 //!    │                                                                  │ copies itself
+//!    │                                                                  ▼
+//!    │                                                                 bay     in cgroups of its own, used again
+//!    │                                                                  │ copies itself, into namespaces
 //!    │        request, signals                                          ▼
 //!    └───────────────────────────────────────────────────────────►    seat     ready before it is needed
 //!             output, listening socket, end                             │ copies itself, becomes
@@ -10,7 +13,7 @@
 //!                                                                     guest    rlimits, Landlock, seccomp, …
 //! ```
 //!
-//! - One file a technology: [`Process`], [`Namespace`].
+//! - One file a technology: [`Process`], [`Namespace`], [`Gvisor`].
 //! - A program that makes jails calls [`init`] first in its `main`; otherwise making one fails and says so.
 //! - **Architecture Invariant:** between its copy and its program, a guest's process allocates nothing.
 //! - **Architecture Invariant:** the end of haft's socket ends a seat with everything in it; the end of haft's other
@@ -27,6 +30,7 @@ mod limits;
 mod linux {
     //! Names what is only there on Linux.
     pub use super::{
+        gvisor::Gvisor,
         host::{JailHost, JailOptions},
         namespace::Namespace,
         process::Process,
@@ -35,9 +39,13 @@ mod linux {
 }
 
 #[cfg(target_os = "linux")]
+mod bay;
+#[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod gvisor;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
@@ -82,10 +90,9 @@ pub use linux::*;
 /// stays in here; in all others this only notes that jails can be made.
 ///
 /// ```no_run
-/// fn main() {
-///     haft_jail::init();
-///     // … everything else …
-/// }
+/// // First of all in `main`:
+/// haft_jail::init();
+/// // … everything else …
 /// ```
 pub fn init() {
     #[cfg(target_os = "linux")]

@@ -2,14 +2,14 @@
 //! but the system and what is granted; Landlock, seccomp and cgroups besides. Needs no privileges and no helper.
 
 use super::{
-    host::{Inner, JailHost},
+    host::{Inner, JailHost, STALE},
     plan::{self, Walls},
     process::{of_walls, refusal},
     running,
     wire::SeatKind,
 };
 use haft_core::{
-    Enforcement, IsolationLevel, ToolError,
+    Enforcement, ErrorCode, IsolationLevel, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
 };
 use std::sync::Arc;
@@ -22,6 +22,16 @@ impl Namespace {
     /// Such a jail.
     pub fn new(host: &JailHost) -> Self {
         Namespace(Arc::clone(&host.0))
+    }
+
+    /// Whether the gate understands the hosts.
+    fn hosts(&self, spec: &GuestSpec) -> Result<(), ToolError> {
+        match &self.0.options.gate {
+            Some(gate) if !spec.hosts.is_empty() => {
+                gate.check(&spec.hosts).map_err(|why| ToolError::new(ErrorCode::NetworkPolicyViolation, why))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -36,6 +46,7 @@ impl Jail for Namespace {
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)?;
+        self.hosts(spec).map_err(|error| of_walls(error.into()))?;
         let planned = plan::plan(spec, Walls::Namespace, &self.0.facts, None);
         planned.map(|plan| plan.enforcement).map_err(of_walls)
     }
@@ -43,9 +54,18 @@ impl Jail for Namespace {
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.0;
+            self.hosts(&spec)?;
             let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
-            let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref()).await?;
-            let guest = running::start(host, seat, plan, spec, None).await?;
+            let parent = spec.parent.clone();
+            let seat = host.seat(SeatKind::Namespace, parent.as_deref(), false).await?;
+            let guest = match running::start(host, seat, plan.clone(), spec.clone(), None).await {
+                // A path leads elsewhere than for haft: something was mounted there after the seat was made.
+                Err(error) if error.diagnostics.as_deref() == Some(STALE) => {
+                    let seat = host.seat(SeatKind::Namespace, parent.as_deref(), true).await?;
+                    running::start(host, seat, plan, spec, None).await?
+                }
+                done => done?,
+            };
             Ok(Box::new(guest) as Box<dyn Guest>)
         })
     }

@@ -44,7 +44,7 @@ pub(crate) struct Facts {
 }
 
 /// A guest that can be started.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) request: SeatRequest,
     pub(crate) enforcement: Enforcement,

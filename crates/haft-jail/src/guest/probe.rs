@@ -117,7 +117,7 @@ async fn run(host: &Arc<Inner>, walls: Walls) -> Result<String, ToolError> {
     let folder = scratch.as_ref().map(|scratch| scratch.0.as_path());
     let mut plan = plan::plan(&spec, walls, &host.facts, folder).map_err(super::process::refusal)?;
     plan.request.programs = vec![program.to_string_lossy().into_owned()];
-    let seat = host.seat(kind, None).await?;
+    let seat = host.seat(kind, None, false).await?;
     let mut guest = running::start(host, seat, plan, spec, scratch).await?;
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&said);

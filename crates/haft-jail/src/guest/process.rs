@@ -64,7 +64,7 @@ impl Jail for Process {
             let host = &self.0;
             let scratch = Scratch::make(host)?;
             let plan = plan::plan(&spec, Walls::Process, &host.facts, Some(&scratch.0)).map_err(refusal)?;
-            let seat = host.seat(SeatKind::Process, spec.parent.as_deref()).await?;
+            let seat = host.seat(SeatKind::Process, spec.parent.as_deref(), false).await?;
             let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
             Ok(Box::new(guest) as Box<dyn Guest>)
         })

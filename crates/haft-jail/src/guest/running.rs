@@ -28,7 +28,7 @@ use std::{
     net::TcpListener,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, LazyLock,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -208,6 +208,7 @@ pub(super) struct SeatGuest {
     enforcement: Enforcement,
     limits: Limits,
     cgroups: super::cgroup::SeatCgroups,
+    before: Counted,
     control: Arc<Control>,
     out: AsyncFd<OwnedFd>,
     err: Option<AsyncFd<OwnedFd>>,
@@ -235,7 +236,8 @@ pub(super) async fn start(
     scratch: Option<Scratch>,
 ) -> Result<SeatGuest, ToolError> {
     let Plan { request, enforcement, limits, network } = plan;
-    seat.cgroups.limit(&limits, 1).map_err(|error| broken("limits cannot be set", error))?;
+    seat.cgroups.limit(&limits, 2).map_err(|error| broken("limits cannot be set", error))?;
+    let before = seat.cgroups.before();
     let ends = match spec.terminal {
         Some(size) => Ends::terminal(size),
         None => Ends::pipes(&spec.stdin),
@@ -277,6 +279,7 @@ pub(super) async fn start(
         enforcement,
         limits,
         cgroups: seat.cgroups,
+        before,
         control: Arc::new(control),
         out: ours.out,
         err: ours.err,
@@ -361,8 +364,8 @@ impl SeatGuest {
         let mut end: Option<SeatEnd> = None;
         let mut last_words: Option<tokio::time::Instant> = None;
         let wall = self.limits.wall_time.map(|time| tokio::time::Instant::from_std(self.started) + time);
-        let mut next_look = tokio::time::Instant::now() + self.next_look();
-        let looks = self.limits.cpu_time.is_some() && self.cgroups.cpu_micros().is_some();
+        let looks = self.limits.cpu_time.is_some() && self.before.cpu_micros.is_some();
+        let mut next_look = tokio::time::Instant::now() + self.first_look();
         while end.is_none()
             || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now()))
         {
@@ -431,17 +434,25 @@ impl SeatGuest {
         Ok(self.sum_up(end, passed))
     }
 
+    /// Time on a core of this guest, in microseconds.
+    fn cpu_micros(&self) -> Option<u64> {
+        Some(self.cgroups.cpu_micros()?.saturating_sub(self.before.cpu_micros.unwrap_or(0)))
+    }
+
+    fn first_look(&self) -> Duration {
+        self.limits.cpu_time.map_or(Duration::MAX / 4, |allowed| (allowed / cores()).max(OFTEN))
+    }
+
     /// When the time on a core could be over at the earliest.
     fn next_look(&self) -> Duration {
         let Some(allowed) = self.limits.cpu_time else { return Duration::MAX / 4 };
-        let used = Duration::from_micros(self.cgroups.cpu_micros().unwrap_or(0));
-        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        (allowed.saturating_sub(used) / cores).max(OFTEN)
+        let used = Duration::from_micros(self.cpu_micros().unwrap_or(0));
+        (allowed.saturating_sub(used) / cores()).max(OFTEN)
     }
 
     fn look_at_cpu(&self) -> Option<Passed> {
         let allowed = millis(self.limits.cpu_time?);
-        let used = self.cgroups.cpu_micros()? / 1000;
+        let used = self.cpu_micros()? / 1000;
         if used < allowed {
             return None;
         }
@@ -455,7 +466,7 @@ impl SeatGuest {
     /// What became of it.
     fn sum_up(&self, end: SeatEnd, passed: Option<Passed>) -> GuestEnd {
         let wall = self.started.elapsed();
-        let counted = self.cgroups.counted();
+        let counted = self.cgroups.counted().since(self.before);
         let report = self.gate.as_ref().map(|gate| gate.report());
         let cpu_micros = counted.cpu_micros.unwrap_or(end.cpu_micros);
         let peak = counted.peak_memory.unwrap_or(end.max_process_bytes);
@@ -531,6 +542,13 @@ impl SeatGuest {
         }
         all
     }
+}
+
+/// How many cores can be used at once. Asked once: the answer takes reading several files.
+fn cores() -> u32 {
+    static CORES: LazyLock<u32> =
+        LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
+    *CORES
 }
 
 async fn sleep_until(at: Option<tokio::time::Instant>) {

@@ -1,15 +1,15 @@
-//! The spawner: a small process with one thread that makes all seats, and ends them all when haft is gone.
+//! The spawner: a small process with one thread that makes all jails, and ends them all when haft is gone.
 //!
 //! haft itself has threads and secrets. A copy of such a process can hang in a lock that another thread held, and
 //! carries the secrets into the jail. So haft starts its own program anew, with an empty environment, and that
 //! process is the one that is copied.
 
 use super::{
+    bay::{self, Bay},
     cgroup::SeatCgroups,
     filter::{self, Filters},
-    seat::{self, Setup},
     sys::{self, Forked},
-    wire::{self, FilterKind, FromSpawner, SeatKind, ToSpawner},
+    wire::{self, FilterKind, FromBay, FromSpawner, SeatKind, ToBay, ToSpawner},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -20,7 +20,6 @@ use rustix::{
     process::{DumpableBehavior, set_dumpable_behavior},
 };
 use std::{
-    collections::HashMap,
     fs, io,
     path::PathBuf,
     time::{Duration, Instant},
@@ -32,10 +31,18 @@ pub(super) const NAME: &str = "haft-jail-spawner";
 /// How long seats may take to end what is in them once haft is gone.
 const LAST_ORDERS: Duration = Duration::from_secs(3);
 
-struct Seated {
-    id: u64,
-    kind: SeatKind,
+/// Bays that are kept though nobody needs them now.
+const SPARE_BAYS: usize = 8;
+
+/// A bay, as the spawner knows it.
+struct Berth {
+    pid: i32,
+    /// Gone when the bay was told to end.
+    socket: Option<OwnedFd>,
     cgroups: SeatCgroups,
+    busy: bool,
+    /// Whether it is used again.
+    shared: bool,
 }
 
 struct Spawner {
@@ -43,10 +50,10 @@ struct Spawner {
     signals: OwnedFd,
     no_network: Filters,
     network: Filters,
-    seats: HashMap<i32, Seated>,
-    /// Seats that have ended, whose cgroups are not empty yet.
-    emptying: Vec<Seated>,
-    /// Folders of sandboxes, in which cgroups of seats are.
+    bays: Vec<Berth>,
+    /// Cgroups of bays that have ended, which are not empty yet.
+    emptying: Vec<SeatCgroups>,
+    /// Folders of sandboxes, in which cgroups of bays are.
     groups: Vec<SeatCgroups>,
 }
 
@@ -84,7 +91,7 @@ impl Spawner {
             signals: sys::signals()?,
             no_network: compiled(FilterKind::NoNetwork)?,
             network: compiled(FilterKind::Network)?,
-            seats: HashMap::new(),
+            bays: Vec::new(),
             emptying: Vec::new(),
             groups: Vec::new(),
         })
@@ -96,13 +103,32 @@ impl Spawner {
             let soon = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
             let timeout = (!self.emptying.is_empty()).then_some(&soon);
             let mut events =
-                [PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+                vec![PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
+            let sockets = self.bays.iter().filter_map(|bay| bay.socket.as_ref());
+            events.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
             let _ = poll(&mut events, timeout);
-            let spoken = !events[0].revents().is_empty();
-            self.reap();
+            let spoken = events.first().is_some_and(|event| !event.revents().is_empty());
+            let signalled = events.get(1).is_some_and(|event| !event.revents().is_empty());
+            let mut heard = events
+                .iter()
+                .skip(2)
+                .map(|event| !event.revents().is_empty())
+                .collect::<Vec<_>>()
+                .into_iter();
+            drop(events);
+            for bay in self.bays.iter_mut().filter(|bay| bay.socket.is_some()) {
+                if heard.next().unwrap_or(false) {
+                    bay.hear();
+                }
+            }
+            if signalled || !self.emptying.is_empty() {
+                self.reap();
+            }
             if spoken {
                 match wire::receive::<ToSpawner>(&self.haft) {
-                    Ok(Some((ToSpawner::Seat { id, kind, cgroups }, _))) => self.seat(id, kind, cgroups),
+                    Ok(Some((ToSpawner::Seat { id, kind, cgroups, own_bay }, _))) => {
+                        self.seat(id, kind, cgroups, own_bay);
+                    }
                     Ok(Some((ToSpawner::Group { cgroups, make }, _))) => {
                         self.groups.retain(|group| *group != cgroups);
                         if make || !cgroups.remove() {
@@ -112,17 +138,14 @@ impl Spawner {
                     Ok(None) | Err(_) => return,
                 }
             }
+            self.dismiss();
         }
     }
 
-    fn seat(&mut self, id: u64, kind: SeatKind, cgroups: SeatCgroups) {
-        match self.try_seat(kind, &cgroups) {
-            Ok((pid, socket)) => {
-                self.seats.insert(pid, Seated { id, kind, cgroups });
-                self.say(&FromSpawner::Seat { id }, Some(&socket));
-            }
+    fn seat(&mut self, id: u64, kind: SeatKind, cgroups: SeatCgroups, own_bay: bool) {
+        match self.try_seat(kind, cgroups, own_bay) {
+            Ok((cgroups, socket)) => self.say(&FromSpawner::Seat { id, cgroups }, Some(&socket)),
             Err((stage, errno)) => {
-                cgroups.remove();
                 let stage = stage.to_owned();
                 self.say(&FromSpawner::Failed { id, stage, errno: errno.raw_os_error() }, None);
             }
@@ -130,44 +153,81 @@ impl Spawner {
     }
 
     fn try_seat(
-        &self,
+        &mut self,
         kind: SeatKind,
-        cgroups: &SeatCgroups,
-    ) -> Result<(i32, OwnedFd), (&'static str, Errno)> {
+        cgroups: SeatCgroups,
+        own_bay: bool,
+    ) -> Result<(SeatCgroups, OwnedFd), (&'static str, Errno)> {
+        let (haft_end, seat_end) = pair()?;
+        let free =
+            self.bays.iter().position(|bay| !own_bay && bay.shared && !bay.busy && bay.socket.is_some());
+        let index = match free {
+            Some(index) => index,
+            None => {
+                let made = self.bay(&cgroups, !own_bay);
+                if made.is_err() {
+                    cgroups.remove();
+                }
+                self.bays.push(made?);
+                self.bays.len() - 1
+            }
+        };
+        let bay = self.bays.get_mut(index).ok_or(("find a bay", Errno::NOENT))?;
+        let socket = bay.socket.as_ref().ok_or(("find a bay", Errno::NOENT))?;
+        let order = ToBay::Seat { kind };
+        wire::send(socket, &order, &[seat_end.as_fd()]).map_err(|_| ("speak to a bay", Errno::PIPE))?;
+        bay.busy = true;
+        Ok((bay.cgroups.clone(), haft_end))
+    }
+
+    fn bay(&self, cgroups: &SeatCgroups, shared: bool) -> Result<Berth, (&'static str, Errno)> {
         let failed = |stage: &'static str| {
             move |error: io::Error| (stage, Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
         cgroups.make().map_err(failed("make cgroups"))?;
         let open =
             |path: PathBuf, flags: OFlags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty());
-        let moves: Result<Vec<OwnedFd>, Errno> = cgroups
-            .for_the_seat()
-            .iter()
-            .map(|folder| open(folder.join("cgroup.procs"), OFlags::WRONLY))
-            .collect();
-        let moves = moves.map_err(|errno| ("open cgroups", errno))?;
-        let alone = cgroups.kill.as_ref().filter(|_| kind != SeatKind::Namespace);
-        let guest_cgroup =
-            alone.and_then(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY).ok());
-        let kill_switch = alone.and_then(|folder| open(folder.join("cgroup.kill"), OFlags::WRONLY).ok());
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
-                .map_err(|errno| ("make a socket", errno))?;
-        let namespaces = if kind == SeatKind::Namespace { sys::ALL_NAMESPACES } else { 0 };
-        let setup = Setup {
-            kind,
-            socket: ours,
-            moves,
-            guest_cgroup,
-            kill_switch,
+        // In a cgroup of the second version it can be born, which costs nothing.
+        let birth = cgroups.v2.as_ref().map(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY));
+        let birth = birth.transpose().map_err(|errno| ("open cgroups", errno))?;
+        let others =
+            cgroups.for_the_seat().into_iter().filter(|folder| Some(*folder) != cgroups.v2.as_deref());
+        let moves: Result<Vec<OwnedFd>, Errno> =
+            others.map(|folder| open(folder.join("cgroup.procs"), OFlags::WRONLY)).collect();
+        let kill = cgroups.kill.as_ref();
+        let (ours, theirs) = pair()?;
+        let bay = Bay {
+            socket: theirs,
+            moves: moves.map_err(|errno| ("open cgroups", errno))?,
+            guest_cgroup: kill.and_then(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY).ok()),
+            kill_switch: kill.and_then(|folder| open(folder.join("cgroup.kill"), OFlags::WRONLY).ok()),
+            has_cgroups: !cgroups.for_the_seat().is_empty(),
             no_network: &self.no_network,
             network: &self.network,
             user: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),
         };
-        match sys::fork(namespaces, None).map_err(|errno| ("make a process", errno))? {
-            Forked::Child => seat::live(setup),
-            Forked::Parent(pid) => Ok((pid.as_raw_nonzero().get(), theirs)),
+        match sys::fork(0, birth.as_ref().map(|fd| fd.as_fd())).map_err(|errno| ("make a process", errno))? {
+            Forked::Child => bay::live(&bay),
+            Forked::Parent(pid) => Ok(Berth {
+                pid: pid.as_raw_nonzero().get(),
+                socket: Some(ours),
+                cgroups: cgroups.clone(),
+                busy: false,
+                // What a cgroup of the second version counted cannot be set back everywhere.
+                shared: shared && cgroups.v2.is_none(),
+            }),
+        }
+    }
+
+    /// Lets go of bays that nobody needs: those that are used once, and more than a few spare ones.
+    fn dismiss(&mut self) {
+        let mut spare = 0;
+        for bay in self.bays.iter_mut().filter(|bay| !bay.busy) {
+            spare += usize::from(bay.shared);
+            if !bay.shared || spare > SPARE_BAYS {
+                bay.socket = None;
+            }
         }
     }
 
@@ -175,44 +235,44 @@ impl Spawner {
     fn reap(&mut self) {
         sys::drain_signals(&self.signals);
         while let Ok(Some(waited)) = sys::wait_any(false) {
-            let Some(seated) = self.seats.remove(&waited.pid) else { continue };
-            // A seat ends its guest before it ends itself, unless it was killed or failed.
+            let Some(index) = self.bays.iter().position(|bay| bay.pid == waited.pid) else { continue };
+            let bay = self.bays.swap_remove(index);
+            // A bay ends when nothing is left in it, unless it was killed or failed.
             if waited.exit_code != Some(0) {
-                seated.cgroups.kill();
-                if seated.kind != SeatKind::Namespace {
-                    self.kill_orphans();
-                }
+                bay.cgroups.kill();
+                self.kill_orphans();
             }
-            self.emptying.push(seated);
+            self.emptying.push(bay.cgroups);
         }
-        let emptying = std::mem::take(&mut self.emptying);
-        for seated in emptying {
-            if seated.cgroups.remove() {
-                self.say(&FromSpawner::Gone { id: seated.id }, None);
-            } else {
-                seated.cgroups.kill();
-                self.emptying.push(seated);
+        self.emptying.retain(|cgroups| {
+            let gone = cgroups.remove();
+            if !gone {
+                cgroups.kill();
             }
-        }
+            !gone
+        });
     }
 
-    /// Children of this process that are no seats were a killed seat's.
+    /// Children of this process that are no bays were a killed bay's.
     fn kill_orphans(&self) {
         let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
         let children = children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
-        for pid in children.filter(|pid| !self.seats.contains_key(pid)) {
+        for pid in children.filter(|pid| self.bays.iter().all(|bay| bay.pid != *pid)) {
             let _ = sys::kill(pid, libc::SIGKILL);
         }
     }
 
     /// haft is gone, and every seat has noticed: its socket is at its end. What is not gone soon is killed.
     fn end_all(&mut self) {
+        for bay in &mut self.bays {
+            bay.socket = None;
+        }
         let end = Instant::now() + LAST_ORDERS;
-        while !(self.seats.is_empty() && self.emptying.is_empty()) {
+        while !(self.bays.is_empty() && self.emptying.is_empty()) {
             if Instant::now() > end {
-                for (pid, seated) in &self.seats {
-                    seated.cgroups.kill();
-                    let _ = sys::kill(*pid, libc::SIGKILL);
+                for bay in &self.bays {
+                    bay.cgroups.kill();
+                    let _ = sys::kill(bay.pid, libc::SIGKILL);
                 }
                 if Instant::now() > end + LAST_ORDERS {
                     break;
@@ -233,4 +293,19 @@ impl Spawner {
         // Whether haft is still there shows at the next read.
         let _ = wire::send(&self.haft, message, descriptor.as_slice());
     }
+}
+
+impl Berth {
+    fn hear(&mut self) {
+        match self.socket.as_ref().map(wire::receive::<FromBay>) {
+            Some(Ok(Some((FromBay::Free, _)))) => self.busy = false,
+            // It has ended, or is about to.
+            Some(Ok(None) | Err(_)) | None => self.socket = None,
+        }
+    }
+}
+
+fn pair() -> Result<(OwnedFd, OwnedFd), (&'static str, Errno)> {
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .map_err(|errno| ("make a socket", errno))
 }

@@ -27,8 +27,8 @@ pub(crate) enum SeatKind {
 /// From haft to the spawner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSpawner {
-    /// Make a seat. The answer brings its socket.
-    Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups },
+    /// Make a seat, in a bay that is free or, in these cgroups, in a new one. The answer brings its socket.
+    Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups, own_bay: bool },
     /// haft made a folder in which cgroups of seats will be, or removes it now.
     Group { cgroups: SeatCgroups, make: bool },
 }
@@ -37,11 +37,23 @@ pub(crate) enum ToSpawner {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromSpawner {
     /// The seat's socket is with it. The seat says itself when it is ready.
-    Seat { id: u64 },
+    Seat { id: u64, cgroups: SeatCgroups },
     /// It could not be made.
     Failed { id: u64, stage: String, errno: i32 },
-    /// The seat has ended and its cgroups are gone.
-    Gone { id: u64 },
+}
+
+/// From the spawner to a bay. Its end of file ends the bay.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum ToBay {
+    /// Make a seat; the end of its socket is with it.
+    Seat { kind: SeatKind },
+}
+
+/// From a bay to the spawner.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum FromBay {
+    /// The seat has ended, with everything that was in it.
+    Free,
 }
 
 /// From haft to a seat. Its end of file is an order to end everything.

@@ -218,6 +218,11 @@ fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool
     spec.writable = vec![world.workspace.path().to_owned()];
     spec.denied = vec![".env".to_owned(), "private/".to_owned()];
     spec.limits = small();
+    if jail == "gvisor" {
+        // Its kernel is a program that needs some of it.
+        spec.limits.processes = Some(300);
+        spec.limits.memory_bytes = Some(160 << 20);
+    }
     if jail == "process" {
         // It cannot take anything away from what it grants, and says so; the rest is tried in a folder without such.
         match block_on(run_guest(&*house.jail(jail), spec.clone())) {
@@ -236,10 +241,33 @@ fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool
         spec.writable.push(plain);
     }
     match block_on(run_guest(&*house.jail(jail), spec)) {
-        Ok((end, Heard { out, err })) => (out.contains("HARM"), format!("{out}{err} {end:?}")),
+        Ok((end, Heard { out, err })) => {
+            // It really tried: it says that it reached nothing, or a limit or a forbidden call ended it.
+            let tried = out.contains("HARM") || out.contains("nothing reached");
+            let ended = end.exceeded.is_some() || !end.violations.is_empty();
+            assert!(tried || ended, "it did not run: {out}{err} {end:?}");
+            (out.contains("HARM"), format!("{out}{err} {end:?}"))
+        }
         Err(error) => panic!("{}: the guest did not start: {error:?}", attack.name),
     }
 }
+
+/// In gVisor these reach its own kernel, or its own processes, and nothing of the machine: that shows nothing.
+const OF_ITS_OWN_KERNEL: [&str; 13] = [
+    "be_root",
+    "end_its_supervisor",
+    "fill_shared_memory",
+    "go_before_others",
+    "make_a_user_namespace",
+    "make_a_user_namespace_with_clone",
+    "make_an_io_ring",
+    "open_a_netlink_socket",
+    "read_the_kernels_log",
+    "read_the_map_of_hafts_memory",
+    "search_the_memory_of_others",
+    "start_more_threads",
+    "write_to_the_kernels_log",
+];
 
 /// A descriptor that any child inherits, as programs that embed haft may have.
 fn leak_a_descriptor(world: &World) -> OwnedFd {
@@ -264,10 +292,14 @@ fn test(attack: &'static Attack, jail: &'static str) {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let all = JAILS.iter().flat_map(|jail| ATTACKS.iter().map(move |attack| (*jail, attack)));
+    // Looked for by its file: a list of tests must not take a second to make.
+    let gvisor = is_root() && Path::new("/usr/bin/runsc").exists();
+    let jails: Vec<&'static str> = JAILS.into_iter().chain(gvisor.then_some("gvisor")).collect();
+    let all = jails.into_iter().flat_map(|jail| ATTACKS.iter().map(move |attack| (jail, attack)));
     // An ordinary user cannot do some of it anyway, and makes no cgroups.
     let applies = |jail: &str, attack: &Attack| {
-        is_root() || !(attack.needs_root || attack.without_cgroups.contains(&jail))
+        let of_another_kernel = jail != "gvisor" || !OF_ITS_OWN_KERNEL.contains(&attack.name);
+        of_another_kernel && (is_root() || !(attack.needs_root || attack.without_cgroups.contains(&jail)))
     };
     let mut trials: Vec<Trial> = all
         .filter(|(jail, attack)| applies(jail, attack))
@@ -278,6 +310,12 @@ pub fn trials() -> Vec<Trial> {
             })
         })
         .collect();
+    if is_root() && !gvisor {
+        trials.push(Trial::test("attack::gvisor", || {
+            haft_testkit::not_run("attack::gvisor", "runsc is not installed");
+            Ok(())
+        }));
+    }
     trials.push(Trial::test("attack::there_are_at_least_60", || {
         assert!(ATTACKS.len() >= 60, "{}", ATTACKS.len());
         Ok(())

@@ -233,7 +233,7 @@ fn memory_is_limited_within_five_percent(jail: &'static str) {
     let over = end.exceeded.unwrap();
     let used = over.used.unwrap();
     assert_eq!((over.limit, over.allowed), ("memoryBytes", 64 * MIB));
-    assert!(used <= 64 * MIB && used >= 64 * MIB * 95 / 100, "{used}");
+    assert!((64 * MIB * 95 / 100..=64 * MIB).contains(&used), "{used}");
 }
 
 fn over_memory_names_limit_and_peak(jail: &'static str) {

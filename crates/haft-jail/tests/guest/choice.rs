@@ -1,6 +1,6 @@
 //! Which jail is chosen, what is offered, what several guests share; and all of it as an ordinary user.
 
-use crate::world::{House, block_on, own_program, run, sh};
+use crate::world::{House, block_on, has_gvisor, own_program, run, sh};
 use haft_core::{
     ErrorCode, IsolationLevel, Limits,
     port::{GuestSpec, Jail},
@@ -10,7 +10,10 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 9] = [
+    let tests: [(&'static str, fn()); 12] = [
+        ("choice::what_is_mounted_later_is_seen", what_is_mounted_later_is_seen),
+        ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
+        ("choice::gvisor", gvisor),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
         ("choice::an_enforcement_says_what_it_is", an_enforcement_says_what_it_is),
@@ -61,7 +64,8 @@ fn the_cheapest_jail_that_delivers() {
         assert_eq!(auto.holds(&spec).unwrap().jail, jail, "{spec:?}");
     }
     let restricted = GuestSpec { level: IsolationLevel::Restricted, ..GuestSpec::command(["true"]) };
-    assert_eq!(auto.holds(&restricted).unwrap().jail, "namespace");
+    let strongest = if has_gvisor() { "gvisor" } else { "namespace" };
+    assert_eq!(auto.holds(&restricted).unwrap().jail, strongest);
     let (end, _) = block_on(run(&auto, spec(IsolationLevel::Strict, &folder, &[".env"]))).unwrap();
     assert_eq!(end.exit_code, Some(0));
 }
@@ -190,4 +194,131 @@ fn as_an_ordinary_user(which: &str) {
     }
     let failed: Vec<&str> = said.lines().filter(|line| !line.ends_with("... ok")).collect();
     assert!(output.status.success(), "{}", failed.join("\n"));
+}
+
+/// The jail that is a kernel of its own, where runsc is installed.
+pub fn gvisor() {
+    use haft_jail::guest::Gvisor;
+    let house = House::new();
+    let jail = Gvisor::new(&house.host);
+    if let Err(unavailable) = jail.offers(IsolationLevel::Restricted) {
+        return haft_testkit::not_run("choice::gvisor", &unavailable.to_string());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".env"), "planted").unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    let script = "dmesg | grep -ci gvisor; cat .env; echo x > .git/hooks/pre-commit; echo made > made; \
+                  (setsid sleep 7654321 >/dev/null 2>&1 &); exit 5";
+    let mut spec = sh(script);
+    spec.writable = vec![folder.path().to_owned()];
+    spec.denied = vec![".env".into()];
+    let began = std::time::Instant::now();
+    let (end, heard) = block_on(run(&jail, spec)).unwrap();
+    println!("{:?} {heard:?} {end:?}", began.elapsed());
+    assert_eq!(end.exit_code, Some(5), "{heard:?}");
+    assert!(heard.out.trim().parse::<u32>().is_ok_and(|count| count > 0), "{heard:?}");
+    assert!(!heard.out.contains("planted"), "{heard:?}");
+    assert_eq!(fs::read_to_string(folder.path().join("made")).unwrap(), "made\n");
+    assert!(!folder.path().join(".git/hooks/pre-commit").exists());
+    let mut hungry = sh("head -c 200M /dev/zero | tail -c 200M");
+    hungry.limits.memory_bytes = Some(96 << 20);
+    let (end, _) = block_on(run(&jail, hungry)).unwrap();
+    assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
+}
+
+/// A gate that answers everybody with one line.
+struct Greeter;
+
+struct Greeting {
+    answered: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl haft_jail::guest::OpenGate for Greeting {
+    fn report(&self) -> haft_jail::guest::GateReport {
+        let requests = self.answered.load(std::sync::atomic::Ordering::SeqCst);
+        haft_jail::guest::GateReport { requests, bytes_sent: 7, ..Default::default() }
+    }
+}
+
+impl haft_jail::guest::Gatekeeper for Greeter {
+    fn check(&self, _hosts: &[String]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        listener: std::net::TcpListener,
+        hosts: &[String],
+    ) -> Result<Box<dyn haft_jail::guest::OpenGate>, String> {
+        assert_eq!(hosts, ["example.com"]);
+        let answered = std::sync::Arc::<std::sync::atomic::AtomicU64>::default();
+        let count = std::sync::Arc::clone(&answered);
+        std::thread::spawn(move || {
+            use std::io::Write as _;
+            for stream in listener.incoming().flatten() {
+                count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                let _ = { stream }.write_all(b"through the gate\n");
+            }
+        });
+        Ok(Box::new(Greeting { answered }))
+    }
+}
+
+fn a_gate_gets_the_socket_of_the_jail() {
+    let house = House::with(|options| options.gate = Some(std::sync::Arc::new(Greeter)));
+    let program = own_program();
+    let mut spec = GuestSpec::command([program.to_str().unwrap(), "--through-the-gate"]);
+    spec.level = IsolationLevel::Strict;
+    spec.readable = vec![program];
+    spec.hosts = vec!["example.com".into()];
+    let guest_of = |spec: GuestSpec| block_on(run(&*house.jail("namespace"), spec));
+    let (end, heard) = guest_of(spec.clone()).unwrap();
+    assert_eq!((heard.out.as_str(), end.exit_code), ("through the gate\n", Some(0)), "{heard:?}");
+    assert_eq!(end.metrics.network_requests, Some(1));
+    assert_eq!(house.jail("namespace").holds(&spec).unwrap().details["network"], "gate");
+    // Without hosts nobody listens there.
+    spec.hosts.clear();
+    let (end, _) = guest_of(spec.clone()).unwrap();
+    assert_ne!(end.exit_code, Some(0));
+    // The others know no hosts, and say so.
+    spec.hosts = vec!["example.com".into()];
+    assert!(house.jail("process").holds(&spec).unwrap_err().reason.contains("hosts"));
+}
+
+/// The guest of that test: a program that knows of the gate by its environment.
+pub fn go_through_the_gate() -> i32 {
+    use std::io::Read as _;
+    let Some(proxy) = std::env::var("https_proxy").ok() else { return 2 };
+    let Ok(mut stream) = std::net::TcpStream::connect(proxy.trim_start_matches("http://")) else { return 3 };
+    let mut text = String::new();
+    if stream.read_to_string(&mut text).is_err() {
+        return 4;
+    }
+    print!("{text}");
+    0
+}
+
+/// A seat that stands by was made before.
+fn what_is_mounted_later_is_seen() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let house = House::with(|options| options.warm = 1);
+    let folder = tempfile::tempdir().unwrap();
+    let spec = || GuestSpec { readable: vec![folder.path().to_owned()], ..sh("ls") };
+    let jail = house.jail("namespace");
+    let (_, heard) = block_on(run(&*jail, spec())).unwrap();
+    assert_eq!(heard.out, "");
+    // Time for the next seat to be there.
+    std::thread::sleep(Duration::from_millis(300));
+    let mount = |arguments: &[&str]| {
+        assert!(
+            Command::new(arguments[0]).args(&arguments[1..]).arg(folder.path()).status().unwrap().success()
+        );
+    };
+    mount(&["mount", "-t", "tmpfs", "haft-test"]);
+    fs::write(folder.path().join("later"), "").unwrap();
+    let seen = block_on(run(&*jail, spec()));
+    mount(&["umount", "-l"]);
+    assert_eq!(seen.unwrap().1.out, "later\n");
 }

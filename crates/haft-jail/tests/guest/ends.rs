@@ -310,13 +310,12 @@ fn a_killed_spawner_is_replaced(jail: &'static str) {
         kill(spawner_of_this_house(&house));
         let (sink, _) = keeping();
         let end = guest.wait(sink).await;
-        assert!(end.is_err(), "{end:?}");
+        // It may just have had the time to say how its guest ended.
+        assert!(end.as_ref().is_ok_and(|end| end.error().is_some()) || end.is_err(), "{end:?}");
         let (end, _) = run(&*house.jail(jail), sh("exit 0")).await.unwrap();
         assert_eq!(end.exit_code, Some(0));
     });
-    if jail == "namespace" || rustix::process::geteuid().is_root() {
-        gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
-    }
+    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
 }
 
 fn spawner_of_this_house(house: &House) -> i32 {

@@ -32,6 +32,7 @@ fn main() {
     match arguments.get(1).map(String::as_str) {
         Some("--attack") => std::process::exit(attack::run(&arguments[2..])),
         Some("--reboot") => attack::reboot(),
+        Some("--through-the-gate") => std::process::exit(choice::go_through_the_gate()),
         Some("--haft") => ends::be_haft(&arguments[2..]),
         _ => {}
     }

@@ -4,7 +4,7 @@ use haft_core::{
     IsolationLevel, OutputStream, ToolError,
     port::{GuestEnd, GuestSpec, Jail, OutputSink},
 };
-use haft_jail::guest::{JailHost, JailOptions, Namespace, Process};
+use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process};
 use std::{
     future::Future,
     path::PathBuf,
@@ -40,6 +40,7 @@ impl House {
         match name {
             "process" => Arc::new(Process::new(&self.host)),
             "namespace" => Arc::new(Namespace::new(&self.host)),
+            "gvisor" => Arc::new(Gvisor::new(&self.host)),
             other => panic!("no jail {other}"),
         }
     }
@@ -89,6 +90,11 @@ pub fn sh(script: &str) -> GuestSpec {
 /// Whether this is root, or the same tests by an ordinary user.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Whether runsc runs here.
+pub fn has_gvisor() -> bool {
+    House::new().jail("gvisor").offers(IsolationLevel::Restricted).is_ok()
 }
 
 /// This very program.

@@ -4,7 +4,7 @@
 //! milliseconds to move a process into a cgroup, and about one to make namespaces. A seat is used once and by one
 //! guest, so nothing of one guest is ever seen by another.
 //!
-//! A seat is a copy of the spawner. It is the guest's parent, and in a pid namespace its first process; it cannot be
+//! A seat is a copy of its bay, which is a copy of the spawner. It is the guest's parent, and in a pid namespace its first process; it cannot be
 //! read, traced or signalled by the guest.
 
 mod child;
@@ -44,12 +44,12 @@ pub(super) struct Setup<'a> {
     pub(super) kind: SeatKind,
     /// To haft. Its end of file ends everything.
     pub(super) socket: OwnedFd,
-    /// `cgroup.procs` of every cgroup that the seat has to move itself into.
-    pub(super) moves: Vec<OwnedFd>,
     /// The cgroup in which the guest alone is.
-    pub(super) guest_cgroup: Option<OwnedFd>,
+    pub(super) guest_cgroup: Option<&'a OwnedFd>,
     /// Written to, it ends everything in that cgroup.
-    pub(super) kill_switch: Option<OwnedFd>,
+    pub(super) kill_switch: Option<&'a OwnedFd>,
+    /// Whether there is anything to be seen of cgroups.
+    pub(super) has_cgroups: bool,
     pub(super) no_network: &'a Filters,
     pub(super) network: &'a Filters,
     /// Of the user whom haft runs as.
@@ -90,12 +90,10 @@ impl<T> Stage<T> for Result<T, landlock::RulesetError> {
     }
 }
 
-/// Lives as a seat. The caller is a fresh copy of the spawner.
+/// Lives as a seat. The caller is a fresh copy of its bay.
 pub(super) fn live(setup: Setup<'_>) -> ! {
     let mut keep = vec![setup.socket.as_raw_fd()];
-    keep.extend(
-        setup.moves.iter().chain(&setup.guest_cgroup).chain(&setup.kill_switch).map(|fd| fd.as_raw_fd()),
-    );
+    keep.extend(setup.guest_cgroup.iter().chain(&setup.kill_switch).map(|fd| fd.as_raw_fd()));
     let closed = sys::close_others(&keep).stage("close descriptors");
     match closed.and_then(|()| Seat::ready(&setup)).and_then(|seat| seat.run()) {
         Ok(()) => sys::exit(0),
@@ -121,11 +119,8 @@ impl<'a> Seat<'a> {
     /// Does everything that does not depend on the guest.
     fn ready(setup: &'a Setup<'a>) -> Result<Self, Failure> {
         let _ = rustix::thread::set_name(c"haft-seat");
-        set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with the spawner")?;
+        set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its bay")?;
         let signals = sys::signals().stage("take signals")?;
-        for cgroup in &setup.moves {
-            rustix::io::write(cgroup, b"0").stage("enter a cgroup")?;
-        }
         // Belongs to root as long as its memory cannot be read; nobody is here yet who could read it.
         let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
         let io = File::open("/proc/self/io").ok();
@@ -179,7 +174,7 @@ impl<'a> Seat<'a> {
         let program = Program::new(&request, &descriptors, &working_dir, ruleset.as_ref(), filters)?;
         let (report, told) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
-        let cgroup = self.setup.guest_cgroup.as_ref().map(|fd| fd.as_fd());
+        let cgroup = self.setup.guest_cgroup.map(|fd| fd.as_fd());
         let guest = match sys::fork(0, cgroup).stage("make the guest's process")? {
             Forked::Child => program.become_guest(&told),
             Forked::Parent(pid) => pid.as_raw_nonzero().get(),
@@ -209,10 +204,7 @@ impl<'a> Seat<'a> {
             Some(tree) => tree.finish(request, rules),
             None => {
                 if request.filter == FilterKind::Network && self.setup.kind == SeatKind::Process {
-                    rules = rules
-                        .map(|rules| system::with_network(rules))
-                        .transpose()
-                        .stage("allow name files")?;
+                    rules = rules.map(system::with_network).transpose().stage("allow name files")?;
                 }
                 for bind in &request.binds {
                     let open = system::open_exactly(bind)?;
@@ -285,32 +277,45 @@ impl<'a> Seat<'a> {
         if self.setup.kind == SeatKind::Namespace {
             return sys::kill_namespace(libc::SIGKILL);
         }
-        if let Some(switch) = &self.setup.kill_switch {
-            let _ = rustix::io::pwrite(switch, b"1", 0);
-        }
-        for child in children() {
-            let _ = sys::kill(child, libc::SIGKILL);
-        }
+        kill_children(self.setup.kill_switch);
     }
 
     /// Ends everything and waits until the kernel says that nothing is left. Says how many there were.
     fn end_all(&self) -> u32 {
-        let mut ended = 0;
+        until_none_is_left(&self.signals, || self.kill_all())
+    }
+}
+
+/// Ends all children of this process, and theirs, and waits until nothing is left.
+pub(super) fn end_all(kill_switch: Option<&OwnedFd>, signals: &OwnedFd) {
+    until_none_is_left(signals, || kill_children(kill_switch));
+}
+
+fn kill_children(kill_switch: Option<&OwnedFd>) {
+    if let Some(switch) = kill_switch {
+        let _ = rustix::io::pwrite(switch, b"1", 0);
+    }
+    for child in children() {
+        let _ = sys::kill(child, libc::SIGKILL);
+    }
+}
+
+fn until_none_is_left(signals: &OwnedFd, kill: impl Fn()) -> u32 {
+    let mut ended = 0;
+    loop {
         loop {
-            self.kill_all();
-            loop {
-                match sys::wait_any(false) {
-                    Ok(Some(_)) => ended += 1,
-                    Ok(None) => break,
-                    Err(Errno::INTR) => {}
-                    // No children: nothing is left.
-                    Err(_) => return ended,
-                }
+            match sys::wait_any(false) {
+                Ok(Some(_)) => ended += 1,
+                Ok(None) => break,
+                Err(Errno::INTR) => {}
+                // No children: nothing is left.
+                Err(_) => return ended,
             }
-            let pause = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
-            let _ = poll(&mut [PollFd::new(&self.signals, PollFlags::IN)], Some(&pause));
-            sys::drain_signals(&self.signals);
         }
+        kill();
+        let pause = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
+        let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&pause));
+        sys::drain_signals(signals);
     }
 }
 
@@ -350,8 +355,8 @@ fn namespaces(setup: &Setup<'_>) -> Result<Tree, Failure> {
     // No further user namespaces, whatever else a guest may find; the filter refuses them, too.
     let _ = fs::write("/proc/sys/user/max_user_namespaces", "0");
     set_dumpable_behavior(DumpableBehavior::NotDumpable).stage("hide its memory")?;
-    set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with the spawner")?;
-    if !setup.moves.is_empty() {
+    set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its bay")?;
+    if setup.has_cgroups {
         sys::own_cgroup_namespace().stage("hide the cgroups of others")?;
     }
     rustix::system::sethostname(b"haft").stage("name the machine")?;

@@ -94,7 +94,11 @@ fn children(count: usize, each: impl Fn() -> bool) -> usize {
 }
 
 fn touch_memory(bytes: usize) -> bool {
-    let mut held = vec![0u8; bytes];
+    let mut held = Vec::new();
+    if held.try_reserve_exact(bytes).is_err() {
+        return false;
+    }
+    held.resize(bytes, 0u8);
     for at in (0..bytes).step_by(4096) {
         held[at] = at as u8 | 1;
     }
@@ -243,15 +247,15 @@ pub const ATTACKS: &[Attack] = &[
         rustix_kill(parent, libc::SIGKILL);
         std::thread::sleep(Duration::from_millis(100));
         // SAFETY: as above.
-        parent == 0 || unsafe { libc::getppid() } != parent
+        parent != 0 && unsafe { libc::getppid() } != parent
     }),
     attack("trace_a_process", |t| ptrace_attach(t.victim)),
     attack("read_memory_by_a_system_call", |t| process_vm_read(t.victim)),
     attack("take_a_descriptor_by_a_system_call", |t| pidfd_getfd(t.haft)),
     attack("read_inherited_descriptors", |t| {
         (3..1024).any(|number| {
-            // SAFETY: reads into a buffer of that size; a number that is no descriptor is an error.
             let mut buffer = [0u8; 64];
+            // SAFETY: reads into a buffer of that size; a number that is no descriptor is an error.
             let read = unsafe { libc::pread(number, buffer.as_mut_ptr().cast(), 64, 0) };
             read > 0 && String::from_utf8_lossy(&buffer).contains(&t.secret)
         })
@@ -308,7 +312,7 @@ pub const ATTACKS: &[Attack] = &[
     attack("name_the_machine", |_| sethostname()).root(),
     attack("read_the_kernels_log", |_| syslog()).root(),
     attack("type_into_a_terminal", |_| in_a_child(tiocsti)),
-    attack("run_a_setuid_program", |t| setuid_program(t)).root(),
+    attack("run_a_setuid_program", setuid_program).root(),
     attack("give_a_file_away", |_| chown_own()).root(),
     attack("take_other_groups", |_| in_a_child(setgroups)).root(),
     attack("go_before_others", |_| in_a_child(renice)).root(),
@@ -337,7 +341,7 @@ pub const ATTACKS: &[Attack] = &[
     .root()
     .unless_process(),
     attack("read_the_disk", |_| read_a_disk()).root(),
-    attack("read_shared_memory_of_haft", |t| shm_read(t)).unless_process(),
+    attack("read_shared_memory_of_haft", shm_read).unless_process(),
     attack("use_more_memory", |_| touch_memory(200 << 20)),
     attack("use_more_memory_in_several_processes", |_| children(6, || touch_memory(40 << 20)) == 6)
         .takes_cgroups_in(&["process", "namespace"]),

@@ -1,0 +1,115 @@
+//! A bay: a process that sits in a set of cgroups and makes one seat after the other there.
+//!
+//! Moving a process into a cgroup of the first version makes the whole machine wait: no process can begin or end
+//! meanwhile, for up to 12 ms in each hierarchy. Children are born into the cgroups of their parent, at no cost. So what
+//! moves is a bay, once; its seats are new each time.
+
+use super::{
+    filter::Filters,
+    seat::{self, Setup},
+    sys::{self, Forked},
+    wire::{self, FromBay, SeatKind, ToBay},
+};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    fd::{AsRawFd as _, OwnedFd},
+};
+
+/// What a bay is made of.
+pub(super) struct Bay<'a> {
+    /// To the spawner. Its end of file ends the bay, when its seat has ended.
+    pub(super) socket: OwnedFd,
+    /// `cgroup.procs` of every cgroup that the bay has to move itself into.
+    pub(super) moves: Vec<OwnedFd>,
+    /// The cgroup in which guests alone are.
+    pub(super) guest_cgroup: Option<OwnedFd>,
+    /// Written to, it ends everything in that cgroup.
+    pub(super) kill_switch: Option<OwnedFd>,
+    /// Whether the bay, and so its seats, are in cgroups.
+    pub(super) has_cgroups: bool,
+    pub(super) no_network: &'a Filters,
+    pub(super) network: &'a Filters,
+    pub(super) user: u32,
+    pub(super) group: u32,
+}
+
+/// Lives as a bay. The caller is a fresh copy of the spawner.
+pub(super) fn live(bay: &Bay<'_>) -> ! {
+    let code = if bay.serve().is_some() { 0 } else { 1 };
+    sys::exit(code)
+}
+
+impl Bay<'_> {
+    fn serve(&self) -> Option<()> {
+        let mut keep = vec![self.socket.as_raw_fd()];
+        keep.extend(
+            self.moves.iter().chain(&self.guest_cgroup).chain(&self.kill_switch).map(|fd| fd.as_raw_fd()),
+        );
+        sys::close_others(&keep).ok()?;
+        let _ = rustix::thread::set_name(c"haft-bay");
+        // What a seat that was killed leaves behind comes to this process.
+        rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1)).ok()?;
+        let signals = sys::signals().ok()?;
+        for cgroup in &self.moves {
+            rustix::io::write(cgroup, b"0").ok()?;
+        }
+        while let Ok(Some((ToBay::Seat { kind }, mut descriptors))) = wire::receive::<ToBay>(&self.socket) {
+            let socket = descriptors.pop()?;
+            if let Some(seat) = self.seat(kind, socket) {
+                wait_for(seat, &signals, &self.socket);
+            }
+            // A seat ends its guest before it ends itself, unless it was killed; then that is done here.
+            seat::end_all(self.kill_switch.as_ref(), &signals);
+            wire::send(&self.socket, &FromBay::Free, &[]).ok()?;
+        }
+        Some(())
+    }
+
+    fn seat(&self, kind: SeatKind, socket: OwnedFd) -> Option<i32> {
+        let namespaces = if kind == SeatKind::Namespace { sys::ALL_NAMESPACES } else { 0 };
+        let setup = Setup {
+            kind,
+            socket,
+            guest_cgroup: self.guest_cgroup.as_ref().filter(|_| kind != SeatKind::Namespace),
+            kill_switch: self.kill_switch.as_ref().filter(|_| kind != SeatKind::Namespace),
+            has_cgroups: self.has_cgroups,
+            no_network: self.no_network,
+            network: self.network,
+            user: self.user,
+            group: self.group,
+        };
+        match sys::fork(namespaces, None) {
+            Ok(Forked::Child) => seat::live(setup),
+            Ok(Forked::Parent(pid)) => Some(pid.as_raw_nonzero().get()),
+            Err(errno) => {
+                // haft waits for the seat to speak.
+                let stage = "make a process".to_owned();
+                let failed = wire::FromSeat::Failed { stage, errno: errno.raw_os_error() };
+                let _ = wire::send(&setup.socket, &failed, &[]);
+                None
+            }
+        }
+    }
+}
+
+/// Until that child has ended, or the spawner: then it is for the caller to end what is left. Others that end
+/// meanwhile are orphans that came to this process.
+fn wait_for(seat: i32, signals: &OwnedFd, spawner: &OwnedFd) {
+    loop {
+        sys::drain_signals(signals);
+        loop {
+            match sys::wait_any(false) {
+                Ok(Some(waited)) if waited.pid == seat => return,
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                Err(_) => return,
+            }
+        }
+        let mut events = [PollFd::new(signals, PollFlags::IN), PollFd::new(spawner, PollFlags::empty())];
+        let _ = poll(&mut events, None);
+        let [_, spawner] = &events;
+        if spawner.revents().contains(PollFlags::HUP) {
+            return;
+        }
+    }
+}

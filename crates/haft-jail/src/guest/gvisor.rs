@@ -1,0 +1,266 @@
+//! The `gvisor` jail: runsc, a kernel in user space. What a guest asks of the machine's kernel is asked by that one.
+//!
+//! runsc runs in a seat as any program does, only that it keeps its privileges: so the cgroups, the end and the metering
+//! are those of every other guest, and runsc is told to leave cgroups alone. It gets pipes, never a terminal.
+
+use super::{
+    host::{Inner, JailHost, broken},
+    mask::Denied,
+    plan::{self, Network, Plan, Walls},
+    process::{of_walls, refusal},
+    running::{self, Scratch},
+    seat::HOME,
+    wire::{Bind, FilterKind, SeatKind, SeatRequest},
+};
+use haft_core::{
+    Enforcement, IsolationLevel, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+};
+use serde_json::{Value, json};
+use std::{
+    borrow::Cow,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+/// Holds programs in a kernel of their own.
+#[derive(Clone)]
+pub struct Gvisor {
+    host: Arc<Inner>,
+    probed: Arc<OnceLock<Result<(), Unavailable>>>,
+}
+
+/// Its kvm platform can hang when it starts; the others take a tenth of a second.
+const START_WITHIN: Duration = Duration::from_secs(20);
+
+impl Gvisor {
+    /// Such a jail.
+    pub fn new(host: &JailHost) -> Self {
+        Gvisor { host: Arc::clone(&host.0), probed: Arc::default() }
+    }
+
+    fn runsc() -> Option<PathBuf> {
+        let folders = ["/usr/local/bin", "/usr/bin", "/usr/sbin", "/opt/gvisor"];
+        folders.into_iter().map(|folder| Path::new(folder).join("runsc")).find(|path| path.is_file())
+    }
+
+    fn is_there(&self) -> Result<PathBuf, Unavailable> {
+        let missing = |reason: &str, fix: &str| Unavailable { reason: reason.into(), fix: fix.into() };
+        if !rustix::process::geteuid().is_root() {
+            return Err(missing(
+                "runsc is run as root here",
+                "run haft as root, or use the `namespace` jail",
+            ));
+        }
+        Gvisor::runsc()
+            .ok_or_else(|| missing("runsc is not installed", "`apt-get install runsc`, or see gvisor.dev"))
+    }
+
+    /// What would be enforced, whether or not it was probed.
+    fn planned(&self, spec: &GuestSpec) -> Result<Plan, plan::Refusal> {
+        self.is_there()?;
+        if spec.terminal.is_some() {
+            return Err(Unavailable {
+                reason: "the `gvisor` jail has pipes, not terminals".into(),
+                fix: "use the `namespace` jail for programs that need a terminal".into(),
+            }
+            .into());
+        }
+        if !spec.hosts.is_empty() {
+            return Err(Unavailable {
+                reason: "the `gvisor` jail has no network here".into(),
+                fix: "use the `namespace` jail for programs that reach hosts".into(),
+            }
+            .into());
+        }
+        let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
+        plan.enforcement = enforcement(plan.enforcement);
+        plan.network = Network::None;
+        Ok(plan)
+    }
+
+    fn probe(&self) -> Result<(), Unavailable> {
+        let jail = self.clone();
+        let thread = std::thread::Builder::new().name("haft-probe".into()).spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| error.to_string())?;
+            runtime.block_on(async {
+                let mut spec = GuestSpec::command(["sh", "-c", "exit 0"]);
+                spec.limits.wall_time = Some(START_WITHIN);
+                let mut guest = jail.start(spec).await.map_err(|error| error.message)?;
+                let end = guest.wait(Arc::new(|_, _: &[u8]| {})).await.map_err(|error| error.message)?;
+                end.error().map_or(Ok(()), |error| Err(error.message))
+            })
+        });
+        let fix =
+            "look at `runsc --debug run`; on machines without KVM use its `ptrace` or `systrap` platform";
+        match thread.map(std::thread::JoinHandle::join) {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(reason))) => {
+                Err(Unavailable { reason: format!("runsc does not run: {reason}"), fix: fix.into() })
+            }
+            Ok(Err(_)) | Err(_) => {
+                Err(Unavailable { reason: "the probe did not run".into(), fix: fix.into() })
+            }
+        }
+    }
+}
+
+/// The same promises, by other means.
+fn enforcement(mut planned: Enforcement) -> Enforcement {
+    planned.jail = Cow::Borrowed("gvisor");
+    planned.details.remove("landlock");
+    planned.details.insert("kernel".into(), json!("gvisor"));
+    planned.details.insert("orphans".into(), json!("sandbox"));
+    planned
+}
+
+impl Jail for Gvisor {
+    fn name(&self) -> &str {
+        "gvisor"
+    }
+
+    fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
+        self.is_there()?;
+        let planned = plan::enforcement(level, Walls::Namespace, &self.host.facts)?;
+        self.probed.get_or_init(|| self.probe()).clone()?;
+        Ok(enforcement(planned))
+    }
+
+    fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
+        self.offers(spec.level)?;
+        self.planned(spec).map(|plan| plan.enforcement).map_err(of_walls)
+    }
+
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        Box::pin(async move {
+            let host = &self.host;
+            let runsc = self.is_there().map_err(|unavailable| refusal(unavailable.into()))?;
+            let mut plan = self.planned(&spec).map_err(refusal)?;
+            let scratch = Scratch::make(host)?;
+            let config = config(&plan.request, plan.limits.scratch_bytes);
+            prepare(&scratch.0, &config).map_err(|error| broken("no bundle for runsc", error))?;
+            plan.request = runtime_request(&runsc, &scratch.0, plan.request);
+            let seat = host.seat(SeatKind::Runtime, spec.parent.as_deref(), false).await?;
+            let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
+            Ok(Box::new(guest) as Box<dyn Guest>)
+        })
+    }
+}
+
+/// A bundle, as container runtimes want it. The root is empty: everything is mounted.
+fn prepare(folder: &Path, config: &Value) -> std::io::Result<()> {
+    for name in ["root", "state", "hidden"] {
+        fs::create_dir(folder.join(name))?;
+    }
+    fs::write(folder.join("hidden-file"), "")?;
+    fs::write(folder.join("config.json"), serde_json::to_vec(config)?)
+}
+
+/// The seat's request for runsc itself.
+fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatRequest {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let id = bundle.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let argv = [
+        text(runsc),
+        "--root".into(),
+        text(&bundle.join("state")),
+        "--ignore-cgroups".into(),
+        "--network=none".into(),
+        "run".into(),
+        "--bundle".into(),
+        text(bundle),
+        id,
+    ];
+    SeatRequest {
+        programs: vec![text(runsc)],
+        argv: argv.into(),
+        environment: vec![format!("PATH={}", super::environment::PATH)],
+        working_dir: text(bundle),
+        binds: Vec::new(),
+        masks: Vec::new(),
+        limits: Vec::new(),
+        filter: FilterKind::Off,
+        landlock: false,
+        terminal: false,
+        gate: false,
+        ..guest
+    }
+}
+
+/// The `config.json` of a guest.
+fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
+    let read_only =
+        |path: &str| json!({"type": "bind", "source": path, "destination": path, "options": ["rbind", "ro"]});
+    let memory = |at: &str, size: Option<u64>| {
+        let size = size.map(|bytes| format!("size={bytes}"));
+        let options: Vec<String> =
+            ["nosuid", "nodev", "mode=1777"].map(str::to_owned).into_iter().chain(size).collect();
+        json!({"type": "tmpfs", "source": "tmpfs", "destination": at, "options": options})
+    };
+    let mut mounts = vec![
+        json!({"type": "proc", "source": "proc", "destination": "/proc"}),
+        memory("/tmp", scratch),
+        memory(HOME, scratch),
+    ];
+    let system = [
+        "/usr",
+        "/bin",
+        "/sbin",
+        "/lib",
+        "/lib32",
+        "/lib64",
+        "/libx32",
+        "/etc/alternatives",
+        "/etc/ssl/certs",
+        "/etc/ld.so.cache",
+        "/etc/localtime",
+    ];
+    mounts.extend(system.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
+    for Bind { path, writable, .. } in &request.binds {
+        let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
+        mounts.push(json!({"type": "bind", "source": path, "destination": path, "options": options}));
+    }
+    for mask in &request.masks {
+        let denied = Denied { path: mask.path.clone().into(), is_dir: mask.is_dir };
+        // Relative to the bundle.
+        let source = if denied.is_dir { "hidden" } else { "hidden-file" };
+        mounts.push(
+            json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
+        );
+    }
+    let limits: Vec<Value> =
+        request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
+    let none: [&str; 0] = [];
+    let namespaces = ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
+    json!({
+        "ociVersion": "1.0.2",
+        "process": {
+            "terminal": false,
+            "user": {"uid": 0, "gid": 0},
+            "args": request.argv,
+            "env": request.environment,
+            "cwd": request.working_dir,
+            "capabilities": {"bounding": none, "effective": none, "inheritable": none, "permitted": none, "ambient": none},
+            "rlimits": limits,
+            "noNewPrivileges": true,
+        },
+        "root": {"path": "root", "readonly": true},
+        "hostname": "haft",
+        "mounts": mounts,
+        "linux": {"namespaces": namespaces},
+    })
+}
+
+fn rlimit(number: i32, value: u64) -> Option<Value> {
+    let names = [
+        (libc::RLIMIT_CORE as i32, "RLIMIT_CORE"),
+        (libc::RLIMIT_NOFILE as i32, "RLIMIT_NOFILE"),
+        (libc::RLIMIT_FSIZE as i32, "RLIMIT_FSIZE"),
+        (libc::RLIMIT_CPU as i32, "RLIMIT_CPU"),
+    ];
+    let (_, name) = names.into_iter().find(|(known, _)| *known == number)?;
+    Some(json!({"type": name, "soft": value, "hard": value}))
+}
