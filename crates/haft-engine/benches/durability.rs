@@ -29,6 +29,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Makes a note.
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Note {
     /// What to note.
