@@ -29,6 +29,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Makes a note.
 #[derive(Deserialize, schemars::JsonSchema)]
 struct Note {
     /// What to note.
@@ -250,19 +251,23 @@ fn main() {
             query.status = Some(Status::Failed);
         }),
     ];
-    let mut worst: f64 = 0.0;
+    let (mut worst, mut pages): (f64, u32) = (0.0, 0);
     for query in queries {
         let mut query = query;
         for _ in 0..20 {
             let start = Instant::now();
             let page = runtime.block_on(tenant.audit_page(query.clone())).unwrap();
             worst = worst.max(micros(start, 1) / 1000.0);
-            assert_eq!(page.records.len(), 100);
+            assert!(!page.records.is_empty(), "{query:?}");
+            pages += 1;
             assert!(page.records.iter().all(|(_, record)| record.metadata.started_at >= begin));
             query.after = page.next;
+            if page.next.is_none() {
+                break;
+            }
         }
     }
-    let what = format!("the slowest of 100 filtered pages of {rows} records");
+    let what = format!("the slowest of {pages} filtered pages of {rows} records");
     report.line(&what, worst, "ms", "50", worst <= 50.0);
     if report.missed.is_empty() {
         println!("every goal was met");
@@ -307,7 +312,7 @@ fn fill(state: &Path, rows: i64) {
             let time = jiff::Timestamp::from_microsecond(micros).unwrap();
             let id = ExecutionId::at(time).to_string();
             let (tool, agent) = (format!("tool_{}", seq * 7 % 50), format!("agent-{}", seq * 3 % 20));
-            let (status, number) = if seq % 10 == 0 { ("Failed", 30) } else { ("Success", 0) };
+            let (status, number) = if seq % 11 == 0 { ("Failed", 30) } else { ("Success", 0) };
             let body = format!(
                 r#"{{"form":1,"event":"call","context":{{"tenant":"local","agent":"{agent}"}},"callId":"","tool":"{tool}","status":"{status}","inputSize":7,"inputSha256":"","metadata":{{"executionId":"{id}","startedAt":"{time}","completedAt":"{time}","durationMs":1.0,"attempts":1,"outputSize":0,"outputTruncated":false}}}}"#
             );

@@ -108,10 +108,7 @@ fn record<'a>(
     let wants = engine.ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
     let kept = wants.results.then(|| Arc::new(result.clone()));
-    let arguments = match wants.results {
-        true => engine.ports.redaction.arguments(&frame.call.arguments),
-        false => frame.call.arguments.clone(),
-    };
+    let arguments = wants.results.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
     let had_intent = facts.had_intent;
     let recorded =
         engine.ports.store.outcome(Outcome { audit, arguments, had_intent, result: kept, settles });

@@ -261,13 +261,17 @@ async fn look(folder: &Path) -> String {
     }
     assert!(tenant.unfinished().await.unwrap().is_empty());
 
-    let mut recorded: HashMap<String, Vec<(String, Option<ErrorCode>)>> = HashMap::new();
+    let mut recorded: HashMap<String, Vec<(String, Option<ErrorCode>, u32)>> = HashMap::new();
     let mut query = AuditQuery { limit: 1000, ..AuditQuery::default() };
     loop {
         let page = tenant.audit_page(query.clone()).await.unwrap();
         for (_, record) in page.records {
             let id = record.metadata.execution_id.to_string();
-            recorded.entry(id).or_default().push((record.tool.to_string(), record.code));
+            recorded.entry(id).or_default().push((
+                record.tool.to_string(),
+                record.code,
+                record.metadata.attempts,
+            ));
         }
         match page.next {
             Some(next) => query.after = Some(next),
@@ -289,7 +293,7 @@ async fn look(folder: &Path) -> String {
             "{line:?}"
         );
         match recorded.get(id).map(|records| &records[0]) {
-            Some((_, recorded)) => {
+            Some((_, recorded, _)) => {
                 assert_eq!(recorded.map_or("OK", |code| code.as_str()), code, "{line:?} was acknowledged");
             }
             None => assert!(!must_be_there, "{line:?} was acknowledged and is not there"),
@@ -302,7 +306,8 @@ async fn look(folder: &Path) -> String {
         if effect[1] != "-" {
             assert!(seen.insert(&effect[1]), "{effect:?}: the same key had two effects");
         }
-        let (_, code) = &recorded.get(&effect[0]).unwrap_or_else(|| panic!("{effect:?} left no record"))[0];
+        let (_, code, _) =
+            &recorded.get(&effect[0]).unwrap_or_else(|| panic!("{effect:?} left no record"))[0];
         match code {
             None => {}
             Some(ErrorCode::OutcomeUnknown) => unknown += 1,
@@ -310,10 +315,10 @@ async fn look(folder: &Path) -> String {
         }
     }
     for (id, records) in &recorded {
-        let (tool, code) = &records[0];
-        if code.is_none() && matches!(&**tool, "write" | "command" | "slow") {
-            let replayed = acknowledged.iter().any(|line| &line[0] == id) && !seen.contains(id);
-            assert!(seen.contains(id) || replayed, "{id} is recorded as done, and is not");
+        let (tool, code, attempts) = &records[0];
+        // One that was never tried was answered with the result of the same call before.
+        if code.is_none() && *attempts > 0 && matches!(&**tool, "write" | "command" | "slow") {
+            assert!(seen.contains(id), "{id} is recorded as done, and is not");
         }
     }
     format!(
@@ -323,6 +328,15 @@ async fn look(folder: &Path) -> String {
         verified.last,
         unfinished.len()
     )
+}
+
+/// Looks at a folder that was kept, after a sweep that was ended.
+#[test]
+#[ignore = "for a person, with HAFT_SWEEP_FOLDER"]
+fn look_again() {
+    let folder = PathBuf::from(std::env::var("HAFT_SWEEP_FOLDER").expect("the folder of a sweep"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    println!("{}", runtime.block_on(look(&folder)));
 }
 
 #[test]

@@ -64,8 +64,8 @@ async fn the_log_does_not_grow_for_ever() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     let mut made = call("t", "write").without_effect();
-    made.text = "x".repeat(20_000);
-    for _ in 0..3_000 {
+    made.text = "x".repeat(40_000);
+    for _ in 0..1_500 {
         made.id = haft_core::ExecutionId::at(made.at);
         store.outcome(made.outcome()).await.unwrap();
     }

@@ -32,7 +32,7 @@ impl StoreError {
 pub struct Wants {
     /// The steps of batches: see [`JournalStep`].
     pub journal: bool,
-    /// The result of every call, on its [`Outcome`].
+    /// The arguments and the result of every call, on its [`Outcome`].
     pub results: bool,
 }
 
@@ -100,8 +100,8 @@ pub struct Hashes {
 pub struct Outcome {
     /// The record.
     pub audit: AuditRecord,
-    /// The arguments, without secrets.
-    pub arguments: Arguments,
+    /// The arguments without secrets, for a store that [wants](Store::wants) results.
+    pub arguments: Option<Arguments>,
     /// Whether the call was about to have an effect: its intent was handed over. Such an outcome is waited for.
     pub had_intent: bool,
     /// The result, for a store that [wants](Store::wants) results.

@@ -54,7 +54,7 @@ pub(crate) fn intent(work: &mut Work<'_>, intent: &Intent) -> Result<(), Fault> 
 
 /// Writes how a call ended, with its audit record.
 pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Fault> {
-    let input = outcome.arguments.as_str();
+    let input = outcome.arguments.as_ref().map_or("", |arguments| arguments.as_str());
     let parts = outcome.result.as_deref().map(record::parts_text).transpose()?;
     let hash = |text: &str| chain::hex(&chain::digest(text.as_bytes()));
     let hashes = Hashes { input: hash(input), output: parts.as_deref().map(hash) };

@@ -259,6 +259,35 @@ fn state_of(work: &mut Work<'_>, tenant: &str, id: ExecutionId) -> Result<CallSt
     })
 }
 
+/// One thing of a tenant that waits for a decision.
+fn find(work: &mut Work<'_>, tenant: &str, which: UnfinishedId) -> Result<Option<Unfinished>, Fault> {
+    sweep_all(work)?;
+    projection::catch_up(work)?;
+    match which {
+        UnfinishedId::Call(id) => {
+            let row = work.sql.query_one(
+                &format!(
+                    "{INTENT} WHERE execution_id = ?1 AND tenant = ?2 AND state = 1 AND batch_id IS NULL"
+                ),
+                &[Value::Text(&id.to_string()), Value::Text(tenant)],
+            )?;
+            row.map(single).transpose()
+        }
+        UnfinishedId::Batch(batch) => {
+            let batch = batch.to_string();
+            let row = work.sql.query_one(
+                "SELECT instance_id FROM batches WHERE batch_id = ?1 AND tenant = ?2",
+                &[Value::Text(&batch), Value::Text(tenant)],
+            )?;
+            let Some(instance) = row.map(|mut row| row.text(0)).transpose()? else { return Ok(None) };
+            match instances::is_gone(work, &instance) {
+                true => load_batch(work, tenant, &batch),
+                false => Ok(None),
+            }
+        }
+    }
+}
+
 /// Carries out a decision. `None` where there is nothing of that id to decide about.
 pub(crate) fn recover(
     work: &mut Work<'_>,
@@ -266,10 +295,7 @@ pub(crate) fn recover(
     which: UnfinishedId,
     how: Recovery,
 ) -> Result<Option<Vec<RecoveredCall>>, Fault> {
-    let unfinished = unfinished(work, tenant)?;
-    let Some(unfinished) = unfinished.into_iter().find(|unfinished| unfinished.id == which) else {
-        return Ok(None);
-    };
+    let Some(unfinished) = find(work, tenant, which)? else { return Ok(None) };
     let now = work.now();
     let what = match which {
         UnfinishedId::Batch(batch) => {

@@ -156,7 +156,7 @@ impl Call {
                 metadata: Arc::clone(&result.metadata),
                 hashes: None,
             },
-            arguments: self.arguments.clone(),
+            arguments: Some(self.arguments.clone()),
             had_intent: self.effect,
             result: Some(Arc::new(result)),
             settles: None,
