@@ -52,6 +52,15 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.undo.max_records", "1000", "1001"),
     ("tools.undo.max_bytes", "1", "536870913"),
     ("tools.undo.max_file_bytes", "134217728", "134217729"),
+    ("tools.commands.isolation", "'restricted'", "'strict'"),
+    ("tools.commands.hosts", "[]", "['crates.io']"),
+    ("tools.commands.presets", "['git']", "['git', 'rust']"),
+    ("tools.commands.pass_environment", "[]", "['CI']"),
+    ("tools.commands.memory_bytes", "1073741824", "1073741825"),
+    ("tools.commands.cpu_seconds", "300", "301"),
+    ("tools.commands.processes", "256", "257"),
+    ("tools.commands.scratch_bytes", "1048576", "268435457"),
+    ("tools.commands.per_process_limits", "false", "true"),
 ];
 
 /// The key's tight and loose value.

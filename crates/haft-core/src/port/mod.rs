@@ -15,7 +15,7 @@ mod store;
 pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
 pub use jail::{
     Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, Jail, NoJail, OutputSink,
-    Preset, TerminalSize, Unavailable,
+    Preset, TerminalSize, Unavailable, covers_host,
 };
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
