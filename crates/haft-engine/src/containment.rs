@@ -21,6 +21,13 @@ pub(crate) fn contain(
     }
     let required = registered.definition.constraints.required_isolation;
     let level = frame.options.isolation.map_or(required, |asked| asked.max(required));
+    if required == IsolationLevel::None && level > required {
+        let text = format!(
+            "`{}` needs {level:?} isolation, which cannot be had: it runs in haft's own process; call it without",
+            registered.name
+        );
+        return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+    }
     if level > IsolationLevel::None
         && let Err(unavailable) = ports.jail.offers(level)
     {
