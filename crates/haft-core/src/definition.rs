@@ -1,6 +1,6 @@
 //! What a tool says about itself.
 
-use crate::{Parameters, Tier, iso_duration};
+use crate::{CommandSource, Parameters, Tier, iso_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -218,6 +218,9 @@ pub struct ToolDefinition {
     /// Where the code comes from.
     #[serde(default, skip_serializing_if = "is_default")]
     pub source: Source,
+    /// The program, where the code is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Box<CommandSource>>,
     /// Other names for it. Rules and lists always match the canonical name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -257,6 +260,7 @@ impl ToolDefinition {
             tier: Tier::Core,
             version: None,
             source: Source::BuiltIn,
+            command: None,
             aliases: Vec::new(),
             annotations: Annotations::default(),
             metadata: Map::new(),

@@ -3,6 +3,7 @@
 //! Whether the JSON Schemas in it can be used, and whether defaults satisfy them, takes a validator: `haft-schema`
 //! checks that.
 
+mod command;
 mod names;
 mod parameters;
 
@@ -79,6 +80,7 @@ impl ToolDefinition {
         }
         version(self.version.as_deref(), &mut found);
         aliases(&self.name, &self.aliases, &mut found);
+        command::check(self, &mut found);
         found.0
     }
 }

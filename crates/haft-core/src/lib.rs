@@ -9,6 +9,7 @@
 
 mod approval;
 mod call;
+mod command_source;
 mod context;
 mod definition;
 mod definition_check;
@@ -30,6 +31,7 @@ pub mod text;
 
 pub use approval::{ApprovalRequest, Decision};
 pub use call::{Arguments, ToolCall};
+pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};
 pub use definition::{Annotations, Category, Constraints, IsolationLevel, Risk, Source, ToolDefinition};
 pub use definition_check::DefinitionProblem;

@@ -140,6 +140,8 @@ pub struct ToolOutput {
     pub side_effects: Vec<SideEffect>,
     /// The words must stay whole (base64, say): the tool kept them short itself.
     pub keep_whole: bool,
+    /// The words say again what was streamed, so the size of the output is counted once.
+    pub repeats_stream: bool,
 }
 
 impl ToolOutput {

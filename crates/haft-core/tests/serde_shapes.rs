@@ -97,6 +97,7 @@ fn full_definition() -> ToolDefinition {
         tier: Tier::Teams,
         version: Some("1.2.3".into()),
         source: Source::Mcp,
+        command: None,
         aliases: vec!["Edit".into()],
         annotations: Annotations { destructive: Some(true), open_world: Some(false) },
         metadata: object(json!({"owner": "files"})),

@@ -14,15 +14,31 @@ const CONSTRAINTS: [&str; 6] = [
     "requiredIsolation",
 ];
 const ANNOTATIONS: [&str; 1] = ["openWorld"];
+const COMMAND: [&str; 1] = ["workingDir"];
+const LIMITS: [&str; 8] = [
+    "memoryBytes",
+    "cpuMillicores",
+    "cpuTime",
+    "wallTime",
+    "openFiles",
+    "fileBytes",
+    "scratchBytes",
+    "outputBytes",
+];
 
 /// Renames them; a field that is there in both spellings is an error.
 pub(crate) fn unify(tree: &mut Node, text: &str) -> Vec<ReadError> {
     let mut errors = Vec::new();
     rename(tree, &WHOLE, text, &mut errors);
-    for (name, fields) in [("constraints", &CONSTRAINTS[..]), ("annotations", &ANNOTATIONS)] {
+    for (name, fields) in
+        [("constraints", &CONSTRAINTS[..]), ("annotations", &ANNOTATIONS), ("command", &COMMAND)]
+    {
         if let Some(table) = tree.member_mut(name) {
             rename(table, fields, text, &mut errors);
         }
+    }
+    if let Some(limits) = tree.member_mut("command").and_then(|command| command.member_mut("limits")) {
+        rename(limits, &LIMITS, text, &mut errors);
     }
     errors
 }
@@ -69,6 +85,8 @@ mod tests {
             ("/properties", &WHOLE[..]),
             ("/$defs/constraints/properties", &CONSTRAINTS),
             ("/$defs/annotations/properties", &ANNOTATIONS),
+            ("/$defs/command/properties", &COMMAND),
+            ("/$defs/limits/properties", &LIMITS),
             ("/$defs/parameter/properties", &[]),
         ] {
             let all = schema.pointer(pointer).unwrap().as_object().unwrap().keys();

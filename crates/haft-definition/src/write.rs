@@ -31,6 +31,22 @@ const CONSTRAINTS: [&str; 6] = [
     "requiredIsolation",
 ];
 const ANNOTATIONS: [&str; 2] = ["destructive", "openWorld"];
+const COMMAND: [&str; 14] = [
+    "program",
+    "args",
+    "input",
+    "positional",
+    "flags",
+    "output",
+    "reads",
+    "writes",
+    "env",
+    "hosts",
+    "presets",
+    "files",
+    "workingDir",
+    "limits",
+];
 const PARAMETER: [&str; 7] = ["name", "description", "type", "required", "default", "enum", "schema"];
 /// How deep a value may be in TOML; a deeper one is written as JSON text.
 const MAX_DEPTH: usize = 32;
@@ -69,7 +85,8 @@ fn toml_text(mut fields: Map<String, Value>) -> String {
             lines(&mut text, &mut fields, &[name]);
         }
     }
-    for (name, order) in [("constraints", &CONSTRAINTS[..]), ("annotations", &ANNOTATIONS)] {
+    let sections = [("command", &COMMAND[..]), ("constraints", &CONSTRAINTS), ("annotations", &ANNOTATIONS)];
+    for (name, order) in sections {
         if let Some(Value::Object(mut section)) = fields.remove(name) {
             text.push_str(&format!("\n[{name}]\n"));
             lines(&mut text, &mut section, order);

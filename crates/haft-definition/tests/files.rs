@@ -206,6 +206,7 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
             let (requires_confirmation, idempotent, cacheable, destructive, open_world) = flags;
             let (parameters, output_schema, metadata) = schemas;
             let annotations = Annotations { destructive, open_world };
+            let command = idempotent.then(|| Box::new(full_command()));
             ToolDefinition {
                 name,
                 title,
@@ -222,12 +223,37 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 tier: Tier::Teams,
                 version,
                 source,
+                command,
                 aliases,
                 annotations,
                 metadata,
             }
         },
     )
+}
+
+/// Every field of the program behind a tool.
+fn full_command() -> haft_core::CommandSource {
+    haft_core::CommandSource {
+        program: "./a b.py".to_owned(),
+        args: vec!["-q".to_owned(), String::new()],
+        input: haft_core::CommandInput::Flags,
+        flags: [("a_b".to_owned(), "-a".to_owned())].into(),
+        positional: vec!["path".to_owned()],
+        output: haft_core::CommandOutput::Json,
+        env: vec!["CI".to_owned()],
+        hosts: vec!["*.example.com".to_owned()],
+        presets: vec![haft_core::port::Preset::Python],
+        files: vec!["lib".to_owned()],
+        working_dir: Some("sub".to_owned()),
+        limits: haft_core::Limits {
+            memory_bytes: Some(1 << 20),
+            cpu_time: Some(Duration::from_millis(1500)),
+            ..haft_core::Limits::default()
+        },
+        reads: Some(Vec::new()),
+        writes: Some(vec!["path".to_owned(), "git-index:".to_owned()]),
+    }
 }
 
 proptest! {

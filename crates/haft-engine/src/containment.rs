@@ -3,7 +3,7 @@
 use crate::{frame::Frame, ports::Ports, registry::Registered};
 use haft_core::{
     ErrorCode, Footprint, IsolationLevel, ParentGrant, Resource, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail},
+    port::{BoxFuture, Guest, GuestSpec, Jail, covers_host},
 };
 use haft_sdk::capability::Commands;
 use std::{path::Path, sync::Arc};
@@ -21,6 +21,13 @@ pub(crate) fn contain(
     }
     let required = registered.definition.constraints.required_isolation;
     let level = frame.options.isolation.map_or(required, |asked| asked.max(required));
+    if required == IsolationLevel::None && level > required {
+        let text = format!(
+            "`{}` needs {level:?} isolation, which cannot be had: it runs in haft's own process; call it without",
+            registered.name
+        );
+        return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+    }
     if level > IsolationLevel::None
         && let Err(unavailable) = ports.jail.offers(level)
     {
@@ -48,7 +55,7 @@ fn known(ports: &Ports, parent: &ParentGrant) -> Result<(), ToolError> {
 fn within(footprint: &Footprint, parent: &ParentGrant) -> Result<(), ToolError> {
     for resource in footprint.reads.iter().chain(&footprint.writes) {
         match resource {
-            Resource::Host(host) if !parent.hosts.iter().any(|granted| covers(granted, host)) => {
+            Resource::Host(host) if !parent.hosts.iter().any(|granted| covers_host(granted, host)) => {
                 let text = format!("The sandbox around the call does not grant the host `{host}`");
                 return Err(ToolError::new(ErrorCode::NetworkPolicyViolation, text));
             }
@@ -62,18 +69,6 @@ fn within(footprint: &Footprint, parent: &ParentGrant) -> Result<(), ToolError> 
         }
     }
     Ok(())
-}
-
-/// Whether everything that `asked` names is also named by `granted`.
-fn covers(granted: &str, asked: &str) -> bool {
-    let (granted, asked) = (granted.to_ascii_lowercase(), asked.to_ascii_lowercase());
-    match granted.strip_prefix("*.") {
-        _ if granted == asked => true,
-        Some(domain) => {
-            asked.strip_suffix(domain).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
-        }
-        None => false,
-    }
 }
 
 /// A program in a sandbox gets what both grant.
@@ -94,7 +89,7 @@ pub(crate) fn narrow(spec: &mut GuestSpec, parent: &ParentGrant) -> Result<(), T
     };
     inside(&mut spec.readable);
     inside(&mut spec.writable);
-    spec.hosts.retain(|host| parent.hosts.iter().any(|granted| covers(granted, host)));
+    spec.hosts.retain(|host| parent.hosts.iter().any(|granted| covers_host(granted, host)));
     if let Some(dir) = &spec.working_dir
         && !granted(dir)
     {

@@ -211,7 +211,7 @@ fn compose<'a>(ports: &'a Ports, frame: &'a Frame, raw: Raw) -> Composed<'a> {
 }
 
 fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Composed<'a> {
-    let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole } = output;
+    let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole, repeats_stream } = output;
     let redaction = &ports.redaction;
     if let Some(structured) = &mut structured {
         redaction.value(structured);
@@ -226,7 +226,11 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
         (None, None, Some((bytes, _))) => (String::from_utf8_lossy(&bytes).into_owned(), false),
         (None, None, None) => (String::new(), true),
     };
-    let size = if returned { raw.len() as u64 + streamed } else { streamed };
+    let size = match (returned, repeats_stream) {
+        (true, false) => raw.len() as u64 + streamed,
+        (true, true) => streamed.max(raw.len() as u64),
+        (false, _) => streamed,
+    };
     let limit = if keep_whole { usize::MAX } else { frame.output_limit() };
     let content = move |text: String, handle, truncated, output| {
         let mut content = Vec::with_capacity(1 + parts.len());

@@ -295,6 +295,20 @@ impl Host for Frame {
     fn fit(&self, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
         let mut limits = self.options.limits.clone().unwrap_or_default().or(&spec.limits);
         spec.level = spec.level.max(self.facts().level);
+        // A tool that says it changes nothing is held to it: nothing to write to, and no way outward.
+        if self.registered.get().is_some_and(|registered| !registered.definition.has_side_effects()) {
+            let writable = std::mem::take(&mut spec.writable);
+            spec.readable.extend(writable);
+            spec.hosts.clear();
+        }
+        // The strictest level means no files and no network, whatever is granted to others.
+        if spec.level == IsolationLevel::Restricted {
+            spec.readable.clear();
+            spec.writable.clear();
+            spec.presets.clear();
+            spec.hosts.clear();
+            spec.working_dir = None;
+        }
         if let Some(parent) = &self.context.parent {
             limits = limits.within(&parent.limits);
             containment::narrow(&mut spec, parent)?;

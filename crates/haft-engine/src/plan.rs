@@ -195,14 +195,21 @@ async fn plan_call(
     }
     // 8. Limits, prepare, footprint, containment. What the tool itself says about the call comes before what would
     // hold it: a tool that cannot run at all needs no jail.
-    set_limits(ports, frame, registered)?;
+    let bounds = bounds(ports, frame, registered, frame.options.timeout)?;
     let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
-    let (prepared, footprint, confirm) = guarded(|| {
+    let (prepared, footprint, confirm, timeout) = guarded(|| {
         let prepared = Contained::new(registered.tool.prepare(&arguments)?);
-        let (footprint, confirm) =
-            prepared.get().map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default();
-        Ok((prepared, resolved(ports, footprint)?, confirm))
+        let (footprint, confirm, timeout) = prepared
+            .get()
+            .map(|prepared| (prepared.footprint(), prepared.confirm(), prepared.timeout()))
+            .unwrap_or_default();
+        Ok((prepared, resolved(ports, footprint)?, confirm, timeout))
     })?;
+    let bounds = match timeout {
+        Some(_) if frame.options.timeout.is_none() => self::bounds(ports, frame, registered, timeout)?,
+        _ => bounds,
+    };
+    let _ = frame.bounds.set(bounds);
     let level = contain(ports, frame, registered, &footprint)?;
     // 9. Policy.
     let subject =
@@ -371,13 +378,18 @@ pub(crate) fn claim_request(frame: &Frame, registered: &Registered, key: &Arc<st
     }
 }
 
-/// Sets the deadline and the room for output, or says why the call cannot have them.
-fn set_limits(ports: &Ports, frame: &Frame, registered: &Registered) -> Result<(), ToolError> {
+/// The deadline and the room for output, or why the call cannot have them.
+fn bounds(
+    ports: &Ports,
+    frame: &Frame,
+    registered: &Registered,
+    requested: Option<Duration>,
+) -> Result<Bounds, ToolError> {
     let constraints = &registered.definition.constraints;
     let parent = frame.context.parent.as_ref();
     let parent_wall = parent.and_then(|parent| parent.limits.wall_time);
     let timeout = resolve_timeout(
-        frame.options.timeout,
+        requested,
         constraints.default_timeout,
         constraints.max_execution_time,
         parent_wall,
@@ -385,14 +397,13 @@ fn set_limits(ports: &Ports, frame: &Frame, registered: &Registered) -> Result<(
     )?;
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
-    let _ = frame.bounds.set(Bounds { timeout, output });
     if let (Some(limits), Some(parent)) = (&frame.options.limits, parent)
         && let Some((name, mine, theirs)) = limits.exceeds(&parent.limits)
     {
         let text = format!("{name} of {mine} is above the {theirs} of the sandbox {}", parent.sandbox_id);
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
     }
-    Ok(())
+    Ok(Bounds { timeout, output })
 }
 
 /// The deadline: the request's, else the tool's, else the general one. A request above the tool's maximum or the

@@ -38,7 +38,7 @@ impl Default for ListPolicy {
             enabled: true,
             mode: ApprovalMode::Prompt,
             allowlist: names(&["glob", "list_directory", "read_file", "search_files"]),
-            denylist: names(&["execute_code", "run_command"]),
+            denylist: names(&["execute_code", "run_command", "start_command"]),
             prompt_side_effects: true,
         }
     }

@@ -204,6 +204,13 @@ impl ToolCtx {
         Ok(guest)
     }
 
+    /// Takes note of how a program ended that was started by [`start`](Self::start), maybe by an earlier call: what it used
+    /// and what was stopped is then on the result and in the record of this call.
+    pub fn note_end(&self, sandbox: &str, by: &Enforcement, end: &GuestEnd) {
+        self.0.contained(sandbox, by);
+        self.0.used(end);
+    }
+
     /// Programs.
     pub fn commands(&self) -> &dyn Commands {
         &*self.0.capabilities().commands

@@ -3,7 +3,7 @@
 use crate::ToolCtx;
 use haft_core::{Arguments, Footprint, ToolDefinition, ToolError, ToolOutput, port::BoxFuture};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 /// Arguments that fit the tool's schema, with the text that they came from.
 #[derive(Clone, Debug)]
@@ -28,6 +28,16 @@ pub trait Tool: Send + Sync + 'static {
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError>;
 }
 
+impl Tool for Box<dyn Tool> {
+    fn definition(&self) -> &Arc<ToolDefinition> {
+        (**self).definition()
+    }
+
+    fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
+        (**self).prepare(args)
+    }
+}
+
 /// A call that could run now. The very object that a person agreed to is the one that runs.
 pub trait Prepared: Send + Sync {
     /// What it would read and write.
@@ -39,6 +49,11 @@ pub trait Prepared: Send + Sync {
     /// Why a person must agree to this very call, whatever is allowed in general: it deletes something, say. Such a
     /// call is of high risk.
     fn confirm(&self) -> Option<String> {
+        None
+    }
+
+    /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts more.
+    fn timeout(&self) -> Option<Duration> {
         None
     }
 

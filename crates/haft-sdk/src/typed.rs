@@ -4,7 +4,7 @@ use crate::{Args, IntoToolOutput, Prepared, Tool, ToolCtx, ToolFuture, schema};
 use haft_core::{Footprint, IsolationLevel, Parameters, ToolDefinition, ToolError, port::BoxFuture};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 /// A tool whose schemas come from Rust types.
 ///
@@ -55,6 +55,11 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
 
     /// Why a person must agree to this very call, whatever is allowed in general.
     fn confirm(&self, _args: &Self::Args) -> Option<String> {
+        None
+    }
+
+    /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts more.
+    fn timeout(&self, _args: &Self::Args) -> Option<Duration> {
         None
     }
 
@@ -169,6 +174,10 @@ impl<T: TypedTool> Prepared for TypedCall<T> {
 
     fn confirm(&self) -> Option<String> {
         self.tool.confirm(&self.args)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.tool.timeout(&self.args)
     }
 
     fn preview(&self, cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {

@@ -87,6 +87,7 @@ impl TypedTool for CallTool {
                     parts: parts.collect(),
                     side_effects: result.metadata.side_effects.clone(),
                     keep_whole: false,
+                    repeats_stream: false,
                 })
             }
         }

@@ -10,6 +10,7 @@
 //!
 //! With the last two, a model that has many tools sees two of them.
 //!
+//! [`command_tools`] gives the tools that run programs, and [`CommandTool`] makes one of any program: see [`commands`].
 //! [`file_tools`] gives the tools for files: see [`files`].
 //!
 //! ```
@@ -31,7 +32,7 @@ mod worded;
 pub mod validate_content;
 
 pub use call_tool::{CallTool, CallToolArgs};
-pub use commands::{CommandToolSettings, command_tools};
+pub use commands::{CommandTool, CommandToolSettings, command_tools};
 pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
 pub use get_metrics::GetMetrics;
 pub use inspect_tool::InspectTool;

@@ -9,6 +9,7 @@ use haft_jail::{
     guest::{self, Auto},
     path::DEFAULT_DENIES,
 };
+use haft_tools::commands::DeniedVariables;
 use std::{
     sync::{Arc, OnceLock},
     time::Duration,
@@ -94,7 +95,12 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
     // A repository's own parts are left to the jail: git must work, and only hooks and settings are out of reach.
     let defaults: &[&str] = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
     let denied = defaults.iter().copied().filter(|pattern| *pattern != "**/.git/**").map(str::to_owned);
-    let passed = |name: &String| std::env::var(name).ok().map(|value| (name.clone(), value));
+    // What is denied is never passed on, whoever lists it.
+    let never = DeniedVariables::new(config.tools.environment.denylist.iter().cloned());
+    let passed = |name: &String| {
+        never.allow(name).ok()?;
+        std::env::var(name).ok().map(|value| (name.clone(), value))
+    };
     Ok(GuestSpec {
         level: commands.isolation,
         environment: guest::environment(

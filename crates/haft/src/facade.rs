@@ -9,6 +9,7 @@ use crate::{
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
 use haft_jail::path::TakenBack;
 use haft_sdk::capability::Capabilities;
+use haft_tools::commands::BackgroundCommands;
 use std::{any::Any, ops::Deref, sync::Arc};
 
 /// The engine that runs calls, with everything it stands on. Cheap to clone.
@@ -29,6 +30,7 @@ use std::{any::Any, ops::Deref, sync::Arc};
 pub struct Haft {
     engine: Engine,
     taken_back: Arc<[TakenBack]>,
+    background: BackgroundCommands,
 }
 
 impl Haft {
@@ -41,6 +43,12 @@ impl Haft {
     /// Changes of files that an earlier process was making when it was killed, and that were taken back now.
     pub fn taken_back(&self) -> &[TakenBack] {
         &self.taken_back
+    }
+
+    /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a session.
+    /// All of them end when the last clone of this is dropped.
+    pub fn background_commands(&self) -> &BackgroundCommands {
+        &self.background
     }
 
     /// The engine, for whatever wants to own one.
@@ -266,13 +274,14 @@ impl Builder {
         let mut tools = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
         let mut capabilities = self.capabilities;
         let mut taken_back = Vec::new();
+        let background = BackgroundCommands::default();
         if let Some(folders) = &self.folders {
             let files =
                 wiring::files(&self.config, folders).map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
             capabilities.get_or_insert_default().workspace = Arc::new(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
-            tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config)));
+            tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config), &background));
         }
         tools.extend(self.tools);
         let policy = match self.policy {
@@ -306,7 +315,7 @@ impl Builder {
             builder = builder.capabilities(capabilities);
         }
         let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
-        Ok(Haft { engine, taken_back: taken_back.into() })
+        Ok(Haft { engine, taken_back: taken_back.into(), background })
     }
 }
 

@@ -62,10 +62,11 @@ pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
-    CallContext, CallOptions, Category, Constraints, ContentPart, Decision, ErrorCode, ErrorInfo, Event,
-    EventPayload, ExecutionId, Footprint, IsolationLevel, Limits, ModelBudget, OutputStream, Problem,
-    Resource, ResultMetadata, Risk, SideEffect, SideEffectKind, Source, Status, Strategy, Tier, ToolCall,
-    ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
+    CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints, ContentPart,
+    Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, Footprint,
+    IsolationLevel, Limits, ModelBudget, OutputStream, Problem, Resource, ResultMetadata, Risk, SideEffect,
+    SideEffectKind, Source, Status, Strategy, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput,
+    ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
     BatchRequest, Engine, Observer, PendingCall, Preview, RegisterError, Registration, Request, Settings,
@@ -81,7 +82,10 @@ pub use haft_store::PostgresPlace;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use haft_store::{Durability, DurableStore, Keep, Options as StoreOptions};
 pub use haft_store::{FileRegistrations, MemoryStore, Retention};
-pub use haft_tools::builtin as builtin_tools;
+pub use haft_tools::{
+    CommandTool, CommandToolSettings, builtin as builtin_tools,
+    commands::{BackgroundCommands, DeniedVariables, Variables},
+};
 
 pub use jiff;
 pub use schemars;

@@ -7,8 +7,9 @@ use crate::{
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
-    CommandToolSettings, FileToolSettings, ListDirectory, ReadFile,
+    CommandTool, CommandToolSettings, FileToolSettings, ListDirectory, ReadFile,
     changing::{ApplyPatch, CopyFile, DeleteFile, MoveFile},
+    commands::{DeniedVariables, Variables},
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
@@ -107,7 +108,8 @@ pub(crate) fn command_tools(config: &Config) -> CommandToolSettings {
     CommandToolSettings {
         isolation: tools.commands.isolation,
         timeout: Some(Duration::from_secs(tools.timeouts.shell_commands_seconds)),
-        denied_variables: tools.environment.denylist.clone(),
+        denied_variables: DeniedVariables::new(tools.environment.denylist.iter().cloned()),
+        variables: Variables::new(|name| std::env::var(name).ok()),
     }
 }
 
@@ -194,7 +196,7 @@ impl Tool for DeclaredTool {
     fn prepare(&self, _args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
         let what = match self.0.source {
             Source::BuiltIn | Source::Declared => "only declared",
-            Source::Command => "a program",
+            Source::Command => "a program that its definition does not name in a table `command`",
             Source::Http => "an HTTP service",
             Source::Wasm => "a WebAssembly module",
             Source::Mcp => "a tool of an MCP server",
@@ -203,6 +205,18 @@ impl Tool for DeclaredTool {
         let text = format!("`{}` is {what}, and there is nothing here that could run it", self.0.name);
         Err(ToolError::new(ErrorCode::ToolDisabled, text))
     }
+}
+
+/// The tool of a definition: a program where it names one, else one without code behind it.
+pub(crate) fn described(
+    definition: ToolDefinition,
+    commands: &CommandToolSettings,
+) -> Result<Box<dyn Tool>, String> {
+    if definition.source == Source::Command && definition.command.is_some() {
+        let tool = CommandTool::new(definition, commands).map_err(|problem| problem.to_string())?;
+        return Ok(Box::new(tool));
+    }
+    Ok(Box::new(DeclaredTool::new(definition)))
 }
 
 #[cfg(test)]

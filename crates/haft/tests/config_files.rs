@@ -398,13 +398,13 @@ fn trusting_is_of_the_bytes_that_were_shown() {
 #[test]
 fn a_file_that_only_tightens_needs_no_trust() {
     let house = House::new();
-    house.write("work/repo/haft.toml", "[tools]\nmode = 'disabled'\n[tools.approval]\ndenylist = ['deploy', 'run_command', 'execute_code']\n");
+    house.write("work/repo/haft.toml", "[tools]\nmode = 'disabled'\n[tools.approval]\ndenylist = ['deploy', 'run_command', 'start_command', 'execute_code']\n");
     let (inputs, _) = gather(&house.at(&house.repo), &LoadOptions::default()).unwrap();
     assert_eq!(
         explain(&inputs).unwrap().to_string(),
         "haft.toml loosens nothing, so it counts without trust\nand tighten:\n  tools.mode (line 2)\n    \
          - \"enabled\"\n    + \"disabled\"\n  tools.approval.denylist (line 4)\n    + \"deploy\"\n      \
-         \"run_command\"\n      \"execute_code\""
+         \"run_command\"\n      \"start_command\"\n      \"execute_code\""
     );
     house.write("work/repo/haft.toml", template());
     let (inputs, _) = gather(&house.at(&house.repo), &LoadOptions::default()).unwrap();

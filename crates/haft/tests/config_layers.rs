@@ -52,6 +52,15 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.undo.max_records", "1000", "1001"),
     ("tools.undo.max_bytes", "1", "536870913"),
     ("tools.undo.max_file_bytes", "134217728", "134217729"),
+    ("tools.commands.isolation", "'restricted'", "'strict'"),
+    ("tools.commands.hosts", "[]", "['crates.io']"),
+    ("tools.commands.presets", "['git']", "['git', 'rust']"),
+    ("tools.commands.pass_environment", "[]", "['CI']"),
+    ("tools.commands.memory_bytes", "1073741824", "1073741825"),
+    ("tools.commands.cpu_seconds", "300", "301"),
+    ("tools.commands.processes", "256", "257"),
+    ("tools.commands.scratch_bytes", "1048576", "268435457"),
+    ("tools.commands.per_process_limits", "false", "true"),
 ];
 
 /// The key's tight and loose value.
@@ -168,12 +177,15 @@ fn many_ignored_keys_make_one_note() {
 fn a_list_counts_in_part() {
     let folder = "tools.approval.denylist = ['deploy']\ntools.approval.allowlist = ['glob', 'deploy']\n";
     let with = resolved(&inputs("", folder));
-    assert_eq!(with.config.tools.approval.denylist, ["run_command", "execute_code", "deploy"]);
+    assert_eq!(
+        with.config.tools.approval.denylist,
+        ["run_command", "start_command", "execute_code", "deploy"]
+    );
     assert_eq!(with.config.tools.approval.allowlist, ["glob"]);
     assert_eq!(
         with.notes[0].to_string(),
         "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
-         tools.approval.denylist = [\"deploy\"] (line 1); in effect: [\"run_command\", \"execute_code\", \"deploy\"]\n  \
+         tools.approval.denylist = [\"deploy\"] (line 1); in effect: [\"run_command\", \"start_command\", \"execute_code\", \"deploy\"]\n  \
          tools.approval.allowlist = [\"glob\", \"deploy\"] (line 2); in effect: [\"glob\"]\n  \
          help: read the file; if you want all of it to count, run `haft trust`"
     );
@@ -183,7 +195,7 @@ fn a_list_counts_in_part() {
 #[test]
 fn trap_approval_without_denylist_keeps_the_denylist() {
     let config = parse("[tools.approval]\nmode = 'auto'\n").unwrap();
-    assert_eq!(config.tools.approval.denylist, ["run_command", "execute_code"]);
+    assert_eq!(config.tools.approval.denylist, ["run_command", "start_command", "execute_code"]);
     // In their own file a person may say otherwise, and then exactly that holds.
     assert_eq!(
         parse("[tools.approval]\ndenylist = ['deploy']\n").unwrap().tools.approval.denylist,
@@ -357,7 +369,7 @@ fn the_defaults() {
     assert_eq!(tools.apply_patch.max_patch_bytes, 524_288);
     assert_eq!(tools.approval.mode, ApprovalMode::Prompt);
     assert_eq!(tools.approval.allowlist, ["read_file", "list_directory", "glob", "search_files"]);
-    assert_eq!(tools.approval.denylist, ["run_command", "execute_code"]);
+    assert_eq!(tools.approval.denylist, ["run_command", "start_command", "execute_code"]);
     assert!(tools.approval.enabled && tools.approval.prompt_side_effects);
     assert!(tools.sandbox.include_default_denies && !tools.sandbox.allow_absolute && !tools.allow_parallel);
 }
@@ -442,7 +454,18 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
         (Tighter::Off, Value::Switch(before), Value::Switch(after)) => *after && !before,
         (Tighter::On, Value::Switch(before), Value::Switch(after)) => !after && *before,
         (Tighter::Earlier, Value::Level(before), Value::Level(after)) => {
-            let order = ["disabled", "parse_only", "enabled", "deny", "prompt", "auto"];
+            let order = [
+                "disabled",
+                "parse_only",
+                "enabled",
+                "deny",
+                "prompt",
+                "auto",
+                "restricted",
+                "strict",
+                "standard",
+                "none",
+            ];
             let place = |level| order.iter().position(|known| *known == level).unwrap();
             place(*after) > place(*before)
         }

@@ -2,6 +2,7 @@
 
 use super::BoxFuture;
 use crate::{Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, OutputStream, ToolError, Violation};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
 /// Why a jail cannot deliver a level here, and what would help.
@@ -36,7 +37,8 @@ pub struct TerminalSize {
 }
 
 /// What a toolchain needs besides the paths that a call names: caches, settings, programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Preset {
     /// cargo and rustc.
     Rust,
@@ -171,6 +173,24 @@ impl Exceeded {
         );
         let data = serde_json::json!({ "limit": self.limit, "allowed": self.allowed, "used": self.used });
         ToolError::new(code, text).with_data(data)
+    }
+}
+
+/// Whether everything that `asked` names is also named by `granted`: the same host, `*.domain`, or `*`.
+///
+/// ```
+/// use haft_core::port::covers_host;
+/// assert!(covers_host("*.example.com", "api.example.com") && !covers_host("*.example.com", "example.com"));
+/// assert!(!covers_host("example.com", "example.com:8080"), "a port of its own is another grant");
+/// ```
+pub fn covers_host(granted: &str, asked: &str) -> bool {
+    let (granted, asked) = (granted.to_ascii_lowercase(), asked.to_ascii_lowercase());
+    match granted.strip_prefix("*.") {
+        _ if granted == asked || granted == "*" => true,
+        Some(domain) => {
+            asked.strip_suffix(domain).is_some_and(|front| front.len() > 1 && front.ends_with('.'))
+        }
+        None => false,
     }
 }
 

@@ -1,16 +1,17 @@
 //! `run_command`: one command, to its end.
 
+use super::{DeniedVariables, taken::Taken};
 use haft_core::{
     Category, ErrorCode, IsolationLevel, OutputStream, Risk, Source, ToolDefinition, ToolError, ToolOutput,
     port::{GuestEnd, GuestSpec, GuestStdin},
     text,
 };
-use haft_sdk::{IntoToolOutput, Json, ToolCtx, TypedTool, files::Access};
+use haft_sdk::{IntoToolOutput, Json, ToolCtx, TypedTool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -50,8 +51,11 @@ pub struct CommandReport {
 }
 
 /// Runs a command.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct RunCommand;
+#[derive(Clone, Debug, Default)]
+pub struct RunCommand {
+    /// Names of variables that a call may not set.
+    pub denied: DeniedVariables,
+}
 
 /// A report with its words.
 pub struct Ran {
@@ -68,6 +72,7 @@ impl IntoToolOutput for Ran {
         let text = if stderr.is_empty() { stdout.clone() } else { format!("{stdout}\n\n[stderr]\n{stderr}") };
         let mut output = Json(self.report).into_tool_output()?;
         output.text = Some(text);
+        output.repeats_stream = true;
         Ok(output)
     }
 }
@@ -102,7 +107,11 @@ impl TypedTool for RunCommand {
     }
 
     fn check(&self, args: &RunCommandArgs) -> Result<(), ToolError> {
-        check_command(&args.command, &args.env)
+        check_command(&args.command, &args.env, &self.denied)
+    }
+
+    fn timeout(&self, args: &RunCommandArgs) -> Option<Duration> {
+        args.timeout.map(Duration::from_secs)
     }
 
     fn summary(&self, args: &RunCommandArgs) -> Option<String> {
@@ -111,11 +120,11 @@ impl TypedTool for RunCommand {
     }
 
     async fn call(&self, args: RunCommandArgs, cx: ToolCtx) -> Result<Ran, ToolError> {
-        let mut spec = spec(&cx, &args.command, args.working_dir.as_deref(), args.env)?;
+        let mut spec = spec(&cx, &args.command, args.working_dir, args.env).await?;
         spec.stdin = args.stdin.map_or(GuestStdin::Closed, |text| GuestStdin::Bytes(text.into_bytes()));
-        if let Some(seconds) = args.timeout {
-            spec.limits.wall_time = Some(Duration::from_secs(seconds));
-        }
+        // Where the caller set a deadline of its own, the shorter of the two counts.
+        spec.limits.wall_time =
+            args.timeout.map(Duration::from_secs).filter(|timeout| *timeout < cx.timeout());
         let taken: Arc<Mutex<[Taken; 2]>> = Arc::default();
         let (sink, out) = (Arc::clone(&taken), cx.clone());
         let end = cx
@@ -141,7 +150,11 @@ impl TypedTool for RunCommand {
 }
 
 /// What is wrong with a command before it is run.
-pub(super) fn check_command(command: &str, env: &BTreeMap<String, String>) -> Result<(), ToolError> {
+pub(super) fn check_command(
+    command: &str,
+    env: &BTreeMap<String, String>,
+    denied: &DeniedVariables,
+) -> Result<(), ToolError> {
     if command.trim().is_empty() {
         return Err(ToolError::bad_args("Bad args: command must not be empty"));
     }
@@ -153,24 +166,30 @@ pub(super) fn check_command(command: &str, env: &BTreeMap<String, String>) -> Re
             let shown = text::one_line(name, 60);
             return Err(ToolError::bad_args(format!("Bad args: env: '{shown}' cannot be a variable")));
         }
+        denied.allow(name)?;
     }
     Ok(())
 }
 
 /// A command as this call may run it.
-pub(super) fn spec(
+pub(super) async fn spec(
     cx: &ToolCtx,
     command: &str,
-    working_dir: Option<&str>,
+    working_dir: Option<String>,
     env: BTreeMap<String, String>,
 ) -> Result<GuestSpec, ToolError> {
     let mut spec = cx.commands().template();
     spec.argv = shell(command);
     spec.environment.extend(env);
     if let Some(dir) = working_dir {
-        spec.working_dir = Some(PathBuf::from(cx.workspace().locate(dir, Access::Read)?.path));
+        spec.working_dir = Some(folder(cx, dir).await?);
     }
     Ok(spec)
+}
+
+/// Where a folder is that a call names.
+pub(super) async fn folder(cx: &ToolCtx, dir: String) -> Result<PathBuf, ToolError> {
+    cx.blocking(move |cx| Ok(PathBuf::from(cx.workspace().folder(&dir)?.0.path))).await
 }
 
 /// The error of an end, with what a model should know.
@@ -178,56 +197,5 @@ fn in_words(error: ToolError, end: &GuestEnd) -> ToolError {
     match (error.code, end.exit_code) {
         (ErrorCode::NonZeroExit, Some(code)) => ToolError { message: format!("exit code {code}"), ..error },
         _ => error,
-    }
-}
-
-/// The most that is kept of each stream: what a tool may put out at all.
-const MOST: usize = 10 << 20;
-
-/// What was put out on one stream: all of it, or its beginning and its end.
-#[derive(Default)]
-struct Taken {
-    head: Vec<u8>,
-    tail: VecDeque<u8>,
-    left_out: usize,
-}
-
-impl Taken {
-    fn take(&mut self, bytes: &[u8]) {
-        let room = (MOST / 2).saturating_sub(self.head.len()).min(bytes.len());
-        let (head, tail) = bytes.split_at(room);
-        self.head.extend_from_slice(head);
-        self.tail.extend(tail);
-        let over = self.tail.len().saturating_sub(MOST / 2);
-        self.tail.drain(..over);
-        self.left_out += over;
-    }
-
-    fn text(&mut self) -> String {
-        let mut bytes = std::mem::take(&mut self.head);
-        if self.left_out > 0 {
-            bytes.extend_from_slice(format!("\n[{} bytes left out]\n", self.left_out).as_bytes());
-        }
-        bytes.extend(std::mem::take(&mut self.tail));
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_beginning_and_the_end_of_long_output_are_kept() {
-        let mut taken = Taken::default();
-        taken.take(b"first ");
-        for _ in 0..300 {
-            taken.take(&vec![b'x'; 64 << 10]);
-        }
-        taken.take(b" last");
-        let text = taken.text();
-        assert!(text.starts_with("first x") && text.ends_with("x last"));
-        assert!(text.contains(&format!("[{} bytes left out]", 11 + 300 * (64 << 10) - MOST)), "exactly");
-        assert!(text.len() < MOST + 100);
     }
 }

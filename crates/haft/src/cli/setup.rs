@@ -2,7 +2,7 @@
 
 use super::{args::Global, console::Console, failure::Failure, words};
 use crate::{
-    CallContext, DeclaredTool, FileRegistrations, Folders, Haft, RegisterError, Settings, Tool,
+    CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
 };
 use haft_core::text::one_line;
@@ -28,6 +28,11 @@ pub(super) struct Setup {
 }
 
 impl Setup {
+    /// How programs behave here.
+    pub(super) fn command_tools(&self) -> CommandToolSettings {
+        crate::wiring::command_tools(&self.resolved.config)
+    }
+
     /// Who calls, in that conversation. Without one, calls of this user from a terminal are one.
     pub(super) fn caller(&self, conversation: Option<&str>) -> Arc<CallContext> {
         match conversation {
@@ -93,7 +98,8 @@ impl Ground {
         let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(&haft, console);
-        restore(&haft, registrations.as_ref().map(FileRegistrations::path), console)?;
+        let commands = crate::wiring::command_tools(&resolved.config);
+        restore(&haft, registrations.as_ref().map(FileRegistrations::path), &commands, console)?;
         let owner = owner(&surroundings);
         Ok(Setup { haft, resolved, own_file: own_file(&surroundings), owner, registrations })
     }
@@ -132,10 +138,14 @@ fn say_taken_back(haft: &Haft, console: &Console) {
     }
 }
 
-/// Brings back the tools that were added, and what was switched and configured. Of what was added only the description
-/// is here: nothing runs it.
-fn restore(haft: &Haft, file: Option<PathBuf>, console: &Console) -> Result<(), Failure> {
-    let described = |definition| Ok(Box::new(DeclaredTool::new(definition)) as Box<dyn Tool>);
+/// Brings back the tools that were added, and what was switched and configured.
+fn restore(
+    haft: &Haft,
+    file: Option<PathBuf>,
+    commands: &CommandToolSettings,
+    console: &Console,
+) -> Result<(), Failure> {
+    let described = |definition| crate::wiring::described(definition, commands);
     let skipped = match (now(haft.tools().restore(described))?, file) {
         (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
             return Err(Failure::CannotRemember { path, reason });

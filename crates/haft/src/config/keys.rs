@@ -358,7 +358,7 @@ key_table! {
 const ALLOWED_TOOLS: &[&str] = &["read_file", "list_directory", "glob", "search_files"];
 
 /// Tools that run programs.
-const DENIED_TOOLS: &[&str] = &["run_command", "execute_code"];
+const DENIED_TOOLS: &[&str] = &["run_command", "start_command", "execute_code"];
 
 /// Variables that tend to hold secrets.
 const DENIED_VARIABLES: &[&str] =

@@ -26,7 +26,7 @@
 //! let config = parse("[tools.approval]\nmode = 'deny'\n")?;
 //! assert_eq!(config.tools.approval.mode, ApprovalMode::Deny);
 //! // What the file does not mention keeps its default.
-//! assert_eq!(config.tools.approval.denylist, ["run_command", "execute_code"]);
+//! assert_eq!(config.tools.approval.denylist, ["run_command", "start_command", "execute_code"]);
 //! # Ok::<(), haft::config::ConfigError>(())
 //! ```
 

@@ -10,6 +10,7 @@ mod files;
 mod help;
 mod own_tools;
 mod pipes;
+mod programs;
 mod stop;
 mod support;
 mod tools;

@@ -171,7 +171,7 @@ fn many_are_added_together_or_not_at_all() {
     assert_eq!(said.json(), json!({"added": ["one_tool", "two_tool"], "replaced": []}), "{said:?}");
     let said = place.haft(&["call", "two_tool"]);
     assert!(
-        said.stderr.contains("`two_tool` is a program, and there is nothing here that could run it"),
+        said.stderr.contains("`two_tool` is a program that its definition does not name in a table `command`, and there is nothing"),
         "{said:?}"
     );
 

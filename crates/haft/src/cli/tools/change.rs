@@ -11,7 +11,7 @@ use super::{
     args::ConfigArgs,
     check, find,
 };
-use crate::{DeclaredTool, RegisterError, ToolDefinition};
+use crate::{CommandTool, RegisterError, ToolDefinition, wiring::described};
 use haft_core::{
     DefinitionProblem,
     port::{Registrations as _, StoreError},
@@ -41,10 +41,23 @@ pub(super) fn add(
         true => imported(file, working_folder, console)?,
         false => check::read(file, &mut Input::default(), working_folder)?,
     };
-    let definitions = read.map_err(|problems| Failure::BadDefinitions {
-        name,
-        list: check::list(&problems).trim_end().to_owned(),
-    })?;
+    let bad = |problems: &[DefinitionProblem]| Failure::BadDefinitions {
+        name: name.clone(),
+        list: check::list(problems).trim_end().to_owned(),
+    };
+    let definitions = read.map_err(|problems| bad(&problems))?;
+    // What stands beside the file must be found from anywhere.
+    let beside = working_folder.join(file);
+    let folder = if file.as_os_str() == "-" { Some(working_folder) } else { beside.parent() };
+    let folder = folder.unwrap_or(working_folder);
+    let search_path = std::env::var_os("PATH");
+    let anchored = |definition| CommandTool::anchored(definition, folder, search_path.as_deref());
+    let definitions = definitions
+        .into_iter()
+        .map(anchored)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|problem| bad(&[problem]))?;
+    let commands = setup.command_tools();
     // All of them or none: what can be known beforehand is looked at before the first is added.
     for definition in &definitions {
         may_add(definition, adding, setup)?;
@@ -52,7 +65,10 @@ pub(super) fn add(
     let (mut added, mut replaced) = (Vec::new(), Vec::new());
     for definition in &definitions {
         let tools = setup.haft.tools();
-        let tool = DeclaredTool::new(definition.clone());
+        let tool = described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
+            name: name.clone(),
+            list: format!("  {}", one_line(&problem, 1000)),
+        })?;
         if tools.exists(&definition.name) {
             now(tools.replace(tool, &setup.owner))??;
             replaced.push(definition.name.as_str());
@@ -68,6 +84,9 @@ pub(super) fn add(
         for name in names {
             console.print(format!("{what} `{name}`\n"))?;
         }
+    }
+    if definitions.iter().all(|definition| definition.command.is_some()) {
+        return Ok(());
     }
     console.print(
         "\nNothing here can run what is only described: with tools.mode = \"parse_only\" its calls wait for their \

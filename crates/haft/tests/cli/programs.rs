@@ -1,0 +1,139 @@
+//! Programs, as a person adds and calls them: the examples of this repository, and commands.
+
+use crate::support::Place;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/tools").canonicalize().unwrap()
+}
+
+/// A place with the examples copied to where nothing else of this repository is, or why there can be none.
+fn place_with(name: &str, tool: &str) -> Option<Place> {
+    let place = Place::new();
+    for file in std::fs::read_dir(examples()).unwrap().flatten() {
+        std::fs::copy(file.path(), place.work().join(file.file_name())).unwrap();
+    }
+    let added = place.haft(&["tools", "add", &format!("{tool}.tool.toml")]);
+    assert_eq!((added.code, added.stdout.as_str()), (0, format!("added `{tool}`\n").as_str()), "{added:?}");
+    let probe = place.haft(&["call", tool, "--args", &sample(tool).to_string(), "--json"]);
+    let error = &probe.json()["error"];
+    if error["code"] == json!("SANDBOX_CREATION_FAILED") {
+        haft_testkit::not_run(name, error["message"].as_str().unwrap());
+        return None;
+    }
+    assert_eq!(probe.code, 0, "{probe:?}");
+    Some(place)
+}
+
+fn sample(tool: &str) -> Value {
+    match tool {
+        "word_stats" => json!({"text": "to be or not to be", "top": 2}),
+        _ => json!({"pattern": "name", "path": "find_lines.tool.toml"}),
+    }
+}
+
+#[test]
+fn the_example_in_python() {
+    let Some(place) = place_with("programs::the_example_in_python", "word_stats") else { return };
+    let said = place.haft(&["call", "word_stats", "text=to be or not to be", "top:=2", "--json"]);
+    let result = said.json();
+    let top = json!([{"word": "to", "count": 2}, {"word": "be", "count": 2}]);
+    assert_eq!(result["output"], json!({"words": 6, "top": top}));
+    assert_eq!(result["metadata"]["enforcement"]["jail"], json!("namespace"));
+    let said = place.haft(&["call", "word_stats", "text= ", "--json"]);
+    let own = r#"{"error": "the text has no words", "hint": "send some"}"#;
+    assert_eq!((said.code, said.json()["error"]["message"].as_str()), (1, Some(own)), "byte for byte");
+}
+
+#[test]
+fn the_example_in_shell() {
+    let Some(place) = place_with("programs::the_example_in_shell", "find_lines") else { return };
+    place.write("notes.txt", "one haft\ntwo\nthree HAFT\nfour haft\n");
+    let find = |more: &[&str]| {
+        let mut args = vec!["call", "find_lines", "pattern=haft", "path=notes.txt"];
+        args.extend(more);
+        place.haft(&args).stdout
+    };
+    assert_eq!(find(&[]), "1:one haft\n4:four haft\n");
+    assert_eq!(find(&["max_count:=1"]), "1:one haft\n");
+    assert_eq!(find(&["ignore_case:=true"]), "1:one haft\n3:three HAFT\n4:four haft\n");
+    let said = place.haft(&["call", "find_lines", "pattern=-rf --on", "path=notes.txt"]);
+    assert_eq!(
+        (said.code, said.stdout.as_str()),
+        (0, ""),
+        "a text that looks like flags is a text: {said:?}"
+    );
+    let said = place.haft(&["call", "find_lines", "pattern=root", "path=../../../../etc/passwd"]);
+    assert_ne!(said.code, 0, "{said:?}");
+    // What stood beside the file is found from elsewhere, and missed when it is gone.
+    let stored = place.ok(&["tools", "export", "find_lines"]).stdout;
+    assert!(
+        stored.contains(place.work().canonicalize().unwrap().join("find_lines.sh").to_str().unwrap()),
+        "{stored}"
+    );
+    std::fs::remove_file(place.work().join("find_lines.sh")).unwrap();
+    let said = place.haft(&["call", "find_lines", "pattern=haft", "path=notes.txt"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(
+        said.stderr.contains("find_lines.sh") && said.stderr.contains("is not there any more"),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_a_tool_is_told_when_it_is_added() {
+    let place = Place::new();
+    let head = "name = 'mine'\ndescription = 'Does something'\nsource = 'command'\n";
+    place.write("plain", "#!/bin/sh\n");
+    let cases = [
+        ("[command]\nprogram = './nothing'\n", "there is no program"),
+        ("[command]\nprogram = './plain'\n", "chmod +x"),
+        ("[command]\nprogram = 'no_such_program_at_all'\n", "in PATH"),
+        ("[command]\nprogram = 'sh'\nfiles = ['lib']\n", "there is no"),
+        ("[command]\nprogram = 'sh'\nenv = ['MY_TOKEN']\n", "tools.environment.denylist"),
+        ("[command]\nprogram = 'sh'\npositional = ['x']\n", "there is no parameter `x`"),
+        ("[command]\nprogramm = 'sh'\n", "did you mean `program`"),
+        (
+            "[command]\nprogram = 'sh'\nhosts = ['a.b']\n[constraints]\nallowSideEffects = false\n",
+            "no way outward",
+        ),
+    ];
+    for (text, word) in cases {
+        place.write("mine.tool.toml", format!("{head}{text}"));
+        let said = place.haft(&["tools", "add", "mine.tool.toml"]);
+        assert_eq!(said.code, 2, "{text}: {said:?}");
+        assert!(said.stderr.contains(word), "{text}: {said:?}");
+    }
+    place.write(
+        "mine.tool.toml",
+        format!("{head}[command]\nprogram = 'sh'\n").replace("source = 'command'\n", ""),
+    );
+    let said = place.haft(&["tools", "add", "mine.tool.toml"]);
+    assert!(said.stderr.contains("set source to `command`"), "{said:?}");
+}
+
+#[test]
+fn commands_are_denied_until_somebody_allows_them_and_then_ask() {
+    let place = Place::new();
+    for tool in ["run_command", "start_command"] {
+        let said = place.haft(&["call", tool, "command=echo hello"]);
+        assert_eq!(said.code, 3, "{said:?}");
+        assert!(said.stderr.contains("denylist"), "{said:?}");
+    }
+    place.own_config(
+        "[tools.approval]\ndenylist = []\nallowlist = ['run_command', 'start_command']\nmode = 'auto'\n",
+    );
+    for tool in ["run_command", "start_command"] {
+        let said = place.haft(&["call", tool, "command=echo hello", "--json"]);
+        if said.json()["error"]["code"] == json!("SANDBOX_CREATION_FAILED") {
+            let reason = said.json()["error"]["message"].as_str().unwrap().to_owned();
+            haft_testkit::not_run(
+                "programs::commands_are_denied_until_somebody_allows_them_and_then_ask",
+                &reason,
+            );
+            return;
+        }
+        assert_eq!(said.json()["status"], json!("RequiresConfirmation"), "{said:?}");
+    }
+}
