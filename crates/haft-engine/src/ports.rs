@@ -10,8 +10,8 @@ use crate::{
 use haft_core::{
     CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
     port::{
-        Approver, Authoriser, BoxFuture, Clock, Jail, OutputRange, Policy, Registrations, Store, StoredPart,
-        Wants,
+        Approver, Authoriser, BoxFuture, Clock, FoundLines, Jail, OutputRange, OutputSearch, Policy, Registrations,
+        Store, StoredPart, Wants,
     },
 };
 use haft_sdk::capability::{Capabilities, EngineView, Outputs};
@@ -116,6 +116,21 @@ impl Outputs for StoredOutputs {
             self.0
                 .for_tenant(tenant)
                 .output(handle, range)
+                .await
+                .map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))
+        })
+    }
+
+    fn search<'a>(
+        &'a self,
+        tenant: &'a str,
+        handle: &'a OutputHandle,
+        search: OutputSearch,
+    ) -> BoxFuture<'a, Result<Option<FoundLines>, ToolError>> {
+        Box::pin(async move {
+            self.0
+                .for_tenant(tenant)
+                .search_output(handle, search)
                 .await
                 .map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))
         })

@@ -3,7 +3,7 @@
 pub use crate::files::Workspace;
 use haft_core::{
     ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{BoxFuture, Guest, GuestSpec, OutputRange, StoredPart},
+    port::{BoxFuture, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -56,6 +56,16 @@ pub trait Outputs: Send + Sync {
         handle: &'a OutputHandle,
         range: OutputRange,
     ) -> BoxFuture<'a, Result<Option<StoredPart>, ToolError>>;
+
+    /// Lines of an output, all or those that match; `None` where there is none of that handle.
+    fn search<'a>(
+        &'a self,
+        _tenant: &'a str,
+        _handle: &'a OutputHandle,
+        _search: OutputSearch,
+    ) -> BoxFuture<'a, Result<Option<FoundLines>, ToolError>> {
+        refuse(ErrorCode::PermissionDenied, "lines of stored outputs")
+    }
 }
 
 /// The engine, as a tool may see it.

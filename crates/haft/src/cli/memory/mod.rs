@@ -25,9 +25,9 @@ use super::{
     console::Console,
     failure::Failure,
     setup::{Configured, Ground, now},
-    watch, words,
+    watch,
 };
-use crate::{CallContext, DurableStore, config::Config, port::TenantStore as _};
+use crate::{CallContext, DurableStore, config::Config};
 use std::path::PathBuf;
 
 /// What these commands stand on: the store, and no engine.
@@ -56,11 +56,12 @@ fn tenant_or_own(tenant: Option<&str>) -> String {
 
 /// In one line, that a person has to decide about something. Where that cannot be found out, nobody is told.
 pub(super) fn say_unfinished(store: &DurableStore, tenant: &str, console: &Console) {
-    let Ok(Ok(unfinished)) = now(store.tenant(tenant).unfinished()) else { return };
-    if !unfinished.is_empty() {
-        let what = words::count(unfinished.len(), "batch or call");
-        let what = what.replace("batch or calls", "batches or calls");
-        console.warn(&format!("recovery needed: {what} cut off by a crash; decide with `haft recover`"));
+    let Ok(Ok(count)) = now(store.tenant(tenant).waiting()) else { return };
+    if count > 0 {
+        let what = if count == 1 { "batch or call was" } else { "batches or calls were" };
+        console.warn(&format!(
+            "recovery needed: {count} {what} cut off by a crash; decide with `haft recover`"
+        ));
     }
 }
 
