@@ -49,12 +49,24 @@ pub(super) fn status(typed: &str) -> Result<Status, String> {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
     let wanted = plain(typed);
     Status::ALL.into_iter().find(|status| plain(status.as_str()) == wanted).ok_or_else(|| {
-        let names: Vec<String> = Status::ALL.iter().map(|status| status.as_str().to_lowercase()).collect();
+        let names: Vec<String> = Status::ALL.iter().map(|status| typed_form(*status)).collect();
         let near = suggest::nearest(&wanted, names.iter().map(String::as_str))
             .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
         format!("there are {}{near}", names.join(", "))
     })
+}
+
+/// `PermissionDenied` as it is typed: `permission-denied`.
+fn typed_form(status: Status) -> String {
+    let mut out = String::new();
+    for c in status.as_str().chars() {
+        if c.is_uppercase() && !out.is_empty() {
+            out.push('-');
+        }
+        out.extend(c.to_lowercase());
+    }
+    out
 }
 
 pub(super) fn code(typed: &str) -> Result<ErrorCode, String> {
