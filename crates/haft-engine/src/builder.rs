@@ -4,6 +4,7 @@ use crate::{
     containment::Jailed,
     engine::{Engine, Inner},
     executions::Executions,
+    metrics::Counters,
     parked::Parked,
     ports::{Ports, StoredOutputs, SystemClock, View},
     redaction::Redaction,
@@ -125,6 +126,7 @@ impl EngineBuilder {
         let inner = Arc::new_cyclic(|engine| Inner {
             executions: Executions::new(self.settings.observable_after_end),
             parked: Parked::default(),
+            counters: Counters::default(),
             tools_events: broadcast::channel(1024).0,
             closed: AtomicBool::new(false),
             runtime: OnceLock::new(),

@@ -7,6 +7,7 @@ use crate::{
     executor::{Walkers, refuse, walk},
     frame::{Arrival, Batch, Frame},
     journal,
+    metrics::{self, Counters},
     parked::{Parked, PendingCall, SubmitError},
     plan::{Purpose, is_above_tier, plan},
     ports::Ports,
@@ -14,6 +15,7 @@ use crate::{
     registry::{Origin, RegisterError},
     request::{BatchRequest, Request},
     settings::Settings,
+    telemetry,
     tools::{Tools, ToolsEvent},
 };
 use haft_core::{
@@ -31,11 +33,13 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::broadcast;
+use tracing::Instrument as _;
 
 pub(crate) struct Inner {
     pub(crate) ports: Arc<Ports>,
     pub(crate) executions: Executions,
     pub(crate) parked: Parked,
+    pub(crate) counters: Counters,
     pub(crate) tools_events: broadcast::Sender<ToolsEvent>,
     pub(crate) closed: AtomicBool,
     pub(crate) runtime: OnceLock<tokio::runtime::Handle>,
@@ -145,7 +149,7 @@ impl Engine {
             let mut results = match refusal {
                 // Boxed like everything that is rare: its state would make every walk larger to move.
                 Some(error) => Box::pin(refuse(&walkers, error)).await,
-                None => walk(&walkers, None).await,
+                None => walk(&walkers, None).instrument(telemetry::walk(&walkers.frames)).await,
             };
             // One call went in, and each gets one result.
             let Some(result) = results.pop() else { unreachable!("one call, one result") };
@@ -213,12 +217,14 @@ impl Engine {
             };
             let results = match refusal {
                 Some(error) => Box::pin(refuse(&walkers, error)).await,
-                None => walk(&walkers, Some(&options)).await,
+                None => walk(&walkers, Some(&options)).instrument(telemetry::walk(&walkers.frames)).await,
             };
             if journals {
                 Box::pin(journal::close(&walkers, &options)).await;
             }
             let summary = BatchSummary::of(batch.id, &results, batch.arrived.elapsed());
+            walkers.engine.counters.batch(summary.total);
+            telemetry::batch_ended(&summary);
             let completed = EventPayload::BatchCompleted {
                 count: summary.total,
                 succeeded: summary.succeeded,
@@ -380,6 +386,15 @@ impl Engine {
     /// The name that was probably meant.
     pub fn nearest(&self, name: &str) -> Option<String> {
         self.0.ports.registry.nearest(name)
+    }
+
+    /// Counts and times since this engine was built, in the text format of Prometheus.
+    ///
+    /// The names are `tools_executions_total`, `tools_executions_duration` (a histogram, in seconds),
+    /// `tools_executions_by_status`, `tools_executions_by_tool`, `tools_executions_timeouts`, `tools_batches_total`,
+    /// `tools_batches_size` and those of results, registry and sandbox. No argument and no output is in them.
+    pub fn metrics_text(&self) -> String {
+        metrics::text(&self.0.ports.registry, &self.0.counters)
     }
 
     /// Where everything is recorded.

@@ -9,23 +9,27 @@ use crate::{
     plan::{Purpose, plan},
     run::{cancelled_with, run},
     schedule::{Turn, schedule},
+    telemetry::{self, Stage, stage},
 };
 use haft_core::{BatchOptions, ErrorCode, EventPayload, ToolError, ToolResult};
 use haft_sdk::CancelReason;
 use std::sync::{Arc, atomic::Ordering};
+use tracing::Instrument as _;
 
 /// Walks calls that belong together through plan, approve, schedule, run and finish. One result each, in call order.
 pub(crate) async fn walk(walkers: &Walkers, options: Option<&BatchOptions>) -> Vec<ToolResult> {
     let Walkers { engine, frames, batch } = walkers;
     let origin = options.map(|options| options.origin);
-    let planned = plan(&engine.ports, origin, frames, Purpose::Run).await;
-    let mut decided = approve(&engine.ports, planned).await;
+    let planned = plan(&engine.ports, origin, frames, Purpose::Run).instrument(stage(Stage::Plan)).await;
+    let mut decided = approve(&engine.ports, planned).instrument(stage(Stage::Approve)).await;
     if engine.ports.wants.journal && batch.is_some() {
         decided = Box::pin(journal::decided(&engine.ports, decided)).await;
     }
     parked::announce(engine, &decided);
     let continue_on_failure = options.is_none_or(|options| options.continue_on_failure);
-    schedule(batch.as_deref(), continue_on_failure, decided, |turn| take(engine, turn)).await
+    schedule(batch.as_deref(), continue_on_failure, decided, |turn| take(engine, turn))
+        .instrument(stage(Stage::Schedule))
+        .await
 }
 
 /// A call's turn has come: run and finish.
@@ -34,14 +38,20 @@ async fn take(engine: &Inner, Turn { decided, skipped }: Turn) -> ToolResult {
     if frame.batch.is_some() {
         frame.begin_turn();
     }
+    let span = telemetry::execute_tool(&frame);
     let raw = match (skipped, decided) {
         (Some(why), _) => Raw::Error(why),
-        (None, Decided::Go(ready)) => run(&engine.ports, ready).await.into(),
+        (None, Decided::Go(ready)) => {
+            let run = run(&engine.ports, ready).instrument(span.in_scope(|| stage(Stage::Run)));
+            run.await.into()
+        }
         (None, Decided::Parked(frame)) => Box::pin(parked::wait(engine, &frame)).await.into(),
         (None, Decided::Follows(frame, leader)) => Box::pin(parked::follow(engine, &frame, leader)).await,
         (None, Decided::Resolved(_, exit)) => Raw::from(exit),
     };
-    finish(engine, &frame, raw).await
+    let result = finish(engine, &frame, raw).instrument(span.in_scope(|| stage(Stage::Finish))).await;
+    telemetry::outcome(&span, &result);
+    result
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.

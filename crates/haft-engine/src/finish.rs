@@ -1,6 +1,6 @@
 //! Finish: check the output, fit it to size, write the record, send the last event. Here and nowhere else.
 
-use crate::{engine::Inner, frame::Frame, plan::Exit, ports::Ports, redaction::Redaction};
+use crate::{engine::Inner, frame::Frame, plan::Exit, ports::Ports, redaction::Redaction, telemetry};
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, EventPayload, OutputHandle, ResultMetadata, Status, ToolError,
     ToolOutput, ToolResult, ToolsMode,
@@ -143,6 +143,8 @@ impl Last<'_> {
         if let Some(registered) = frame.registered.get() {
             registered.stats().record(result.status, result.metadata.duration);
         }
+        self.engine.counters.call(result);
+        telemetry::ended(frame, result);
         frame.emit_at(frame.waited() + result.metadata.duration, last_event(frame, result));
         self.engine.executions.end(frame);
     }

@@ -13,6 +13,7 @@ mod executor;
 mod finish;
 mod frame;
 mod journal;
+mod metrics;
 mod parked;
 mod plan;
 mod ports;
@@ -26,6 +27,7 @@ mod schema;
 mod settings;
 mod spool;
 mod stats;
+mod telemetry;
 mod tools;
 
 pub use builder::EngineBuilder;

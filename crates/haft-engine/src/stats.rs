@@ -89,6 +89,22 @@ impl Snapshot {
         self.by_status.iter().sum()
     }
 
+    /// The calls that ended so.
+    pub(crate) fn of_status(&self, status: Status) -> u64 {
+        self.by_status[status as usize]
+    }
+
+    /// All times together, in seconds.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.duration_micros as f64 / 1e6
+    }
+
+    /// The calls that surely took no longer.
+    pub(crate) fn within_micros(&self, micros: u64) -> u64 {
+        let within = self.histogram.iter().enumerate().take_while(|(index, _)| upper(*index) <= micros);
+        within.map(|(_, count)| count).sum()
+    }
+
     /// The time below which that share of the calls stayed, in milliseconds.
     fn percentile(&self, share: f64) -> f64 {
         let wanted = (self.total() as f64 * share).ceil() as u64;

@@ -11,6 +11,7 @@
 )]
 //! [`FileRegistrations`] lasts: it keeps what is known about tools in one file.
 
+mod lines;
 mod memory;
 pub mod private_file;
 mod reads;

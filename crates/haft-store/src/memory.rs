@@ -3,8 +3,9 @@
 use haft_core::{
     Arguments, ExecutionId, OutputHandle, Status,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, Intent, Outcome, OutputRange,
-        PageKey, Settlement, Store, StoreError, StoredPart, TenantStore, ToolStatistics,
+        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, Outcome,
+        OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart, TenantStore,
+        ToolStatistics,
     },
 };
 use std::{
@@ -227,6 +228,18 @@ impl TenantStore for OneTenant {
         let clamp = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(stored.len());
         let part = &stored[clamp(range.offset)..clamp(range.offset.saturating_add(range.length))];
         done(Some((part.to_vec(), stored.len() as u64)))
+    }
+
+    fn search_output<'a>(
+        &'a self,
+        handle: &'a OutputHandle,
+        search: OutputSearch,
+    ) -> BoxFuture<'a, Result<Option<FoundLines>, StoreError>> {
+        let stored = match self.shared.state().outputs.get(handle) {
+            Some((tenant, bytes)) if *tenant == self.tenant => Arc::clone(bytes),
+            _ => return done(None),
+        };
+        Box::pin(ready(crate::lines::search(&stored, &search).map(Some).map_err(StoreError)))
     }
 
     fn audit_page<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {

@@ -5,17 +5,18 @@
 //! | `validate_content` | says whether a text is valid JSON or TOML, and whether it fits a JSON Schema |
 //! | `inspect_tool` | says what a tool takes, gives and may do |
 //! | `get_metrics` | says how often tools were called, how it went, and how long it took |
+//! | `read_output` | reads on in an output that was too long for its result: bytes, lines, what matches |
 //! | `search_tools` | finds the tools that can do something, from a few words about it |
 //! | `call_tool` | calls another tool, through every check that a direct call goes through |
 //!
-//! With the last two, a model that has many tools sees two of them.
+//! With `search_tools` and `call_tool`, a model that has many tools sees two of them.
 //!
 //! [`command_tools`] gives the tools that run programs, and [`CommandTool`] makes one of any program: see [`commands`].
 //! [`file_tools`] gives the tools for files: see [`files`].
 //!
 //! ```
 //! let names: Vec<_> = haft_tools::builtin().iter().map(|tool| tool.definition().name.clone()).collect();
-//! assert_eq!(names, ["call_tool", "get_metrics", "inspect_tool", "search_tools", "validate_content"]);
+//! assert_eq!(names, ["call_tool", "get_metrics", "inspect_tool", "read_output", "search_tools", "validate_content"]);
 //! ```
 
 mod call_tool;
@@ -25,6 +26,7 @@ pub mod describe;
 pub mod files;
 mod get_metrics;
 mod inspect_tool;
+mod read_output;
 mod search_tools;
 mod validate_content_tool;
 mod worded;
@@ -36,6 +38,7 @@ pub use commands::{CommandTool, CommandToolSettings, command_tools};
 pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
 pub use get_metrics::GetMetrics;
 pub use inspect_tool::InspectTool;
+pub use read_output::{OutputPart, ReadOutput, ReadOutputArgs};
 pub use search_tools::{SearchTools, SearchToolsArgs};
 pub use validate_content_tool::ValidateContent;
 
@@ -52,6 +55,7 @@ pub fn builtin() -> Vec<Box<dyn Tool>> {
         Box::new(typed(CallTool)),
         Box::new(typed(GetMetrics)),
         Box::new(typed(InspectTool)),
+        Box::new(typed(ReadOutput)),
         Box::new(typed(SearchTools)),
         Box::new(typed(ValidateContent)),
     ]

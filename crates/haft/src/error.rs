@@ -25,6 +25,9 @@ pub enum Error {
     /// The files that tools are to reach cannot be had.
     #[error("{0}")]
     Files(String),
+    /// What is to be remembered has no place.
+    #[error("{0}")]
+    Store(String),
 }
 
 impl Error {
@@ -32,6 +35,7 @@ impl Error {
     pub fn code(&self) -> Option<ErrorCode> {
         match self {
             Error::Register(error) => Some(error.code()),
+            Error::Store(_) => Some(ErrorCode::StoreUnavailable),
             Error::Config(_) | Error::Files(_) => None,
         }
     }

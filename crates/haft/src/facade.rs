@@ -79,6 +79,28 @@ enum Policing {
     Own(Arc<dyn Policy>),
 }
 
+/// Where everything is recorded.
+enum Storing {
+    /// Whatever somebody brought.
+    Own(Arc<dyn Store>),
+    /// A database of that folder.
+    #[cfg(feature = "sqlite")]
+    Durable(std::path::PathBuf, Box<crate::StoreOptions>),
+}
+
+impl Storing {
+    fn open(self) -> Result<Arc<dyn Store>, Error> {
+        Ok(match self {
+            Storing::Own(store) => store,
+            #[cfg(feature = "sqlite")]
+            Storing::Durable(folder, options) => Arc::new(
+                crate::DurableStore::open_sqlite(&folder, *options)
+                    .map_err(|error| Error::Store(error.to_string()))?,
+            ),
+        })
+    }
+}
+
 /// Puts a [`Haft`] together.
 ///
 /// ```
@@ -95,7 +117,7 @@ pub struct Builder {
     settings: Settings,
     policy: Policing,
     authoriser: Arc<dyn Authoriser>,
-    store: Arc<dyn Store>,
+    store: Storing,
     approver: Option<Arc<dyn Approver>>,
     jail: Option<Arc<dyn Jail>>,
     clock: Option<Arc<dyn Clock>>,
@@ -114,7 +136,7 @@ impl Default for Builder {
             settings: Settings::default(),
             policy: Policing::Lists(ListPolicy::default()),
             authoriser: Arc::new(PermissionStrings),
-            store: Arc::new(MemoryStore::new()),
+            store: Storing::Own(Arc::new(MemoryStore::new())),
             approver: None,
             jail: None,
             clock: None,
@@ -168,7 +190,35 @@ impl Builder {
 
     /// Where everything is recorded.
     pub fn store(mut self, store: impl Store + 'static) -> Self {
-        self.store = Arc::new(store);
+        self.store = Storing::Own(Arc::new(store));
+        self
+    }
+
+    /// Records everything in a database of that folder, so that it outlasts the process: what was about to happen, what
+    /// happened, the audit, long outputs. It is opened when the whole is built; see `docs/durability.md`.
+    ///
+    /// ```
+    /// use haft::{StoreOptions, prelude::*};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let state = folder.path();
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let build = || Haft::builder().durable(state, StoreOptions::default()).build();
+    /// let haft = build()?;
+    /// haft.execute(ToolCall::new("get_metrics", json!({}))).await;
+    /// drop(haft);
+    ///
+    /// let records = build()?.store().for_tenant("local").audit(10).await.unwrap();
+    /// assert_eq!(&*records[0].tool, "get_metrics");
+    /// # Ok::<(), haft::Error>(())
+    /// # }).unwrap();
+    /// ```
+    #[cfg(feature = "sqlite")]
+    pub fn durable(
+        mut self,
+        state_folder: impl Into<std::path::PathBuf>,
+        options: crate::StoreOptions,
+    ) -> Self {
+        self.store = Storing::Durable(state_folder.into(), Box::new(options));
         self
     }
 
@@ -291,7 +341,8 @@ impl Builder {
                 Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
             }
         };
-        let mut builder = Engine::builder(policy, self.authoriser, self.store).settings(self.settings);
+        let mut builder =
+            Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }

@@ -51,7 +51,10 @@ pub mod config;
 pub mod doctor;
 mod error;
 mod facade;
+#[cfg(feature = "durable")]
+mod memory;
 pub mod prelude;
+mod running;
 mod wiring;
 
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
@@ -79,8 +82,11 @@ pub use haft_sdk::{
 };
 #[cfg(feature = "postgres")]
 pub use haft_store::PostgresPlace;
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub use haft_store::{Durability, DurableStore, Keep, Options as StoreOptions};
+#[cfg(feature = "durable")]
+pub use haft_store::{
+    Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, HeadSink, Keep,
+    Options as StoreOptions, RetentionRule, Verified,
+};
 pub use haft_store::{FileRegistrations, MemoryStore, Retention};
 pub use haft_tools::{
     CommandTool, CommandToolSettings, builtin as builtin_tools,

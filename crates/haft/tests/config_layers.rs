@@ -61,6 +61,15 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.processes", "256", "257"),
     ("tools.commands.scratch_bytes", "1048576", "268435457"),
     ("tools.commands.per_process_limits", "false", "true"),
+    ("store.backend", "'sqlite'", "'postgres'"),
+    ("store.url", "''", "'env:HAFT_DATABASE'"),
+    ("store.durability", "'full'", "'effects'"),
+    ("store.audit_input", "false", "true"),
+    ("store.keep_results_days", "30", "0"),
+    ("store.keep_outputs_days", "30", "1"),
+    ("store.max_output_bytes", "1073741824", "1048576"),
+    ("store.keep_audit_days", "0", "1"),
+    ("store.retention", "[]", "['deploy 1d']"),
 ];
 
 /// The key's tight and loose value.
@@ -130,7 +139,7 @@ fn what_a_folder_loosens_does_not_count_and_is_said_once() {
 
 #[test]
 fn what_a_folder_tightens_counts() {
-    for key in keys() {
+    for key in keys().iter().filter(|key| key.rule().tighter != Tighter::Nothing) {
         let (tight, loose) = example(key);
         let user = line(key.path(), loose);
         let with = resolved(&inputs(&user, &line(key.path(), tight)));
@@ -139,6 +148,20 @@ fn what_a_folder_tightens_counts() {
         assert!(!with.notes.iter().any(is_ignored), "{}: {:?}", key.path(), with.notes);
         let origins = with.origins(key.path());
         assert!(origins.last().unwrap().to_string().starts_with("haft.toml:1:"), "{origins:?}");
+    }
+}
+
+#[test]
+fn a_folder_has_no_say_in_what_is_the_users_own_affair() {
+    let own: Vec<_> = keys().iter().filter(|key| key.rule().tighter == Tighter::Nothing).collect();
+    assert!(own.iter().any(|key| key.path() == "store.backend"));
+    for key in own {
+        let (one, other) = example(key);
+        for (user, folder) in [(one, other), (other, one)] {
+            let with = resolved(&inputs(&line(key.path(), user), &line(key.path(), folder)));
+            assert_eq!(key.get(&with.config), value(key, user), "{}", key.path());
+            assert!(with.notes.iter().any(is_ignored), "{}", key.path());
+        }
     }
 }
 
@@ -416,6 +439,7 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
         (Kind::Level(choices), _) => {
             prop::sample::select(choices).prop_map(|choice| format!("'{choice}'")).boxed()
         }
+        (Kind::Text, _) => "[a-z:]{0,8}".prop_map(|text| format!("'{text}'")).boxed(),
         (Kind::Names, _) => list(
             &["'read_file'", "'run_command'", "'execute_code'", "'glob'", "'deploy'", "'AWS_*'", "'**/x'"],
             0,

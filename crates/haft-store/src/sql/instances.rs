@@ -27,7 +27,7 @@ pub(crate) fn leave(work: &mut Work<'_>) -> Result<(), Fault> {
     let now = work.now();
     work.sql
         .execute(
-            "UPDATE instances SET ended_at = ?2 WHERE instance_id = ?1",
+            "UPDATE instances SET ended_at = ?2 WHERE instance_id = ?1 AND ended_at IS NULL",
             &[Value::Text(work.instance), Value::Int(now)],
         )
         .map(drop)

@@ -5,11 +5,11 @@ use super::{
     value::{Fault, FaultKind, Sql, Value},
     work::Work,
 };
+use crate::lines::Lines;
 use haft_core::{
     OutputHandle,
     port::{FoundLines, OutputRange, OutputSearch, StoreError, StoredPart},
 };
-use regex::bytes::{Regex, RegexBuilder};
 
 /// Bytes of an output in one piece. A range is read without unpacking the rest.
 const CHUNK: usize = 256 << 10;
@@ -195,8 +195,8 @@ pub(crate) fn search(
     handle: &OutputHandle,
     search: &OutputSearch,
 ) -> Result<Option<FoundLines>, Fault> {
-    let pattern = search.pattern.as_deref().map(compile).transpose()?;
     let Some((body, total)) = find(sql, tenant, handle)? else { return Ok(None) };
+    let lines = Lines::new(search, total).map_err(Fault::refused)?;
     let from = search.from_line.max(1);
     // The last piece that begins before the wanted line. A line may begin in an earlier piece than it ends in.
     let row = sql.query_one(
@@ -209,14 +209,7 @@ pub(crate) fn search(
         &[Value::Int(body), Value::Int(first)],
     )?;
     let line = row.map_or(Ok(0), |mut row| row.int(0))?;
-    let mut lines = Lines {
-        found: FoundLines { total, ..FoundLines::default() },
-        search,
-        pattern,
-        from,
-        number: u64::try_from(line).unwrap_or(0) + 1,
-        bytes: 0,
-    };
+    let mut lines = lines.at_line(u64::try_from(line).unwrap_or(0) + 1);
     let mut rest: Vec<u8> = Vec::new();
     let mut number = u64::try_from(first).unwrap_or(0);
     while let Some(bytes) = chunk(sql, body, number)? {
@@ -238,45 +231,4 @@ pub(crate) fn search(
         lines.is_full(&rest);
     }
     Ok(Some(lines.found))
-}
-
-/// Bounded in size and time: the expression comes from a model.
-fn compile(pattern: &str) -> Result<Regex, Fault> {
-    RegexBuilder::new(pattern)
-        .size_limit(1 << 20)
-        .dfa_size_limit(1 << 20)
-        .build()
-        .map_err(|error| Fault::refused(format!("the regular expression cannot be used: {error}")))
-}
-
-struct Lines<'a> {
-    found: FoundLines,
-    search: &'a OutputSearch,
-    pattern: Option<Regex>,
-    from: u64,
-    number: u64,
-    bytes: usize,
-}
-
-impl Lines<'_> {
-    /// Looks at the next line; whether there is no room for it.
-    fn is_full(&mut self, line: &[u8]) -> bool {
-        let number = self.number;
-        self.number += 1;
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if number < self.from || self.pattern.as_ref().is_some_and(|pattern| !pattern.is_match(line)) {
-            return false;
-        }
-        let is_first = self.found.lines.is_empty();
-        let room = self.search.max_bytes.saturating_sub(self.bytes);
-        if self.found.lines.len() >= self.search.max_lines || (line.len() > room && !is_first) {
-            self.found.next_line = Some(number);
-            return true;
-        }
-        // One line alone may be too long: what fits is better than nothing, and the bytes can be read by range.
-        let line = &line[..line.len().min(room.max(1))];
-        self.bytes += line.len();
-        self.found.lines.push((number, line.to_vec()));
-        false
-    }
 }

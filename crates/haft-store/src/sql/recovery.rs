@@ -172,6 +172,25 @@ pub(crate) fn unfinished(work: &mut Work<'_>, tenant: &str) -> Result<Vec<Unfini
     Ok(found)
 }
 
+/// How many batches and calls of one tenant wait for a decision. Processes that went away since this one opened the store
+/// are not looked after.
+pub(crate) fn waiting(work: &mut Work<'_>, tenant: &str) -> Result<u64, Fault> {
+    let mut count = 0;
+    let rows = work
+        .sql
+        .query("SELECT instance_id FROM batches WHERE tenant = ?1 AND state < 2", &[Value::Text(tenant)])?;
+    for mut row in rows {
+        let instance = row.text(0)?;
+        count += u64::from(instances::is_gone(work, &instance));
+    }
+    let row = work.sql.query_one(
+        "SELECT COUNT(*) FROM intents WHERE tenant = ?1 AND state = 1 AND batch_id IS NULL",
+        &[Value::Text(tenant)],
+    )?;
+    let single = row.map_or(Ok(0), |mut row| row.int(0))?;
+    Ok(count + u64::try_from(single).unwrap_or(0))
+}
+
 const INTENT: &str = "SELECT execution_id, context, call_id, tool_name, arguments, attempt, attempted_at, begun_at \
                       FROM intents";
 

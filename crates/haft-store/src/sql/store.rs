@@ -124,6 +124,12 @@ impl DurableStore {
         Tenant::new(tenant, Arc::clone(&self.0))
     }
 
+    /// Writes what was handed over, and takes this process off the list of those that use the database: for a process that
+    /// is about to end and cannot wait until everybody has let go of the store.
+    pub async fn leave(&self) -> Result<(), StoreError> {
+        self.0.write("leave", instances::leave).await
+    }
+
     /// Lets go what is too old or too much: results, outputs, idempotency keys, batches that are over.
     pub async fn gc(&self) -> Result<gc::Gone, StoreError> {
         self.0.write("gc", gc::gc).await

@@ -48,6 +48,13 @@ impl Tenant {
         self.inner.write("answer", move |work| approvals::answer(work, &tenant, &id, &decision, &by)).await
     }
 
+    /// How many batches and calls wait for a decision, as `haft recover` lists them. Cheap: only what was there when this
+    /// process opened the store.
+    pub async fn waiting(&self) -> Result<u64, StoreError> {
+        let tenant = Arc::clone(&self.tenant);
+        self.inner.write("waiting", move |work| recovery::waiting(work, &tenant)).await
+    }
+
     /// One question.
     pub async fn question(&self, id: &ApprovalId) -> Result<Option<Question>, StoreError> {
         let (tenant, id) = (Arc::clone(&self.tenant), id.clone());

@@ -1,5 +1,7 @@
 //! What can be typed.
 
+#[cfg(feature = "durable")]
+use super::memory::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
 use super::{examples, tools::ToolsCommand, words};
 use crate::IsolationLevel;
 use anstream::ColorChoice;
@@ -82,6 +84,32 @@ pub(super) enum Command {
     /// Try what the jails of this machine enforce, and say how to get what is missing
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
+    /// Look at calls that were made, also by other processes, and at those that run
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::RUNS, arg_required_else_help = true, subcommand_required = true)]
+    Runs {
+        #[command(subcommand)]
+        command: RunsCommand,
+    },
+    /// Search the audit, check that nobody changed it, write it out
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::AUDIT, arg_required_else_help = true, subcommand_required = true)]
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
+    },
+    /// Decide about what a crash left unfinished
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::RECOVER)]
+    Recover(RecoverArgs),
+    /// Copy everything that is remembered to a file, while others go on
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::BACKUP)]
+    Backup(BackupArgs),
+    /// Let go of what is too old or too much, and archive audit records by the rules
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::GC)]
+    Gc(GcArgs),
     /// Write a commented haft.toml
     #[command(after_help = examples::INIT)]
     Init(InitArgs),

@@ -37,7 +37,7 @@ pub(super) fn run(args: &BatchArgs, ground: Ground, console: &mut Console) -> Re
     let calls = batch_file::parse(&text).map_err(|BadBatch { line, column, what, help }| {
         Failure::BadBatch { place: format!("{name}:{line}:{column}"), what, help }
     })?;
-    let setup = ground.setup(console)?;
+    let setup = ground.setup_for_calls(console)?;
     let runtime = watch::runtime()?;
     let ended = if args.way.dry_run {
         runtime.block_on(plan(args, &setup, calls, console))
@@ -46,6 +46,7 @@ pub(super) fn run(args: &BatchArgs, ground: Ground, console: &mut Console) -> Re
     };
     // A tool may have left a thread behind; nobody waits for it.
     runtime.shutdown_background();
+    setup.end(console)?;
     ended
 }
 
@@ -65,11 +66,10 @@ async fn execute(
 ) -> Result<u8, Failure> {
     let id = ExecutionId::at(jiff::Timestamp::now());
     let sheet = Sheet::new(&calls, console.width(), args.full);
-    let what = Watch {
-        target: Target::Batch(BatchId::from_uuid(id.as_uuid())),
-        calls: calls.iter().map(|call| (call.name.to_string(), call.id.to_string())).collect(),
-        events: args.way.events,
-    };
+    let target = Target::Batch(BatchId::from_uuid(id.as_uuid()));
+    let names: Vec<_> = calls.iter().map(|call| (call.name.to_string(), call.id.to_string())).collect();
+    let shown = setup.show_running(target, &names);
+    let what = Watch { target, calls: names, events: args.way.events, shown };
     let caller = setup.caller(args.way.conversation.as_deref());
     let request = BatchRequest::from(calls).options(options(args, id)).context(caller);
     let Ended { value: (results, summary), stopped_by, times } =

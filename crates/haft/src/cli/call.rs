@@ -21,7 +21,7 @@ use std::{io::IsTerminal as _, path::Path};
 
 pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
-    let setup = ground.setup(console)?;
+    let setup = ground.setup_for_calls(console)?;
     let call = call(args, &setup, &working_folder)?;
     let options = CallOptions {
         execution_id: Some(ExecutionId::at(jiff::Timestamp::now())),
@@ -38,6 +38,7 @@ pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Res
     };
     // A tool may have left a thread behind; nobody waits for it.
     runtime.shutdown_background();
+    setup.end(console)?;
     ended
 }
 
@@ -67,11 +68,9 @@ async fn execute(
 ) -> Result<u8, Failure> {
     // Always set by `run`; made anew otherwise, the call would merely not be watched.
     let id = options.execution_id.unwrap_or_else(|| ExecutionId::at(jiff::Timestamp::now()));
-    let what = Watch {
-        target: Target::Call(id),
-        calls: vec![(call.name.to_string(), call.id.to_string())],
-        events: args.way.events,
-    };
+    let calls = vec![(call.name.to_string(), call.id.to_string())];
+    let shown = setup.show_running(Target::Call(id), &calls);
+    let what = Watch { target: Target::Call(id), calls, events: args.way.events, shown };
     let request = Request::new(call).options(options).context(setup.caller(args.way.conversation.as_deref()));
     run_request(setup, request, what, args.json, console).await
 }

@@ -13,7 +13,7 @@ Exit codes:
   3    it is not allowed
   4    its arguments or its output are wrong, or over a limit
   5    a person has to approve it
-  6    it is not known whether it had an effect
+  6    it is not known whether it had an effect, or a person must decide: `haft recover`
   124  it took too long
   130  it was stopped
 A batch exits with the code of the first call that did not succeed.";
@@ -109,6 +109,96 @@ Examples:
   haft tools export validate_content > validate_content.json
   haft tools export --dialect anthropic
   haft tools export --dialect openai-chat --strict validate_content";
+
+#[cfg(feature = "durable")]
+pub(super) use memory::*;
+
+#[cfg(feature = "durable")]
+mod memory {
+    pub(crate) const RUNS: &str = "\
+Examples:
+  haft runs list
+  haft runs list --status failed --since 2h
+  haft runs show 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft runs stats";
+
+    pub(crate) const RUNS_LIST: &str = "\
+Examples:
+  haft runs list
+  haft runs list --tool run_command --since 2h
+  haft runs list --text Cargo.toml --limit 5 --json
+  haft runs list --running";
+
+    pub(crate) const RUNS_SHOW: &str = "\
+Examples:
+  haft runs show 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft runs show 0197f3a2-1c5b-7def-8a90-123456789abc --json";
+
+    pub(crate) const RUNS_WATCH: &str = "\
+It exits with the code that the call had. Calls of another process are seen when each ends; what one writes on its way is \
+not.
+
+Examples:
+  haft runs watch 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft runs watch 0197f3a2-1c5b-7def-8a90-123456789abc --timeout 1s";
+
+    pub(crate) const RUNS_CANCEL: &str = "\
+The process that runs it is asked, and looks for that five times a second. `haft runs list --running` shows what can be \
+stopped.
+
+Examples:
+  haft runs cancel 0197f3a2-1c5b-7def-8a90-123456789abc";
+
+    pub(crate) const RUNS_STATS: &str = "\
+Examples:
+  haft runs stats
+  haft runs stats --since 7d --json";
+
+    pub(crate) const AUDIT: &str = "\
+Examples:
+  haft audit query --status permission-denied
+  haft audit verify
+  haft audit export --format csv > audit.csv";
+
+    pub(crate) const AUDIT_QUERY: &str = "\
+Examples:
+  haft audit query --since 2026-01-31 --agent owner
+  haft audit query --code TOOL_DENIED --limit 5 --json";
+
+    pub(crate) const AUDIT_VERIFY: &str = "\
+It exits with 1 where a record is not as it was written. Keep what --json prints somewhere else: with it, a later check \
+notices that the whole database was put back to an older one.
+
+Examples:
+  haft audit verify
+  haft audit verify --json > head.json
+  haft audit verify --head head.json";
+
+    pub(crate) const AUDIT_EXPORT: &str = "\
+Examples:
+  haft audit export > audit.jsonl
+  haft audit export --format csv --since 30d > audit.csv";
+
+    pub(crate) const RECOVER: &str = "\
+Nothing is run again, and the record of what happened stays. It exits with 6 while something waits for a decision.
+
+Examples:
+  haft recover
+  haft recover --resume 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft recover --discard all";
+
+    pub(crate) const BACKUP: &str = "\
+Examples:
+  haft backup
+  haft backup haft-backup.db";
+
+    pub(crate) const GC: &str = "\
+What is kept, and for how long, is set under [store] in your own haft.toml.
+
+Examples:
+  haft gc
+  haft gc --json";
+}
 
 pub(super) const INIT: &str = "\
 Examples:

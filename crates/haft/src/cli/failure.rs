@@ -26,6 +26,26 @@ pub(super) enum Failure {
     CannotRemember { path: PathBuf, reason: String },
     #[error("there is no folder to remember that in")]
     NoStateFolder,
+    #[error("what haft remembers cannot be reached: {}", haft_core::text::one_line(&.0.0, 4096))]
+    Store(#[from] crate::port::StoreError),
+    #[error("{0}")]
+    BadRetention(String),
+    #[error("`{}` is not an id of a call or a batch", words::name(id))]
+    NotAnId { id: String },
+    #[error("no call and no batch `{}` is known", words::name(id))]
+    NoRun { id: String },
+    #[error("`{}` still runs", words::name(id))]
+    StillRunning { id: String },
+    #[error("the process of `{}` was gone before it was recorded", words::name(id))]
+    Vanished { id: String },
+    #[error("{} is there already", words::path(path))]
+    BackupExists { path: PathBuf },
+    #[error("nothing of the id `{}` runs", words::name(id))]
+    NotRunning { id: String },
+    #[error("nothing of the id `{}` waits for a decision", words::name(id))]
+    NothingToRecover { id: String },
+    #[error("{what} is not the end of an audit chain: {problem}")]
+    BadHead { what: String, problem: String },
     #[error("{0}")]
     Trust(#[from] TrustError),
     #[error("the working folder cannot be found: {}", words::reason(reason))]
@@ -88,15 +108,24 @@ impl Failure {
             | Failure::NoUserFolder
             | Failure::NoStateFolder
             | Failure::NothingToTrust
+            | Failure::BadRetention(_)
+            | Failure::NotAnId { .. }
+            | Failure::BadHead { .. }
+            | Failure::BackupExists { .. }
             | Failure::NobodyToAsk { .. } => USAGE,
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
-            Failure::CannotRemember { .. } => ErrorCode::StoreUnavailable.exit(),
+            Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
+            | Failure::NoRun { .. }
+            | Failure::NotRunning { .. }
+            | Failure::StillRunning { .. }
+            | Failure::Vanished { .. }
+            | Failure::NothingToRecover { .. }
             | Failure::CannotWrite { .. }
             | Failure::Stdout(_)
             | Failure::Unwritable(_)
@@ -124,6 +153,28 @@ impl Failure {
                 )
             }
             Failure::NoStateFolder => "set HAFT_STATE_DIR or HOME".to_owned(),
+            // It says so itself.
+            Failure::Store(_) => return None,
+            Failure::BadRetention(_) => "correct it in your own haft.toml, then try again".to_owned(),
+            Failure::NotAnId { .. } => "`haft runs list` shows the ids".to_owned(),
+            Failure::NoRun { .. } => {
+                "`haft runs list` shows what is known; another tenant's is found with --tenant".to_owned()
+            }
+            Failure::NotRunning { .. } => {
+                "`haft runs list --running` shows what does; `haft runs show` how something ended".to_owned()
+            }
+            Failure::StillRunning { id } => {
+                format!("`haft runs watch {}` waits for its end", words::name(id))
+            }
+            Failure::Vanished { .. } => {
+                "it had no side effects, so nothing is in doubt; send it again if you need its result".to_owned()
+            }
+            Failure::BackupExists { .. } => "name another file".to_owned(),
+            Failure::NothingToRecover { .. } => "`haft recover` shows what does".to_owned(),
+            Failure::BadHead { .. } => {
+                "`haft audit verify --json` gives the end of the chain as `head`; keep that document elsewhere"
+                    .to_owned()
+            }
             Failure::Trust(error) => error.help(),
             Failure::NoWorkingFolder { .. } => "go to a folder that exists, then try again".to_owned(),
             Failure::NoConfigFile { .. } => {

@@ -9,6 +9,7 @@
 //! | `setup` | configuration, and the engine that it gives |
 //! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
+//! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
 //! | `console`, `failure` | the two streams; what went wrong before or beside a call |
@@ -46,6 +47,8 @@ mod help;
 mod init;
 mod input;
 mod layout;
+#[cfg(feature = "durable")]
+mod memory;
 mod pairs;
 mod progress;
 mod setup;
@@ -134,6 +137,16 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
+        #[cfg(feature = "durable")]
+        Command::Runs { command } => memory::runs(&command, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Audit { command } => memory::audit(&command, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Recover(args) => memory::recover(&args, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Backup(args) => memory::backup(&args, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Gc(args) => memory::gc(&args, &ground, console),
         Command::Init(args) => init::run(&args, &ground, console),
         Command::Trust(args) => trust::run(&args, &ground, console),
         Command::Completions { shell } => {

@@ -1,9 +1,13 @@
 //! The configuration, and the engine that it gives.
 
 use super::{args::Global, console::Console, failure::Failure, words};
+#[cfg(feature = "durable")]
+use crate::memory::{LazyStore, StorePlace};
 use crate::{
-    CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Tool,
+    CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
+    Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
+    running::{Running, Shown},
 };
 use haft_core::text::one_line;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -25,6 +29,16 @@ pub(super) struct Setup {
     pub(super) owner: Arc<CallContext>,
     /// Where changes of the tools are remembered.
     registrations: Option<FileRegistrations>,
+    /// Where haft keeps its state.
+    state: Option<PathBuf>,
+    #[cfg(feature = "durable")]
+    memory: Option<LazyStore>,
+}
+
+/// The configuration in effect, with where it holds.
+pub(super) struct Configured {
+    pub(super) surroundings: Surroundings,
+    pub(super) resolved: Resolved,
 }
 
 impl Setup {
@@ -41,6 +55,37 @@ impl Setup {
                 Arc::new(CallContext { conversation: Some(name.into()), ..CallContext::clone(&self.owner) })
             }
         }
+    }
+
+    /// Shows other processes what runs here, until it is dropped. Where that cannot be, it merely cannot be stopped from
+    /// there.
+    pub(super) fn show_running(&self, target: Target, calls: &[(String, String)]) -> Option<Shown> {
+        let (id, is_batch) = match target {
+            Target::Call(id) => (id.to_string(), false),
+            Target::Batch(id) => (id.to_string(), true),
+        };
+        let running = Running {
+            id,
+            is_batch,
+            tools: calls.iter().map(|(tool, _)| tool.clone()).collect(),
+            tenant: self.owner.tenant.to_string(),
+            agent: self.owner.agent.to_string(),
+            since: jiff::Timestamp::now(),
+            process: std::process::id(),
+        };
+        Shown::new(self.state.as_deref()?, &running).ok()
+    }
+
+    /// The end of a command that made calls: what was recorded is safe, and a person hears of what a crash left.
+    pub(super) fn end(&self, console: &Console) -> Result<(), Failure> {
+        #[cfg(feature = "durable")]
+        if let Some(store) = self.memory.as_ref().and_then(LazyStore::opened) {
+            super::memory::say_unfinished(store, &self.owner.tenant, console);
+            now(store.leave())??;
+        }
+        #[cfg(not(feature = "durable"))]
+        let _ = console;
+        Ok(())
     }
 
     /// Where a change of the tools is remembered, so that it is there the next time.
@@ -70,8 +115,8 @@ impl Ground {
         LoadOptions { folder_config, flags: self.global.settings.clone() }
     }
 
-    /// Reads the configuration, says once what a person should hear about it, and builds the engine.
-    pub(super) fn setup(self, console: &Console) -> Result<Setup, Failure> {
+    /// Reads the configuration, and says once what a person should hear about it.
+    pub(super) fn configured(&self, console: &Console) -> Result<Configured, Failure> {
         let surroundings = self.surroundings()?;
         let (inputs, mut notes) = config::gather(&surroundings, &self.load_options())?;
         if let Some(user) = &inputs.user {
@@ -87,6 +132,30 @@ impl Ground {
         for note in &notes {
             console.warn(&note.to_string());
         }
+        Ok(Configured { surroundings, resolved })
+    }
+
+    /// The engine, for commands that look and change nothing but the tools.
+    pub(super) fn setup(self, console: &Console) -> Result<Setup, Failure> {
+        self.build(console, false)
+    }
+
+    /// The engine, for commands that make calls: what they remember is made ready while the rest is.
+    pub(super) fn setup_for_calls(self, console: &Console) -> Result<Setup, Failure> {
+        self.build(console, true)
+    }
+
+    fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
+        let configured = self.configured(console)?;
+        #[cfg(feature = "durable")]
+        let memory = configured.memory();
+        #[cfg(feature = "durable")]
+        if makes_calls && let Some(memory) = &memory {
+            memory.warm();
+        }
+        #[cfg(not(feature = "durable"))]
+        let _ = makes_calls;
+        let Configured { surroundings, resolved } = configured;
         let haft = Haft::builder().config(&resolved.config).tools(self.tools);
         let settings = Settings {
             // Together with the grace this stays below the ten seconds that most supervisors give.
@@ -95,13 +164,37 @@ impl Ground {
         };
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
+        #[cfg(feature = "durable")]
+        let haft = memory.iter().cloned().fold(haft, crate::Builder::store);
         let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(&haft, console);
         let commands = crate::wiring::command_tools(&resolved.config);
         restore(&haft, registrations.as_ref().map(FileRegistrations::path), &commands, console)?;
         let owner = owner(&surroundings);
-        Ok(Setup { haft, resolved, own_file: own_file(&surroundings), owner, registrations })
+        Ok(Setup {
+            haft,
+            resolved,
+            own_file: own_file(&surroundings),
+            owner,
+            registrations,
+            state: surroundings.state_folder(),
+            #[cfg(feature = "durable")]
+            memory,
+        })
+    }
+}
+
+#[cfg(feature = "durable")]
+impl Configured {
+    /// What is remembered; nothing where there is no folder for it.
+    pub(super) fn memory(&self) -> Option<LazyStore> {
+        let folder = self.surroundings.state_folder()?;
+        let variable = |name: &str| {
+            let (_, value) = self.surroundings.env.iter().find(|(known, _)| known == name)?;
+            value.to_str().map(str::to_owned)
+        };
+        Some(LazyStore::new(StorePlace::new(&self.resolved.config, &folder, variable)))
     }
 }
 

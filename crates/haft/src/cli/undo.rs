@@ -14,14 +14,12 @@ use std::sync::Arc;
 
 /// It is an ordinary call: checked, recorded, and undone in the same way.
 pub(super) fn run(args: &UndoArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
-    let setup = ground.setup(console)?;
+    let setup = ground.setup_for_calls(console)?;
     let call = ToolCall::new("undo_changes", json!({"execution_id": args.execution}));
     let id = ExecutionId::at(jiff::Timestamp::now());
-    let what = Watch {
-        target: Target::Call(id),
-        calls: vec![(call.name.to_string(), String::new())],
-        events: false,
-    };
+    let calls = vec![(call.name.to_string(), String::new())];
+    let shown = setup.show_running(Target::Call(id), &calls);
+    let what = Watch { target: Target::Call(id), calls, events: false, shown };
     // Whoever types this is the person who would be asked.
     let agreed = ask_with(|questions| questions.iter().map(|_| Decision::Approve).collect());
     let request = Request::new(call)
@@ -31,5 +29,6 @@ pub(super) fn run(args: &UndoArgs, ground: Ground, console: &mut Console) -> Res
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(run_request(&setup, request, what, args.json, console));
     runtime.shutdown_background();
+    setup.end(console)?;
     ended
 }

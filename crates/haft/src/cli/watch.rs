@@ -8,7 +8,7 @@ use super::{
     failure::Failure,
     progress::{Progress, last_words},
 };
-use crate::{CancelReason, EventPayload, Haft, Observer, Target, ToolsMode};
+use crate::{CancelReason, EventPayload, Haft, Observer, Target, ToolsMode, running::Shown};
 use haft_core::text::people_text;
 use std::{future::Future, process, time::Duration};
 use tokio::{runtime::Runtime, sync::mpsc, time::MissedTickBehavior};
@@ -39,6 +39,8 @@ pub(super) struct Watch {
     pub(super) calls: Vec<(String, String)>,
     /// Whether every event is written to standard error.
     pub(super) events: bool,
+    /// Shows it to other processes, which may want it to stop.
+    pub(super) shown: Option<Shown>,
 }
 
 /// How it ended.
@@ -52,6 +54,8 @@ pub(super) struct Ended<T> {
 }
 
 const TICK: Duration = Duration::from_millis(100);
+/// Every so many ticks it is asked whether another process wants this to stop.
+const LOOK: u32 = 2;
 /// How long the last events are waited for after the result is there.
 const LAST_EVENTS: Duration = Duration::from_secs(1);
 
@@ -89,6 +93,8 @@ where
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let is_parse_only = haft.settings().mode == ToolsMode::ParseOnly;
     let mut stopped_by = None;
+    let mut shown = what.shown;
+    let mut tick = 0_u32;
     let ended = loop {
         tokio::select! {
             biased;
@@ -108,6 +114,15 @@ where
             ended = &mut running => break ended,
             _ = ticks.tick() => {
                 progress.draw();
+                tick = tick.wrapping_add(1);
+                if tick.is_multiple_of(LOOK) && shown.as_ref().is_some_and(Shown::is_to_stop) {
+                    // Asked for once; whoever asked hears of the end as anybody does.
+                    shown = None;
+                    progress.clear();
+                    progress.stop();
+                    console.say("stopping, because `haft runs cancel` asked for it");
+                    haft.cancel(what.target, CancelReason::User, Some("stopped by `haft runs cancel`"));
+                }
                 if is_parse_only && !haft.pending().is_empty() {
                     let note = Some("nothing is run in parse-only mode");
                     haft.cancel(what.target, CancelReason::Parent, note);
@@ -124,6 +139,7 @@ where
         let _ = tokio::time::timeout(LAST_EVENTS, last_events).await;
     }
     progress.clear();
+    drop(shown);
     Ok(Ended { value: ended.map_err(Failure::BrokeOff)?, stopped_by, times: progress.into_times() })
 }
 

@@ -10,12 +10,17 @@ use std::path::PathBuf;
 use haft_core::{ApprovalMode, IsolationLevel, ToolsMode};
 use serde::Serialize;
 
-use super::rule::{self, Rule};
-use super::value::{APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, Setting, TOOLS_MODES, Value};
+use super::rule::{self, Kind, Rule};
+use super::value::{
+    APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, STORE_BACKENDS, STORE_DURABILITIES, Setting,
+    StoreBackend, StoreDurability, TOOLS_MODES, Value,
+};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const WEEK: u64 = 7 * 24 * 60 * 60;
+/// Days that something is kept; 0 is for ever.
+const DAYS: Kind = Kind::Count { min: 0, max: 36_500 };
 
 /// One key of `haft.toml`.
 ///
@@ -195,6 +200,8 @@ macro_rules! key_table {
 pub struct Config {
     /// The section `tools`.
     pub tools: ToolsConfig,
+    /// The section `store`.
+    pub store: StoreConfig,
 }
 
 key_table! {
@@ -351,6 +358,28 @@ key_table! {
         scratch_bytes: u64 = 256 * MIB, rule::at_most(MIB, 1024 * GIB);
         /// Whether limits for each process by itself do for strict, where no cgroup can be made.
         per_process_limits: bool = false, rule::switch_off();
+    }
+
+    /// What haft remembers, where, and for how long. A folder's file has no say in it, but for durability.
+    [store] = StoreConfig {
+        /// Where: in a file of the state folder, or on a PostgreSQL server.
+        backend: StoreBackend = StoreBackend::Sqlite, rule::own(Kind::Level(STORE_BACKENDS));
+        /// The server's address, by reference: "env:NAME" or "file:PATH". In the open only without a password.
+        url: String = String::new(), rule::own(Kind::Text);
+        /// What is on the disk before a call goes on: everything, or what has effects.
+        durability: StoreDurability = StoreDurability::Effects, rule::level(STORE_DURABILITIES);
+        /// Whether the audit keeps whole arguments, without known secrets, and not only their hash.
+        audit_input: bool = false, rule::own(Kind::Switch);
+        /// Days that results and arguments are kept for `haft runs show`; 0 is for ever.
+        keep_results_days: u64 = 30, rule::own(DAYS);
+        /// Days that long outputs are kept for read_output; 0 is for ever.
+        keep_outputs_days: u64 = 30, rule::own(DAYS);
+        /// Bytes of long outputs that are kept, as they are stored; the oldest go first.
+        max_output_bytes: u64 = GIB, rule::own(Kind::Count { min: MIB, max: 1024 * GIB });
+        /// Days until `haft gc` moves audit records to an archive; 0 is never.
+        keep_audit_days: u64 = 0, rule::own(DAYS);
+        /// The same for some calls, the first that fits: "get_metrics 7d", "tier:core 30d", "deploy forever".
+        retention: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 }
 

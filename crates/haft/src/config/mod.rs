@@ -55,7 +55,7 @@ pub use discover::{
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, OutputConfig, ReadFileConfig,
-    SandboxConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    SandboxConfig, StoreConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};
@@ -65,4 +65,4 @@ pub use resolve::{FolderSource, Inputs, Origin, Resolved, SourceText, parse, res
 pub use rule::{Configured, Effect, Kind, Rule, Tighter};
 pub use template::template;
 pub use trust::{Pin, TrustError, TrustStore};
-pub use value::{DeclaredTool, Value};
+pub use value::{DeclaredTool, StoreBackend, StoreDurability, Value};

@@ -91,6 +91,7 @@ pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>
             }
         }
         Kind::Level(choices) => reader.level(key, choices, text, None),
+        Kind::Text => reader.keep(key, Value::Text(text.to_owned()), None),
         Kind::Names | Kind::Folders | Kind::Tools if text.starts_with('[') => match DeValue::parse(text) {
             Ok(value) => reader.value(key, &value),
             Err(error) => reader.syntax(&error, None),
@@ -169,6 +170,9 @@ impl<'a> Reader<'a> {
                 self.count(key, integer(number), number.to_string(), offset);
             }
             (Kind::Level(choices), DeValue::String(word)) => self.level(key, choices, word, offset),
+            (Kind::Text, DeValue::String(text)) => {
+                self.keep(key, Value::Text(text.clone().into_owned()), offset);
+            }
             (Kind::Names | Kind::Folders, DeValue::Array(items)) => {
                 let strings: Option<Vec<_>> = items
                     .iter()
@@ -268,7 +272,7 @@ impl<'a> Reader<'a> {
         let expected = match key.rule().kind {
             Kind::Level(choices) => choices_in_words(choices),
             Kind::Count { .. } => "a whole number".to_owned(),
-            Kind::Switch | Kind::Names | Kind::Folders | Kind::Tools => key.rule().expected(),
+            Kind::Switch | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools => key.rule().expected(),
         };
         let example = match key.rule().kind {
             Kind::Tools => format!("[[{}]]", key.path()),

@@ -35,6 +35,8 @@ pub enum Kind {
     },
     /// One of these, strictest first.
     Level(&'static [&'static str]),
+    /// Text.
+    Text,
     /// A list of names or patterns.
     Names,
     /// A list of folders, at least one.
@@ -63,6 +65,8 @@ pub enum Tighter {
     Fewer,
     /// Folders inside those that are allowed already.
     Inside,
+    /// No change: a folder has no say in it.
+    Nothing,
 }
 
 /// What a value does to the one from the layer below.
@@ -139,6 +143,11 @@ pub(super) const fn allow_list() -> Rule {
 
 pub(super) const fn roots() -> Rule {
     replacing(Kind::Folders, Tighter::Inside)
+}
+
+/// Where things are remembered is the user's own affair: a folder could only lead it astray, or make it forget.
+pub(super) const fn own(kind: Kind) -> Rule {
+    replacing(kind, Tighter::Nothing)
 }
 
 /// Declaring a tool runs nothing, but it puts words of the file's author before a model: it counts as
@@ -219,6 +228,7 @@ impl Rule {
             Kind::Switch => "true or false".to_owned(),
             Kind::Count { min, max } => format!("a whole number from {min} to {max}"),
             Kind::Level(choices) => choices_in_words(choices),
+            Kind::Text => "text".to_owned(),
             Kind::Names => "a list of strings".to_owned(),
             Kind::Folders => "a list of folders".to_owned(),
             Kind::Tools => "a list of tables".to_owned(),
@@ -228,7 +238,9 @@ impl Rule {
     fn place(&self, level: &str) -> Option<usize> {
         match self.kind {
             Kind::Level(choices) => choices.iter().position(|choice| *choice == level),
-            Kind::Switch | Kind::Count { .. } | Kind::Names | Kind::Folders | Kind::Tools => None,
+            Kind::Switch | Kind::Count { .. } | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools => {
+                None
+            }
         }
     }
 }

@@ -36,7 +36,7 @@ pub fn template() -> String {
                     let _ = writeln!(out, "## It can be {}.", key.rule().expected());
                 }
                 Kind::Tools => out.push_str(EXAMPLE),
-                Kind::Switch | Kind::Count { .. } | Kind::Names | Kind::Folders => {}
+                Kind::Switch | Kind::Count { .. } | Kind::Text | Kind::Names | Kind::Folders => {}
             }
             let _ = writeln!(out, "# {} = {}", key.name(), key.default_value());
         }

@@ -28,6 +28,8 @@ pub enum Value {
     Count(u64),
     /// One of a key's ordered choices.
     Level(&'static str),
+    /// Text.
+    Text(String),
     /// Names or patterns.
     Names(Vec<String>),
     /// Folders.
@@ -81,12 +83,33 @@ impl DeclaredTool {
     }
 }
 
+/// Where haft remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreBackend {
+    /// In a file of the state folder.
+    Sqlite,
+    /// On a server that several machines share.
+    Postgres,
+}
+
+/// What is on the disk before anybody goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StoreDurability {
+    /// Every call.
+    Full,
+    /// Every call that has effects.
+    Effects,
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Switch(on) => write!(f, "{on}"),
             Self::Count(number) => write!(f, "{number}"),
             Self::Level(level) => f.write_str(&visible::quoted(level)),
+            Self::Text(text) => f.write_str(&visible::quoted(text)),
             Self::Names(names) => list(f, names.iter().map(|name| visible::quoted(name))),
             Self::Folders(folders) => {
                 list(f, folders.iter().map(|folder| visible::quoted(&folder.to_string_lossy())))
@@ -167,6 +190,18 @@ impl Setting for u64 {
     }
 }
 
+impl Setting for String {
+    fn to_value(&self) -> Value {
+        Value::Text(self.clone())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
 impl Setting for Vec<String> {
     fn to_value(&self) -> Value {
         Value::Names(self.clone())
@@ -229,5 +264,7 @@ levels! {
     IsolationLevel: ISOLATION_LEVELS = [
         "restricted" => Restricted, "strict" => Strict, "standard" => Standard, "none" => None
     ];
+    StoreBackend: STORE_BACKENDS = ["sqlite" => Sqlite, "postgres" => Postgres];
+    StoreDurability: STORE_DURABILITIES = ["full" => Full, "effects" => Effects];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];
 }

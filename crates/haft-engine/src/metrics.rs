@@ -1,0 +1,178 @@
+//! Counts of an engine as Prometheus reads them. Their names are those of the sources, with `_` for each dot.
+
+use crate::{registry::Registry, stats::Snapshot};
+use haft_core::{ErrorCode, Status, ToolResult};
+use std::{
+    fmt::{Display, Write as _},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Upper ends of the buckets of times, in seconds.
+const SECONDS: [f64; 14] =
+    [0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0, 600.0];
+/// Upper ends of the buckets of batches, in calls.
+const CALLS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
+
+/// What is counted beside the tools' own numbers. All of it is rare, so that a plain success touches none.
+#[derive(Default)]
+pub(crate) struct Counters {
+    truncated: AtomicU64,
+    invalid_output: AtomicU64,
+    side_effects: AtomicU64,
+    violations: AtomicU64,
+    unknown_tools: AtomicU64,
+    batches: AtomicU64,
+    batch_calls: AtomicU64,
+    batch_sizes: [AtomicU64; CALLS.len()],
+}
+
+fn add(cell: &AtomicU64, number: usize) {
+    cell.fetch_add(number as u64, Ordering::Relaxed);
+}
+
+impl Counters {
+    /// A call has ended.
+    pub(crate) fn call(&self, result: &ToolResult) {
+        let facts = &result.metadata;
+        if facts.output_truncated {
+            add(&self.truncated, 1);
+        }
+        if !facts.side_effects.is_empty() {
+            add(&self.side_effects, facts.side_effects.len());
+        }
+        if !facts.violations.is_empty() {
+            add(&self.violations, facts.violations.len());
+        }
+        match result.error_code() {
+            Some(ErrorCode::OutputValidationFailed) => add(&self.invalid_output, 1),
+            Some(ErrorCode::ToolNotFound) => add(&self.unknown_tools, 1),
+            Some(_) | None => {}
+        }
+    }
+
+    /// A batch of so many calls has ended.
+    pub(crate) fn batch(&self, calls: usize) {
+        add(&self.batches, 1);
+        add(&self.batch_calls, calls);
+        if let Some(place) = CALLS.iter().position(|most| calls as u64 <= *most) {
+            add(&self.batch_sizes[place], 1);
+        }
+    }
+}
+
+/// All of it, in the text format of Prometheus.
+pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
+    let mut sum = Snapshot::default();
+    let mut by_tool = Vec::new();
+    for registered in registry.all() {
+        if let Some(stats) = registered.stats_if_called() {
+            stats.add_to(&mut sum);
+            by_tool.push((registered.name.to_string(), stats.snapshot().total()));
+        }
+    }
+    let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+    let mut page = Page::default();
+    page.counter("tools_executions_total", "Calls that have ended.", sum.total());
+    page.head("tools_executions_duration", "How long calls took, in seconds.", "histogram");
+    for le in SECONDS {
+        page.line("tools_executions_duration_bucket", &[("le", &le)], sum.within_micros((le * 1e6) as u64));
+    }
+    page.line("tools_executions_duration_bucket", &[("le", &"+Inf")], sum.total());
+    page.line("tools_executions_duration_sum", &[], sum.seconds());
+    page.line("tools_executions_duration_count", &[], sum.total());
+    page.head("tools_executions_by_status", "Calls by how they ended.", "counter");
+    for status in Status::ALL {
+        page.line("tools_executions_by_status", &[("status", &status.as_str())], sum.of_status(status));
+    }
+    page.head("tools_executions_by_tool", "Calls by tool.", "counter");
+    for (tool, count) in &by_tool {
+        page.line("tools_executions_by_tool", &[("tool", tool)], count);
+    }
+    page.counter("tools_executions_timeouts", "Calls that took too long.", sum.of_status(Status::Timeout));
+    page.counter("tools_batches_total", "Batches that have ended.", load(&counters.batches));
+    page.head("tools_batches_size", "Calls of a batch.", "histogram");
+    let mut within = 0;
+    for (most, cell) in CALLS.iter().zip(&counters.batch_sizes) {
+        within += load(cell);
+        page.line("tools_batches_size_bucket", &[("le", most)], within);
+    }
+    page.line("tools_batches_size_bucket", &[("le", &"+Inf")], load(&counters.batches));
+    page.line("tools_batches_size_sum", &[], load(&counters.batch_calls));
+    page.line("tools_batches_size_count", &[], load(&counters.batches));
+    page.counter("tools_results_truncated", "Results that were cut to size.", load(&counters.truncated));
+    page.counter(
+        "tools_results_validation_failures",
+        "Outputs that did not fit what their tool promised.",
+        load(&counters.invalid_output),
+    );
+    page.counter(
+        "tools_results_side_effects",
+        "Side effects that results name.",
+        load(&counters.side_effects),
+    );
+    page.counter(
+        "tools_registry_lookups_misses",
+        "Calls of tools that are not there.",
+        load(&counters.unknown_tools),
+    );
+    page.counter(
+        "sandbox_violations_total",
+        "What containment stopped or noticed.",
+        load(&counters.violations),
+    );
+    page.0
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.head(name, help, "counter");
+        self.line(name, &[], value);
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
+        let label =
+            |(name, value): &(&str, &dyn Display)| format!("{name}=\"{}\"", escaped(&value.to_string()));
+        let labels: Vec<String> = labels.iter().map(label).collect();
+        let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
+        let _ = writeln!(self.0, "{name}{labels} {value}");
+    }
+}
+
+/// A value between quotes.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_fall_into_buckets_that_add_up() {
+        let counters = Counters::default();
+        for calls in [1, 3, 3, 500] {
+            counters.batch(calls);
+        }
+        let text = text(&Registry::default(), &counters);
+        for line in [
+            "tools_batches_size_bucket{le=\"1\"} 1",
+            "tools_batches_size_bucket{le=\"2\"} 1",
+            "tools_batches_size_bucket{le=\"5\"} 3",
+            "tools_batches_size_bucket{le=\"100\"} 3",
+            "tools_batches_size_bucket{le=\"+Inf\"} 4",
+            "tools_batches_size_sum 507",
+            "tools_batches_total 4",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+        }
+        assert_eq!(escaped("a\"\\\n"), "a\\\"\\\\\\n");
+    }
+}

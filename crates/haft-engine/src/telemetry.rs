@@ -1,0 +1,194 @@
+//! Spans and log messages: every name that an observer of haft sees is in this file, and those of metrics in `metrics.rs`.
+//!
+//! Spans go through the five stages. The one around a tool is named and described as the OpenTelemetry conventions for
+//! generative AI have it. Nothing here holds arguments, output or diagnostics, so nothing here holds a secret of them.
+//! Without a subscriber each costs a comparison.
+//!
+//! ```text
+//! haft.walk                 one call, or one batch
+//! ├── haft.plan
+//! ├── haft.approve
+//! └── haft.schedule
+//!     └── execute_tool NAME   for each call
+//!         ├── haft.run
+//!         └── haft.finish
+//! ```
+
+use crate::frame::Frame;
+use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
+use haft_sdk::Host as _;
+use tracing::{Level, Span, field::Empty};
+
+/// What spans and messages are filed under.
+macro_rules! target {
+    () => {
+        "haft"
+    };
+}
+
+/// The code that the messages of the executor carry.
+const CODE: &str = "TLS-EXE";
+
+/// A stage on the walk of a call.
+#[derive(Clone, Copy)]
+pub(crate) enum Stage {
+    Plan,
+    Approve,
+    Schedule,
+    Run,
+    Finish,
+}
+
+/// The span of a stage.
+pub(crate) fn stage(stage: Stage) -> Span {
+    match stage {
+        Stage::Plan => tracing::info_span!(target: target!(), "haft.plan"),
+        Stage::Approve => tracing::info_span!(target: target!(), "haft.approve"),
+        Stage::Schedule => tracing::info_span!(target: target!(), "haft.schedule"),
+        Stage::Run => tracing::info_span!(target: target!(), "haft.run"),
+        Stage::Finish => tracing::info_span!(target: target!(), "haft.finish"),
+    }
+}
+
+/// The span of everything that happens to calls that came in together.
+pub(crate) fn walk(frames: &[std::sync::Arc<Frame>]) -> Span {
+    if !is_on() {
+        return Span::none();
+    }
+    let Some(first) = frames.first() else { return Span::none() };
+    let span = tracing::info_span!(
+        target: target!(),
+        "haft.walk",
+        haft.calls = frames.len(),
+        haft.execution.id = Empty,
+        haft.batch.id = Empty,
+        haft.tenant = %first.context.tenant,
+        gen_ai.agent.id = %first.context.agent,
+        gen_ai.conversation.id = first.context.conversation.as_deref(),
+    );
+    match first.batch_place() {
+        Some((batch, _)) => span.record("haft.batch.id", tracing::field::display(batch)),
+        None => span.record("haft.execution.id", tracing::field::display(first.id)),
+    };
+    span
+}
+
+/// The span of one call, from its turn to its end.
+pub(crate) fn execute_tool(frame: &Frame) -> Span {
+    if !is_on() {
+        return Span::none();
+    }
+    let tool = one_line(frame.tool_name(), 64);
+    tracing::info_span!(
+        target: target!(),
+        "execute_tool",
+        otel.name = format!("execute_tool {tool}"),
+        otel.kind = "internal",
+        otel.status_code = Empty,
+        gen_ai.operation.name = "execute_tool",
+        gen_ai.tool.name = tool,
+        gen_ai.tool.type = "function",
+        gen_ai.tool.call.id = one_line(&frame.call.id, 128),
+        gen_ai.agent.id = %frame.context.agent,
+        gen_ai.conversation.id = frame.context.conversation.as_deref(),
+        error.type = Empty,
+        haft.execution.id = %frame.id,
+        haft.status = Empty,
+        haft.output.bytes = Empty,
+        haft.jail = Empty,
+    )
+}
+
+/// Puts how the call ended on its span.
+pub(crate) fn outcome(span: &Span, result: &ToolResult) {
+    if span.is_disabled() {
+        return;
+    }
+    span.record("haft.status", result.status.as_str());
+    span.record("haft.output.bytes", result.metadata.output_size);
+    if let Some(enforcement) = &result.metadata.enforcement {
+        span.record("haft.jail", &*enforcement.jail);
+    }
+    match result.error_code() {
+        Some(code) => {
+            span.record("otel.status_code", "ERROR");
+            span.record("error.type", code.as_str());
+        }
+        None => {
+            span.record("otel.status_code", "OK");
+        }
+    }
+}
+
+/// Whether anybody listens.
+fn is_on() -> bool {
+    tracing::enabled!(target: target!(), Level::INFO)
+}
+
+/// A tool begins.
+pub(crate) fn started(frame: &Frame) {
+    tracing::info!(
+        target: target!(),
+        code = CODE,
+        execution_id = %frame.id,
+        tool = one_line(frame.tool_name(), 64),
+        "Tool execution started."
+    );
+}
+
+/// A call has ended.
+pub(crate) fn ended(frame: &Frame, result: &ToolResult) {
+    // One comparison where nobody listens.
+    if tracing::enabled!(target: target!(), Level::WARN) {
+        tell(frame, result);
+    }
+}
+
+#[cold]
+fn tell(frame: &Frame, result: &ToolResult) {
+    let (execution_id, tool) = (frame.id, one_line(frame.tool_name(), 64));
+    match result.error_code() {
+        Some(ErrorCode::ToolNotFound) => {
+            tracing::warn!(target: target!(), code = CODE, %execution_id, tool, "Tool not found.");
+        }
+        Some(error @ (ErrorCode::PermissionDenied | ErrorCode::ToolDenied | ErrorCode::LicenseRequired)) => {
+            tracing::warn!(
+                target: target!(),
+                code = CODE,
+                %execution_id,
+                tool,
+                reason = error.as_str(),
+                "Authorization denied."
+            );
+        }
+        Some(ErrorCode::Timeout) => {
+            let timeout = frame.timeout();
+            tracing::warn!(target: target!(), code = CODE, %execution_id, tool, ?timeout, "Execution timed out.");
+        }
+        Some(_) | None => {}
+    }
+    let duration_ms = result.metadata.duration.as_secs_f64() * 1000.0;
+    tracing::info!(
+        target: target!(),
+        code = CODE,
+        %execution_id,
+        tool,
+        status = result.status.as_str(),
+        error = result.error_code().map(ErrorCode::as_str),
+        duration_ms,
+        "Tool execution finished."
+    );
+}
+
+/// A batch has ended.
+pub(crate) fn batch_ended(summary: &BatchSummary) {
+    tracing::info!(
+        target: target!(),
+        code = CODE,
+        execution_id = %summary.batch_id,
+        total = summary.total,
+        success = summary.succeeded,
+        failed = summary.failed,
+        "Batch execution completed."
+    );
+}

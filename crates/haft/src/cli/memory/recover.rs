@@ -1,0 +1,277 @@
+//! `haft recover`: what processes that are gone left unfinished, and a person's decision about it. Nothing is run again.
+
+use super::{Memory, args::RecoverArgs, filter, record, tenant_or_own};
+use crate::{
+    BatchId, Status,
+    cli::{
+        console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
+        failure::Failure,
+        words,
+    },
+    port::{
+        CallState, DISCARDED_AFTER_CRASH, MISSING_AFTER_CRASH, RecoveredCall, Recovery, TenantStore as _,
+        Unfinished, UnfinishedCall, UnfinishedId,
+    },
+};
+use haft_core::text::{one_line, people_text};
+use serde_json::{Value, json};
+use std::io::{self, BufRead as _, IsTerminal as _};
+
+/// The exit code where a person must decide.
+const DECIDE: u8 = 6;
+
+pub(super) async fn run(args: &RecoverArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+    let tenant = memory.store.tenant(&tenant_or_own(args.tenant.as_deref()));
+    let unfinished = tenant.unfinished().await?;
+    let decision = match (&args.resume, &args.discard) {
+        (Some(id), _) => Some((id, Recovery::Resume)),
+        (None, Some(id)) => Some((id, Recovery::Discard)),
+        (None, None) => None,
+    };
+    if let Some((typed, how)) = decision {
+        let chosen = chosen(typed, &unfinished)?;
+        return decide(&tenant, &chosen, how, unfinished.len(), args.json, console).await;
+    }
+    if args.json {
+        let list: Vec<Value> = unfinished.iter().map(unfinished_json).collect();
+        console.print_json(&json!({"unfinished": list}))?;
+        return Ok(if unfinished.is_empty() { 0 } else { DECIDE });
+    }
+    if unfinished.is_empty() {
+        console.print("nothing is unfinished\n")?;
+        return Ok(0);
+    }
+    console.print(overview(&unfinished))?;
+    if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+        console.say(HOW);
+        return Ok(DECIDE);
+    }
+    ask(&tenant, &unfinished, console).await
+}
+
+const HOW: &str = "haft recover --resume ID    go on with what is there\nhaft recover --discard ID   let all of its results go";
+
+/// Those that were named.
+fn chosen(typed: &str, unfinished: &[Unfinished]) -> Result<Vec<UnfinishedId>, Failure> {
+    if typed == "all" {
+        return Ok(unfinished.iter().map(|unfinished| unfinished.id).collect());
+    }
+    let id = filter::id(typed)?;
+    let fits = |unfinished: &&Unfinished| match unfinished.id {
+        UnfinishedId::Call(call) => call == id.call,
+        UnfinishedId::Batch(batch) => batch == id.batch,
+    };
+    match unfinished.iter().find(fits) {
+        Some(found) => Ok(vec![found.id]),
+        None => Err(Failure::NothingToRecover { id: typed.to_owned() }),
+    }
+}
+
+async fn decide(
+    tenant: &haft_store::Tenant,
+    chosen: &[UnfinishedId],
+    how: Recovery,
+    before: usize,
+    json: bool,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let mut decided = Vec::new();
+    for id in chosen {
+        // Another process may have decided meanwhile.
+        let Some(calls) = tenant.recover(*id, how).await? else {
+            return Err(Failure::NothingToRecover { id: name(*id) });
+        };
+        decided.push((*id, calls));
+    }
+    let left = before.saturating_sub(decided.len());
+    if json {
+        let list: Vec<Value> = decided
+            .iter()
+            .map(|(id, calls)| json!({"id": name(*id), "decision": word(how), "calls": calls_json(calls)}))
+            .collect();
+        console.print_json(&json!({"decided": list, "left": left}))?;
+    } else {
+        for (id, calls) in &decided {
+            console.print(decided_text(*id, how, calls))?;
+        }
+        if decided.is_empty() {
+            console.print("nothing is unfinished\n")?;
+        }
+    }
+    Ok(if left == 0 { 0 } else { DECIDE })
+}
+
+/// Asks about one after the other.
+async fn ask(
+    tenant: &haft_store::Tenant,
+    unfinished: &[Unfinished],
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let mut left = unfinished.len();
+    for one in unfinished {
+        console.say(format!("\n{} — r resume, d discard, anything else leaves it:", name(one.id)));
+        let mut answer = String::new();
+        io::stdin()
+            .lock()
+            .read_line(&mut answer)
+            .map_err(|reason| Failure::Unreadable { name: "the answer".to_owned(), reason })?;
+        let how = match answer.trim() {
+            "r" | "resume" => Recovery::Resume,
+            "d" | "discard" => Recovery::Discard,
+            _ => continue,
+        };
+        if let Some(calls) = tenant.recover(one.id, how).await? {
+            console.print(decided_text(one.id, how, &calls))?;
+        }
+        left -= 1;
+    }
+    Ok(if left == 0 { 0 } else { DECIDE })
+}
+
+fn name(id: UnfinishedId) -> String {
+    match id {
+        UnfinishedId::Batch(batch) => batch.to_string(),
+        UnfinishedId::Call(call) => BatchId::from_uuid(call.as_uuid()).to_string(),
+    }
+}
+
+fn word(how: Recovery) -> &'static str {
+    match how {
+        Recovery::Resume => "resume",
+        Recovery::Discard => "discard",
+    }
+}
+
+/// Everything that waits for a decision, as a person reads it.
+fn overview(unfinished: &[Unfinished]) -> String {
+    let mut text = String::from("Cut off by a crash. What was started is not re-run, whatever is decided.\n");
+    for one in unfinished {
+        let kind = match one.id {
+            UnfinishedId::Batch(_) => "batch",
+            UnfinishedId::Call(_) => "call",
+        };
+        let model = one.model.as_deref().map(|model| format!(", model {}", words::name(model)));
+        text.push_str(&format!(
+            "\n{STRONG}{kind} {}{STRONG:#}\n  begun {} by {}{}\n",
+            name(one.id),
+            one.begun_at.to_string().get(..19).unwrap_or_default().replace('T', " "),
+            words::name(&one.agent),
+            model.unwrap_or_default()
+        ));
+        if !one.assistant_text.trim().is_empty() {
+            text.push_str(&format!("  {QUIET}“{}”{QUIET:#}\n", one_line(&one.assistant_text, 70)));
+        }
+        if !one.sealed {
+            text.push_str("  it had not come in whole: its last call may be cut\n");
+        }
+        for call in &one.calls {
+            text.push_str(&format!("  {}\n", call_line(call)));
+        }
+        if one.calls.is_empty() {
+            text.push_str("  no call had come in\n");
+        }
+    }
+    text.push_str(&format!(
+        "\nresume   goes on with what is there; a gap reads “{MISSING_AFTER_CRASH}”\n\
+         discard  lets all results go; each reads “{DISCARDED_AFTER_CRASH}”\n\
+         Either way the record of what happened stays.\n"
+    ));
+    text
+}
+
+fn call_line(call: &UnfinishedCall) -> String {
+    let id =
+        if call.call_id.is_empty() { String::new() } else { format!(" ({})", words::name(&call.call_id)) };
+    let tool = format!("{}{id}", words::name(&call.tool));
+    match &call.state {
+        CallState::Finished(Some(result)) => {
+            format!("{} {tool}  finished: {}", finished_mark(Some(result.status)), result.status)
+        }
+        CallState::Finished(None) => {
+            format!("{} {tool}  finished; its result is not kept any more", finished_mark(None))
+        }
+        CallState::NeverStarted => format!("{UNSURE}•{UNSURE:#} {tool}  never started"),
+        CallState::OutcomeUnknown { since, .. } => {
+            let since = since.to_string();
+            format!(
+                "{BAD}✗{BAD:#} {tool}  outcome unknown, not re-run: started {}, it may have had its effect",
+                since.get(11..19).unwrap_or(&since)
+            )
+        }
+    }
+}
+
+/// Finished is finished, also where it failed: nothing about it is in doubt.
+fn finished_mark(_status: Option<Status>) -> String {
+    format!("{GOOD}✓{GOOD:#}")
+}
+
+fn decided_text(id: UnfinishedId, how: Recovery, calls: &[RecoveredCall]) -> String {
+    let done = match how {
+        Recovery::Resume => "resumed with what is there",
+        Recovery::Discard => "discarded",
+    };
+    let mut text = format!("{STRONG}{}{STRONG:#} {done}\n", name(id));
+    for call in calls {
+        let mark = if call.is_error { format!("{BAD}✗{BAD:#}") } else { format!("{GOOD}✓{GOOD:#}") };
+        let doubt = if call.outcome_unknown { "; look whether it had its effect" } else { "" };
+        text.push_str(&format!(
+            "  {mark} {}: {}{doubt}\n",
+            words::name(&call.tool),
+            record::line(&people_text(&call.text), 100)
+        ));
+    }
+    text
+}
+
+fn calls_json(calls: &[RecoveredCall]) -> Vec<Value> {
+    let json = |call: &RecoveredCall| {
+        json!({
+            "callId": call.call_id,
+            "tool": call.tool,
+            "text": call.text,
+            "isError": call.is_error,
+            "outcomeUnknown": call.outcome_unknown,
+        })
+    };
+    calls.iter().map(json).collect()
+}
+
+fn unfinished_json(one: &Unfinished) -> Value {
+    let calls: Vec<Value> = one
+        .calls
+        .iter()
+        .map(|call| {
+            let mut value = json!({
+                "callId": call.call_id,
+                "tool": call.tool,
+                "arguments": call.arguments.as_str(),
+                "executionId": call.execution_id,
+            });
+            match &call.state {
+                CallState::Finished(result) => {
+                    value["state"] = json!("finished");
+                    value["result"] = json!(result);
+                }
+                CallState::NeverStarted => value["state"] = json!("neverStarted"),
+                CallState::OutcomeUnknown { since, attempt } => {
+                    value["state"] = json!("outcomeUnknown");
+                    value["since"] = json!(since);
+                    value["attempt"] = json!(attempt);
+                }
+            }
+            value
+        })
+        .collect();
+    json!({
+        "id": name(one.id),
+        "kind": match one.id { UnfinishedId::Batch(_) => "batch", UnfinishedId::Call(_) => "call" },
+        "agent": one.agent,
+        "session": one.session,
+        "model": one.model,
+        "assistantText": one.assistant_text,
+        "sealed": one.sealed,
+        "begunAt": one.begun_at,
+        "calls": calls,
+    })
+}

@@ -1,0 +1,293 @@
+//! `haft runs`: what ran, and what runs.
+
+use super::{
+    Memory,
+    args::{Page, RunsCommand},
+    filter::{self, Id},
+    record,
+    table::{Side, table},
+    tenant_or_own, watching,
+};
+use crate::{
+    cli::{
+        console::{Console, QUIET, STRONG},
+        failure::Failure,
+        layout, words,
+    },
+    port::{AuditPage, AuditQuery, StoredRun, TenantStore as _},
+    running::{self, Running},
+};
+use haft_core::text::people_text;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub(super) async fn run(
+    command: &RunsCommand,
+    memory: &Memory,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    match command {
+        RunsCommand::List { running: true, json, .. } => list_running(memory, *json, console)?,
+        RunsCommand::List { filter, page, json, .. } => {
+            let tenant = memory.store.tenant(&tenant_or_own(filter.tenant.as_deref()));
+            let found = tenant.audit_page(filter.query(Some(page))).await?;
+            list("runs", &found, page, *json, console)?;
+        }
+        RunsCommand::Show { id, tenant, json } => {
+            let wanted = filter::id(id)?;
+            let tenant = tenant_or_own(tenant.as_deref());
+            match found(memory, &tenant, wanted).await? {
+                Some(found) => found.print(*json, console)?,
+                None => return Err(missing(memory, id)),
+            }
+        }
+        RunsCommand::Watch { id, tenant, timeout, json } => {
+            let tenant = tenant_or_own(tenant.as_deref());
+            return watching::watch(memory, &tenant, id, *timeout, *json, console).await;
+        }
+        RunsCommand::Cancel { id, json } => cancel(memory, id, *json, console)?,
+        RunsCommand::Stats { filter, json } => {
+            let tenant = memory.store.tenant(&tenant_or_own(filter.tenant.as_deref()));
+            let numbers = tenant.statistics(filter.query(None)).await?;
+            stats(&numbers, *json, console)?;
+        }
+    }
+    Ok(0)
+}
+
+/// A page of records, with how to go on.
+pub(super) fn list(
+    what: &str,
+    found: &AuditPage,
+    page: &Page,
+    json: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    if json {
+        return console.print_json(&record::page_json(what, found));
+    }
+    if found.records.is_empty() {
+        return console.print("nothing is recorded that fits\n");
+    }
+    let mut text = record::page_table(found, Timestamp::now(), console.width());
+    if let Some(next) = found.next {
+        text.push_str(&format!(
+            "{QUIET}there are more than these {}; go on with --after {next}{QUIET:#}\n",
+            page.limit.min(found.records.len())
+        ));
+    }
+    console.print(text)
+}
+
+fn list_running(memory: &Memory, json: bool, console: &mut Console) -> Result<(), Failure> {
+    let found = running_now(memory)?;
+    if json {
+        return console.print_json(&json!({"running": found}));
+    }
+    if found.is_empty() {
+        return console.print("nothing runs\n");
+    }
+    let heading = [("id", Side::Left), ("UTC", Side::Left), ("process", Side::Right), ("tools", Side::Left)];
+    let now = Timestamp::now();
+    let rows: Vec<Vec<String>> = found
+        .iter()
+        .map(|running| {
+            let tools: Vec<String> = running.tools.iter().map(|tool| words::name(tool)).collect();
+            let tools = tools.join(", ");
+            let what = if running.is_batch { format!("batch: {tools}") } else { tools };
+            vec![
+                words::name(&running.id),
+                record::moment(running.since, now),
+                running.process.to_string(),
+                what,
+            ]
+        })
+        .collect();
+    console.print(table(&heading, &rows, console.width()))
+}
+
+pub(super) fn running_now(memory: &Memory) -> Result<Vec<Running>, Failure> {
+    let path = memory.state.join("running");
+    running::list(&memory.state).map_err(|reason| Failure::Unreadable { name: words::path(&path), reason })
+}
+
+/// What is known under an id.
+pub(super) enum Found {
+    Call(Box<StoredRun>),
+    Batch(AuditPage),
+}
+
+/// The call of that id, or the calls of the batch of that id.
+pub(super) async fn found(memory: &Memory, tenant: &str, id: Id) -> Result<Option<Found>, Failure> {
+    let tenant = memory.store.tenant(tenant);
+    if let Some(run) = tenant.run(id.call).await? {
+        return Ok(Some(Found::Call(Box::new(run))));
+    }
+    let query = AuditQuery { batch: Some(id.batch), limit: 1000, ..AuditQuery::default() };
+    let mut page = tenant.audit_page(query).await?;
+    page.records.sort_by_key(|(seq, record)| (record.metadata.batch_index, *seq));
+    Ok((!page.records.is_empty()).then_some(Found::Batch(page)))
+}
+
+/// Why nothing is known under an id.
+fn missing(memory: &Memory, id: &str) -> Failure {
+    let runs = running_now(memory).unwrap_or_default();
+    match runs.iter().any(|running| running.id == id.trim()) {
+        true => Failure::StillRunning { id: id.to_owned() },
+        false => Failure::NoRun { id: id.to_owned() },
+    }
+}
+
+impl Found {
+    pub(super) fn print(&self, json: bool, console: &mut Console) -> Result<(), Failure> {
+        match (self, json) {
+            (Found::Call(run), true) => console.print_json(&run_json(run)),
+            (Found::Call(run), false) => {
+                let text = run_text(run, console.width());
+                console.print(text)
+            }
+            (Found::Batch(page), true) => console.print_json(&record::page_json("runs", page)),
+            (Found::Batch(page), false) => {
+                let text = record::page_table(page, Timestamp::now(), console.width());
+                console.print(text)
+            }
+        }
+    }
+
+    /// The exit code that it had, or would have had.
+    pub(super) fn exit(&self) -> u8 {
+        match self {
+            Found::Call(run) => run.record.code.map_or(0, crate::ErrorCode::exit),
+            Found::Batch(page) => {
+                page.records.iter().find_map(|(_, record)| record.code).map_or(0, crate::ErrorCode::exit)
+            }
+        }
+    }
+}
+
+fn run_json(run: &StoredRun) -> Value {
+    let mut value = record::to_json(0, &run.record);
+    if let Some(value) = value.as_object_mut() {
+        value.remove("seq");
+    }
+    value["arguments"] = run.arguments.as_ref().map_or(Value::Null, |arguments| {
+        serde_json::from_str(arguments.as_str())
+            .unwrap_or_else(|_| Value::String(arguments.as_str().to_owned()))
+    });
+    value["result"] = json!(run.result);
+    value
+}
+
+fn run_text(run: &StoredRun, width: Option<usize>) -> String {
+    let (record, facts) = (&run.record, &run.record.metadata);
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut row = |name: &str, text: String| rows.push((name.to_owned(), text));
+    row("execution", facts.execution_id.to_string());
+    row("tool", words::name(&record.tool));
+    let code = record.code.map(|code| format!(", {code}")).unwrap_or_default();
+    row("status", format!("{} {}{code}", record::mark(record.status), record.status));
+    row("started", format!("{} (UTC)", facts.started_at));
+    row("took", words::duration(facts.duration));
+    let user = record.context.user.as_deref().map(|user| format!(", user {}", words::name(user)));
+    row(
+        "by",
+        format!(
+            "{} of {}{}",
+            words::name(&record.context.agent),
+            words::name(&record.context.tenant),
+            user.unwrap_or_default()
+        ),
+    );
+    if let (Some(batch), Some(index)) = (facts.batch_id, facts.batch_index) {
+        row("batch", format!("{batch}, call {}", index + 1));
+    }
+    row(
+        "rule",
+        record.rule.as_deref().map_or_else(|| "none reached".to_owned(), |rule| record::line(rule, 200)),
+    );
+    if let Some(approval) = &record.approval {
+        row("approval", approval.to_string());
+    }
+    let held = facts.enforcement.as_ref();
+    row(
+        "held by",
+        held.map_or_else(
+            || "not started".to_owned(),
+            |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase()),
+        ),
+    );
+    row("sizes", format!("{} bytes in, {} bytes out", record.input_size, facts.output_size));
+    if let Some(handle) = &facts.output_handle {
+        row("output", format!("haft call read_output handle={handle}"));
+    }
+    if let Some(diagnostics) = &record.diagnostics {
+        row("operator", record::line(diagnostics, 2000));
+    }
+    let mut text = layout::list(&rows, width);
+    let mut part = |title: &str, body: Option<String>| {
+        let body = body.unwrap_or_else(|| format!("{QUIET}not kept any more{QUIET:#}"));
+        text.push_str(&format!("\n{STRONG}{title}{STRONG:#}\n{}\n", body.trim_end()));
+    };
+    part("arguments", run.arguments.as_ref().map(|arguments| people_text(arguments.as_str()).into_owned()));
+    part("result", run.result.as_ref().map(|result| people_text(&result.text()).into_owned()));
+    text
+}
+
+fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Result<(), Failure> {
+    let id = filter::id(id)?.call.to_string();
+    let asked = running::ask_to_stop(&memory.state, &id)
+        .map_err(|reason| Failure::CannotWrite { path: memory.state.join("running"), reason })?;
+    if !asked {
+        return Err(Failure::NotRunning { id });
+    }
+    if json {
+        return console.print_json(&json!({"id": id, "asked": true}));
+    }
+    console.print(format!("asked to stop; `haft runs watch {id}` waits for its end\n"))
+}
+
+fn stats(numbers: &[crate::port::ToolStatistics], json: bool, console: &mut Console) -> Result<(), Failure> {
+    if json {
+        let tools: Vec<Value> = numbers
+            .iter()
+            .map(|tool| {
+                json!({
+                    "tool": tool.tool,
+                    "count": tool.count,
+                    "succeeded": tool.succeeded,
+                    "successRate": tool.success_rate(),
+                    "p50Ms": tool.p50_ms,
+                    "p95Ms": tool.p95_ms,
+                    "p99Ms": tool.p99_ms,
+                })
+            })
+            .collect();
+        return console.print_json(&json!({"tools": tools}));
+    }
+    if numbers.is_empty() {
+        return console.print("nothing is recorded that fits\n");
+    }
+    let heading = [
+        ("calls", Side::Right),
+        ("ok", Side::Right),
+        ("p50 ms", Side::Right),
+        ("p95 ms", Side::Right),
+        ("p99 ms", Side::Right),
+        ("tool", Side::Left),
+    ];
+    let rows: Vec<Vec<String>> = numbers
+        .iter()
+        .map(|tool| {
+            let ms = |ms: f64| format!("{ms:.1}");
+            vec![
+                tool.count.to_string(),
+                format!("{:.0} %", tool.success_rate() * 100.0),
+                ms(tool.p50_ms),
+                ms(tool.p95_ms),
+                ms(tool.p99_ms),
+                words::name(&tool.tool),
+            ]
+        })
+        .collect();
+    console.print(table(&heading, &rows, console.width()))
+}

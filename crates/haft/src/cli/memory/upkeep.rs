@@ -1,0 +1,80 @@
+//! `haft backup` and `haft gc`.
+
+use super::{
+    Memory,
+    args::{BackupArgs, GcArgs},
+};
+use crate::{
+    cli::{console::Console, failure::Failure, words},
+    memory::retention,
+};
+use serde_json::json;
+
+pub(super) async fn backup(args: &BackupArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+    let path = match &args.file {
+        Some(file) => memory.working_folder.join(file),
+        None => {
+            let now = jiff::Timestamp::now().to_string().replace([':', '.'], "-");
+            memory.state.join("backups").join(format!("haft-{now}.db"))
+        }
+    };
+    if path.exists() {
+        return Err(Failure::BackupExists { path });
+    }
+    memory.store.back_up(&path).await?;
+    let bytes = std::fs::metadata(&path).map_or(0, |facts| facts.len());
+    if args.json {
+        console.print_json(&json!({"path": path, "bytes": bytes}))?;
+    } else {
+        console.print(format!("{}\n", words::path(&path)))?;
+        console.say("the audit's first key, audit.key, is not in it: keep that somewhere else");
+    }
+    Ok(0)
+}
+
+pub(super) async fn gc(args: &GcArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+    let rules = retention(&memory.config.store).map_err(Failure::BadRetention)?;
+    let gone = memory.store.gc().await?;
+    let mut archives = Vec::new();
+    while let Some(archived) = memory.store.archive(&rules).await? {
+        archives.push(archived);
+    }
+    let records: u64 = archives.iter().map(|archived| archived.records).sum();
+    if args.json {
+        let archives: Vec<_> = archives
+            .iter()
+            .map(|archived| {
+                json!({
+                    "path": archived.path,
+                    "records": archived.records,
+                    "first": archived.first,
+                    "last": archived.last,
+                })
+            })
+            .collect();
+        console.print_json(&json!({
+            "results": gone.results,
+            "outputs": gone.outputs,
+            "keys": gone.keys,
+            "batches": gone.batches,
+            "approvals": gone.approvals,
+            "archives": archives,
+        }))?;
+        return Ok(0);
+    }
+    let count = |number: u64, what| words::count(usize::try_from(number).unwrap_or(usize::MAX), what);
+    let mut text = format!(
+        "let go: {}, {}, {}, {}, {}\n",
+        count(gone.results, "result"),
+        count(gone.outputs, "output"),
+        count(gone.keys, "idempotency key"),
+        count(gone.batches, "batch").replace("batchs", "batches"),
+        count(gone.approvals, "approval"),
+    );
+    text.push_str(&format!("archived: {}\n", count(records, "audit record")));
+    for archived in &archives {
+        text.push_str(&format!("  {}\n", words::path(&archived.path)));
+    }
+    console.print(text)?;
+    Ok(0)
+}

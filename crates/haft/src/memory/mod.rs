@@ -1,0 +1,174 @@
+//! What is remembered: where the configuration says, opened when the first record is written or asked for.
+//!
+//! Most commands remember nothing. A call does; its store is opened on a thread of its own while the rest is put together.
+
+mod place;
+
+pub(crate) use place::{StorePlace, retention};
+
+use haft_core::{
+    ExecutionId, OutputHandle,
+    port::{
+        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, JournalStep,
+        Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, Store, StoreError, StoredPart,
+        StoredRun, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+    },
+};
+use haft_store::{DurableStore, Tenant};
+use std::{
+    future::ready,
+    sync::{Arc, OnceLock},
+};
+
+/// A durable store that is opened when it is first needed. All clones are the same.
+#[derive(Clone)]
+pub(crate) struct LazyStore(Arc<Lazy>);
+
+struct Lazy {
+    place: StorePlace,
+    opened: OnceLock<Result<DurableStore, StoreError>>,
+}
+
+impl LazyStore {
+    pub(crate) fn new(place: StorePlace) -> Self {
+        LazyStore(Arc::new(Lazy { place, opened: OnceLock::new() }))
+    }
+
+    /// Begins to open it, without waiting.
+    pub(crate) fn warm(&self) {
+        let this = self.clone();
+        // Without a thread it is opened by whoever needs it first.
+        let _ = std::thread::Builder::new().name("haft-open".to_owned()).spawn(move || this.open().map(drop));
+    }
+
+    /// The store; opened now if it was not. That is tried once: a process that began without its memory must not go
+    /// on with half of it.
+    pub(crate) fn open(&self) -> Result<&DurableStore, StoreError> {
+        self.0.opened.get_or_init(|| self.0.place.open()).as_ref().map_err(Clone::clone)
+    }
+
+    /// The store, if anybody needed it.
+    pub(crate) fn opened(&self) -> Option<&DurableStore> {
+        self.0.opened.get()?.as_ref().ok()
+    }
+}
+
+/// What cannot be had, as a future.
+fn refused<'a, T: Send + 'a>(error: StoreError) -> BoxFuture<'a, Result<T, StoreError>> {
+    Box::pin(ready(Err(error)))
+}
+
+impl Store for LazyStore {
+    fn wants(&self) -> Wants {
+        // What a durable store wants is known before it is open.
+        Wants { journal: true, results: true }
+    }
+
+    fn journal<'a>(&'a self, step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.open() {
+            Ok(store) => store.journal(step),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.open() {
+            Ok(store) => store.intent(intent),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.open() {
+            Ok(store) => store.outcome(outcome),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        match self.open() {
+            Ok(store) => store.claim(request),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn keep_output<'a>(
+        &'a self,
+        tenant: &'a str,
+        bytes: Vec<u8>,
+    ) -> BoxFuture<'a, Result<OutputHandle, StoreError>> {
+        match self.open() {
+            Ok(store) => store.keep_output(tenant, bytes),
+            Err(error) => refused(error),
+        }
+    }
+
+    fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.opened() {
+            Some(store) => store.flush(),
+            // Nothing was handed over.
+            None => Box::pin(ready(Ok(()))),
+        }
+    }
+
+    fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
+        Box::new(LazyTenant { store: self.clone(), tenant: tenant.to_owned() })
+    }
+}
+
+struct LazyTenant {
+    store: LazyStore,
+    tenant: String,
+}
+
+impl LazyTenant {
+    fn view(&self) -> Result<Tenant, StoreError> {
+        Ok(self.store.open()?.tenant(&self.tenant))
+    }
+}
+
+impl TenantStore for LazyTenant {
+    fn audit<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<AuditRecord>, StoreError>> {
+        Box::pin(async move { self.view()?.audit(limit).await })
+    }
+
+    fn output<'a>(
+        &'a self,
+        handle: &'a OutputHandle,
+        range: OutputRange,
+    ) -> BoxFuture<'a, Result<Option<StoredPart>, StoreError>> {
+        Box::pin(async move { self.view()?.output(handle, range).await })
+    }
+
+    fn search_output<'a>(
+        &'a self,
+        handle: &'a OutputHandle,
+        search: OutputSearch,
+    ) -> BoxFuture<'a, Result<Option<FoundLines>, StoreError>> {
+        Box::pin(async move { self.view()?.search_output(handle, search).await })
+    }
+
+    fn audit_page<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {
+        Box::pin(async move { self.view()?.audit_page(query).await })
+    }
+
+    fn run<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {
+        Box::pin(async move { self.view()?.run(id).await })
+    }
+
+    fn statistics<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<Vec<ToolStatistics>, StoreError>> {
+        Box::pin(async move { self.view()?.statistics(query).await })
+    }
+
+    fn unfinished<'a>(&'a self) -> BoxFuture<'a, Result<Vec<Unfinished>, StoreError>> {
+        Box::pin(async move { self.view()?.unfinished().await })
+    }
+
+    fn recover<'a>(
+        &'a self,
+        which: UnfinishedId,
+        how: Recovery,
+    ) -> BoxFuture<'a, Result<Option<Vec<RecoveredCall>>, StoreError>> {
+        Box::pin(async move { self.view()?.recover(which, how).await })
+    }
+}
