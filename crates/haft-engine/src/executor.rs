@@ -7,22 +7,30 @@ use crate::{
     frame::{Batch, Frame},
     parked,
     plan::{Purpose, plan},
-    run::{cancelled_with, run},
-    schedule::{Turn, schedule},
+    run::cancelled_with,
+    schedule::{Turn, order::Manner, schedule, start::start},
 };
-use haft_core::{BatchOptions, ErrorCode, EventPayload, ToolError, ToolResult};
+use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, ToolResult};
 use haft_sdk::CancelReason;
 use std::sync::{Arc, atomic::Ordering};
 
 /// Walks calls that belong together through plan, approve, schedule, run and finish. One result each, in call order.
-pub(crate) async fn walk(walkers: &Walkers, options: Option<&BatchOptions>) -> Vec<ToolResult> {
+pub(crate) async fn walk(
+    walkers: &Walkers,
+    options: Option<&BatchOptions>,
+    manner: &Manner,
+) -> Vec<ToolResult> {
     let Walkers { engine, frames, batch } = walkers;
     let origin = options.map(|options| options.origin);
     let planned = plan(&engine.ports, origin, frames, Purpose::Run).await;
     let decided = approve(&engine.ports, planned).await;
     parked::announce(engine, &decided);
+    if let (Some(batch), true) = (batch, manner.strategy != Strategy::Sequential) {
+        let (read_only, mutating) = walkers.kinds();
+        batch.emit(EventPayload::ParallelStarted { read_only, mutating }, false);
+    }
     let continue_on_failure = options.is_none_or(|options| options.continue_on_failure);
-    schedule(batch.as_deref(), continue_on_failure, decided, |turn| take(engine, turn)).await
+    schedule(batch.as_deref(), continue_on_failure, manner, decided, |turn| take(engine, turn)).await
 }
 
 /// A call's turn has come: run and finish.
@@ -31,14 +39,17 @@ async fn take(engine: &Inner, Turn { decided, skipped }: Turn) -> ToolResult {
     if frame.batch.is_some() {
         frame.begin_turn();
     }
-    let raw = match (skipped, decided) {
+    let mut raw = match (skipped, decided) {
         (Some(why), _) => Raw::Error(why),
-        (None, Decided::Go(ready)) => run(&engine.ports, ready).await.into(),
+        (None, Decided::Go(ready)) => start(&engine.ports, ready).await,
         (None, Decided::Parked(frame)) => Box::pin(parked::wait(engine, &frame)).await.into(),
         (None, Decided::Follows(frame, leader)) => Box::pin(parked::follow(engine, &frame, leader)).await,
         (None, Decided::Resolved(_, exit)) => Raw::from(exit),
     };
-    finish(engine, &frame, raw).await
+    engine.ports.around.note(&frame, &mut raw);
+    let result = finish(engine, &frame, raw).await;
+    engine.ports.around.ended(&engine.ports, &frame, &result);
+    result
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.
@@ -57,6 +68,17 @@ pub(crate) struct Walkers {
     pub(crate) batch: Option<Arc<Batch>>,
 }
 
+impl Walkers {
+    /// How many of the calls change nothing, and how many may.
+    pub(crate) fn kinds(&self) -> (usize, usize) {
+        let is_harmless = |frame: &&Arc<Frame>| {
+            frame.registered.get().is_some_and(|registered| !registered.definition.has_side_effects())
+        };
+        let read_only = self.frames.iter().filter(is_harmless).count();
+        (read_only, self.frames.len() - read_only)
+    }
+}
+
 impl Drop for Walkers {
     fn drop(&mut self) {
         let batch = self.batch.take();
@@ -69,7 +91,7 @@ impl Drop for Walkers {
         let engine = Arc::clone(&self.engine);
         engine.runtime().end_there(async move {
             for frame in left {
-                frame.cancel.cancel(CancelReason::Abandoned, None);
+                frame.stop(CancelReason::Abandoned, None);
                 let error = cancelled_with(frame.cancel.note(), CancelReason::Abandoned);
                 finish(&engine, &frame, Raw::Error(error)).await;
             }

@@ -86,6 +86,7 @@ fn record<'a>(
             attempts: facts.attempts,
             enforcement: facts.enforcement,
             coercions: facts.coercions,
+            scheduling: facts.scheduling,
             ..frame.metadata()
         }),
     };

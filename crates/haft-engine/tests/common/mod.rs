@@ -11,7 +11,7 @@ pub(crate) use store::{Op, TestStore};
 pub(crate) use tools::{Alive, Count, Scripted, quiet, tool};
 
 use haft_core::{
-    ApprovalMode, CallOptions, Event, ExecutionId, OutputHandle, ToolCall, ToolResult,
+    ApprovalMode, CallOptions, Event, ExecutionId, OutputHandle, Retry, ToolCall, ToolResult,
     port::{Approver, AuditRecord, Authoriser, NobodyToAsk, OutputRange, Policy, Redactor, Store},
 };
 use haft_engine::{Engine, Request, Settings, Target};
@@ -157,9 +157,14 @@ pub(crate) fn known_id() -> (ExecutionId, CallOptions) {
     (id, CallOptions { execution_id: Some(id), ..CallOptions::default() })
 }
 
-/// Options with that deadline.
+/// Options with that deadline, and no second try after it.
 pub(crate) fn timeout(duration: Duration) -> CallOptions {
-    CallOptions { timeout: Some(duration), ..CallOptions::default() }
+    CallOptions { timeout: Some(duration), retry: Some(no_retry()), ..CallOptions::default() }
+}
+
+/// One try, whatever comes of it.
+pub(crate) fn no_retry() -> Retry {
+    Retry { max_retries: 0, ..Retry::default() }
 }
 
 /// The code of a result on the wire; `OK` for a success.
