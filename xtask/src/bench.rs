@@ -6,7 +6,17 @@ use crate::workspace::Workspace;
 
 pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-engine", "--bench", "pipeline", "--bench", "registry"]);
+    cargo.args([
+        "bench",
+        "-p",
+        "haft-engine",
+        "--bench",
+        "pipeline",
+        "--bench",
+        "registry",
+        "--bench",
+        "scheduling",
+    ]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

@@ -201,7 +201,7 @@ fn full_call_options() -> CallOptions {
         require_confirmation: true,
         isolation: Some(IsolationLevel::Strict),
         limits: Some(Box::new(Limits { processes: Some(8), ..Limits::default() })),
-        retry: Some(Retry { max_retries: 1, base: Duration::from_millis(100) }),
+        retry: Some(Retry { max_retries: 1, base: Duration::from_millis(100), on: vec![ErrorCode::Timeout] }),
         priority: Some(7),
         cache: CacheUse::Refresh,
         detached: true,
@@ -594,7 +594,9 @@ fn the_error_table_is_that_of_the_design_row_by_row() {
             expected.0.parse().unwrap_or_else(|_| panic!("{} is not in the table", expected.0));
         assert_eq!(row(code), expected);
     }
-    for code in ErrorCode::ALL {
+    // "Extend in the same place": rows that the design has not.
+    let more = [ErrorCode::QuotaExceeded, ErrorCode::RepeatedFailure];
+    for code in ErrorCode::ALL.iter().filter(|code| !more.contains(code)) {
         assert!(DESIGN.iter().any(|row| row.0 == code.as_str()), "{code} is in no row of DESIGN §3");
     }
     assert_eq!("EXECUTION_TIMEOUT".parse(), Ok(ErrorCode::Timeout), "the alias of seeds/001");

@@ -116,7 +116,7 @@ async fn a_higher_priority_is_first_and_the_lowest_is_not_starved() {
         }
         lowest.has_slot = false;
     }
-    assert_eq!(served_after, Some(11), "nine steps of priority are nine seconds of waiting");
+    assert_eq!(served_after, Some(10), "nine steps of priority are nine seconds of waiting");
 }
 
 #[test]
