@@ -157,6 +157,8 @@ pub(crate) struct Frame {
     pub(crate) registered: OnceLock<Arc<Registered>>,
     pub(crate) bounds: OnceLock<Bounds>,
     pub(crate) finished: AtomicBool,
+    /// Bytes of its batch's capacity that are its own.
+    claimed: AtomicUsize,
     facts: Mutex<Facts>,
     spool: Mutex<SpoolState>,
     last_sign_of_life: AtomicU64,
@@ -225,6 +227,7 @@ impl Frame {
             registered: OnceLock::new(),
             bounds: OnceLock::new(),
             finished: AtomicBool::new(false),
+            claimed: AtomicUsize::new(0),
             facts: Mutex::default(),
             spool: Mutex::default(),
             last_sign_of_life: AtomicU64::new(0),
@@ -337,6 +340,34 @@ impl Frame {
             Some((batch, _)) => batch.capacity.load(Ordering::Acquire),
             None => self.options.model.available_bytes(),
         }
+    }
+
+    /// The most bytes that its text may have, of those that it would like. Taken from what its batch can still take at
+    /// once, so that results which are made at the same time do not both count on the same rest.
+    pub(crate) fn claim_output(&self, wanted: usize) -> usize {
+        let Some((batch, _)) = &self.batch else { return self.output_limit() };
+        let bound = self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        let wanted = wanted.min(bound);
+        let claim = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(wanted));
+        match batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim) {
+            Ok(before) => {
+                let granted = wanted.min(before);
+                self.claimed.store(granted, Ordering::Release);
+                granted
+            }
+            // There is no end to it.
+            Err(_) => bound,
+        }
+    }
+
+    /// Gives back what it claimed and did not use.
+    pub(crate) fn settle_output(&self, used: usize) {
+        let Some((batch, _)) = &self.batch else { return };
+        let claimed = self.claimed.swap(0, Ordering::AcqRel);
+        let settle = |capacity: usize| {
+            (capacity != usize::MAX).then(|| capacity.saturating_add(claimed).saturating_sub(used))
+        };
+        let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, settle);
     }
 
     /// Adds an event to the call's log, and to its batch's.

@@ -1,6 +1,10 @@
 //! The engine in numbers.
 
-use super::{breaker::BreakerStats, cache::CacheStats, lanes::LaneStats};
+use super::{
+    breaker::BreakerStats,
+    cache::{Cache, CacheStats},
+    lanes::LaneStats,
+};
 use crate::{engine::Inner, stats::Snapshot};
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +13,6 @@ use std::{collections::BTreeMap, sync::atomic::Ordering};
 /// The engine in numbers, at one moment. For operators: it spans all tenants.
 ///
 /// ```
-/// # use haft_core::port::*;
 /// # fn show(engine: &haft_engine::Engine) {
 /// let stats = engine.stats();
 /// println!("{} running, {} queued", stats.running, stats.lanes.map_or(0, |lanes| lanes.queued));
@@ -72,5 +75,3 @@ pub(crate) fn statistics(engine: &Inner) -> EngineStats {
         cache: around.cache.as_ref().map(Cache::stats),
     }
 }
-
-use super::cache::Cache;

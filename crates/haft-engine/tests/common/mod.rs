@@ -14,7 +14,7 @@ use haft_core::{
     ApprovalMode, CallOptions, Event, ExecutionId, OutputHandle, Retry, ToolCall, ToolResult,
     port::{Approver, AuditRecord, Authoriser, NobodyToAsk, OutputRange, Policy, Redactor, Store},
 };
-use haft_engine::{Engine, Request, Settings, Target};
+use haft_engine::{Engine, EngineBuilder, Request, Settings, Target};
 use haft_guard::{ListPolicy, PermissionStrings};
 use serde_json::{Value, json};
 use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
@@ -27,6 +27,8 @@ pub(crate) struct Setup {
     pub(crate) redactor: Option<Arc<dyn Redactor>>,
     pub(crate) settings: Settings,
     pub(crate) store: TestStore,
+    /// What stands around a start.
+    pub(crate) around: fn(EngineBuilder) -> EngineBuilder,
 }
 
 impl Default for Setup {
@@ -38,6 +40,7 @@ impl Default for Setup {
             redactor: None,
             settings: Settings::default(),
             store: TestStore::default(),
+            around: |builder| builder,
         }
     }
 }
@@ -53,6 +56,7 @@ impl Setup {
         for tool in tools {
             builder = builder.tool(tool);
         }
+        builder = (self.around)(builder);
         House { engine: builder.build().expect("the tools of a test are valid"), store: self.store }
     }
 }

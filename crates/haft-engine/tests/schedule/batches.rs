@@ -185,6 +185,25 @@ async fn a_batch_that_overlaps_says_when_it_begins_and_ends() {
 }
 
 #[tokio::test]
+async fn results_that_are_made_at_the_same_time_do_not_share_the_same_rest_of_a_models_context() {
+    let long = tool("long", |_: Args, _: ToolCtx| async { Ok("x".repeat(40_000)) });
+    let setup = crate::common::Setup::default();
+    // Storing what is left out takes a while, and meanwhile the others are made.
+    setup.store.take_your_time();
+    let house = setup.build([long]);
+    let mut request = batch((0..4).map(|n| note("long", n)).collect(), Strategy::Parallel, 4);
+    request.options.call.model = haft_core::ModelBudget::Unknown;
+    let (results, _) = house.engine.execute_batch(request).await;
+    let lengths: Vec<_> = results.iter().map(|result| result.text().len()).collect();
+    let sum: usize = lengths.iter().sum();
+    assert!(sum <= haft_core::UNKNOWN_BUDGET_BYTES, "{lengths:?}");
+    assert!(sum > haft_core::UNKNOWN_BUDGET_BYTES / 2, "{lengths:?}");
+    assert!(
+        results.iter().all(|result| result.text().len() == 40_000 || result.metadata.output_handle.is_some())
+    );
+}
+
+#[tokio::test]
 async fn cancelling_a_batch_ends_what_runs_and_what_waits() {
     let hangs = tool("hangs", |_: Args, _: ToolCtx| async {
         std::future::pending::<()>().await;

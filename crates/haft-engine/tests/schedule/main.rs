@@ -16,6 +16,7 @@ mod batches;
 mod cache;
 mod checklist;
 mod footprints;
+mod git;
 mod lanes;
 mod tries;
 
