@@ -12,7 +12,7 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     }
     let mut cargo = workspace.cargo();
     cargo.args(["bench", "-p", "haft-engine", "-p", "haft-tools"]);
-    cargo.args(["--bench", "pipeline", "--bench", "registry", "--bench", "files"]);
+    cargo.args(["--bench", "pipeline", "--bench", "registry", "--bench", "scheduling", "--bench", "files"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

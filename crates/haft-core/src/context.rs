@@ -46,6 +46,21 @@ impl Tier {
         }
     }
 
+    /// How many calls of a batch may run at once; `None` for any number. One means that batches are sequential.
+    ///
+    /// ```
+    /// use haft_core::Tier;
+    /// assert_eq!(Tier::WriterPro.max_parallelism(), Some(1));
+    /// assert_eq!(Tier::Teams.max_parallelism(), Some(10));
+    /// ```
+    pub const fn max_parallelism(self) -> Option<usize> {
+        match self {
+            Tier::Core | Tier::WriterPro => Some(1),
+            Tier::Teams => Some(10),
+            Tier::Enterprise => None,
+        }
+    }
+
     /// Whether progress and output are part of the events, or only changes of state.
     pub const fn full_progress(self) -> bool {
         matches!(self, Tier::Teams | Tier::Enterprise)

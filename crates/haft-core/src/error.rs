@@ -216,6 +216,12 @@ error_table! {
     /// The tool failed too often lately.
     CircuitOpen "CIRCUIT_OPEN" "E3301" Failed retry=true http=503 exit=1
         "This tool failed too often and is paused. Try again later.";
+    /// The tenant has used up what it may use in a day.
+    QuotaExceeded "QUOTA_EXCEEDED" "E3302" Failed retry=false http=429 exit=1
+        "The quota for today is used up.";
+    /// The same call failed again and again, so it was not run once more.
+    RepeatedFailure "REPEATED_FAILURE" none Failed retry=false http=429 exit=1
+        "This very call has failed several times in a row, so it was not run again. Do something else.";
     /// The sandbox itself broke.
     SandboxCrashed "SANDBOX_CRASHED" "E3107" SandboxError retry=false http=502 exit=1
         "The sandbox of this call crashed.";

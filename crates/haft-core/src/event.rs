@@ -109,6 +109,72 @@ pub enum EventPayload {
         /// How long it took.
         duration: Duration,
     },
+    /// Calls of a batch begin that may overlap.
+    ParallelStarted {
+        /// Those that change nothing.
+        read_only: usize,
+        /// Those that may.
+        mutating: usize,
+    },
+    /// They have all ended.
+    ParallelCompleted {
+        /// All of them.
+        total: usize,
+        /// Those that succeeded.
+        succeeded: usize,
+        /// Those that did not.
+        failed: usize,
+        /// Those that ran while another one of the batch ran.
+        overlapped: usize,
+        /// How long it took.
+        duration: Duration,
+    },
+    /// All slots are taken: the call waits for one.
+    Queued {
+        /// Whose slots: `agent`, `tenant` or `global`.
+        lane: &'static str,
+        /// Calls of the same tenant that wait already.
+        ahead: usize,
+    },
+    /// A result that was there already answers the call.
+    CacheHit {
+        /// How old it is; zero where the same call was just running.
+        age: Duration,
+        /// Whether it is that of a call that was running, rather than a stored one.
+        shared: bool,
+    },
+    /// A try failed, and another one follows after a while.
+    RetryAttempt {
+        /// The try that follows, from 2.
+        attempt: u32,
+        /// Tries at most.
+        most: u32,
+        /// What is waited before it.
+        delay: Duration,
+        /// Why the last one failed.
+        code: ErrorCode,
+    },
+    /// A later try succeeded.
+    RetrySucceeded {
+        /// How many it took.
+        attempts: u32,
+    },
+    /// The last try failed, too.
+    RetryExhausted {
+        /// How many there were.
+        attempts: u32,
+        /// Why the last one failed.
+        code: ErrorCode,
+    },
+    /// The breaker of the tool, for this tenant, changed.
+    CircuitChanged {
+        /// `open`, `half_open` or `closed`.
+        state: &'static str,
+        /// Failures among the calls that it looked at.
+        failures: u32,
+        /// The calls that it looked at.
+        calls: u32,
+    },
     /// This observer was too slow: events `from..=to` are gone. The output is still in the spool.
     Gap {
         /// The first that is gone.
@@ -139,6 +205,14 @@ impl EventPayload {
             EventPayload::Cancelled { .. } => "tool:cancelled",
             EventPayload::BatchStarted { .. } => "tool:batch-start",
             EventPayload::BatchCompleted { .. } => "tool:batch-complete",
+            EventPayload::ParallelStarted { .. } => "tool:parallel-start",
+            EventPayload::ParallelCompleted { .. } => "tool:parallel-complete",
+            EventPayload::Queued { .. } => "tool:queued",
+            EventPayload::CacheHit { .. } => "tool:cache-hit",
+            EventPayload::RetryAttempt { .. } => "tool:retry-attempt",
+            EventPayload::RetrySucceeded { .. } => "tool:retry-success",
+            EventPayload::RetryExhausted { .. } => "tool:retry-exhausted",
+            EventPayload::CircuitChanged { .. } => "tool:circuit",
             EventPayload::Gap { .. } => "tool:gap",
         }
     }
@@ -158,6 +232,14 @@ impl EventPayload {
             EventPayload::Cancelled { .. } => "Cancelled",
             EventPayload::BatchStarted { .. } => "BatchStarted",
             EventPayload::BatchCompleted { .. } => "BatchCompleted",
+            EventPayload::ParallelStarted { .. } => "ParallelStarted",
+            EventPayload::ParallelCompleted { .. } => "ParallelCompleted",
+            EventPayload::Queued { .. } => "Queued",
+            EventPayload::CacheHit { .. } => "CacheHit",
+            EventPayload::RetryAttempt { .. } => "RetryAttempt",
+            EventPayload::RetrySucceeded { .. } => "RetrySucceeded",
+            EventPayload::RetryExhausted { .. } => "RetryExhausted",
+            EventPayload::CircuitChanged { .. } => "CircuitChanged",
             EventPayload::Gap { .. } => "Gap",
         }
     }
@@ -206,6 +288,23 @@ impl EventPayload {
             EventPayload::BatchCompleted { count, succeeded, failed, duration } => json!({
                 "count": count, "successCount": succeeded, "failureCount": failed, "duration": ms(duration)
             }),
+            EventPayload::ParallelStarted { read_only, mutating } => {
+                json!({"readOnly": read_only, "mutating": mutating})
+            }
+            EventPayload::ParallelCompleted { total, succeeded, failed, overlapped, duration } => json!({
+                "total": total, "successCount": succeeded, "failureCount": failed, "overlapped": overlapped,
+                "duration": ms(duration)
+            }),
+            EventPayload::Queued { lane, ahead } => json!({"lane": lane, "ahead": ahead}),
+            EventPayload::CacheHit { age, shared } => json!({"age": ms(age), "shared": shared}),
+            EventPayload::RetryAttempt { attempt, most, delay, code } => {
+                json!({"attempt": attempt, "maxRetries": most, "delay": ms(delay), "code": code})
+            }
+            EventPayload::RetrySucceeded { attempts } => json!({"attempts": attempts}),
+            EventPayload::RetryExhausted { attempts, code } => json!({"attempts": attempts, "code": code}),
+            EventPayload::CircuitChanged { state, failures, calls } => {
+                json!({"state": state, "failures": failures, "calls": calls})
+            }
             EventPayload::Gap { from, to } => json!({"from": from, "to": to}),
         }
     }

@@ -44,4 +44,7 @@ pub use modes::{ApprovalMode, ToolsMode};
 pub use options::{BatchOptions, BatchOrigin, CacheUse, CallOptions, Retry, Strategy};
 pub use output::{ContentPart, SideEffect, SideEffectKind, ToolOutput};
 pub use parameters::{Parameter, ParameterType, Parameters};
-pub use result::{BatchSummary, Enforcement, ErrorInfo, Metrics, ResultMetadata, ToolResult, Violation};
+pub use result::{
+    BatchSummary, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata, Scheduling,
+    ToolResult, Violation,
+};

@@ -1,6 +1,6 @@
 //! How a call or a batch is to be carried out.
 
-use crate::{ExecutionId, IsolationLevel, Limits, ModelBudget, iso_duration};
+use crate::{ErrorCode, ExecutionId, IsolationLevel, Limits, ModelBudget, iso_duration};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -17,11 +17,14 @@ pub struct Retry {
     /// The first wait; each further one doubles, with full jitter.
     #[serde(with = "iso_duration")]
     pub base: Duration,
+    /// Only after these errors, of those that are retryable; where empty, after all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<ErrorCode>,
 }
 
 impl Default for Retry {
     fn default() -> Self {
-        Retry { max_retries: 2, base: Duration::from_secs(1) }
+        Retry { max_retries: 2, base: Duration::from_secs(1), on: Vec::new() }
     }
 }
 

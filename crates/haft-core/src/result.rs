@@ -138,6 +138,56 @@ impl Metrics {
     }
 }
 
+/// A try of a call that failed and was followed by another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedTry {
+    /// Why it failed.
+    pub code: ErrorCode,
+    /// What was waited before the next one.
+    #[serde(rename = "delayMs", with = "millis")]
+    pub delay: Duration,
+}
+
+/// Where a result came from that no run of this call made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FromCache {
+    /// The call whose run made it.
+    pub execution_id: ExecutionId,
+    /// How old it was.
+    #[serde(rename = "ageMs", with = "millis")]
+    pub age: Duration,
+    /// Whether that call was running just then, rather than done before.
+    pub shared: bool,
+}
+
+/// What happened around the start of a call. Absent where nothing did.
+///
+/// ```
+/// let nothing = haft_core::Scheduling::default();
+/// assert_eq!(serde_json::to_string(&nothing).unwrap(), "{}");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Scheduling {
+    /// What it waited for a slot, over all tries.
+    #[serde(rename = "queueWaitMs", skip_serializing_if = "Duration::is_zero", with = "millis")]
+    pub queue_wait: Duration,
+    /// The tries before the last one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failed_tries: Vec<FailedTry>,
+    /// Where the result came from, if not from a run of this call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<FromCache>,
+    /// The deadline that the tool's earlier calls led to.
+    #[serde(rename = "adaptiveTimeoutMs", skip_serializing_if = "Option::is_none", with = "optional_millis")]
+    pub adaptive_timeout: Option<Duration>,
+    /// How often this very call has failed in a row, where that is worth a warning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeated_failures: Option<u32>,
+}
+
 /// The facts about one walk of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -166,6 +216,9 @@ pub struct ResultMetadata {
     /// By which the whole output is read, where it is longer than the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_handle: Option<OutputHandle>,
+    /// What happened around its start: waiting, further tries, a stored result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduling: Option<Box<Scheduling>>,
     /// The sandbox that it ran in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_id: Option<String>,
@@ -201,6 +254,29 @@ mod millis {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         let millis = f64::deserialize(deserializer)?;
         Duration::try_from_secs_f64(millis / 1000.0).map_err(serde::de::Error::custom)
+    }
+}
+
+mod optional_millis {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(
+        duration: &Option<Duration>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => super::millis::serialize(duration, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Duration>, D::Error> {
+        let millis = Option::<f64>::deserialize(deserializer)?;
+        let duration = millis.map(|millis| Duration::try_from_secs_f64(millis / 1000.0));
+        duration.transpose().map_err(serde::de::Error::custom)
     }
 }
 
@@ -296,13 +372,23 @@ pub struct BatchSummary {
     pub succeeded: usize,
     /// Calls that did not.
     pub failed: usize,
+    /// Calls of tools that change nothing.
+    #[serde(default)]
+    pub read_only: usize,
+    /// Calls of tools that may, and of those that nothing is known about.
+    #[serde(default)]
+    pub mutating: usize,
+    /// Calls that ran while another one of the batch ran.
+    #[serde(default)]
+    pub overlapped: usize,
     /// From the first check to the last result.
     #[serde(rename = "durationMs", with = "millis")]
     pub duration: Duration,
 }
 
 impl BatchSummary {
-    /// The numbers of those results.
+    /// The numbers of those results. What the results do not say is left at its worst: all may change something, and
+    /// none overlapped.
     pub fn of(batch_id: BatchId, results: &[ToolResult], duration: Duration) -> Self {
         let succeeded = results.iter().filter(|result| result.is_success()).count();
         BatchSummary {
@@ -311,6 +397,9 @@ impl BatchSummary {
             executed: results.iter().filter(|result| result.metadata.attempts > 0).count(),
             succeeded,
             failed: results.len() - succeeded,
+            read_only: 0,
+            mutating: results.len(),
+            overlapped: 0,
             duration,
         }
     }

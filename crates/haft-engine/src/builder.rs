@@ -9,6 +9,16 @@ use crate::{
     ports::{Ports, StoredOutputs, SystemClock, View},
     redaction::Redaction,
     registry::{Origin, RegisterError, Registry},
+    schedule::{
+        adaptive::AdaptiveTimeout,
+        breaker::{Breaker, Breakers},
+        cache::{Cache, ResultCache},
+        lanes::{LaneTable, Lanes},
+        quota::{QuotaTable, Quotas},
+        rate::{RateLimit, Rates},
+        repeat::{RepeatGuard, Repeats},
+        start::Around,
+    },
     settings::Settings,
 };
 use haft_core::port::{
@@ -32,6 +42,7 @@ pub struct EngineBuilder {
     registrations: Arc<dyn Registrations>,
     capabilities: Capabilities,
     template: Option<GuestSpec>,
+    around: Around,
     tools: Vec<Box<dyn Tool>>,
 }
 
@@ -53,6 +64,7 @@ impl EngineBuilder {
             registrations: Arc::new(ForgetfulRegistrations),
             capabilities: Capabilities::default(),
             template: None,
+            around: Around::default(),
             tools: Vec::new(),
         }
     }
@@ -105,6 +117,48 @@ impl EngineBuilder {
         self
     }
 
+    /// How many calls run at once. Without it, as many as come.
+    pub fn lanes(mut self, lanes: Lanes) -> Self {
+        self.around.lanes = Some(LaneTable::new(lanes));
+        self
+    }
+
+    /// So many calls in so much time. Without it, as many as come.
+    pub fn rate_limits(mut self, limits: impl IntoIterator<Item = RateLimit>) -> Self {
+        self.around.rates = Some(Rates::new(limits.into_iter().collect()));
+        self
+    }
+
+    /// What a tenant may use in a day. Without it, any amount.
+    pub fn quotas(mut self, quotas: Quotas) -> Self {
+        self.around.quotas = Some(QuotaTable::new(quotas));
+        self
+    }
+
+    /// Leaves tools alone that fail most of the time. Without it, never.
+    pub fn breaker(mut self, breaker: Breaker) -> Self {
+        self.around.breakers = Some(Breakers::new(breaker));
+        self
+    }
+
+    /// Stores results of tools that say that they may be stored. Without it, none.
+    pub fn cache(mut self, cache: ResultCache) -> Self {
+        self.around.cache = Some(Cache::new(cache));
+        self
+    }
+
+    /// Shortens deadlines by how long a tool's calls took so far. Without it, they stay as they are planned.
+    pub fn adaptive_timeout(mut self, adaptive: AdaptiveTimeout) -> Self {
+        self.around.adaptive = Some(adaptive);
+        self
+    }
+
+    /// Warns about the same failing call again and again, and then stops it. Without it, never.
+    pub fn repeat_guard(mut self, guard: RepeatGuard) -> Self {
+        self.around.repeats = Some(Repeats::new(guard));
+        self
+    }
+
     /// One more tool.
     pub fn tool(self, tool: impl Tool) -> Self {
         self.boxed_tool(Box::new(tool))
@@ -151,6 +205,7 @@ impl EngineBuilder {
                 jail: self.jail,
                 clock: self.clock,
                 redaction: Redaction(self.redactor),
+                around: self.around,
             }),
         });
         Ok(Engine::from_inner(inner))

@@ -29,6 +29,11 @@ impl<T> Contained<T> {
         Contained(Some(inner))
     }
 
+    /// What was here is used up.
+    pub(crate) fn nothing() -> Self {
+        Contained(None)
+    }
+
     /// Takes it out; from here on its clean-up is somebody else's.
     pub(crate) fn take(mut self) -> Option<T> {
         self.0.take()

@@ -14,13 +14,17 @@ use crate::{
     preview::{Preview, preview},
     registry::{Origin, RegisterError},
     request::{BatchRequest, Request},
+    schedule::{
+        order::{Manner, manner},
+        statistics::{EngineStats, statistics},
+    },
     settings::Settings,
     telemetry,
     tools::{Tools, ToolsEvent},
 };
 use haft_core::{
-    BatchId, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition, ToolError,
-    ToolOutput, ToolResult,
+    BatchId, BatchOrigin, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition,
+    ToolError, ToolOutput, ToolResult,
     port::{Authoriser, Policy, Store},
 };
 use haft_sdk::{CancelReason, Tool};
@@ -82,6 +86,9 @@ impl Background {
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
+/// A single call overlaps nothing.
+const ALONE: Manner = Manner { strategy: Strategy::Sequential, at_once: 1, note: None };
+
 /// A call or a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -130,13 +137,22 @@ impl Engine {
 
     /// Makes one call. Dropping the future cancels it; it is recorded all the same.
     pub fn execute<R: Into<Request>>(&self, request: R) -> impl Future<Output = ToolResult> + Send + use<R> {
-        let request = request.into();
+        self.begin(request.into(), false)
+    }
+
+    /// The same for a call that a running call makes: it runs in that one's slot.
+    pub(crate) fn execute_inside(&self, request: Request) -> impl Future<Output = ToolResult> + Send + use<> {
+        self.begin(request, true)
+    }
+
+    fn begin(&self, request: Request, is_inside: bool) -> impl Future<Output = ToolResult> + Send + use<> {
         let arrival = Arrival {
             call: request.call,
             context: request.context,
             options: request.options,
             approver: request.approver,
             batch: None,
+            is_inside,
             at: self.0.ports.clock.now(),
             instant: Instant::now(),
         };
@@ -149,7 +165,7 @@ impl Engine {
             let mut results = match refusal {
                 // Boxed like everything that is rare: its state would make every walk larger to move.
                 Some(error) => Box::pin(refuse(&walkers, error)).await,
-                None => walk(&walkers, None).instrument(telemetry::walk(&walkers.frames)).await,
+                None => walk(&walkers, None, &ALONE).instrument(telemetry::walk(&walkers.frames)).await,
             };
             // One call went in, and each gets one result.
             let Some(result) = results.pop() else { unreachable!("one call, one result") };
@@ -190,6 +206,7 @@ impl Engine {
                     options: Arc::clone(&call_options),
                     approver: approver.clone(),
                     batch: Some((Arc::clone(&batch), index)),
+                    is_inside: false,
                     at,
                     instant,
                 })
@@ -199,16 +216,18 @@ impl Engine {
         let frames: Vec<_> = opened.into_iter().map(|(frame, _)| frame).collect();
         self.0.note_runtime();
         let is_above_tier = is_above_tier(&frames, options.origin);
+        let may_overlap = options.origin == BatchOrigin::Client || ports.settings.allow_parallel;
+        let manner = manner(options.strategy, options.max_parallelism, context.tier, may_overlap);
         let walkers = Walkers { engine: Arc::clone(&self.0), frames, batch: Some(Arc::clone(&batch)) };
         async move {
             walkers.engine.note_runtime();
             if !is_above_tier {
                 let count = walkers.frames.len();
-                batch.emit(EventPayload::BatchStarted { count, is_parallel: false }, false);
-            }
-            if options.strategy != Strategy::Sequential {
-                let message = "calls of a batch run one after the other here".to_owned();
-                batch.emit(EventPayload::Warning { message }, false);
+                let is_parallel = manner.strategy != Strategy::Sequential;
+                batch.emit(EventPayload::BatchStarted { count, is_parallel }, false);
+                if let Some(message) = manner.note.clone() {
+                    batch.emit(EventPayload::Warning { message }, false);
+                }
             }
             let journals = walkers.engine.ports.wants.journal;
             let refusal = match refusal {
@@ -217,14 +236,28 @@ impl Engine {
             };
             let results = match refusal {
                 Some(error) => Box::pin(refuse(&walkers, error)).await,
-                None => walk(&walkers, Some(&options)).instrument(telemetry::walk(&walkers.frames)).await,
+                None => {
+                    walk(&walkers, Some(&options), &manner).instrument(telemetry::walk(&walkers.frames)).await
+                }
             };
             if journals {
                 Box::pin(journal::close(&walkers, &options)).await;
             }
-            let summary = BatchSummary::of(batch.id, &results, batch.arrived.elapsed());
+            let (read_only, mutating) = walkers.kinds();
+            let summary = BatchSummary {
+                read_only,
+                mutating,
+                overlapped: batch.overlap.count(),
+                ..BatchSummary::of(batch.id, &results, batch.arrived.elapsed())
+            };
             walkers.engine.counters.batch(summary.total);
             telemetry::batch_ended(&summary);
+            if manner.strategy != Strategy::Sequential && !is_above_tier {
+                let BatchSummary { total, succeeded, failed, overlapped, duration, .. } = summary;
+                let completed =
+                    EventPayload::ParallelCompleted { total, succeeded, failed, overlapped, duration };
+                batch.emit(completed, false);
+            }
             let completed = EventPayload::BatchCompleted {
                 count: summary.total,
                 succeeded: summary.succeeded,
@@ -286,6 +319,7 @@ impl Engine {
                     options: Arc::clone(&call_options),
                     approver: approver.clone(),
                     batch: Some((Arc::clone(&batch), index)),
+                    is_inside: false,
                     at,
                     instant,
                 };
@@ -344,7 +378,7 @@ impl Engine {
             batch.cancel.cancel(reason, note);
         }
         for frame in &unfinished {
-            frame.cancel.cancel(reason, note);
+            frame.stop(reason, note);
         }
         !unfinished.is_empty()
     }
@@ -402,6 +436,18 @@ impl Engine {
         &self.0.ports.store
     }
 
+    /// The engine in numbers: what runs, what waits, how tools do, breakers, stored results.
+    pub fn stats(&self) -> EngineStats {
+        statistics(&self.0)
+    }
+
+    /// Forgets stored results: all, or those of one tool.
+    pub fn clear_cache(&self, tool: Option<&str>) {
+        if let Some(cache) = &self.0.ports.around.cache {
+            cache.clear(tool);
+        }
+    }
+
     /// The numbers and switches.
     pub fn settings(&self) -> &Settings {
         &self.0.ports.settings
@@ -429,7 +475,7 @@ impl Engine {
             if let Some((batch, _)) = &frame.batch {
                 batch.cancel.cancel(CancelReason::Shutdown, None);
             }
-            frame.cancel.cancel(CancelReason::Shutdown, None);
+            frame.stop(CancelReason::Shutdown, None);
         }
         let _ = tokio::time::timeout(grace, executions.idle()).await;
         let _ = tokio::time::timeout(grace, self.0.ports.store.flush()).await;

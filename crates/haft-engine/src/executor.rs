@@ -7,17 +7,21 @@ use crate::{
     frame::{Batch, Frame},
     journal, parked,
     plan::{Purpose, plan},
-    run::{cancelled_with, run},
-    schedule::{Turn, schedule},
+    run::cancelled_with,
+    schedule::{Turn, order::Manner, schedule, start::start},
     telemetry::{self, Stage, stage},
 };
-use haft_core::{BatchOptions, ErrorCode, EventPayload, ToolError, ToolResult};
+use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, ToolResult};
 use haft_sdk::CancelReason;
 use std::sync::{Arc, atomic::Ordering};
 use tracing::Instrument as _;
 
 /// Walks calls that belong together through plan, approve, schedule, run and finish. One result each, in call order.
-pub(crate) async fn walk(walkers: &Walkers, options: Option<&BatchOptions>) -> Vec<ToolResult> {
+pub(crate) async fn walk(
+    walkers: &Walkers,
+    options: Option<&BatchOptions>,
+    manner: &Manner,
+) -> Vec<ToolResult> {
     let Walkers { engine, frames, batch } = walkers;
     let origin = options.map(|options| options.origin);
     let planned = plan(&engine.ports, origin, frames, Purpose::Run).instrument(stage(Stage::Plan)).await;
@@ -26,8 +30,12 @@ pub(crate) async fn walk(walkers: &Walkers, options: Option<&BatchOptions>) -> V
         decided = Box::pin(journal::decided(&engine.ports, decided)).await;
     }
     parked::announce(engine, &decided);
+    if let (Some(batch), true) = (batch, manner.strategy != Strategy::Sequential) {
+        let (read_only, mutating) = walkers.kinds();
+        batch.emit(EventPayload::ParallelStarted { read_only, mutating }, false);
+    }
     let continue_on_failure = options.is_none_or(|options| options.continue_on_failure);
-    schedule(batch.as_deref(), continue_on_failure, decided, |turn| take(engine, turn))
+    schedule(batch.as_deref(), continue_on_failure, manner, decided, |turn| take(engine, turn))
         .instrument(stage(Stage::Schedule))
         .await
 }
@@ -39,17 +47,18 @@ async fn take(engine: &Inner, Turn { decided, skipped }: Turn) -> ToolResult {
         frame.begin_turn();
     }
     let span = telemetry::execute_tool(&frame);
-    let raw = match (skipped, decided) {
+    let mut raw = match (skipped, decided) {
         (Some(why), _) => Raw::Error(why),
         (None, Decided::Go(ready)) => {
-            let run = run(&engine.ports, ready).instrument(span.in_scope(|| stage(Stage::Run)));
-            run.await.into()
+            start(&engine.ports, ready).instrument(span.in_scope(|| stage(Stage::Run))).await
         }
         (None, Decided::Parked(frame)) => Box::pin(parked::wait(engine, &frame)).await.into(),
         (None, Decided::Follows(frame, leader)) => Box::pin(parked::follow(engine, &frame, leader)).await,
         (None, Decided::Resolved(_, exit)) => Raw::from(exit),
     };
+    engine.ports.around.note(&frame, &mut raw);
     let result = finish(engine, &frame, raw).instrument(span.in_scope(|| stage(Stage::Finish))).await;
+    engine.ports.around.ended(&engine.ports, &frame, &result);
     telemetry::outcome(&span, &result);
     result
 }
@@ -70,6 +79,17 @@ pub(crate) struct Walkers {
     pub(crate) batch: Option<Arc<Batch>>,
 }
 
+impl Walkers {
+    /// How many of the calls change nothing, and how many may.
+    pub(crate) fn kinds(&self) -> (usize, usize) {
+        let is_harmless = |frame: &&Arc<Frame>| {
+            frame.registered.get().is_some_and(|registered| !registered.definition.has_side_effects())
+        };
+        let read_only = self.frames.iter().filter(is_harmless).count();
+        (read_only, self.frames.len() - read_only)
+    }
+}
+
 impl Drop for Walkers {
     fn drop(&mut self) {
         let batch = self.batch.take();
@@ -82,7 +102,7 @@ impl Drop for Walkers {
         let engine = Arc::clone(&self.engine);
         engine.runtime().end_there(async move {
             for frame in left {
-                frame.cancel.cancel(CancelReason::Abandoned, None);
+                frame.stop(CancelReason::Abandoned, None);
                 let error = cancelled_with(frame.cancel.note(), CancelReason::Abandoned);
                 finish(&engine, &frame, Raw::Error(error)).await;
             }

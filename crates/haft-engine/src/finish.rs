@@ -90,6 +90,7 @@ fn record<'a>(
             metrics: guest.metrics,
             violations: guest.violations,
             coercions: facts.coercions,
+            scheduling: facts.scheduling,
             ..frame.metadata()
         }),
         hashes: None,
@@ -135,11 +136,7 @@ impl Last<'_> {
 
     fn close(&self, result: &ToolResult) {
         let frame = self.frame;
-        if let Some((batch, _)) = &frame.batch {
-            let used = result.text().len();
-            let less = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(used));
-            let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, less);
-        }
+        frame.settle_output(result.text().len());
         if let Some(registered) = frame.registered.get() {
             registered.stats().record(result.status, result.metadata.duration);
         }
@@ -233,7 +230,7 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
         (true, true) => streamed.max(raw.len() as u64),
         (false, _) => streamed,
     };
-    let limit = if keep_whole { usize::MAX } else { frame.output_limit() };
+    let limit = if keep_whole { usize::MAX } else { frame.claim_output(raw.len()) };
     let content = move |text: String, handle, truncated, output| {
         let mut content = Vec::with_capacity(1 + parts.len());
         if !text.is_empty() || parts.is_empty() {
@@ -294,7 +291,9 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
     if let Some(data) = &mut data {
         ports.redaction.value(data);
     }
-    let limit = frame.output_limit();
+    let kept = spooled.as_ref().map_or(0, |(bytes, _)| bytes.len());
+    // With room for the tool's name and the words around it.
+    let limit = frame.claim_output(shown_length(message.len() + kept) + frame.tool_name().len() + 64);
     let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
     let (message, shown, handle, truncated) = if passes {
         pass_through(ports, frame, ports.redaction.string(message), limit).await
@@ -335,6 +334,11 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
         truncated,
         handle,
     }
+}
+
+/// The most bytes that so many become: one that is no text is shown by a character of three.
+fn shown_length(bytes: usize) -> usize {
+    bytes.saturating_mul(3)
 }
 
 fn is_json_object(text: &str) -> bool {

@@ -10,13 +10,14 @@ use crate::{
 };
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
-    Metrics, ModelBudget, OutputStream, ResultMetadata, ToolCall, ToolError, Violation,
+    Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError, Violation,
     port::{Approver, ClaimRequest, GuestEnd, GuestSpec},
 };
-use haft_sdk::{Cancel, Host, capability::Capabilities};
+use haft_sdk::{Cancel, CancelReason, Host, capability::Capabilities};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 use std::{
+    collections::HashSet,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -32,6 +33,8 @@ pub(crate) struct Batch {
     pub(crate) log: EventLog,
     /// Bytes of results that the model behind it can still take.
     pub(crate) capacity: AtomicUsize,
+    /// Which of its calls run at the same time.
+    pub(crate) overlap: Overlap,
 }
 
 impl Logged for Batch {
@@ -58,11 +61,60 @@ impl Batch {
             cancel: Cancel::new(),
             log: EventLog::new(at, settings.event_log_capacity),
             capacity: AtomicUsize::new(model.available_bytes()),
+            overlap: Overlap::default(),
         }
     }
 
     pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {
         self.log.push(self.arrived.elapsed(), None, payload, is_last);
+    }
+}
+
+/// Which calls of a batch ran while another one did.
+#[derive(Default)]
+pub(crate) struct Overlap(Mutex<Overlapping>);
+
+#[derive(Default)]
+struct Overlapping {
+    running: Vec<u32>,
+    overlapped: HashSet<u32>,
+}
+
+impl Overlap {
+    fn state(&self) -> MutexGuard<'_, Overlapping> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter(&self, call: u32) {
+        let mut state = self.state();
+        // Where several run, all but the last one are on record already.
+        if let [other] = state.running[..] {
+            state.overlapped.insert(other);
+        }
+        if !state.running.is_empty() {
+            state.overlapped.insert(call);
+        }
+        state.running.push(call);
+    }
+
+    fn leave(&self, call: u32) {
+        self.state().running.retain(|running| *running != call);
+    }
+
+    /// How many.
+    pub(crate) fn count(&self) -> usize {
+        self.state().overlapped.len()
+    }
+}
+
+/// A call that runs now. Dropping it says that it does not any more.
+pub(crate) struct Runs<'a>(Option<(&'a Batch, u32)>);
+
+impl Drop for Runs<'_> {
+    fn drop(&mut self) {
+        if let Some((batch, call)) = self.0 {
+            batch.overlap.leave(call);
+        }
     }
 }
 
@@ -80,6 +132,8 @@ pub(crate) struct Facts {
     /// What is known about programs that it ran. Apart, because most calls run none.
     pub(crate) guest: Option<Box<GuestFacts>>,
     pub(crate) coercions: Vec<String>,
+    /// What happened around its start, where anything did.
+    pub(crate) scheduling: Option<Box<Scheduling>>,
     /// The idempotency key that this call owns.
     pub(crate) claim: Option<ClaimRequest>,
 }
@@ -108,12 +162,18 @@ pub(crate) struct Frame {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) arrived_at: Timestamp,
     pub(crate) arrived: Instant,
+    /// Seen by the first try, and by everything before it.
     pub(crate) cancel: Cancel,
+    later: Mutex<Later>,
+    /// Made by a call that runs: it has that one's slot.
+    pub(crate) is_inside: bool,
     pub(crate) log: EventLog,
     /// The tool, once it is known.
     pub(crate) registered: OnceLock<Arc<Registered>>,
     pub(crate) bounds: OnceLock<Bounds>,
     pub(crate) finished: AtomicBool,
+    /// Bytes of its batch's capacity that are its own.
+    claimed: AtomicUsize,
     facts: Mutex<Facts>,
     spool: Mutex<SpoolState>,
     last_sign_of_life: AtomicU64,
@@ -136,6 +196,15 @@ impl Logged for Frame {
     }
 }
 
+/// Tries after the first one.
+#[derive(Default)]
+struct Later {
+    /// The switch of the present one.
+    cancel: Option<Arc<Cancel>>,
+    /// Whether somebody cancelled the call, rather than a deadline one try of it.
+    is_stopped: bool,
+}
+
 /// Made with the first byte, closed when the call ends.
 #[derive(Default)]
 struct SpoolState {
@@ -150,6 +219,7 @@ pub(crate) struct Arrival {
     pub(crate) options: Arc<CallOptions>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) batch: Option<(Arc<Batch>, u32)>,
+    pub(crate) is_inside: bool,
     pub(crate) at: Timestamp,
     pub(crate) instant: Instant,
 }
@@ -166,10 +236,13 @@ impl Frame {
             arrived_at: arrival.at,
             arrived: arrival.instant,
             cancel: Cancel::new(),
+            later: Mutex::default(),
+            is_inside: arrival.is_inside,
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
             bounds: OnceLock::new(),
             finished: AtomicBool::new(false),
+            claimed: AtomicUsize::new(0),
             facts: Mutex::default(),
             spool: Mutex::default(),
             last_sign_of_life: AtomicU64::new(0),
@@ -180,6 +253,41 @@ impl Frame {
 
     pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
         self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes something that happened around the start.
+    pub(crate) fn scheduling(&self, note: impl FnOnce(&mut Scheduling)) {
+        note(self.facts().scheduling.get_or_insert_default());
+    }
+
+    /// Cancels the call, whichever try it is at; false if it was cancelled already.
+    pub(crate) fn stop(&self, reason: CancelReason, note: Option<&str>) -> bool {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !std::mem::replace(&mut later.is_stopped, true);
+        let of_the_first_try = self.cancel.cancel(reason, note);
+        match &later.cancel {
+            Some(cancel) => cancel.cancel(reason, note),
+            None => of_the_first_try && is_first,
+        }
+    }
+
+    /// The switch of the next try; `None` where somebody has cancelled the call.
+    pub(crate) fn next_try(&self) -> Option<Arc<Cancel>> {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        if later.is_stopped {
+            return None;
+        }
+        let cancel = Arc::new(Cancel::new());
+        later.cancel = Some(Arc::clone(&cancel));
+        Some(cancel)
+    }
+
+    /// Says that it runs, for as long as what comes back is not dropped.
+    pub(crate) fn runs(&self) -> Runs<'_> {
+        Runs(self.batch.as_ref().map(|(batch, call)| {
+            batch.overlap.enter(*call);
+            (&**batch, *call)
+        }))
     }
 
     fn spool(&self) -> MutexGuard<'_, SpoolState> {
@@ -230,6 +338,7 @@ impl Frame {
             output_size: 0,
             output_truncated: false,
             output_handle: None,
+            scheduling: None,
             sandbox_id: None,
             enforcement: None,
             metrics: None,
@@ -246,6 +355,34 @@ impl Frame {
             Some((batch, _)) => batch.capacity.load(Ordering::Acquire),
             None => self.options.model.available_bytes(),
         }
+    }
+
+    /// The most bytes that its text may have, of those that it would like. Taken from what its batch can still take at
+    /// once, so that results which are made at the same time do not both count on the same rest.
+    pub(crate) fn claim_output(&self, wanted: usize) -> usize {
+        let Some((batch, _)) = &self.batch else { return self.output_limit() };
+        let bound = self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        let wanted = wanted.min(bound);
+        let claim = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(wanted));
+        match batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim) {
+            Ok(before) => {
+                let granted = wanted.min(before);
+                self.claimed.store(granted, Ordering::Release);
+                granted
+            }
+            // There is no end to it.
+            Err(_) => bound,
+        }
+    }
+
+    /// Gives back what it claimed and did not use.
+    pub(crate) fn settle_output(&self, used: usize) {
+        let Some((batch, _)) = &self.batch else { return };
+        let claimed = self.claimed.swap(0, Ordering::AcqRel);
+        let settle = |capacity: usize| {
+            (capacity != usize::MAX).then(|| capacity.saturating_add(claimed).saturating_sub(used))
+        };
+        let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, settle);
     }
 
     /// Adds an event to the call's log, and to its batch's.
@@ -274,6 +411,17 @@ impl Frame {
     fn is_alive(&self) {
         let elapsed = u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_sign_of_life.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// Whether anything was streamed.
+    pub(crate) fn has_spooled(&self) -> bool {
+        self.spool().spool.is_some()
+    }
+
+    /// Lets go of what a try has streamed that failed: the next one begins anew.
+    pub(crate) fn forget_spool(&self) {
+        let gone = self.spool().spool.take();
+        drop(gone);
     }
 
     /// Everything that was streamed: bytes that were kept, and how many there were. Nothing is taken after that: a
@@ -372,23 +520,11 @@ impl Host for Frame {
     }
 
     fn write(&self, stream: OutputStream, bytes: &[u8]) {
-        self.is_alive();
-        let mut state = self.spool();
-        if bytes.is_empty() || state.is_closed {
+        if self.cancel.reason() == Some(CancelReason::Deadline) {
+            // A thread of a first try that ran out of time: what it says is not the next one's.
             return;
         }
-        let limit =
-            self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
-            stream,
-            bytes,
-            self.ports.redaction.0.as_deref(),
-        );
-        // Under the lock, so that chunks reach the log in the order of their offsets.
-        if let Some(piece) = piece {
-            self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
-        }
+        self.put_out(stream, bytes);
     }
 
     fn progress(&self, percent: Option<u8>, message: Option<&str>) {
@@ -408,5 +544,89 @@ impl Host for Frame {
 
     fn settings(&self) -> Arc<Map<String, Value>> {
         self.registered.get().map(|registered| registered.settings()).unwrap_or_default()
+    }
+}
+
+impl Frame {
+    fn put_out(&self, stream: OutputStream, bytes: &[u8]) {
+        self.is_alive();
+        let mut state = self.spool();
+        if bytes.is_empty() || state.is_closed {
+            return;
+        }
+        let limit =
+            self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
+            stream,
+            bytes,
+            self.ports.redaction.0.as_deref(),
+        );
+        // Under the lock, so that chunks reach the log in the order of their offsets.
+        if let Some(piece) = piece {
+            self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
+        }
+    }
+}
+
+/// A try after the first one: the same call, with a switch of its own.
+pub(crate) struct LaterTry {
+    pub(crate) frame: Arc<Frame>,
+    pub(crate) cancel: Arc<Cancel>,
+}
+
+impl Host for LaterTry {
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        self.frame.run_blocking(job);
+    }
+
+    fn execution_id(&self) -> ExecutionId {
+        self.frame.id
+    }
+
+    fn call(&self) -> &ToolCall {
+        &self.frame.call
+    }
+
+    fn context(&self) -> &CallContext {
+        &self.frame.context
+    }
+
+    fn attempt(&self) -> u32 {
+        self.frame.attempt()
+    }
+
+    fn timeout(&self) -> Duration {
+        self.frame.timeout()
+    }
+
+    fn output_limit(&self) -> usize {
+        self.frame.output_limit()
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn write(&self, stream: OutputStream, bytes: &[u8]) {
+        if self.cancel.reason() != Some(CancelReason::Deadline) {
+            self.frame.put_out(stream, bytes);
+        }
+    }
+
+    fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+        self.frame.progress(percent, message);
+    }
+
+    fn warn(&self, message: &str) {
+        self.frame.warn(message);
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.frame.capabilities()
+    }
+
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        Host::settings(&*self.frame)
     }
 }

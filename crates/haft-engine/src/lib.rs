@@ -37,5 +37,15 @@ pub use parked::{PendingCall, SubmitError};
 pub use preview::Preview;
 pub use registry::{RegisterError, ToolQuery};
 pub use request::{BatchRequest, Request};
+pub use schedule::{
+    adaptive::AdaptiveTimeout,
+    breaker::{Breaker, BreakerStats},
+    cache::{CacheStats, ResultCache},
+    lanes::{LaneStats, Lanes, TenantStats},
+    quota::{Quota, Quotas},
+    rate::{RateLimit, RateScope},
+    repeat::RepeatGuard,
+    statistics::EngineStats,
+};
 pub use settings::Settings;
 pub use tools::{Registration, Tools, ToolsEvent};

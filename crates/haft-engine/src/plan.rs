@@ -18,18 +18,51 @@ use haft_core::{
     port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
-use haft_sdk::{Args, Prepared, files::Access};
+use haft_sdk::{Args, Cancel, Prepared, files::Access};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// A call that passed every check.
 pub(crate) struct Ready {
     pub(crate) frame: Arc<Frame>,
     pub(crate) prepared: Contained<Box<dyn Prepared>>,
+    /// From which it is prepared again where it is tried again.
+    pub(crate) arguments: Args,
+    /// The switch of a try after the first one.
+    pub(crate) later: Option<Arc<Cancel>>,
     pub(crate) footprint: Footprint,
     pub(crate) level: IsolationLevel,
     pub(crate) has_side_effects: bool,
     /// The tool itself says that a person must agree to this very call.
     pub(crate) is_grave: bool,
+}
+
+impl Ready {
+    /// What ends the present try.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        self.later.as_deref().unwrap_or(&self.frame.cancel)
+    }
+
+    /// Makes room for another try; false where somebody has cancelled the call.
+    pub(crate) fn next_try(&mut self) -> bool {
+        self.later = self.frame.next_try();
+        self.later.is_some()
+    }
+
+    /// Whether it changes nothing, by what the tool says of itself and of this very call.
+    pub(crate) fn only_reads(&self) -> bool {
+        !self.has_side_effects && self.footprint.writes.is_empty()
+    }
+
+    /// Whether running it twice does no harm.
+    pub(crate) fn may_run_again(&self) -> bool {
+        let is_idempotent = self.frame.registered.get().is_some_and(|tool| tool.definition.idempotent);
+        self.only_reads() || (self.has_side_effects && is_idempotent)
+    }
+
+    /// Whether it is not the tool itself that changes anything, but something that it calls.
+    pub(crate) fn passes_on(&self) -> bool {
+        !self.has_side_effects && !self.footprint.writes.is_empty()
+    }
 }
 
 /// What planning a call came to.
@@ -217,7 +250,16 @@ async fn plan_call(
     let verdict = guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)?;
     let has_side_effects = definition.has_side_effects();
     let is_grave = confirm.is_some();
-    let ready = Ready { frame: Arc::clone(frame), prepared, footprint, level, has_side_effects, is_grave };
+    let ready = Ready {
+        frame: Arc::clone(frame),
+        prepared,
+        arguments,
+        later: None,
+        footprint,
+        level,
+        has_side_effects,
+        is_grave,
+    };
     let (rule, reason) = match verdict {
         Verdict::Deny { rule, reason } => {
             frame.facts().rule = Some(rule);
@@ -395,6 +437,7 @@ fn bounds(
         parent_wall,
         ports.settings.default_timeout,
     )?;
+    let timeout = adapted(ports, frame, registered, timeout);
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
     if let (Some(limits), Some(parent)) = (&frame.options.limits, parent)
@@ -404,6 +447,14 @@ fn bounds(
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
     }
     Ok(Bounds { timeout, output })
+}
+
+/// A shorter deadline where nobody named one and the tool's history suggests it.
+fn adapted(ports: &Ports, frame: &Frame, registered: &Registered, planned: Duration) -> Duration {
+    let (Some(adaptive), None) = (&ports.around.adaptive, frame.options.timeout) else { return planned };
+    let Some(timeout) = adaptive.shorten(registered.stats_if_called(), planned) else { return planned };
+    frame.scheduling(|facts| facts.adaptive_timeout = Some(timeout));
+    timeout
 }
 
 /// The deadline: the request's, else the tool's, else the general one. A request above the tool's maximum or the

@@ -5,6 +5,7 @@ use crate::{
     redaction::Redaction,
     registry::{Registry, is_available},
     request::Request,
+    schedule::start::Around,
     settings::Settings,
 };
 use haft_core::{
@@ -33,6 +34,7 @@ pub(crate) struct Ports {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) redaction: Redaction,
     pub(crate) capabilities: Capabilities,
+    pub(crate) around: Around,
 }
 
 /// The time of the system.
@@ -97,7 +99,7 @@ impl EngineView for View {
                 options: Arc::new(CallOptions { model: frame.options.model, ..CallOptions::default() }),
                 approver: frame.approver.clone(),
             };
-            Ok(Engine::from_inner(engine).execute(request).await)
+            Ok(Engine::from_inner(engine).execute_inside(request).await)
         })
     }
 }

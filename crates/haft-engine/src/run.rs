@@ -2,7 +2,7 @@
 
 use crate::{
     contained::{Contained, guarded, guarded_async},
-    frame::Frame,
+    frame::{Frame, LaterTry},
     plan::{Ready, resolved},
     ports::Ports,
     telemetry,
@@ -15,39 +15,47 @@ use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx};
 use std::{sync::Arc, time::Duration};
 
 /// Runs a call.
-pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolError> {
-    let Ready { frame, prepared, footprint, level, has_side_effects, .. } = ready;
-    if let Some(reason) = frame.cancel.reason() {
-        return Err(cancelled(&frame.cancel, reason));
+pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
+    let prepared = std::mem::replace(&mut ready.prepared, Contained::nothing());
+    let (cancel, frame) = (ready.cancel(), &ready.frame);
+    if let Some(reason) = cancel.reason() {
+        return Err(cancelled(cancel, reason));
     }
     // While a person thought about it, a path may have come to lead elsewhere.
     if frame.facts().approval.is_some() {
-        same_paths(ports, &prepared, &footprint)?;
+        same_paths(ports, &prepared, &ready.footprint)?;
     }
-    let enforcement = enforcement(ports, level)?;
-    if has_side_effects {
-        record_intent(ports, &frame).await?;
+    let enforcement = enforcement(ports, ready.level)?;
+    if ready.has_side_effects {
+        record_intent(ports, frame).await?;
     }
-    {
+    let attempts = {
         let mut facts = frame.facts();
         facts.enforcement = Some(enforcement);
-        facts.attempts = 1;
-    }
+        facts.attempts += 1;
+        facts.attempts
+    };
     let timeout = frame.timeout();
-    let arguments = ports.redaction.arguments(&frame.call.arguments);
-    frame.emit(EventPayload::Started { arguments, timeout });
-    telemetry::started(&frame);
-    let cx = ToolCtx::new(Arc::clone(&frame) as Arc<dyn Host>);
+    if attempts == 1 {
+        let arguments = ports.redaction.arguments(&frame.call.arguments);
+        frame.emit(EventPayload::Started { arguments, timeout });
+        telemetry::started(frame);
+    }
+    let _runs = frame.runs();
+    let cx = ToolCtx::new(match &ready.later {
+        None => Arc::clone(frame) as Arc<dyn Host>,
+        Some(cancel) => Arc::new(LaterTry { frame: Arc::clone(frame), cancel: Arc::clone(cancel) }),
+    });
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = Contained::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let outcome = tokio::select! {
         biased;
         outcome = guarded_async(&mut *running) => outcome.and_then(|outcome| outcome),
-        reason = frame.cancel.cancelled() => Err(cancelled(&frame.cancel, reason)),
-        error = deadline(&frame, timeout) => Err(error),
+        reason = cancel.cancelled() => Err(cancelled(cancel, reason)),
+        error = deadline(frame, cancel, timeout) => Err(error),
     };
-    if outcome.is_err() && frame.cancel.reason().is_some() && frame.facts().guest.is_some() {
+    if outcome.is_err() && cancel.reason().is_some() && frame.facts().guest.is_some() {
         // A program was asked to end: it may tidy up, and what it used is still to be known. After that it is ended.
         Box::pin(tokio::time::timeout(ports.settings.grace, guarded_async(running))).await.ok();
     }
@@ -110,29 +118,29 @@ fn enforcement(ports: &Ports, level: IsolationLevel) -> Result<Enforcement, Tool
 }
 
 /// Ends when the time is over: the whole of it, or the time without a sign of life.
-async fn deadline(frame: &Frame, timeout: Duration) -> ToolError {
+async fn deadline(frame: &Frame, cancel: &Cancel, timeout: Duration) -> ToolError {
     let started = frame.arrived.elapsed();
     let end = started + timeout;
     let Some(idle) = frame.options.idle_timeout else {
         tokio::time::sleep(timeout).await;
-        return timed_out(frame, &format!("after {}", seconds(timeout)));
+        return timed_out(frame, cancel, &format!("after {}", seconds(timeout)));
     };
     loop {
         let now = frame.arrived.elapsed();
         let silent_until = frame.last_sign_of_life().max(started) + idle;
         if now >= end {
-            return timed_out(frame, &format!("after {}", seconds(timeout)));
+            return timed_out(frame, cancel, &format!("after {}", seconds(timeout)));
         }
         if now >= silent_until {
-            return timed_out(frame, &format!("after {} without output or progress", seconds(idle)));
+            return timed_out(frame, cancel, &format!("after {} without output or progress", seconds(idle)));
         }
         tokio::time::sleep(silent_until.min(end) - now).await;
     }
 }
 
-fn timed_out(frame: &Frame, when: &str) -> ToolError {
+fn timed_out(frame: &Frame, cancel: &Cancel, when: &str) -> ToolError {
     // Threads of the tool that still run can learn of it; the tool's future is dropped.
-    frame.cancel.cancel(CancelReason::Deadline, None);
+    cancel.cancel(CancelReason::Deadline, None);
     let text = format!(
         "Tool '{}' timed out {when}. It was stopped; what it did until then stays",
         frame.tool_name()

@@ -1,6 +1,6 @@
 //! The numbers that the engine keeps to.
 
-use haft_core::ToolsMode;
+use haft_core::{Retry, ToolsMode};
 use std::time::Duration;
 
 /// The numbers and switches of an engine. The default is what the documentation says.
@@ -15,6 +15,12 @@ pub struct Settings {
     pub mode: ToolsMode,
     /// Calls that a model may make in one answer.
     pub max_calls_per_answer: usize,
+    /// Whether calls of one answer of a model may run at the same time.
+    pub allow_parallel: bool,
+    /// Further tries of a single call, where it names none itself.
+    pub retry: Retry,
+    /// The same for a call of a batch.
+    pub batch_retry: Retry,
     /// Bytes of a call's arguments, for tools that have no limit of their own.
     pub max_args_bytes: usize,
     /// The deadline where neither call nor tool names one.
@@ -36,6 +42,9 @@ impl Default for Settings {
         Settings {
             mode: ToolsMode::Enabled,
             max_calls_per_answer: 8,
+            allow_parallel: false,
+            retry: Retry::default(),
+            batch_retry: Retry { max_retries: 0, ..Retry::default() },
             max_args_bytes: 256 * 1024,
             default_timeout: Duration::from_secs(30),
             max_output_bytes: 100 * 1024,

@@ -106,7 +106,7 @@ impl Snapshot {
     }
 
     /// The time below which that share of the calls stayed, in milliseconds.
-    fn percentile(&self, share: f64) -> f64 {
+    pub(crate) fn percentile(&self, share: f64) -> f64 {
         let wanted = (self.total() as f64 * share).ceil() as u64;
         let mut seen = 0;
         for (index, count) in self.histogram.iter().enumerate() {

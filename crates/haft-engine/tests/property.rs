@@ -13,11 +13,11 @@ mod common;
 
 use common::{Alive, Count, House, Scripted, Setup, call_with, quiet, timeout, tool, within};
 use haft_core::{
-    ApprovalRequest, BatchId, BatchOptions, BatchOrigin, Decision, Event, ExecutionId, ToolCall, ToolError,
-    ToolOutput, ToolResult,
+    ApprovalRequest, BatchId, BatchOptions, BatchOrigin, Decision, Event, ExecutionId, Retry, ToolCall,
+    ToolError, ToolOutput, ToolResult,
     port::{Approver, BoxFuture, Claim, ClaimRequest, GuardError, Store},
 };
-use haft_engine::{BatchRequest, Settings};
+use haft_engine::{BatchRequest, Breaker, EngineBuilder, Lanes, RepeatGuard, ResultCache, Settings};
 use haft_sdk::{Args, CancelReason, ToolCtx};
 use proptest::{collection::vec, option, prelude::*, test_runner::TestRunner};
 use serde_json::json;
@@ -82,11 +82,30 @@ enum Answer {
     TooFew,
 }
 
+/// How the calls are scheduled.
+#[derive(Clone, Copy, Debug)]
+struct Manner {
+    strategy: haft_core::Strategy,
+    at_once: usize,
+    /// Few slots, a short queue, breakers, stored results, the repeat guard.
+    is_crowded: bool,
+    retries: u32,
+}
+
+fn manners() -> impl Strategy<Value = Manner> {
+    use haft_core::Strategy::{Parallel, Sequential, Smart};
+    let strategy = prop_oneof![2 => Just(Sequential), 1 => Just(Parallel), 2 => Just(Smart)];
+    (strategy, 1..6_usize, any::<bool>(), prop_oneof![3 => Just(0_u32), 1 => Just(1)]).prop_map(
+        |(strategy, at_once, is_crowded, retries)| Manner { strategy, at_once, is_crowded, retries },
+    )
+}
+
 #[derive(Clone, Debug)]
 struct Case {
     steps: Vec<Step>,
     timeout: Duration,
     continue_on_failure: bool,
+    manner: Manner,
     from_a_model: bool,
     slow_store: bool,
     answers: Vec<Answer>,
@@ -124,7 +143,7 @@ fn cases() -> impl Strategy<Value = Case> {
     (
         steps(),
         (20..60_u64).prop_map(Duration::from_millis),
-        prop::bool::weighted(0.7),
+        (prop::bool::weighted(0.7), manners()),
         any::<bool>(),
         any::<bool>(),
         vec(answer, 1..4),
@@ -136,7 +155,7 @@ fn cases() -> impl Strategy<Value = Case> {
             |(
                 steps,
                 timeout,
-                continue_on_failure,
+                (continue_on_failure, manner),
                 from_a_model,
                 slow_store,
                 answers,
@@ -148,6 +167,7 @@ fn cases() -> impl Strategy<Value = Case> {
                     steps,
                     timeout,
                     continue_on_failure,
+                    manner,
                     from_a_model,
                     slow_store,
                     answers,
@@ -246,16 +266,31 @@ fn to_call(index: usize, step: &Step) -> ToolCall {
     call
 }
 
+fn crowded(builder: EngineBuilder) -> EngineBuilder {
+    builder
+        .lanes(Lanes { per_agent: Some(2), queue_per_tenant: 2, ..Lanes::default() })
+        .breaker(Breaker { min_calls: 3, ..Breaker::default() })
+        .cache(ResultCache::default())
+        .repeat_guard(RepeatGuard { warn_at: 1, stop_after: 2, ..RepeatGuard::default() })
+}
+
 fn house_of(case: &Case, alive: &Count) -> House {
     let setup = Setup {
         approver: Arc::new(Person { answers: case.answers.clone(), thinking: case.thinking }),
-        settings: Settings { observable_after_end: 1024, event_log_capacity: 64, ..Settings::default() },
+        settings: Settings {
+            observable_after_end: 1024,
+            event_log_capacity: 64,
+            allow_parallel: true,
+            ..Settings::default()
+        },
+        around: if case.manner.is_crowded { crowded } else { |builder| builder },
         ..Setup::default()
     };
     if case.slow_store {
         setup.store.take_your_time();
     }
-    setup.build([acts("reads", alive), acts("writes", alive).effects(), acts("asks", alive).effects().asks()])
+    let reads = acts("reads", alive).define(|definition| definition.cacheable = true);
+    setup.build([reads, acts("writes", alive).effects(), acts("asks", alive).effects().asks()])
 }
 
 /// The ids of calls, by their place in the batch, as they become known.
@@ -284,7 +319,17 @@ async fn play(case: &Case) {
     let id = ExecutionId::at(jiff::Timestamp::now());
     let batch = BatchId::from_uuid(id.as_uuid());
     let options = BatchOptions {
-        call: haft_core::CallOptions { execution_id: Some(id), ..timeout(case.timeout) },
+        call: haft_core::CallOptions {
+            execution_id: Some(id),
+            retry: Some(Retry {
+                max_retries: case.manner.retries,
+                base: Duration::from_millis(2),
+                ..Retry::default()
+            }),
+            ..timeout(case.timeout)
+        },
+        strategy: case.manner.strategy,
+        max_parallelism: case.manner.at_once,
         continue_on_failure: case.continue_on_failure,
         origin: if case.from_a_model { BatchOrigin::Model } else { BatchOrigin::Client },
         ..BatchOptions::default()

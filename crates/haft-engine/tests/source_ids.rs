@@ -361,7 +361,11 @@ async fn all_execution_methods_emit_appropriate_events() {
         ("hangs", "tool:timeout", json!({"timeout": 2000.0})),
     ] {
         let (id, options) = known_id();
-        let options = haft_core::CallOptions { timeout: Some(Duration::from_secs(2)), ..options };
+        let options = haft_core::CallOptions {
+            timeout: Some(Duration::from_secs(2)),
+            retry: Some(common::no_retry()),
+            ..options
+        };
         house.engine.execute(with(call_with(name, json!({"n": 1})), options)).await;
         let events = house.events(id).await;
         assert_eq!(names(&events), ["tool:executing", last], "{name}");

@@ -1,12 +1,14 @@
 //! An engine with everything wired.
 
 use crate::{
-    Engine, Error, ListPolicy, MemoryStore, PermissionStrings, Settings, Tool,
+    AdaptiveTimeout, Breaker, Engine, Error, Lanes, ListPolicy, MemoryStore, PermissionStrings, Quotas,
+    RateLimit, RepeatGuard, ResultCache, Settings, Tool,
     commands::{self, LazyJail},
     config::Config,
     wiring::{self, DeclaredTool, Folders},
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
+use haft_engine::EngineBuilder;
 use haft_jail::path::TakenBack;
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
@@ -124,8 +126,61 @@ pub struct Builder {
     redactor: Option<Arc<dyn Redactor>>,
     registrations: Option<Arc<dyn Registrations>>,
     capabilities: Option<Capabilities>,
+    around: Around,
     config: Config,
     folders: Option<Folders>,
+}
+
+/// What stands around every start.
+struct Around {
+    lanes: Option<Lanes>,
+    breaker: Option<Breaker>,
+    cache: Option<ResultCache>,
+    repeat_guard: Option<RepeatGuard>,
+    adaptive_timeout: Option<AdaptiveTimeout>,
+    rate_limits: Vec<RateLimit>,
+    quotas: Option<Quotas>,
+}
+
+impl Default for Around {
+    fn default() -> Self {
+        Around {
+            lanes: Some(Lanes::default()),
+            breaker: Some(Breaker::default()),
+            cache: Some(ResultCache::default()),
+            repeat_guard: Some(RepeatGuard::default()),
+            adaptive_timeout: None,
+            rate_limits: Vec::new(),
+            quotas: None,
+        }
+    }
+}
+
+impl Around {
+    fn put(self, mut builder: EngineBuilder) -> EngineBuilder {
+        if let Some(lanes) = self.lanes {
+            builder = builder.lanes(lanes);
+        }
+        if let Some(breaker) = self.breaker {
+            builder = builder.breaker(breaker);
+        }
+        if let Some(cache) = self.cache {
+            builder = builder.cache(cache);
+        }
+        if let Some(guard) = self.repeat_guard {
+            builder = builder.repeat_guard(guard);
+        }
+        if let Some(adaptive) = self.adaptive_timeout {
+            builder = builder.adaptive_timeout(adaptive);
+        }
+        if !self.rate_limits.is_empty() {
+            builder = builder.rate_limits(self.rate_limits);
+        }
+        if let Some(quotas) = self.quotas {
+            builder = builder.quotas(quotas);
+        }
+        builder
+    }
 }
 
 impl Default for Builder {
@@ -143,6 +198,7 @@ impl Default for Builder {
             redactor: None,
             registrations: None,
             capabilities: None,
+            around: Around::default(),
             config: Config::default(),
             folders: None,
         }
@@ -276,6 +332,56 @@ impl Builder {
         self
     }
 
+    /// How many calls run at once; `None` for as many as come. By default four for each agent.
+    ///
+    /// ```
+    /// use haft::{Haft, Lanes};
+    /// let lanes = Lanes { per_agent: Some(8), global: Some(64), ..Lanes::default() };
+    /// let haft = Haft::builder().lanes(lanes).build()?;
+    /// assert_eq!(haft.stats().lanes.map(|lanes| lanes.running), Some(0));
+    /// # Ok::<(), haft::Error>(())
+    /// ```
+    pub fn lanes(mut self, lanes: impl Into<Option<Lanes>>) -> Self {
+        self.around.lanes = lanes.into();
+        self
+    }
+
+    /// When a tool that keeps failing is left alone; `None` for never.
+    pub fn breaker(mut self, breaker: impl Into<Option<Breaker>>) -> Self {
+        self.around.breaker = breaker.into();
+        self
+    }
+
+    /// What is stored of the results of tools that allow it; `None` for nothing.
+    pub fn cache(mut self, cache: impl Into<Option<ResultCache>>) -> Self {
+        self.around.cache = cache.into();
+        self
+    }
+
+    /// When the same failing call is not run any more; `None` for never.
+    pub fn repeat_guard(mut self, guard: impl Into<Option<RepeatGuard>>) -> Self {
+        self.around.repeat_guard = guard.into();
+        self
+    }
+
+    /// Deadlines from how long a tool's calls took. Off unless this is said.
+    pub fn adaptive_timeout(mut self, adaptive: impl Into<Option<AdaptiveTimeout>>) -> Self {
+        self.around.adaptive_timeout = adaptive.into();
+        self
+    }
+
+    /// So many calls in so much time. None unless this is said.
+    pub fn rate_limits(mut self, limits: impl IntoIterator<Item = RateLimit>) -> Self {
+        self.around.rate_limits = limits.into_iter().collect();
+        self
+    }
+
+    /// What a tenant may use in a day. Any amount unless this is said.
+    pub fn quotas(mut self, quotas: impl Into<Option<Quotas>>) -> Self {
+        self.around.quotas = quotas.into();
+        self
+    }
+
     /// Everything that a configuration says: settings, policy, and in parse-only mode the tools that it declares.
     /// What is set after this wins.
     ///
@@ -341,8 +447,8 @@ impl Builder {
                 Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
             }
         };
-        let mut builder =
-            Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);
+        let builder = Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);
+        let mut builder = self.around.put(builder);
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }

@@ -18,6 +18,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
     let tools = &config.tools;
     Settings {
         mode: tools.mode,
+        allow_parallel: tools.allow_parallel,
         max_calls_per_answer: size(tools.max_tool_calls_per_batch),
         max_args_bytes: size(tools.max_tool_args_bytes),
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),

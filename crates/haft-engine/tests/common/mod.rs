@@ -11,10 +11,10 @@ pub(crate) use store::{Op, TestStore};
 pub(crate) use tools::{Alive, Count, Scripted, quiet, tool};
 
 use haft_core::{
-    ApprovalMode, CallOptions, Event, ExecutionId, OutputHandle, ToolCall, ToolResult,
+    ApprovalMode, CallOptions, Event, ExecutionId, OutputHandle, Retry, ToolCall, ToolResult,
     port::{Approver, AuditRecord, Authoriser, NobodyToAsk, OutputRange, Policy, Redactor, Store},
 };
-use haft_engine::{Engine, Request, Settings, Target};
+use haft_engine::{Engine, EngineBuilder, Request, Settings, Target};
 use haft_guard::{ListPolicy, PermissionStrings};
 use serde_json::{Value, json};
 use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
@@ -27,6 +27,8 @@ pub(crate) struct Setup {
     pub(crate) redactor: Option<Arc<dyn Redactor>>,
     pub(crate) settings: Settings,
     pub(crate) store: TestStore,
+    /// What stands around a start.
+    pub(crate) around: fn(EngineBuilder) -> EngineBuilder,
 }
 
 impl Default for Setup {
@@ -38,6 +40,7 @@ impl Default for Setup {
             redactor: None,
             settings: Settings::default(),
             store: TestStore::default(),
+            around: |builder| builder,
         }
     }
 }
@@ -53,6 +56,7 @@ impl Setup {
         for tool in tools {
             builder = builder.tool(tool);
         }
+        builder = (self.around)(builder);
         House { engine: builder.build().expect("the tools of a test are valid"), store: self.store }
     }
 }
@@ -157,9 +161,14 @@ pub(crate) fn known_id() -> (ExecutionId, CallOptions) {
     (id, CallOptions { execution_id: Some(id), ..CallOptions::default() })
 }
 
-/// Options with that deadline.
+/// Options with that deadline, and no second try after it.
 pub(crate) fn timeout(duration: Duration) -> CallOptions {
-    CallOptions { timeout: Some(duration), ..CallOptions::default() }
+    CallOptions { timeout: Some(duration), retry: Some(no_retry()), ..CallOptions::default() }
+}
+
+/// One try, whatever comes of it.
+pub(crate) fn no_retry() -> Retry {
+    Retry { max_retries: 0, ..Retry::default() }
 }
 
 /// The code of a result on the wire; `OK` for a success.

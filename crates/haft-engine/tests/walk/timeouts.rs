@@ -1,6 +1,8 @@
 //! Deadlines: the hard one, the idle one, and what the tool hears of them.
 
-use crate::common::{Count, Scripted, call, code, house, known_id, message, timeout, tool, with, within};
+use crate::common::{
+    Count, Scripted, call, code, house, known_id, message, no_retry, timeout, tool, with, within,
+};
 use haft_core::{CallContext, CallOptions, Limits, OutputStream, ParentGrant, Status};
 use haft_engine::Request;
 use haft_sdk::{CancelReason, ToolCtx};
@@ -78,7 +80,11 @@ async fn the_deadline_is_the_requests_else_the_tools_else_the_default() {
         [("plain", None, 30), ("own", None, 7), ("own", Some(3), 3), ("plain", Some(90), 90)]
     {
         let before = tokio::time::Instant::now();
-        let options = CallOptions { timeout: request.map(Duration::from_secs), ..CallOptions::default() };
+        let options = CallOptions {
+            timeout: request.map(Duration::from_secs),
+            retry: Some(no_retry()),
+            ..CallOptions::default()
+        };
         let result = within("the deadline", house.engine.execute(with(call(name), options))).await;
         assert_eq!((code(&result), before.elapsed().as_secs()), ("TIMEOUT", expected), "{name} {request:?}");
     }

@@ -113,6 +113,7 @@ impl Call {
             metrics: None,
             violations: Vec::new(),
             side_effects: Vec::new(),
+            scheduling: None,
             coercions: Vec::new(),
             correlation_id: None,
         }
