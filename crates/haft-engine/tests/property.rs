@@ -332,7 +332,6 @@ async fn play(case: &Case) {
         max_parallelism: case.manner.at_once,
         continue_on_failure: case.continue_on_failure,
         origin: if case.from_a_model { BatchOrigin::Model } else { BatchOrigin::Client },
-        ..BatchOptions::default()
     };
     let request = BatchRequest::from(calls.clone()).options(options);
     let running = house.engine.execute_batch(request);
