@@ -264,6 +264,7 @@ fn full_metadata() -> ResultMetadata {
             details: object(json!({"cgroup": "v2"})),
         }),
         metrics: Some(Box::new(Metrics {
+            wall_time_ms: Some(40.5),
             peak_memory_bytes: Some(1 << 20),
             cpu_time_ms: Some(7.5),
             bytes_read: Some(1),

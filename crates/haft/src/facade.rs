@@ -1,7 +1,7 @@
 //! An engine with everything wired.
 
 use crate::{
-    Engine, Error, ListPolicy, MemoryStore, PermissionStrings, Settings, Tool,
+    Engine, Error, ListPolicy, MemoryStore, PermissionStrings, Settings, Shutdown, Tool,
     commands::{self, LazyJail},
     config::Config,
     wiring::{self, DeclaredTool, Folders},
@@ -49,6 +49,20 @@ impl Haft {
     /// All of them end when the last clone of this is dropped.
     pub fn background_commands(&self) -> &BackgroundCommands {
         &self.background
+    }
+
+    /// Ends in order, as [`Engine::shutdown`] does, and then ends the commands in the background.
+    pub async fn shutdown(&self) -> Shutdown {
+        let done = self.engine.shutdown().await;
+        self.background.end_all().await;
+        done
+    }
+
+    /// The same without letting running calls end by themselves.
+    pub async fn shutdown_now(&self) -> Shutdown {
+        let done = self.engine.shutdown_now().await;
+        self.background.end_all().await;
+        done
     }
 
     /// The engine, for whatever wants to own one.
