@@ -2,7 +2,7 @@
 
 use crate::{
     AdaptiveTimeout, Breaker, Engine, Error, Lanes, ListPolicy, MemoryStore, PermissionStrings, Quotas,
-    RateLimit, RepeatGuard, ResultCache, Settings, Tool,
+    RateLimit, RepeatGuard, ResultCache, Settings, Shutdown, Tool,
     commands::{self, LazyJail},
     config::Config,
     wiring::{self, DeclaredTool, Folders},
@@ -51,6 +51,20 @@ impl Haft {
     /// All of them end when the last clone of this is dropped.
     pub fn background_commands(&self) -> &BackgroundCommands {
         &self.background
+    }
+
+    /// Ends in order, as [`Engine::shutdown`] does, and then ends the commands in the background.
+    pub async fn shutdown(&self) -> Shutdown {
+        let done = self.engine.shutdown().await;
+        self.background.end_all().await;
+        done
+    }
+
+    /// The same without letting running calls end by themselves.
+    pub async fn shutdown_now(&self) -> Shutdown {
+        let done = self.engine.shutdown_now().await;
+        self.background.end_all().await;
+        done
     }
 
     /// The engine, for whatever wants to own one.

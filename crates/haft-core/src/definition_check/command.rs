@@ -95,3 +95,54 @@ fn parameters(definition: &ToolDefinition, command: &CommandSource, found: &mut 
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Parameters;
+    use serde_json::json;
+
+    fn places(change: impl FnOnce(&mut ToolDefinition, &mut CommandSource)) -> Vec<String> {
+        let mut definition = ToolDefinition::new("mine", "Does something");
+        definition.source = Source::Command;
+        definition.parameters = Parameters::Schema(json!({"properties": {"path": {}, "all": {}}}));
+        let mut command = CommandSource::new("x");
+        change(&mut definition, &mut command);
+        definition.command = Some(Box::new(command));
+        let mut found = Found::default();
+        check(&definition, &mut found);
+        found.0.into_iter().map(|problem| problem.place).collect()
+    }
+
+    #[test]
+    fn each_rule_has_its_place() {
+        let none: [&str; 0] = [];
+        assert_eq!(places(|_, _| {}), none);
+        assert_eq!(places(|definition, _| definition.source = Source::Http), ["command"]);
+        assert_eq!(places(|_, command| command.program = " ".into()), ["command.program"]);
+        assert_eq!(places(|_, command| command.args = vec!["a\0b".into()]), ["command.args"]);
+        assert_eq!(places(|_, command| command.env = vec!["A".into(), "A=b".into()]), ["command.env[1]"]);
+        assert_eq!(places(|_, command| command.positional = vec!["path".into()]), ["command.positional"]);
+        let with_flags = |flag: &str, name: &str| {
+            places(|_, command| {
+                command.input = CommandInput::Flags;
+                command.flags = [(name.to_owned(), flag.to_owned())].into();
+            })
+        };
+        for flag in ["-p", "--path", "-path"] {
+            assert_eq!(with_flags(flag, "path"), none, "{flag}");
+        }
+        for flag in ["path", "-", "--", "--a=b", "--a b"] {
+            assert_eq!(with_flags(flag, "path"), ["command.flags.path"], "{flag}");
+        }
+        assert_eq!(with_flags("-x", "other"), ["command.flags.other"]);
+        let touched = vec!["path".into(), "./lib".into(), "git-index:".into(), "other".into()];
+        assert_eq!(places(|_, command| command.reads = Some(touched.clone())), ["command.reads[3]"]);
+        let without_effects = places(|definition, command| {
+            definition.constraints.allow_side_effects = false;
+            command.hosts = vec!["example.com".into()];
+            command.writes = Some(vec!["path".into()]);
+        });
+        assert_eq!(without_effects, ["command.hosts", "command.writes"]);
+    }
+}

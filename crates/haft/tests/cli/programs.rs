@@ -72,6 +72,8 @@ fn the_example_in_shell() {
         stored.contains(place.work().canonicalize().unwrap().join("find_lines.sh").to_str().unwrap()),
         "{stored}"
     );
+    let shown = place.ok(&["tools", "show", "find_lines"]).stdout;
+    assert!(shown.contains("find_lines.sh in a jail"), "{shown}");
     std::fs::remove_file(place.work().join("find_lines.sh")).unwrap();
     let said = place.haft(&["call", "find_lines", "pattern=haft", "path=notes.txt"]);
     assert_eq!(said.code, 3, "{said:?}");

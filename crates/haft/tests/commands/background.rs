@@ -10,7 +10,7 @@ use std::{
 };
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn(&'static str)); 9] = [
+    let tests: [(&'static str, fn(&'static str)); 11] = [
         ("background::start_look_write_end", start_look_write_end),
         ("background::what_it_did_is_on_record_once", what_it_did_is_on_record_once),
         ("background::a_terminal", a_terminal),
@@ -23,6 +23,8 @@ pub fn trials() -> Vec<Trial> {
             it_ends_with_its_session_and_with_the_engine,
         ),
         ("background::much_output_is_counted", much_output_is_counted),
+        ("background::it_ends_when_haft_is_killed", it_ends_when_haft_is_killed),
+        ("background::it_ends_at_a_shutdown", it_ends_at_a_shutdown),
     ];
     tests.into_iter().map(|(name, test)| Trial::test(name, move || Ok(test(name)))).collect()
 }
@@ -270,5 +272,43 @@ fn much_output_is_counted(name: &str) {
         assert_eq!(cursor, SIZE + 4);
         assert_eq!(seen, 1 << 20);
         assert!(looks > 5, "{looks}");
+    });
+}
+
+/// A haft of its own that starts a command and waits to be killed.
+pub fn be_haft() -> ! {
+    let mark = std::env::args().nth(2).unwrap();
+    in_world("be_haft", async |world| {
+        let command = format!("{}; sleep 1000", daemons(&mark));
+        value(&world.call("start_command", json!({"command": command})).await);
+        std::future::pending::<()>().await;
+    });
+    std::process::exit(0)
+}
+
+fn it_ends_when_haft_is_killed(name: &str) {
+    in_world(name, async |_world| {
+        let mark = mark();
+        let own = std::env::current_exe().unwrap();
+        let mut haft = std::process::Command::new(own).args(["--haft", &mark]).spawn().unwrap();
+        let soon = Instant::now() + Duration::from_secs(20);
+        while processes(&format!("sleep 7{mark}")).len() < 2 {
+            assert!(Instant::now() < soon, "it never started");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        haft.kill().unwrap();
+        haft.wait().unwrap();
+        none_left(&format!("sleep 7{mark}"));
+    });
+}
+
+fn it_ends_at_a_shutdown(name: &str) {
+    in_world(name, async |world| {
+        let mark = mark();
+        let command = format!("{}; sleep 1000", daemons(&mark));
+        let id = start(&world, json!({"command": command})).await;
+        look_for(&world, &id, "ready").await;
+        world.haft.shutdown_now().await;
+        assert_eq!(processes(&format!("sleep 7{mark}")), Vec::<String>::new());
     });
 }

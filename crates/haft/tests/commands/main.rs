@@ -24,6 +24,9 @@ mod world;
 #[cfg(target_os = "linux")]
 fn main() {
     haft::init();
+    if std::env::args().nth(1).as_deref() == Some("--haft") {
+        background::be_haft();
+    }
     let mut options = libtest_mimic::Arguments::from_args();
     options.test_threads.get_or_insert(2);
     let mut trials = run_command::trials();

@@ -225,6 +225,51 @@ mod tests {
         assert_eq!((log.after(0, 10).stdout.as_str(), log.after(0, 10).dropped), ("éé", 2));
     }
 
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig {
+            failure_persistence: None,
+            rng_seed: proptest::test_runner::RngSeed::Fixed(7),
+            ..ProptestConfig::default()
+        })]
+
+        /// Whoever goes on from cursor to cursor gets every byte once, or is told that it is gone; and no text is cut.
+        #[test]
+        fn every_byte_is_given_or_counted(
+            writes in prop::collection::vec((any::<bool>(), "[aé😀]{0,12}", 0_usize..6), 0..40),
+            most in 4_usize..60,
+            looks in prop::collection::vec(0_usize..30, 1..8),
+        ) {
+            let mut log = Log::new(most);
+            let (mut cursor, mut given, mut gone, mut written) = (0, 0, 0, 0);
+            let mut looks = looks.iter().cycle();
+            let mut look = |log: &Log, cursor: &mut u64, given: &mut u64, gone: &mut u64| {
+                let part = log.after(*cursor, *looks.next().unwrap_or(&1));
+                prop_assert!(!part.stdout.contains('\u{FFFD}') && !part.stderr.contains('\u{FFFD}'), "{:?}", part);
+                let count = (part.stdout.len() + part.stderr.len()) as u64;
+                prop_assert_eq!(part.cursor, *cursor + part.dropped + count);
+                prop_assert_eq!(part.cursor + part.more, log.end());
+                *cursor = part.cursor;
+                *given += count;
+                *gone += part.dropped;
+                Ok(count)
+            };
+            for (is_stdout, text, cut) in writes {
+                let stream = if is_stdout { Stdout } else { Stderr };
+                let (one, other) = text.as_bytes().split_at(cut.min(text.len()));
+                log.take(stream, one);
+                look(&log, &mut cursor, &mut given, &mut gone)?;
+                log.take(stream, other);
+                written += text.len() as u64;
+                prop_assert!(log.end() - log.first <= most as u64);
+            }
+            log.finish();
+            while look(&log, &mut cursor, &mut given, &mut gone)? > 0 {}
+            prop_assert_eq!((given + gone, cursor), (written, written));
+        }
+    }
+
     #[test]
     fn bytes_that_are_no_text_are_kept_too() {
         let mut log = Log::new(1 << 20);

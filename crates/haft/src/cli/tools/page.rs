@@ -55,7 +55,11 @@ fn here(registration: &Registration) -> Vec<String> {
         true => "Enabled".to_owned(),
         false => format!("Disabled {QUIET}(`haft tools enable {name}` lets it be called){QUIET:#}"),
     });
-    if let Some(what) = only_described(registration.definition.source) {
+    if let Some(command) = &registration.definition.command {
+        let words: Vec<&str> =
+            std::iter::once(&command.program).chain(&command.args).map(String::as_str).collect();
+        lines.push(format!("Runs {} in a jail", one_line(&words.join(" "), 400)));
+    } else if let Some(what) = only_described(registration.definition.source) {
         lines.push(format!("{what}; nothing here can run it yet"));
     }
     for (key, value) in registration.settings.iter() {
