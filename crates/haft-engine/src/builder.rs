@@ -3,8 +3,8 @@
 use crate::{
     containment::Jailed,
     engine::{Engine, Inner},
-    metrics::Counters,
     executions::Executions,
+    metrics::Counters,
     parked::Parked,
     ports::{Ports, StoredOutputs, SystemClock, View},
     redaction::Redaction,

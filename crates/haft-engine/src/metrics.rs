@@ -105,7 +105,11 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
         "Outputs that did not fit what their tool promised.",
         load(&counters.invalid_output),
     );
-    page.counter("tools_results_side_effects", "Side effects that results name.", load(&counters.side_effects));
+    page.counter(
+        "tools_results_side_effects",
+        "Side effects that results name.",
+        load(&counters.side_effects),
+    );
     page.counter(
         "tools_registry_lookups_misses",
         "Calls of tools that are not there.",
@@ -134,7 +138,8 @@ impl Page {
     }
 
     fn line(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
-        let label = |(name, value): &(&str, &dyn Display)| format!("{name}=\"{}\"", escaped(&value.to_string()));
+        let label =
+            |(name, value): &(&str, &dyn Display)| format!("{name}=\"{}\"", escaped(&value.to_string()));
         let labels: Vec<String> = labels.iter().map(label).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let _ = writeln!(self.0, "{name}{labels} {value}");

@@ -10,8 +10,8 @@ use crate::{
 use haft_core::{
     CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
     port::{
-        Approver, Authoriser, BoxFuture, Clock, FoundLines, Jail, OutputRange, OutputSearch, Policy, Registrations,
-        Store, StoredPart, Wants,
+        Approver, Authoriser, BoxFuture, Clock, FoundLines, Jail, OutputRange, OutputSearch, Policy,
+        Registrations, Store, StoredPart, Wants,
     },
 };
 use haft_sdk::capability::{Capabilities, EngineView, Outputs};

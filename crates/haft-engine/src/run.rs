@@ -36,7 +36,7 @@ pub(crate) async fn run(ports: &Ports, ready: Ready) -> Result<ToolOutput, ToolE
     let timeout = frame.timeout();
     let arguments = ports.redaction.arguments(&frame.call.arguments);
     frame.emit(EventPayload::Started { arguments, timeout });
-    telemetry::started(&frame);
+    telemetry::started(&ports.redaction, &frame);
     let cx = ToolCtx::new(Arc::clone(&frame) as Arc<dyn Host>);
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = Contained::new(guarded(move || Ok(prepared.execute(cx)))?);

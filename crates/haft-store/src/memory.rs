@@ -4,7 +4,8 @@ use haft_core::{
     Arguments, ExecutionId, OutputHandle, Status,
     port::{
         AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, Outcome,
-        OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart, TenantStore, ToolStatistics,
+        OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart, TenantStore,
+        ToolStatistics,
     },
 };
 use std::{

@@ -332,7 +332,8 @@ impl Builder {
                 Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
             }
         };
-        let mut builder = Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);
+        let mut builder =
+            Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }

@@ -96,7 +96,10 @@ async fn a_policy_that_names_an_alias_means_the_tool() {
 async fn the_built_in_tools_answer() {
     let haft = Haft::builder().build().unwrap();
     let names: Vec<String> = haft.definitions().iter().map(|definition| definition.name.clone()).collect();
-    assert_eq!(names, ["call_tool", "get_metrics", "inspect_tool", "read_output", "search_tools", "validate_content"]);
+    assert_eq!(
+        names,
+        ["call_tool", "get_metrics", "inspect_tool", "read_output", "search_tools", "validate_content"]
+    );
 
     let calls = vec![
         ToolCall::new("validate_content", json!({"content": "{}"})),

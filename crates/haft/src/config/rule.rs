@@ -238,12 +238,9 @@ impl Rule {
     fn place(&self, level: &str) -> Option<usize> {
         match self.kind {
             Kind::Level(choices) => choices.iter().position(|choice| *choice == level),
-            Kind::Switch
-            | Kind::Count { .. }
-            | Kind::Text
-            | Kind::Names
-            | Kind::Folders
-            | Kind::Tools => None,
+            Kind::Switch | Kind::Count { .. } | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools => {
+                None
+            }
         }
     }
 }

@@ -4,14 +4,14 @@
 
 mod place;
 
-pub(crate) use place::{StorePlace, retention};
+pub(crate) use place::{StorePlace, age, retention};
 
 use haft_core::{
     ExecutionId, OutputHandle,
     port::{
         AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, JournalStep,
-        Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, Store, StoreError, StoredPart, StoredRun,
-        TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, Store, StoreError, StoredPart,
+        StoredRun, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};

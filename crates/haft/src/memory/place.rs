@@ -134,14 +134,27 @@ pub(crate) fn retention(store: &StoreConfig) -> Result<Vec<RetentionRule>, Strin
     Ok(rules)
 }
 
+/// A time as a person writes an age: days and weeks (`7d`, `2w`), and everything that a duration can be.
+pub(crate) fn age(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let days = match (text.strip_suffix('d'), text.strip_suffix('w')) {
+        (Some(days), _) => days.parse::<u32>().ok(),
+        (None, Some(weeks)) => weeks.parse::<u32>().ok().and_then(|weeks| weeks.checked_mul(7)),
+        (None, None) => None,
+    };
+    days.and_then(|days| DAY.checked_mul(days)).or_else(|| iso_duration::parse(text).ok())
+}
+
 fn rule(text: &str) -> Result<RetentionRule, String> {
     let wrong = || {
-        format!("store.retention: `{text}` is not like \"get_metrics 7d\", \"tier:core 30d\" or \"deploy forever\"")
+        format!(
+            "store.retention: `{text}` is not like \"get_metrics 7d\", \"tier:core 30d\" or \"deploy forever\""
+        )
     };
     let (which, time) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
     let keep = match time.trim() {
         "forever" => None,
-        time => Some(iso_duration::parse(time).map_err(|_| wrong())?),
+        time => Some(age(time).ok_or_else(wrong)?),
     };
     let tier = match which.strip_prefix("tier:") {
         None => None,
@@ -177,7 +190,8 @@ mod tests {
     fn rules_name_a_tool_or_a_tier_and_a_time() {
         let text = "[store]\nkeep_audit_days = 365\nretention = ['get_metrics 7d', 'tier:core PT1H', 'deploy forever']\n";
         let rules = retention(&parse(text).unwrap().store).unwrap();
-        let rule = |tier, tool: Option<&str>, keep| RetentionRule { tier, tool: tool.map(str::to_owned), keep };
+        let rule =
+            |tier, tool: Option<&str>, keep| RetentionRule { tier, tool: tool.map(str::to_owned), keep };
         assert_eq!(
             rules,
             [
@@ -198,8 +212,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("address"), "postgres://from-file\n").unwrap();
         let address = |reference: &str, variable: Option<&str>| {
-            let server =
-                Server { reference: reference.to_owned(), variable: variable.map(str::to_owned) };
+            let server = Server { reference: reference.to_owned(), variable: variable.map(str::to_owned) };
             server.address(folder.path()).map_err(|error| error.to_string())
         };
         assert_eq!(address("env:DB", Some("postgres://from-env")).unwrap(), "postgres://from-env");

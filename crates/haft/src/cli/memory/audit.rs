@@ -22,7 +22,11 @@ use std::{
     path::Path,
 };
 
-pub(super) async fn run(command: &AuditCommand, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+pub(super) async fn run(
+    command: &AuditCommand,
+    memory: &Memory,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     match command {
         AuditCommand::Query { filter, page, json } => {
             let tenant = memory.store.tenant(&tenant_or_own(filter.tenant.as_deref()));
@@ -76,7 +80,8 @@ fn heads(file: &Path, working_folder: &Path) -> Result<Vec<AuditHead>, Failure> 
         Some("-") => Input::default().stdin()?,
         _ => Input::default().text(file, working_folder)?,
     };
-    let bad = |problem: String| Failure::BadHead { what: words::path(file), problem: one_line(&problem, 200) };
+    let bad =
+        |problem: String| Failure::BadHead { what: words::path(file), problem: one_line(&problem, 200) };
     let mut heads = Vec::new();
     for document in serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>() {
         let mut document = document.map_err(|error| bad(error.to_string()))?;

@@ -59,9 +59,8 @@ pub(super) fn say_unfinished(store: &DurableStore, tenant: &str, console: &Conso
     let Ok(Ok(count)) = now(store.tenant(tenant).waiting()) else { return };
     if count > 0 {
         let what = if count == 1 { "batch or call was" } else { "batches or calls were" };
-        console.warn(&format!(
-            "recovery needed: {count} {what} cut off by a crash; decide with `haft recover`"
-        ));
+        console
+            .warn(&format!("recovery needed: {count} {what} cut off by a crash; decide with `haft recover`"));
     }
 }
 

@@ -81,12 +81,8 @@ pub(super) fn moment(at: Timestamp, now: Timestamp) -> String {
 
 /// A page as a table.
 pub(super) fn page_table(page: &AuditPage, now: Timestamp, width: Option<usize>) -> String {
-    let heading = [
-        ("execution", Side::Left),
-        ("UTC", Side::Left),
-        ("took", Side::Right),
-        ("tool", Side::Left),
-    ];
+    let heading =
+        [("execution", Side::Left), ("UTC", Side::Left), ("took", Side::Right), ("tool", Side::Left)];
     let rows: Vec<Vec<String>> = page
         .records
         .iter()

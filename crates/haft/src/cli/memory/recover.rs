@@ -102,7 +102,11 @@ async fn decide(
 }
 
 /// Asks about one after the other.
-async fn ask(tenant: &haft_store::Tenant, unfinished: &[Unfinished], console: &mut Console) -> Result<u8, Failure> {
+async fn ask(
+    tenant: &haft_store::Tenant,
+    unfinished: &[Unfinished],
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let mut left = unfinished.len();
     for one in unfinished {
         console.say(format!("\n{} — r resume, d discard, anything else leaves it:", name(one.id)));
@@ -176,7 +180,8 @@ fn overview(unfinished: &[Unfinished]) -> String {
 }
 
 fn call_line(call: &UnfinishedCall) -> String {
-    let id = if call.call_id.is_empty() { String::new() } else { format!(" ({})", words::name(&call.call_id)) };
+    let id =
+        if call.call_id.is_empty() { String::new() } else { format!(" ({})", words::name(&call.call_id)) };
     let tool = format!("{}{id}", words::name(&call.tool));
     match &call.state {
         CallState::Finished(Some(result)) => {

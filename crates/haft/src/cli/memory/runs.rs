@@ -21,7 +21,11 @@ use haft_core::text::people_text;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub(super) async fn run(command: &RunsCommand, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+pub(super) async fn run(
+    command: &RunsCommand,
+    memory: &Memory,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     match command {
         RunsCommand::List { running: true, json, .. } => list_running(memory, *json, console)?,
         RunsCommand::List { filter, page, json, .. } => {
@@ -83,8 +87,7 @@ fn list_running(memory: &Memory, json: bool, console: &mut Console) -> Result<()
     if found.is_empty() {
         return console.print("nothing runs\n");
     }
-    let heading =
-        [("id", Side::Left), ("UTC", Side::Left), ("process", Side::Right), ("tools", Side::Left)];
+    let heading = [("id", Side::Left), ("UTC", Side::Left), ("process", Side::Right), ("tools", Side::Left)];
     let now = Timestamp::now();
     let rows: Vec<Vec<String>> = found
         .iter()
@@ -168,7 +171,8 @@ fn run_json(run: &StoredRun) -> Value {
         value.remove("seq");
     }
     value["arguments"] = run.arguments.as_ref().map_or(Value::Null, |arguments| {
-        serde_json::from_str(arguments.as_str()).unwrap_or_else(|_| Value::String(arguments.as_str().to_owned()))
+        serde_json::from_str(arguments.as_str())
+            .unwrap_or_else(|_| Value::String(arguments.as_str().to_owned()))
     });
     value["result"] = json!(run.result);
     value
@@ -197,12 +201,21 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     if let (Some(batch), Some(index)) = (facts.batch_id, facts.batch_index) {
         row("batch", format!("{batch}, call {}", index + 1));
     }
-    row("rule", record.rule.as_deref().map_or_else(|| "none reached".to_owned(), |rule| record::line(rule, 200)));
+    row(
+        "rule",
+        record.rule.as_deref().map_or_else(|| "none reached".to_owned(), |rule| record::line(rule, 200)),
+    );
     if let Some(approval) = &record.approval {
         row("approval", approval.to_string());
     }
     let held = facts.enforcement.as_ref();
-    row("held by", held.map_or_else(|| "not started".to_owned(), |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase())));
+    row(
+        "held by",
+        held.map_or_else(
+            || "not started".to_owned(),
+            |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase()),
+        ),
+    );
     row("sizes", format!("{} bytes in, {} bytes out", record.input_size, facts.output_size));
     if let Some(handle) = &facts.output_handle {
         row("output", format!("haft call read_output handle={handle}"));
@@ -222,10 +235,8 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
 
 fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Result<(), Failure> {
     let id = filter::id(id)?.call.to_string();
-    let asked = running::ask_to_stop(&memory.state, &id).map_err(|reason| Failure::CannotWrite {
-        path: memory.state.join("running"),
-        reason,
-    })?;
+    let asked = running::ask_to_stop(&memory.state, &id)
+        .map_err(|reason| Failure::CannotWrite { path: memory.state.join("running"), reason })?;
     if !asked {
         return Err(Failure::NotRunning { id });
     }
@@ -235,11 +246,7 @@ fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Resul
     console.print(format!("asked to stop; `haft runs watch {id}` waits for its end\n"))
 }
 
-fn stats(
-    numbers: &[crate::port::ToolStatistics],
-    json: bool,
-    console: &mut Console,
-) -> Result<(), Failure> {
+fn stats(numbers: &[crate::port::ToolStatistics], json: bool, console: &mut Console) -> Result<(), Failure> {
     if json {
         let tools: Vec<Value> = numbers
             .iter()

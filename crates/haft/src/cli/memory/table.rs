@@ -19,7 +19,12 @@ pub(super) fn table(heading: &[(&str, Side)], rows: &[Vec<String>], width: Optio
         .iter()
         .enumerate()
         .map(|(place, (name, _))| {
-            rows.iter().filter_map(|row| row.get(place)).map(|cell| count(cell)).max().unwrap_or(0).max(count(name))
+            rows.iter()
+                .filter_map(|row| row.get(place))
+                .map(|cell| count(cell))
+                .max()
+                .unwrap_or(0)
+                .max(count(name))
         })
         .collect();
     let before: usize = widths[..last].iter().map(|width| width + 2).sum();
@@ -52,7 +57,11 @@ mod tests {
     fn no_line_is_wider_than_the_terminal() {
         let row = |id: &str, time: &str, tool: &str| vec![id.to_owned(), time.to_owned(), tool.to_owned()];
         let rows = [
-            row("0197f3a2-1c5b-7def-8a90-123456789abc", "1.2 s", "a_tool_with_quite_a_long_name EXECUTION_FAILED"),
+            row(
+                "0197f3a2-1c5b-7def-8a90-123456789abc",
+                "1.2 s",
+                "a_tool_with_quite_a_long_name EXECUTION_FAILED",
+            ),
             row("0197f3a2-1c5b-7def-8a90-123456789abd", "10 ms", "é"),
         ];
         let heading = [("execution", Side::Left), ("time", Side::Right), ("tool", Side::Left)];
