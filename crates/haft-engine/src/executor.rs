@@ -46,7 +46,7 @@ async fn take(engine: &Inner, Turn { decided, skipped }: Turn) -> ToolResult {
     if frame.batch.is_some() {
         frame.begin_turn();
     }
-    let span = telemetry::execute_tool(&frame);
+    let span = telemetry::execute_tool(&engine.ports.redaction, &frame);
     let mut raw = match (skipped, decided) {
         (Some(why), _) => Raw::Error(why),
         (None, Decided::Go(ready)) => {

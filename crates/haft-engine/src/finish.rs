@@ -141,7 +141,7 @@ impl Last<'_> {
             registered.stats().record(result.status, result.metadata.duration);
         }
         self.engine.counters.call(result);
-        telemetry::ended(frame, result);
+        telemetry::ended(&self.engine.ports.redaction, frame, result);
         frame.emit_at(frame.waited() + result.metadata.duration, last_event(frame, result));
         self.engine.executions.end(frame);
     }

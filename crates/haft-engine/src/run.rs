@@ -39,7 +39,7 @@ pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, 
     if attempts == 1 {
         let arguments = ports.redaction.arguments(&frame.call.arguments);
         frame.emit(EventPayload::Started { arguments, timeout });
-        telemetry::started(frame);
+        telemetry::started(&ports.redaction, frame);
     }
     let _runs = frame.runs();
     let cx = ToolCtx::new(match &ready.later {

@@ -1,7 +1,7 @@
 //! Spans and log messages: every name that an observer of haft sees is in this file, and those of metrics in `metrics.rs`.
 //!
 //! Spans go through the five stages. The one around a tool is named and described as the OpenTelemetry conventions for
-//! generative AI have it. Nothing here holds arguments, output or diagnostics, so nothing here holds a secret of them.
+//! generative AI have it. Nothing here holds arguments, output or diagnostics, and names go through redaction.
 //! Without a subscriber each costs a comparison.
 //!
 //! ```text
@@ -14,7 +14,7 @@
 //!         └── haft.finish
 //! ```
 
-use crate::frame::Frame;
+use crate::{frame::Frame, redaction::Redaction};
 use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
 use haft_sdk::Host as _;
 use tracing::{Level, Span, field::Empty};
@@ -74,11 +74,11 @@ pub(crate) fn walk(frames: &[std::sync::Arc<Frame>]) -> Span {
 }
 
 /// The span of one call, from its turn to its end.
-pub(crate) fn execute_tool(frame: &Frame) -> Span {
+pub(crate) fn execute_tool(redaction: &Redaction, frame: &Frame) -> Span {
     if !is_on() {
         return Span::none();
     }
-    let tool = one_line(frame.tool_name(), 64);
+    let tool = shown(redaction, frame.tool_name());
     tracing::info_span!(
         target: target!(),
         "execute_tool",
@@ -88,7 +88,7 @@ pub(crate) fn execute_tool(frame: &Frame) -> Span {
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = tool,
         gen_ai.tool.type = "function",
-        gen_ai.tool.call.id = one_line(&frame.call.id, 128),
+        gen_ai.tool.call.id = shown(redaction, &frame.call.id),
         gen_ai.agent.id = %frame.context.agent,
         gen_ai.conversation.id = frame.context.conversation.as_deref(),
         error.type = Empty,
@@ -120,33 +120,38 @@ pub(crate) fn outcome(span: &Span, result: &ToolResult) {
     }
 }
 
+/// A name that a caller chose: on one line, not too long, and without secrets.
+fn shown(redaction: &Redaction, name: &str) -> String {
+    one_line(&redaction.string(name.to_owned()), 128)
+}
+
 /// Whether anybody listens.
 fn is_on() -> bool {
     tracing::enabled!(target: target!(), Level::INFO)
 }
 
 /// A tool begins.
-pub(crate) fn started(frame: &Frame) {
+pub(crate) fn started(redaction: &Redaction, frame: &Frame) {
     tracing::info!(
         target: target!(),
         code = CODE,
         execution_id = %frame.id,
-        tool = one_line(frame.tool_name(), 64),
+        tool = shown(redaction, frame.tool_name()),
         "Tool execution started."
     );
 }
 
 /// A call has ended.
-pub(crate) fn ended(frame: &Frame, result: &ToolResult) {
+pub(crate) fn ended(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
     // One comparison where nobody listens.
     if tracing::enabled!(target: target!(), Level::WARN) {
-        tell(frame, result);
+        tell(redaction, frame, result);
     }
 }
 
 #[cold]
-fn tell(frame: &Frame, result: &ToolResult) {
-    let (execution_id, tool) = (frame.id, one_line(frame.tool_name(), 64));
+fn tell(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
+    let (execution_id, tool) = (frame.id, shown(redaction, frame.tool_name()));
     match result.error_code() {
         Some(ErrorCode::ToolNotFound) => {
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, "Tool not found.");

@@ -33,6 +33,9 @@ pub(super) struct Global {
     /// Say more on standard error: what was decided by which rule, and what only an operator should see
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub(super) verbose: bool,
+    /// Write spans and log messages to standard error, as JSON Lines
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(super) log: bool,
     /// When to use colour
     #[arg(
         long,

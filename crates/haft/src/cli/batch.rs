@@ -37,7 +37,10 @@ pub(super) fn run(args: &BatchArgs, ground: Ground, console: &mut Console) -> Re
     let calls = batch_file::parse(&text).map_err(|BadBatch { line, column, what, help }| {
         Failure::BadBatch { place: format!("{name}:{line}:{column}"), what, help }
     })?;
-    let setup = ground.setup_for_calls(console)?;
+    let setup = match args.way.dry_run {
+        true => ground.setup(console)?,
+        false => ground.setup_for_calls(console)?,
+    };
     let runtime = watch::runtime()?;
     let ended = if args.way.dry_run {
         runtime.block_on(plan(args, &setup, calls, console))

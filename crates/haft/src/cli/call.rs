@@ -21,7 +21,10 @@ use std::{io::IsTerminal as _, path::Path};
 
 pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
-    let setup = ground.setup_for_calls(console)?;
+    let setup = match args.way.dry_run {
+        true => ground.setup(console)?,
+        false => ground.setup_for_calls(console)?,
+    };
     let call = call(args, &setup, &working_folder)?;
     let options = CallOptions {
         execution_id: Some(ExecutionId::at(jiff::Timestamp::now())),

@@ -4,7 +4,7 @@
 
 mod place;
 
-pub(crate) use place::{StorePlace, retention};
+pub(crate) use place::{StorePlace, age, retention};
 
 use haft_core::{
     ExecutionId, OutputHandle,

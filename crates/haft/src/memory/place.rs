@@ -134,6 +134,17 @@ pub(crate) fn retention(store: &StoreConfig) -> Result<Vec<RetentionRule>, Strin
     Ok(rules)
 }
 
+/// A time as a person writes an age: days and weeks (`7d`, `2w`), and everything that a duration can be.
+pub(crate) fn age(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let days = match (text.strip_suffix('d'), text.strip_suffix('w')) {
+        (Some(days), _) => days.parse::<u32>().ok(),
+        (None, Some(weeks)) => weeks.parse::<u32>().ok().and_then(|weeks| weeks.checked_mul(7)),
+        (None, None) => None,
+    };
+    days.and_then(|days| DAY.checked_mul(days)).or_else(|| iso_duration::parse(text).ok())
+}
+
 fn rule(text: &str) -> Result<RetentionRule, String> {
     let wrong = || {
         format!(
@@ -143,7 +154,7 @@ fn rule(text: &str) -> Result<RetentionRule, String> {
     let (which, time) = text.trim().split_once(char::is_whitespace).ok_or_else(wrong)?;
     let keep = match time.trim() {
         "forever" => None,
-        time => Some(iso_duration::parse(time).map_err(|_| wrong())?),
+        time => Some(age(time).ok_or_else(wrong)?),
     };
     let tier = match which.strip_prefix("tier:") {
         None => None,

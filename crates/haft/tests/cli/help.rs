@@ -2,7 +2,7 @@
 
 use crate::support::Place;
 
-const COMMANDS: [&[&str]; 17] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["call"],
     &["batch"],
@@ -17,6 +17,20 @@ const COMMANDS: [&[&str]; 17] = [
     &["tools", "config"],
     &["tools", "check"],
     &["tools", "export"],
+    &["undo"],
+    &["runs"],
+    &["runs", "list"],
+    &["runs", "show"],
+    &["runs", "watch"],
+    &["runs", "cancel"],
+    &["runs", "stats"],
+    &["audit"],
+    &["audit", "query"],
+    &["audit", "verify"],
+    &["audit", "export"],
+    &["recover"],
+    &["backup"],
+    &["gc"],
     &["init"],
     &["trust"],
     &["completions"],
@@ -46,6 +60,8 @@ fn every_example_of_the_help_can_be_typed() {
     );
     place.write("schema.json", "true");
     place.write("calls.json", "[]");
+    place.haft(&["call", "get_metrics"]);
+    place.write("head.json", place.haft(&["audit", "verify", "--json"]).stdout);
     place.write("calls.jsonl", "{\"name\": \"get_metrics\"}");
     let mut seen = 0;
     for command in COMMANDS {

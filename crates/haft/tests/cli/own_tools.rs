@@ -33,6 +33,11 @@ fn as_a_program() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok(())
     });
+    let slow_touch = tool_fn("slow_touch", async |_: Nothing, cx: ToolCtx| -> Result<(), ToolError> {
+        cx.progress(50, "half way");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok(())
+    });
     let stubborn = tool_fn("stubborn", async |_: Nothing, cx: ToolCtx| -> Result<(), ToolError> {
         cx.status("blocking");
         std::thread::sleep(Duration::from_secs(60));
@@ -51,6 +56,7 @@ fn as_a_program() {
     let double = tool_fn("double", async |args: Double, _: ToolCtx| Ok::<_, ToolError>(args.n * 2));
     let tools = [
         Box::new(touch) as Box<dyn haft::Tool>,
+        Box::new(slow_touch),
         Box::new(always.read_only()),
         Box::new(slow.read_only()),
         Box::new(stubborn.read_only()),
@@ -79,7 +85,7 @@ impl Place {
         command
     }
 
-    fn run_with_tools(&self, args: &[&str]) -> Said {
+    pub(crate) fn run_with_tools(&self, args: &[&str]) -> Said {
         without_frame(Said::of(self.with_tools(args).output().expect("it starts")))
     }
 }

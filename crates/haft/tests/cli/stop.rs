@@ -12,21 +12,21 @@ use std::{
 };
 
 /// A running haft whose standard error is read as it comes.
-struct Running {
+pub(crate) struct Running {
     child: Child,
     stderr: BufReader<ChildStderr>,
     heard: String,
 }
 
 impl Running {
-    fn start(place: &Place, args: &[&str]) -> Running {
+    pub(crate) fn start(place: &Place, args: &[&str]) -> Running {
         let mut child = place.with_tools(args).spawn().expect("it starts");
         let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
         Running { child, stderr, heard: String::new() }
     }
 
     /// Reads on until a line has this in it.
-    fn wait_for(&mut self, text: &str) {
+    pub(crate) fn wait_for(&mut self, text: &str) {
         loop {
             let mut line = String::new();
             let count = self.stderr.read_line(&mut line).expect("it can be read");
@@ -38,12 +38,18 @@ impl Running {
         }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(sent.expect("sh starts").success());
     }
 
-    fn end(mut self) -> Said {
+    /// Ends it as a power cut would: nothing of it runs on.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("it can be killed");
+        self.child.wait().expect("it is gone");
+    }
+
+    pub(crate) fn end(mut self) -> Said {
         let mut rest = String::new();
         self.stderr.read_to_string(&mut rest).expect("it can be read");
         let mut said = without_frame(Said::of(self.child.wait_with_output().expect("it ends")));

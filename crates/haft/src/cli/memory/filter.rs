@@ -4,9 +4,10 @@ use super::args::{Filter, Page};
 use crate::{
     BatchId, ErrorCode, ExecutionId, Status,
     cli::failure::Failure,
+    memory::age,
     port::{AuditQuery, PageKey},
 };
-use haft_core::{iso_duration, suggest};
+use haft_core::suggest;
 use jiff::{
     Timestamp,
     civil::{Date, DateTime},
@@ -102,7 +103,7 @@ pub(super) fn moment(typed: &str) -> Result<Timestamp, String> {
 
 fn moment_at(typed: &str, now: Timestamp) -> Result<Timestamp, String> {
     let wrong = || "write it like 2h, 3d, 2026-01-31 or 2026-01-31T12:00:00Z".to_owned();
-    if let Ok(ago) = iso_duration::parse(typed) {
+    if let Some(ago) = age(typed) {
         return now.checked_sub(ago).map_err(|_| wrong());
     }
     if let Ok(moment) = typed.parse::<Timestamp>() {

@@ -1,0 +1,171 @@
+//! What an observer sees: spans through the five stages, log messages, counts. Never a secret.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
+
+mod common;
+
+use common::{Setup, call, tool};
+use haft_core::{ToolCall, ToolError};
+use haft_engine::BatchRequest;
+use haft_guard::KnownSecrets;
+use serde_json::{Value, json};
+use std::{
+    io::{self, Write},
+    sync::{Arc, Mutex},
+};
+use tracing_subscriber::{
+    Layer,
+    fmt::{MakeWriter, format::FmtSpan},
+    layer::{Context, SubscriberExt as _},
+    registry::LookupSpan,
+};
+
+const SECRET: &str = "s3cr3t-value-42";
+
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Lines;
+
+    fn make_writer(&'a self) -> Lines {
+        self.clone()
+    }
+}
+
+/// The path of each span that was closed, outermost first.
+#[derive(Clone, Default)]
+struct Paths(Arc<Mutex<Vec<String>>>);
+
+impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Paths {
+    fn on_close(&self, id: tracing::Id, context: Context<'_, S>) {
+        let names: Vec<_> = context.span(&id).unwrap().scope().from_root().map(|span| span.name()).collect();
+        self.0.lock().unwrap().push(names.join(" > "));
+    }
+}
+
+/// Everything that is seen while a future runs: each closed span and each message.
+fn seen(future: impl Future<Output = ()>) -> (Vec<Value>, String, Vec<String>) {
+    let (lines, paths) = (Lines::default(), Paths::default());
+    let text = tracing_subscriber::fmt::layer().json().with_span_events(FmtSpan::CLOSE);
+    let subscriber = tracing_subscriber::registry().with(text.with_writer(lines.clone())).with(paths.clone());
+    tracing::subscriber::with_default(subscriber, || {
+        tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future);
+    });
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    let paths = paths.0.lock().unwrap().clone();
+    (text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(), text, paths)
+}
+
+fn messages<'a>(lines: &'a [Value], message: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["fields"]["message"] == message).collect()
+}
+
+#[test]
+fn a_call_is_a_span_through_the_five_stages() {
+    let (lines, _, paths) = seen(async {
+        let house = Setup::default().build([tool("echo", |_, _| async { Ok("hello") })]);
+        house.engine.execute(call("echo")).await;
+    });
+    assert_eq!(
+        paths,
+        [
+            "haft.walk > haft.plan",
+            "haft.walk > haft.approve",
+            "haft.walk > haft.schedule > execute_tool > haft.run",
+            "haft.walk > haft.schedule > execute_tool > haft.finish",
+            "haft.walk > haft.schedule > execute_tool",
+            "haft.walk > haft.schedule",
+            "haft.walk",
+        ]
+    );
+    let span = &lines.iter().find(|line| line["span"]["name"] == "execute_tool").unwrap()["span"];
+    let closed = lines.iter().rfind(|line| line["span"]["name"] == "execute_tool").unwrap();
+    assert_eq!(span["gen_ai.operation.name"], "execute_tool");
+    assert_eq!(span["gen_ai.tool.name"], "echo");
+    assert_eq!(span["otel.name"], "execute_tool echo");
+    assert_eq!(closed["span"]["haft.status"], "Success");
+    for message in ["Tool execution started.", "Tool execution finished."] {
+        let [line] = messages(&lines, message)[..] else { panic!("{message}: {lines:?}") };
+        assert_eq!((&line["fields"]["code"], &line["fields"]["tool"]), (&json!("TLS-EXE"), &json!("echo")));
+    }
+}
+
+#[test]
+fn what_goes_wrong_is_told_and_holds_no_secret() {
+    let (lines, text, _) = seen(async {
+        let secrets = KnownSecrets::new([("TOKEN", SECRET.to_owned())]);
+        let setup = Setup { redactor: Some(Arc::new(secrets)), ..Setup::default() };
+        let house = setup.build([tool("leaks", |_, _| async {
+            Err::<(), _>(ToolError::failed(SECRET).with_diagnostics(SECRET))
+        })]);
+        let calls = vec![
+            ToolCall::new("leaks", json!({"token": SECRET})).with_id(SECRET),
+            ToolCall::new(format!("no_{SECRET}"), json!({})).with_id("b"),
+        ];
+        house.engine.execute_batch(BatchRequest::from(calls)).await;
+    });
+    assert!(!text.contains(SECRET), "{text}");
+    assert_eq!(messages(&lines, "Tool not found.").len(), 1);
+    let [batch] = messages(&lines, "Batch execution completed.")[..] else { panic!("{lines:?}") };
+    assert_eq!((&batch["fields"]["total"], &batch["fields"]["failed"]), (&json!(2), &json!(2)));
+    let failed = lines.iter().rfind(|line| line["span"]["gen_ai.tool.name"] == "leaks").unwrap();
+    assert_eq!(failed["span"]["error.type"], "EXECUTION_FAILED");
+}
+
+#[test]
+fn counts_are_as_prometheus_reads_them() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let text = runtime.block_on(async {
+        let house = Setup::default().build([
+            tool("echo", |_, _| async { Ok("hello") }),
+            tool("fails", |_, _| async { Err::<(), _>(ToolError::failed("no")) }),
+        ]);
+        let calls =
+            |names: &[&str]| names.iter().map(|name| ToolCall::new(*name, json!({}))).collect::<Vec<_>>();
+        house.engine.execute_batch(BatchRequest::from(calls(&["echo", "fails", "nobody"]))).await;
+        house.engine.execute(call("echo")).await;
+        house.engine.metrics_text()
+    });
+    for line in [
+        "tools_executions_total 3",
+        "tools_executions_by_status{status=\"Success\"} 2",
+        "tools_executions_by_status{status=\"Failed\"} 1",
+        "tools_executions_by_tool{tool=\"echo\"} 2",
+        "tools_executions_by_tool{tool=\"fails\"} 1",
+        "tools_executions_duration_bucket{le=\"+Inf\"} 3",
+        "tools_executions_duration_count 3",
+        "tools_executions_timeouts 0",
+        "tools_batches_total 1",
+        "tools_batches_size_sum 3",
+        "tools_registry_lookups_misses 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(value.parse::<f64>().is_ok(), "{line}");
+        let name = name.split('{').next().unwrap();
+        let base =
+            ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
+        let declared = |name: &str| text.contains(&format!("# TYPE {name} "));
+        assert!(declared(name) || declared(base), "{name} has no type");
+    }
+}
