@@ -10,7 +10,7 @@ use crate::{
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, ModelBudget,
     OutputStream, ResultMetadata, ToolCall,
-    port::{Approver, ClaimRequest},
+    port::{Approver, ClaimRequest, RuleName},
 };
 use haft_sdk::{Cancel, Host, capability::Capabilities};
 use jiff::{SignedDuration, Timestamp};
@@ -68,7 +68,7 @@ impl Batch {
 /// What the stages find out, for the record at the end.
 #[derive(Default)]
 pub(crate) struct Facts {
-    pub(crate) rule: Option<&'static str>,
+    pub(crate) rule: Option<RuleName>,
     pub(crate) approval: Option<ApprovalId>,
     pub(crate) attempts: u32,
     pub(crate) enforcement: Option<Enforcement>,

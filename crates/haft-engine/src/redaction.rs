@@ -72,10 +72,19 @@ impl Redaction {
                     *members =
                         renamed.map(|(name, member)| (self.string(name), member)).collect::<Map<_, _>>();
                 }
-                members.values_mut().for_each(|member| self.value(member));
+                for (name, member) in members {
+                    match self.hides(name) && !member.is_null() {
+                        true => *member = Value::String("[redacted:named]".to_owned()),
+                        false => self.value(member),
+                    }
+                }
             }
             Value::Null | Value::Bool(_) => {}
         }
+    }
+
+    fn hides(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|redactor| redactor.hides_member(name))
     }
 
     pub(crate) fn part(&self, part: &mut ContentPart) {

@@ -43,7 +43,9 @@ impl Authoriser for PermissionStrings {
             .find(|required| !held.iter().any(|held| PermissionStrings::covers(held, required)));
         Box::pin(ready(Ok(match missing {
             None => Authorisation::Granted,
-            Some(missing) => Authorisation::Denied { missing: missing.clone() },
+            Some(missing) => {
+                Authorisation::Denied { missing: missing.clone(), reason: "nobody granted it".to_owned() }
+            }
         })))
     }
 }

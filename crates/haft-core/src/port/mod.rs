@@ -12,7 +12,9 @@ mod redact;
 mod registrations;
 mod store;
 
-pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
+pub use guard::{
+    Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,
+};
 pub use jail::{Guest, GuestEnd, GuestSpec, Jail, NoJail, OutputSink, Unavailable};
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};

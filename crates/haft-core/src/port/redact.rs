@@ -13,6 +13,11 @@ pub trait Redactor: Send + Sync {
     /// How many bytes from the start are settled: no secret begins in them that may go on beyond the last byte.
     /// Redacting piece by piece, cut there, gives the same as redacting the whole.
     fn decided(&self, bytes: &[u8]) -> usize;
+
+    /// Whether the value of a member of that name is a secret, whatever it looks like: `password`, say.
+    fn hides_member(&self, _name: &str) -> bool {
+        false
+    }
 }
 
 /// Knows no secrets.

@@ -48,7 +48,7 @@ pub struct AuditRecord {
     /// Why it did not succeed.
     pub code: Option<ErrorCode>,
     /// The rule that decided, where policy was reached.
-    pub rule: Option<&'static str>,
+    pub rule: Option<super::RuleName>,
     /// The approval that it ran under.
     pub approval: Option<ApprovalId>,
     /// Bytes of its arguments.

@@ -200,7 +200,7 @@ pub(super) async fn say_more(setup: &Setup, results: &[ToolResult], console: &Co
         let meta = &result.metadata;
         let record: Option<&AuditRecord> =
             records.iter().find(|record| record.metadata.execution_id == meta.execution_id);
-        let rule = record.and_then(|record| record.rule).unwrap_or("none reached");
+        let rule = record.and_then(|record| record.rule.as_deref()).unwrap_or("none reached");
         let jail = meta.enforcement.as_ref().map_or("not started", |enforcement| &enforcement.jail);
         let mut text = format!(
             "{}: execution {}, rule {rule}, {jail}, {} bytes of output",
