@@ -138,9 +138,9 @@ impl Held {
     pub(crate) fn push<'a>(&mut self, bytes: &'a [u8], redactor: Option<&dyn Redactor>) -> Cow<'a, [u8]> {
         let Some(redactor) = redactor else { return Cow::Borrowed(bytes) };
         self.0.extend_from_slice(bytes);
-        let decided = redactor.decided(&self.0).min(self.0.len());
-        let free = redactor.redact(&self.0[..decided]).into_owned();
-        self.0.drain(..decided);
+        let (decided, free) = redactor.let_go(&self.0);
+        let free = free.into_owned();
+        self.0.drain(..decided.min(self.0.len()));
         Cow::Owned(free)
     }
 

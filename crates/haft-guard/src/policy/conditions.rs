@@ -157,17 +157,17 @@ pub(super) struct Looked<'a> {
     paths: OnceCell<Vec<TouchedPath<'a>>>,
 }
 
-enum CommandWords {
+pub(super) enum CommandWords {
     None,
     Unknown(Doubt),
     Words(Vec<String>),
 }
 
-struct TouchedPath<'a> {
-    path: &'a str,
+pub(super) struct TouchedPath<'a> {
+    pub(super) path: &'a str,
     is_written: bool,
     /// Patterns that it matches, ascending.
-    matched: Vec<usize>,
+    pub(super) matched: Vec<usize>,
 }
 
 impl<'a> Looked<'a> {
@@ -175,7 +175,7 @@ impl<'a> Looked<'a> {
         Looked { subject, shell, words: OnceCell::new(), paths: OnceCell::new() }
     }
 
-    fn words(&self) -> &CommandWords {
+    pub(super) fn words(&self) -> &CommandWords {
         self.words.get_or_init(|| match command_text(self.subject) {
             Some(text) => match command::words(text, self.shell) {
                 Ok(words) => CommandWords::Words(words),
@@ -188,7 +188,7 @@ impl<'a> Looked<'a> {
         })
     }
 
-    fn paths(&self, patterns: &PathPatterns) -> &[TouchedPath<'a>] {
+    pub(super) fn paths(&self, patterns: &PathPatterns) -> &[TouchedPath<'a>] {
         self.paths.get_or_init(|| {
             let footprint = self.subject.footprint;
             let reads = footprint.reads.iter().map(|resource| (resource, false));
@@ -424,7 +424,7 @@ fn at_pointer<'a>(subject: &Subject<'a>, pointer: &str) -> Option<&'a Value> {
 }
 
 /// A host without its port, and the port.
-fn split_port(host: &str) -> (&str, Option<&str>) {
+pub(super) fn split_port(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
             (name, Some(port))

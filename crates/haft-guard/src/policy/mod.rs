@@ -6,6 +6,7 @@
 mod conditions;
 mod explain;
 mod file;
+mod index;
 mod lists;
 mod live;
 mod rule;

@@ -3,9 +3,9 @@
 use super::{
     Effect, ListPolicy, PolicyProblem, PolicyProblems, Rule,
     conditions::{Compiled, Fit, Looked, PathPatterns},
+    index::Index,
 };
 use crate::{Grant, command::Shell};
-use foldhash::HashMap;
 use globset::{GlobBuilder, GlobSetBuilder};
 use haft_core::{
     ApprovalMode, CallContext, ToolDefinition,
@@ -30,10 +30,7 @@ pub struct PolicySet {
     pub(super) rules: Vec<Rule>,
     pub(super) compiled: Vec<Compiled>,
     pub(super) patterns: PathPatterns,
-    /// Rules that name tools without wildcards, by each of those names in lower case.
-    by_tool: HashMap<String, Vec<usize>>,
-    /// All others.
-    general: Vec<usize>,
+    index: Index,
     pub(super) grants: Vec<Grant>,
     pub(super) shell: Shell,
 }
@@ -53,8 +50,6 @@ impl PolicySet {
         let mut globs = GlobSetBuilder::new();
         let mut fixed = Vec::new();
         let mut compiled = Vec::with_capacity(rules.len());
-        let mut by_tool: HashMap<String, Vec<usize>> = HashMap::default();
-        let mut general = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
             check(rule, &rules[..index], &mut problems);
             let start = fixed.len();
@@ -76,17 +71,6 @@ impl PolicySet {
             let when = rule.when.clone();
             let allows = rule.effect == Effect::Allow;
             compiled.push(Compiled { when, allows, patterns: start..fixed.len() });
-            let tools = &rule.when.tools;
-            if tools.is_empty() || tools.iter().any(|tool| tool.contains(['*', '?'])) {
-                general.push(index);
-            } else {
-                for tool in tools {
-                    let listed = by_tool.entry(tool.to_ascii_lowercase()).or_default();
-                    if listed.last() != Some(&index) {
-                        listed.push(index);
-                    }
-                }
-            }
         }
         let set = globs.build().map_err(|error| {
             PolicyProblems(vec![PolicyProblem { line: None, rule: None, message: error.to_string() }])
@@ -94,13 +78,13 @@ impl PolicySet {
         if !problems.is_empty() {
             return Err(PolicyProblems(problems));
         }
+        let index = Index::of(&rules, &compiled, &fixed);
         Ok(PolicySet {
             lists,
             rules,
             compiled,
             patterns: PathPatterns { set, fixed },
-            by_tool,
-            general,
+            index,
             grants: Vec::new(),
             shell: Shell::of_this_system(),
         })
@@ -137,21 +121,10 @@ impl PolicySet {
         self.compiled[rule].fit(looked, &self.patterns)
     }
 
-    /// The rules that may be about a tool, by its names.
-    fn candidates<'a>(&'a self, definition: &'a ToolDefinition) -> impl Iterator<Item = usize> + 'a {
-        let named = |name: &str| match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => self.by_tool.get(&name.to_ascii_lowercase()),
-            false => self.by_tool.get(name),
-        };
-        let names = std::iter::once(&definition.name).chain(&definition.aliases);
-        let special = names.filter_map(move |name| named(name)).flatten();
-        special.chain(&self.general).copied()
-    }
-
     /// The rule that decides among those that speak: the strictest, and of those the first in the file.
     pub(super) fn strictest(&self, looked: &Looked<'_>) -> Option<Speaks> {
         let mut strictest: Option<Speaks> = None;
-        for rule in self.candidates(looked.subject.definition) {
+        for rule in self.index.candidates(looked, &self.patterns) {
             let Some(speaks) = self.speaks(rule, self.fit(rule, looked)) else { continue };
             let is_stricter = strictest.as_ref().is_none_or(|before| {
                 (speaks.effect, before.doubt.is_some(), before.rule)
