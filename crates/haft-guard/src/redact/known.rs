@@ -88,13 +88,18 @@ impl Redactor for KnownSecrets {
     }
 
     fn decided(&self, bytes: &[u8]) -> usize {
+        self.decided_but(bytes, &self.spans(bytes))
+    }
+}
+
+impl KnownSecrets {
+    /// How many bytes are settled, where it is known already what is in them.
+    pub(super) fn decided_but(&self, bytes: &[u8], spans: &[(usize, usize, &str)]) -> usize {
         let longest = self.secrets.first().map_or(0, |(_, value)| value.len());
         // What begins before cannot go on beyond the last byte.
         let mut place = bytes.len().saturating_sub(longest.saturating_sub(1));
-        if let Some((_, end, _)) =
-            self.spans(bytes).into_iter().find(|(start, end, _)| *start < place && place < *end)
-        {
-            place = end;
+        if let Some((_, end, _)) = spans.iter().find(|(start, end, _)| *start < place && place < *end) {
+            place = *end;
         }
         while place < bytes.len() {
             let rest = &bytes[place..];

@@ -7,6 +7,7 @@
 mod entropy;
 mod framed;
 mod known;
+mod literals;
 mod scan;
 mod shape;
 mod table;
@@ -36,7 +37,7 @@ use std::borrow::Cow;
 /// ```
 pub struct Secrets {
     known: KnownSecrets,
-    scanner: Option<&'static Scanner>,
+    scanner: &'static Scanner,
     is_full: bool,
 }
 
@@ -53,7 +54,7 @@ impl Secrets {
 
     /// The rules that it goes by, by the names that the collection of rules has for them.
     pub fn rules(&self) -> Vec<&'static str> {
-        let mut ids: Vec<&'static str> = self.scanner.into_iter().flat_map(Scanner::ids).collect();
+        let mut ids: Vec<&'static str> = self.scanner.ids().collect();
         ids.sort_unstable();
         ids.dedup();
         ids
@@ -61,19 +62,7 @@ impl Secrets {
 
     /// Compiles everything now instead of when it is first needed. Gives the rules that could not be: none.
     pub fn warm_up(&self) -> Vec<&'static str> {
-        self.scanner.map_or_else(|| vec!["literals"], Scanner::build_all)
-    }
-
-    /// Where secrets are, and from where on more bytes could matter.
-    fn look(&self, bytes: &[u8]) -> (Vec<Span>, usize) {
-        match self.scanner {
-            Some(scanner) => {
-                let scan = scanner.scan(bytes);
-                (scan.spans, scan.open)
-            }
-            // It cannot be: a test builds it. But were it so, nothing would be let out.
-            None => (vec![Span { from: 0, start: 0, end: bytes.len(), kind: "all" }], 0),
-        }
+        self.scanner.build_all()
     }
 }
 
@@ -101,7 +90,7 @@ impl Secrets {
 
 impl Redactor for Secrets {
     fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let (spans, _) = self.look(bytes);
+        let spans = self.scanner.scan(bytes).spans;
         let shaped = spans.into_iter().map(|span| (span.start, span.end, span.kind));
         Secrets::without(bytes, shaped.chain(self.known.spans(bytes)).collect())
     }
@@ -112,9 +101,9 @@ impl Redactor for Secrets {
 
     /// Both answers from one look at the bytes.
     fn let_go<'a>(&self, bytes: &'a [u8]) -> (usize, Cow<'a, [u8]>) {
-        let (mut spans, open) = self.look(bytes);
-        let open = open.min(self.known.decided(bytes));
+        let scan::Scan { mut spans, open } = self.scanner.scan(bytes);
         let known = self.known.spans(bytes);
+        let open = open.min(self.known.decided_but(bytes, &known));
         let places = known.iter().map(|&(start, end, _)| Span { from: start, start, end, kind: "" });
         spans.extend(places);
         let cut = cut(bytes, open, &mut spans);

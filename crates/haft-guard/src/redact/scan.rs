@@ -7,10 +7,10 @@
 use super::{
     entropy,
     framed::FRAMED,
+    literals::Literals,
     shape::{Frame, Shape, is_word},
     table::{ASSIGNED, TOKENS},
 };
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex_automata::{
     Anchored, MatchKind,
     dfa::{Automaton, StartKind, dense},
@@ -118,7 +118,7 @@ const BLOCK_BEGIN: &str = "-----begin";
 
 /// All shapes of one strength, ready to look for.
 pub(super) struct Scanner {
-    literals: AhoCorasick,
+    literals: Literals,
     /// Which shapes each literal may begin; an empty list is the block of a key.
     of_literal: Vec<Vec<usize>>,
     /// Literals with signs in them, of which a beginning at the end of a piece would be overlooked.
@@ -130,18 +130,18 @@ pub(super) struct Scanner {
 
 impl Scanner {
     /// Everything.
-    pub(super) fn full() -> Option<&'static Scanner> {
-        static FULL: OnceLock<Option<Scanner>> = OnceLock::new();
-        FULL.get_or_init(|| Scanner::new(true)).as_ref()
+    pub(super) fn full() -> &'static Scanner {
+        static FULL: OnceLock<Scanner> = OnceLock::new();
+        FULL.get_or_init(|| Scanner::new(true))
     }
 
     /// Only what has a look of its own.
-    pub(super) fn results() -> Option<&'static Scanner> {
-        static RESULTS: OnceLock<Option<Scanner>> = OnceLock::new();
-        RESULTS.get_or_init(|| Scanner::new(false)).as_ref()
+    pub(super) fn results() -> &'static Scanner {
+        static RESULTS: OnceLock<Scanner> = OnceLock::new();
+        RESULTS.get_or_init(|| Scanner::new(false))
     }
 
-    pub(super) fn new(is_full: bool) -> Option<Scanner> {
+    pub(super) fn new(is_full: bool) -> Scanner {
         let all = TOKENS.iter().chain(ASSIGNED).chain(FRAMED);
         let shapes: Vec<Known> = all
             .filter(|shape| is_full || shape.in_results)
@@ -160,12 +160,8 @@ impl Scanner {
             }
         }
         let with_signs = literals.iter().filter(|text| !text.bytes().all(is_run)).copied().collect();
-        let literals = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(&literals)
-            .ok()?;
-        Some(Scanner { literals, of_literal, with_signs, shapes, assignment: OnceLock::new(), is_full })
+        let literals = Literals::new(literals);
+        Scanner { literals, of_literal, with_signs, shapes, assignment: OnceLock::new(), is_full }
     }
 
     /// Builds every automaton now, and says which could not be.
@@ -196,30 +192,28 @@ impl Scanner {
     pub(super) fn scan(&self, bytes: &[u8]) -> Scan {
         let mut scan = Scan { spans: Vec::new(), open: bytes.len() };
         let mut frame_ends = Vec::new();
-        for hit in self.literals.find_overlapping_iter(bytes) {
-            let shapes = &self.of_literal[hit.pattern().as_usize()];
+        self.literals.find(bytes, |literal, start, end| {
+            let shapes = &self.of_literal[literal];
             if shapes.is_empty() {
-                block(bytes, hit.start(), &mut scan);
-                continue;
+                block(bytes, start, &mut scan);
+                return;
             }
             // Cheap looks before an automaton is started, each at most once for a literal, however many shapes it has.
             let (mut assigned, mut named) = (None, None);
             for &index in shapes {
                 let known = &self.shapes[index];
                 let may_be = match known.shape.frame {
-                    Frame::None => may_be_token(bytes, hit.start(), hit.end(), known.shape.back),
-                    Frame::Assignment => {
-                        *assigned.get_or_insert_with(|| may_be_assigned_at(bytes, hit.end()))
-                    }
-                    Frame::Name(_) => *named.get_or_insert_with(|| may_be_named_at(bytes, hit.end())),
+                    Frame::None => may_be_token(bytes, start, end, known.shape.back),
+                    Frame::Assignment => *assigned.get_or_insert_with(|| may_be_assigned_at(bytes, end)),
+                    Frame::Name(_) => *named.get_or_insert_with(|| may_be_named_at(bytes, end)),
                     Frame::After(_) => true,
                 };
                 if !may_be {
                     continue;
                 }
-                self.candidate(known, bytes, (hit.start(), hit.end()), &mut scan, &mut frame_ends);
+                self.candidate(known, bytes, (start, end), &mut scan, &mut frame_ends);
             }
-        }
+        });
         if self.is_full {
             entropy::spans(bytes, &mut scan.spans);
         }
@@ -412,13 +406,13 @@ mod tests {
     #[test]
     fn every_shape_can_be_built() {
         for is_full in [true, false] {
-            assert_eq!(Scanner::new(is_full).unwrap().build_all(), Vec::<&str>::new());
+            assert_eq!(Scanner::new(is_full).build_all(), Vec::<&str>::new());
         }
     }
 
     #[test]
     fn every_shape_of_a_token_begins_with_its_literal() {
-        for known in Scanner::new(true).unwrap().shapes {
+        for known in Scanner::new(true).shapes {
             assert!(!known.shape.literals.is_empty(), "{}", known.shape.id);
             assert!(
                 known.shape.literals.iter().all(|text| *text == text.to_ascii_lowercase()),
