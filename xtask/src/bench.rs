@@ -23,5 +23,9 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["bench", "-p", "haft-engine", "--bench", "durability"]);
     step::announce("bench", &cargo);
+    step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["bench", "-p", "haft-guard", "--bench", "guard"]);
+    step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)
 }

@@ -75,7 +75,7 @@ fn record<'a>(
         tool: Arc::clone(frame.tool_name()),
         status: content.status,
         code: content.error.as_ref().map(|error| error.code),
-        rule: facts.rule.map(Cow::Borrowed),
+        rule: facts.rule,
         approval: facts.approval,
         input_size: frame.call.arguments.len() as u64,
         diagnostics: content.diagnostics.clone(),

@@ -11,7 +11,7 @@ use crate::{
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
     Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError, Violation,
-    port::{Approver, ClaimRequest, GuestEnd, GuestSpec},
+    port::{Approver, ClaimRequest, GuestEnd, GuestSpec, RuleName},
 };
 use haft_sdk::{Cancel, CancelReason, Host, capability::Capabilities};
 use jiff::{SignedDuration, Timestamp};
@@ -121,7 +121,7 @@ impl Drop for Runs<'_> {
 /// What the stages find out, for the record at the end.
 #[derive(Default)]
 pub(crate) struct Facts {
-    pub(crate) rule: Option<&'static str>,
+    pub(crate) rule: Option<RuleName>,
     pub(crate) approval: Option<ApprovalId>,
     pub(crate) attempts: u32,
     /// Its intent was handed to the store.

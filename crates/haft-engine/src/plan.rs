@@ -204,13 +204,15 @@ async fn plan_call(
     // 4. Denylist.
     let denied = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
     if let Some(reason) = denied.map_err(guard_panicked)? {
-        frame.facts().rule = Some("denylist");
+        frame.facts().rule = Some("denylist".into());
         return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
     }
     // 5. Permission.
     match authorise(ports, frame, definition).await? {
         Authorisation::Granted => {}
-        Authorisation::Denied { missing } => return Err(lacks(registered, &missing).into()),
+        Authorisation::Denied { missing, reason } => {
+            return Err(lacks(registered, &missing, &reason).into());
+        }
     }
     // 6. Idempotency.
     let mut asked_before = None;
@@ -245,8 +247,14 @@ async fn plan_call(
     let _ = frame.bounds.set(bounds);
     let level = contain(ports, frame, registered, &footprint)?;
     // 9. Policy.
-    let subject =
-        Subject { context: &frame.context, definition, arguments: &arguments.value, footprint: &footprint };
+    let subject = Subject {
+        context: &frame.context,
+        definition,
+        arguments: &arguments.value,
+        footprint: &footprint,
+        confirm: confirm.as_deref(),
+        now: ports.clock.now(),
+    };
     let verdict = guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)?;
     let has_side_effects = definition.has_side_effects();
     let is_grave = confirm.is_some();
@@ -260,20 +268,20 @@ async fn plan_call(
         has_side_effects,
         is_grave,
     };
-    let (rule, reason) = match verdict {
+    let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
             frame.facts().rule = Some(rule);
             return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
         }
-        Verdict::Ask { rule, reason } => (rule, Some(reason)),
-        Verdict::Allow { rule } => (rule, None),
+        Verdict::Ask { rule, reason } => (rule, Some(reason), false),
+        Verdict::Allow { rule, confirmed } => (rule, None, confirmed),
     };
     {
         let mut facts = frame.facts();
         facts.rule = Some(rule);
         facts.coercions = coerced;
     }
-    let reason = reason.or(confirm.clone()).or_else(|| {
+    let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {
         frame.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
     Ok(match reason {
@@ -340,9 +348,11 @@ fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
     ToolError::new(ErrorCode::LicenseRequired, text)
 }
 
-fn lacks(registered: &Registered, missing: &str) -> ToolError {
-    let text =
-        format!("`{}` needs the permission `{missing}`, which this caller does not have", registered.name);
+fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {
+    let text = format!(
+        "`{}` needs the permission `{missing}`, which this caller does not have: {reason}",
+        registered.name
+    );
     ToolError::new(ErrorCode::PermissionDenied, text)
 }
 

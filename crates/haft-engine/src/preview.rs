@@ -5,7 +5,7 @@ use crate::{
     plan::{Exit, Planned},
     ports::Ports,
 };
-use haft_core::{Footprint, ToolError};
+use haft_core::{Footprint, ToolError, port::RuleName};
 use std::sync::Arc;
 
 /// What is decided about a call, without running it.
@@ -20,7 +20,7 @@ pub enum Preview {
         /// What it would read and write.
         footprint: Footprint,
         /// The rule that allows it.
-        rule: Option<&'static str>,
+        rule: Option<RuleName>,
         /// What would change, such as a diff, where the tool can say.
         change: Option<String>,
     },
@@ -33,7 +33,7 @@ pub enum Preview {
         /// Why somebody is asked.
         reason: String,
         /// The rule that asks.
-        rule: Option<&'static str>,
+        rule: Option<RuleName>,
         /// What would change, such as a diff, where the tool can say.
         change: Option<String>,
     },
@@ -54,7 +54,7 @@ pub(crate) async fn preview(ports: &Ports, planned: Planned) -> Preview {
                 change: look_ahead(ports, &ready).await,
                 tool: Arc::clone(ready.frame.tool_name()),
                 summary,
-                rule: ready.frame.facts().rule,
+                rule: ready.frame.facts().rule.clone(),
                 footprint: ready.footprint,
             },
             Err(error) => Preview::Refused(ports.redaction.error(error)),
@@ -64,7 +64,7 @@ pub(crate) async fn preview(ports: &Ports, planned: Planned) -> Preview {
                 change: look_ahead(ports, &ready).await,
                 tool: Arc::clone(ready.frame.tool_name()),
                 summary,
-                rule: ready.frame.facts().rule,
+                rule: ready.frame.facts().rule.clone(),
                 reason,
             },
             Err(error) => Preview::Refused(ports.redaction.error(error)),

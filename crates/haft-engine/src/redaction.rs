@@ -72,10 +72,19 @@ impl Redaction {
                     *members =
                         renamed.map(|(name, member)| (self.string(name), member)).collect::<Map<_, _>>();
                 }
-                members.values_mut().for_each(|member| self.value(member));
+                for (name, member) in members {
+                    match self.hides(name) && !member.is_null() {
+                        true => *member = Value::String("[redacted:named]".to_owned()),
+                        false => self.value(member),
+                    }
+                }
             }
             Value::Null | Value::Bool(_) => {}
         }
+    }
+
+    fn hides(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|redactor| redactor.hides_member(name))
     }
 
     pub(crate) fn part(&self, part: &mut ContentPart) {
@@ -129,9 +138,9 @@ impl Held {
     pub(crate) fn push<'a>(&mut self, bytes: &'a [u8], redactor: Option<&dyn Redactor>) -> Cow<'a, [u8]> {
         let Some(redactor) = redactor else { return Cow::Borrowed(bytes) };
         self.0.extend_from_slice(bytes);
-        let decided = redactor.decided(&self.0).min(self.0.len());
-        let free = redactor.redact(&self.0[..decided]).into_owned();
-        self.0.drain(..decided);
+        let (decided, free) = redactor.let_go(&self.0);
+        let free = free.into_owned();
+        self.0.drain(..decided.min(self.0.len()));
         Cow::Owned(free)
     }
 

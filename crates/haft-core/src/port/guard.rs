@@ -2,7 +2,12 @@
 
 use super::BoxFuture;
 use crate::{ApprovalRequest, CallContext, Decision, Footprint, ToolDefinition};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// What a rule is called, on verdicts and in records: `denylist`, or the name that its author gave it.
+pub type RuleName = Cow<'static, str>;
 
 /// A guard could not decide. The call is denied, and the operator is told why.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +23,8 @@ pub enum Authorisation {
     Denied {
         /// The permission that is missing.
         missing: String,
+        /// Why it is: who denies it, or that nobody grants it.
+        reason: String,
     },
 }
 
@@ -40,8 +47,12 @@ pub struct Subject<'a> {
     pub definition: &'a ToolDefinition,
     /// With what.
     pub arguments: &'a Map<String, Value>,
-    /// What it would read and write.
+    /// What it would read and write, with paths as they were resolved.
     pub footprint: &'a Footprint,
+    /// Why the tool itself wants a person to agree to this very call, where it does.
+    pub confirm: Option<&'a str>,
+    /// When it is decided: some confirmations hold only until a time.
+    pub now: Timestamp,
 }
 
 /// What policy says, with the rule that said it.
@@ -50,19 +61,22 @@ pub enum Verdict {
     /// Run it.
     Allow {
         /// The rule.
-        rule: &'static str,
+        rule: RuleName,
+        /// Whether a person agreed to it earlier. Only then does a tool that itself wants this call confirmed
+        /// run without asking.
+        confirmed: bool,
     },
     /// Ask a person first.
     Ask {
         /// The rule.
-        rule: &'static str,
+        rule: RuleName,
         /// Why, in words for that person.
         reason: String,
     },
     /// Do not run it.
     Deny {
         /// The rule.
-        rule: &'static str,
+        rule: RuleName,
         /// Why, in words that name the next step.
         reason: String,
     },

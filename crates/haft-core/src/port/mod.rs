@@ -14,7 +14,9 @@ mod redact;
 mod registrations;
 mod store;
 
-pub use guard::{Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, Subject, Verdict};
+pub use guard::{
+    Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,
+};
 pub use history::{
     AuditPage, AuditQuery, FoundLines, NotAPageKey, OutputSearch, PageKey, StoredRun, ToolStatistics,
 };

@@ -13,6 +13,18 @@ pub trait Redactor: Send + Sync {
     /// How many bytes from the start are settled: no secret begins in them that may go on beyond the last byte.
     /// Redacting piece by piece, cut there, gives the same as redacting the whole.
     fn decided(&self, bytes: &[u8]) -> usize;
+
+    /// How many bytes are settled, and those without secrets. The same as [`decided`](Redactor::decided) and then
+    /// [`redact`](Redactor::redact) on so many; for those who can answer both with one look.
+    fn let_go<'a>(&self, bytes: &'a [u8]) -> (usize, Cow<'a, [u8]>) {
+        let decided = self.decided(bytes).min(bytes.len());
+        (decided, self.redact(&bytes[..decided]))
+    }
+
+    /// Whether the value of a member of that name is a secret, whatever it looks like: `password`, say.
+    fn hides_member(&self, _name: &str) -> bool {
+        false
+    }
 }
 
 /// Knows no secrets.

@@ -9,7 +9,7 @@ use crate::{
     Status, ToolResult,
 };
 use jiff::Timestamp;
-use std::{borrow::Cow, future::ready, sync::Arc};
+use std::{future::ready, sync::Arc};
 
 /// Something could not be remembered, or not be found out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,7 +73,7 @@ pub struct AuditRecord {
     /// Why it did not succeed.
     pub code: Option<ErrorCode>,
     /// The rule that decided, where policy was reached.
-    pub rule: Option<Cow<'static, str>>,
+    pub rule: Option<super::RuleName>,
     /// The approval that it ran under.
     pub approval: Option<ApprovalId>,
     /// Bytes of its arguments.

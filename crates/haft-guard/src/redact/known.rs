@@ -1,5 +1,6 @@
 //! Secrets that are known by value.
 
+use aho_corasick::{AhoCorasick, MatchKind};
 use haft_core::port::Redactor;
 use std::borrow::Cow;
 
@@ -15,6 +16,8 @@ use std::borrow::Cow;
 pub struct KnownSecrets {
     /// Longest first, so that a secret which contains another is marked as a whole.
     secrets: Vec<(String, Vec<u8>)>,
+    /// Finds all of them in one pass. Absent where there are none.
+    finder: Option<AhoCorasick>,
 }
 
 /// Shorter values would match ordinary text and damage it.
@@ -29,40 +32,75 @@ impl KnownSecrets {
             .filter(|(_, value)| value.len() >= SHORTEST)
             .collect();
         secrets.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-        KnownSecrets { secrets }
+        let values = secrets.iter().map(|(_, value)| value);
+        let finder = match secrets.is_empty() {
+            true => None,
+            false => AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(values).ok(),
+        };
+        KnownSecrets { secrets, finder }
     }
 
     fn at<'a>(&'a self, bytes: &[u8]) -> Option<(&'a str, usize)> {
         let found = self.secrets.iter().find(|(_, value)| bytes.starts_with(value))?;
         Some((&found.0, found.1.len()))
     }
+
+    /// Where they are, from left to right.
+    pub(super) fn spans<'a>(&'a self, bytes: &[u8]) -> Vec<(usize, usize, &'a str)> {
+        if let Some(finder) = &self.finder {
+            let named = |index: usize| self.secrets.get(index).map_or("secret", |(name, _)| name);
+            return finder
+                .find_iter(bytes)
+                .map(|hit| (hit.start(), hit.end(), named(hit.pattern().as_usize())))
+                .collect();
+        }
+        // Only without secrets, or with so many that no automaton could be built.
+        let mut spans = Vec::new();
+        let mut place = 0;
+        while !self.secrets.is_empty() && place < bytes.len() {
+            match self.at(&bytes[place..]) {
+                Some((name, length)) => {
+                    spans.push((place, place + length, name));
+                    place += length;
+                }
+                None => place += 1,
+            }
+        }
+        spans
+    }
 }
 
 impl Redactor for KnownSecrets {
     fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let Some(first) = (0..bytes.len()).find(|&place| self.at(&bytes[place..]).is_some()) else {
+        let spans = self.spans(bytes);
+        if spans.is_empty() {
             return Cow::Borrowed(bytes);
-        };
-        let mut out = bytes[..first].to_vec();
-        let mut place = first;
-        while place < bytes.len() {
-            match self.at(&bytes[place..]) {
-                Some((name, length)) => {
-                    out.extend_from_slice(format!("[redacted:{name}]").as_bytes());
-                    place += length;
-                }
-                None => {
-                    out.push(bytes[place]);
-                    place += 1;
-                }
-            }
         }
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut done = 0;
+        for (start, end, name) in spans {
+            out.extend_from_slice(&bytes[done..start]);
+            out.extend_from_slice(format!("[redacted:{name}]").as_bytes());
+            done = end;
+        }
+        out.extend_from_slice(&bytes[done..]);
         Cow::Owned(out)
     }
 
     fn decided(&self, bytes: &[u8]) -> usize {
+        self.decided_but(bytes, &self.spans(bytes))
+    }
+}
+
+impl KnownSecrets {
+    /// How many bytes are settled, where it is known already what is in them.
+    pub(super) fn decided_but(&self, bytes: &[u8], spans: &[(usize, usize, &str)]) -> usize {
         let longest = self.secrets.first().map_or(0, |(_, value)| value.len());
-        let mut place = 0;
+        // What begins before cannot go on beyond the last byte.
+        let mut place = bytes.len().saturating_sub(longest.saturating_sub(1));
+        if let Some((_, end, _)) = spans.iter().find(|(start, end, _)| *start < place && place < *end) {
+            place = *end;
+        }
         while place < bytes.len() {
             let rest = &bytes[place..];
             let may_go_on = rest.len() < longest

@@ -44,6 +44,60 @@ impl Default for ListPolicy {
     }
 }
 
+/// What is to be other than the defaults. What is absent stays as it is, and never becomes empty by not being
+/// mentioned.
+///
+/// ```
+/// use haft_guard::policy::{ListChanges, ListPolicy};
+/// let changes = ListChanges { denylist: Some(vec!["deploy".into()]), ..ListChanges::default() };
+/// let policy = ListPolicy::default().with(changes);
+/// assert!(policy.denylist.contains("deploy") && policy.denylist.contains("run_command"));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListChanges {
+    /// Whether anything may run at all.
+    pub enabled: Option<bool>,
+    /// What happens to calls that no list speaks about.
+    pub mode: Option<ApprovalMode>,
+    /// Added to the allowlist.
+    pub allowlist: Option<Vec<String>>,
+    /// Added to the denylist.
+    pub denylist: Option<Vec<String>>,
+    /// Taken off the denylist, by name: the only way to have less on it.
+    pub no_longer_denied: Vec<String>,
+    /// Whether tools with side effects are asked about in prompt mode.
+    pub prompt_side_effects: Option<bool>,
+}
+
+impl ListPolicy {
+    /// The same with these changes.
+    pub fn with(mut self, changes: ListChanges) -> Self {
+        self.enabled = changes.enabled.unwrap_or(self.enabled);
+        self.mode = changes.mode.unwrap_or(self.mode);
+        self.prompt_side_effects = changes.prompt_side_effects.unwrap_or(self.prompt_side_effects);
+        self.allowlist.extend(changes.allowlist.into_iter().flatten());
+        self.denylist.retain(|name| !changes.no_longer_denied.contains(name));
+        self.denylist.extend(changes.denylist.into_iter().flatten());
+        self
+    }
+
+    /// Why a tool is denied by its names alone, where it is.
+    pub(super) fn denied(&self, definition: &ToolDefinition) -> Option<String> {
+        let name = &definition.name;
+        // Whoever wrote an alias on the denylist meant the tool. The allowlist goes by canonical names alone: a tool
+        // must not be let through because of what it calls itself besides.
+        let is_denied =
+            |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));
+        let denied = is_denied(name) || definition.aliases.iter().any(is_denied);
+        denied.then(|| {
+            format!(
+                "`{name}` is on the denylist, so it was not run. Use another tool, or ask the person who runs this \
+                 to remove it from [tools.approval] denylist"
+            )
+        })
+    }
+}
+
 impl Policy for ListPolicy {
     fn is_enabled(&self) -> bool {
         self.enabled
@@ -54,54 +108,14 @@ impl Policy for ListPolicy {
         _context: &CallContext,
         definition: &ToolDefinition,
     ) -> Result<Option<String>, GuardError> {
-        let name = &definition.name;
-        // Whoever wrote an alias on the denylist meant the tool. The allowlist goes by canonical names alone: a tool
-        // must not be let through because of what it calls itself besides.
-        let is_denied =
-            |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));
-        let denied = is_denied(name) || definition.aliases.iter().any(is_denied);
-        Ok(denied.then(|| {
-            format!(
-                "`{name}` is on the denylist, so it was not run. Use another tool, or ask the person who runs this \
-                 to remove it from [tools.approval] denylist"
-            )
-        }))
+        Ok(self.denied(definition))
     }
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
-        let definition = subject.definition;
-        let name = &definition.name;
-        if let Some(reason) = self.denies(subject.context, definition)? {
-            return Ok(Verdict::Deny { rule: "denylist", reason });
-        }
-        let listed = self.allowlist.contains(name);
-        if self.mode == ApprovalMode::Deny && !listed {
-            let reason = format!(
-                "`{name}` is not on the allowlist, and nothing else may run in deny mode. Use an allowed tool, or \
-                 ask the person who runs this to add it to [tools.approval] allowlist"
-            );
-            return Ok(Verdict::Deny { rule: "mode_deny", reason });
-        }
-        if definition.requires_confirmation {
-            return Ok(Verdict::Ask {
-                rule: "tool_requires_confirmation",
-                reason: "this tool always asks".into(),
-            });
-        }
-        if listed {
-            return Ok(Verdict::Allow { rule: "allowlist" });
-        }
-        match self.mode {
-            ApprovalMode::Prompt if self.prompt_side_effects && definition.has_side_effects() => {
-                Ok(Verdict::Ask {
-                    rule: "prompt_side_effects",
-                    reason: "it has side effects, and policy asks about those".into(),
-                })
-            }
-            ApprovalMode::Prompt | ApprovalMode::Auto | ApprovalMode::Deny => {
-                Ok(Verdict::Allow { rule: "mode" })
-            }
-        }
+        Ok(match self.denied(subject.definition) {
+            Some(reason) => Verdict::Deny { rule: "denylist".into(), reason },
+            None => self.by_mode(subject),
+        })
     }
 }
 
@@ -114,8 +128,14 @@ mod tests {
     fn verdict(policy: &ListPolicy, definition: &ToolDefinition) -> &'static str {
         let footprint = Footprint::default();
         let context = CallContext::new("t", "a");
-        let subject =
-            Subject { context: &context, definition, arguments: &Map::new(), footprint: &footprint };
+        let subject = Subject {
+            context: &context,
+            definition,
+            arguments: &Map::new(),
+            footprint: &footprint,
+            confirm: None,
+            now: jiff::Timestamp::UNIX_EPOCH,
+        };
         match policy.decide(&subject).unwrap() {
             Verdict::Allow { .. } => "allow",
             Verdict::Ask { .. } => "ask",

@@ -1,0 +1,376 @@
+//! Grants: what a person agreed to earlier.
+//!
+//! "Always" is a promise about calls that nobody has seen yet. So a grant says in words what it will cover before it is
+//! saved, and it covers exactly that: a grant for a folder does not cover a call that also touches a host, and one for
+//! commands covers only what can be read as one simple command.
+
+use crate::{
+    command::{self, Shell},
+    policy::host_allowed,
+};
+use haft_core::{CallContext, Footprint, Resource, ToolDefinition, port::Subject};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::fmt;
+
+/// What a grant covers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
+pub enum Covers {
+    /// This very call: the same tool with the same arguments that touches the same things.
+    ExactCall {
+        /// The tool's canonical name.
+        tool: String,
+        /// SHA-256, in hex, over the arguments and what they touch.
+        digest: String,
+        /// What the call does, for people.
+        summary: String,
+    },
+    /// This tool, where all that it touches is in this folder.
+    ToolInFolder {
+        /// The tool's canonical name.
+        tool: String,
+        /// The resolved folder.
+        folder: String,
+    },
+    /// Commands that start with these words.
+    Commands {
+        /// The tool's canonical name.
+        tool: String,
+        /// The words.
+        words: Vec<String>,
+    },
+    /// This tool, where all that it touches is this host.
+    Host {
+        /// The tool's canonical name.
+        tool: String,
+        /// The host, as in a rule.
+        host: String,
+    },
+}
+
+impl Covers {
+    /// The tool that it is about.
+    pub fn tool(&self) -> &str {
+        match self {
+            Covers::ExactCall { tool, .. }
+            | Covers::ToolInFolder { tool, .. }
+            | Covers::Commands { tool, .. }
+            | Covers::Host { tool, .. } => tool,
+        }
+    }
+
+    /// Whether it covers one call and no other.
+    pub fn is_exact(&self) -> bool {
+        matches!(self, Covers::ExactCall { .. })
+    }
+
+    /// What could be remembered of a call, narrowest first. What would cover more than can be said in words is not
+    /// offered: a tool that does not say what it touches has no folder.
+    pub fn suggestions(subject: &Subject<'_>, summary: &str, shell: Shell) -> Vec<Covers> {
+        let tool = || subject.definition.name.clone();
+        let digest = digest(subject.arguments, subject.footprint);
+        let mut offered = vec![Covers::ExactCall { tool: tool(), digest, summary: summary.to_owned() }];
+        if let Some(text) = crate::policy::command_text(subject)
+            && let Ok(words) = command::words(text, shell)
+        {
+            let named = words.iter().take_while(|word| !word.starts_with('-')).count().clamp(1, 2);
+            offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec() });
+        }
+        if let Some(folder) = common_folder(subject.footprint) {
+            offered.push(Covers::ToolInFolder { tool: tool(), folder });
+        }
+        if let Some(host) = only_host(subject.footprint) {
+            offered.push(Covers::Host { tool: tool(), host });
+        }
+        offered
+    }
+
+    /// Why it does not cover a call, or `None` where it does.
+    fn why_not(&self, call: &Seen<'_>, shell: Shell) -> Option<&'static str> {
+        if self.tool() != call.tool {
+            return Some("it is for another tool");
+        }
+        let covered = match self {
+            Covers::ExactCall { digest: remembered, .. } => {
+                *remembered == digest(call.arguments, call.footprint)
+            }
+            Covers::ToolInFolder { folder, .. } => {
+                let all = call.footprint.reads.iter().chain(&call.footprint.writes);
+                touches_only(all, |resource| matches!(resource, Resource::Path(path) if is_in(path, folder)))
+            }
+            Covers::Host { host, .. } => {
+                let all = call.footprint.reads.iter().chain(&call.footprint.writes);
+                touches_only(
+                    all,
+                    |resource| matches!(resource, Resource::Host(other) if host_allowed(host, other)),
+                )
+            }
+            Covers::Commands { words, .. } => call
+                .arguments
+                .get("command")
+                .and_then(Value::as_str)
+                .and_then(|text| command::words(text, shell).ok())
+                .is_some_and(|command| command::starts_with(&command, words)),
+        };
+        (!covered).then_some("the call is another one")
+    }
+}
+
+fn touches_only<'a>(
+    mut resources: impl Iterator<Item = &'a Resource> + Clone,
+    named: impl Fn(&Resource) -> bool,
+) -> bool {
+    resources.clone().next().is_some() && resources.all(named)
+}
+
+fn is_in(path: &str, folder: &str) -> bool {
+    let folder = folder.trim_end_matches('/');
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The folder that everything is in which a call touches, where it touches only paths.
+fn common_folder(footprint: &Footprint) -> Option<String> {
+    let mut common: Option<&str> = None;
+    for resource in footprint.reads.iter().chain(&footprint.writes) {
+        let Resource::Path(path) = resource else { return None };
+        let mut folder = path.rsplit_once('/').map(|(folder, _)| folder)?;
+        if let Some(before) = common {
+            folder = before;
+            while !is_in(path, folder) {
+                folder = folder.rsplit_once('/').map(|(folder, _)| folder)?;
+            }
+        }
+        common = Some(folder);
+    }
+    // Everything is not a folder that a person means.
+    common.filter(|folder| !folder.is_empty()).map(str::to_owned)
+}
+
+fn only_host(footprint: &Footprint) -> Option<String> {
+    let mut all = footprint.reads.iter().chain(&footprint.writes);
+    let Some(Resource::Host(first)) = all.next() else { return None };
+    all.all(|resource| matches!(resource, Resource::Host(host) if host == first)).then(|| first.clone())
+}
+
+/// SHA-256 over arguments and what they touch. Objects are written with sorted names, so that the order in which a
+/// model wrote them is nothing that a person would have to agree to again.
+fn digest(arguments: &Map<String, Value>, footprint: &Footprint) -> String {
+    let mut hash = Sha256::new();
+    hash.update(b"haft-grant-1\0");
+    let mut text = String::new();
+    canonical(&Value::Object(arguments.clone()), &mut text);
+    for (side, resources) in [("reads", &footprint.reads), ("writes", &footprint.writes)] {
+        let mut sorted: Vec<&Resource> = resources.iter().collect();
+        sorted.sort();
+        text.push_str(side);
+        canonical(&serde_json::to_value(sorted).unwrap_or(Value::Null), &mut text);
+    }
+    hash.update(text.as_bytes());
+    crate::hex(&hash.finalize())
+}
+
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(members) => {
+            let mut names: Vec<&String> = members.keys().collect();
+            names.sort();
+            out.push('{');
+            for name in names {
+                out.push_str(&Value::String(name.clone()).to_string());
+                out.push(':');
+                canonical(&members[name], out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+/// For how long a grant holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "lasts", content = "of")]
+pub enum Lasts {
+    /// While this session goes on.
+    Session(String),
+    /// Until this time.
+    Until(Timestamp),
+    /// Until it is revoked.
+    Always,
+}
+
+/// A person's confirmation that is remembered.
+///
+/// ```
+/// use haft_guard::{Covers, Grant, Lasts};
+/// let covers = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+/// let grant = Grant::new("g1", "acme", covers, Lasts::Always);
+/// assert_eq!(
+///     grant.to_string(),
+///     "`run_command`, every command that starts with `cargo test`, until it is revoked"
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Grant {
+    /// By which it is listed and revoked.
+    pub id: String,
+    /// Whose calls it is about. A grant of one tenant is nothing to another.
+    pub tenant: String,
+    /// The agent or user it was given to; absent: every one of the tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// What it covers.
+    pub covers: Covers,
+    /// For how long.
+    pub lasts: Lasts,
+    /// Who gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_by: Option<String>,
+    /// When.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_at: Option<Timestamp>,
+}
+
+impl Grant {
+    /// A grant to every agent of a tenant.
+    pub fn new(id: impl Into<String>, tenant: impl Into<String>, covers: Covers, lasts: Lasts) -> Self {
+        Grant {
+            id: id.into(),
+            tenant: tenant.into(),
+            principal: None,
+            covers,
+            lasts,
+            granted_by: None,
+            granted_at: None,
+        }
+    }
+
+    /// Whether it holds for a call now.
+    pub fn covers(&self, subject: &Subject<'_>, shell: Shell) -> bool {
+        self.why_not(subject, shell).is_none()
+    }
+
+    /// Why it does not hold for a call, or `None` where it does.
+    pub fn why_not(&self, subject: &Subject<'_>, shell: Shell) -> Option<&'static str> {
+        // Cheapest first: with many grants nearly all are for other tools.
+        if self.covers.tool() != subject.definition.name {
+            return Some("it is for another tool");
+        }
+        self.not_theirs(subject.context, subject.now)
+            .or_else(|| self.covers.why_not(&Seen::of(subject.definition, subject), shell))
+    }
+
+    fn not_theirs(&self, context: &CallContext, now: Timestamp) -> Option<&'static str> {
+        if *self.tenant != *context.tenant {
+            return Some("it is another tenant's");
+        }
+        let principal = context.user.as_ref().unwrap_or(&context.agent);
+        if self.principal.as_ref().is_some_and(|granted| **granted != **principal) {
+            return Some("it was given to somebody else");
+        }
+        match &self.lasts {
+            Lasts::Session(session) if context.session.as_deref() != Some(session) => {
+                Some("it was for another session")
+            }
+            Lasts::Until(end) if now >= *end => Some("it has expired"),
+            Lasts::Session(_) | Lasts::Until(_) | Lasts::Always => None,
+        }
+    }
+
+    /// Whether it can never hold again, so that it may be forgotten.
+    pub fn is_over(&self, now: Timestamp) -> bool {
+        matches!(self.lasts, Lasts::Until(end) if now >= end)
+    }
+}
+
+/// What will be remembered, in words for the person who is about to agree to it.
+impl fmt::Display for Grant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, ", self.covers)?;
+        match &self.lasts {
+            Lasts::Session(_) => f.write_str("while this session goes on"),
+            Lasts::Until(end) => write!(f, "until {end}"),
+            Lasts::Always => f.write_str("until it is revoked"),
+        }
+    }
+}
+
+impl fmt::Display for Covers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Covers::ExactCall { tool, summary, .. } => write!(f, "`{tool}`, only this very call ({summary})"),
+            Covers::ToolInFolder { tool, folder } => {
+                write!(f, "`{tool}`, every call that touches only what is in `{folder}`")
+            }
+            Covers::Commands { tool, words } => {
+                write!(f, "`{tool}`, every command that starts with `{}`", words.join(" "))
+            }
+            Covers::Host { tool, host } => {
+                write!(f, "`{tool}`, every call that touches only the host `{host}`")
+            }
+        }
+    }
+}
+
+/// A call that a person was asked about earlier, as a journal keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PastPrompt {
+    /// The tool's canonical name.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Map<String, Value>,
+    /// What it would have touched.
+    pub footprint: Footprint,
+}
+
+/// What of a call grants look at.
+struct Seen<'a> {
+    tool: &'a str,
+    arguments: &'a Map<String, Value>,
+    footprint: &'a Footprint,
+}
+
+impl<'a> Seen<'a> {
+    fn of(definition: &'a ToolDefinition, subject: &Subject<'a>) -> Self {
+        Seen { tool: &definition.name, arguments: subject.arguments, footprint: subject.footprint }
+    }
+}
+
+/// How many of the questions that were asked earlier would not have been, had this been granted before.
+///
+/// ```
+/// use haft_guard::{Covers, PastPrompt, command::Shell, covers_how_many};
+/// let past = |command: &str| PastPrompt {
+///     tool: "run_command".into(),
+///     arguments: serde_json::json!({"command": command}).as_object().unwrap().clone(),
+///     footprint: Default::default(),
+/// };
+/// let asked = [past("cargo test"), past("cargo test -p core"), past("cargo test; rm x"), past("git push")];
+/// let covers = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+/// assert_eq!(covers_how_many(&covers, &asked, Shell::Posix), 2);
+/// ```
+pub fn covers_how_many<'a>(
+    covers: &Covers,
+    asked: impl IntoIterator<Item = &'a PastPrompt>,
+    shell: Shell,
+) -> usize {
+    let seen = |past: &'a PastPrompt| Seen {
+        tool: &past.tool,
+        arguments: &past.arguments,
+        footprint: &past.footprint,
+    };
+    asked.into_iter().filter(|past| covers.why_not(&seen(past), shell).is_none()).count()
+}

@@ -1,0 +1,493 @@
+//! For which calls a rule is.
+
+use crate::{command, wildcard::wildcard_any_case};
+use haft_core::{Category, Resource, Risk, ToolDefinition, port::Subject};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::cell::OnceCell;
+
+/// Whether a path condition is about calls that write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Writing.
+    Write,
+}
+
+/// A value in the arguments, by JSON pointer, and the pattern that it must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentPattern {
+    /// Where, such as `/branch`.
+    pub pointer: String,
+    /// What, with `*` and `?`.
+    pub pattern: String,
+}
+
+/// For which calls a rule is. Every condition that is there must hold; within one, any entry.
+///
+/// What is touched is held to both ways: a rule that *allows* holds only where everything that the call touches
+/// is named; one that *asks* or *denies* holds where anything is.
+///
+/// ```
+/// use haft_guard::policy::Conditions;
+/// let anything = Conditions::default();
+/// assert!(anything.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Conditions {
+    /// Names of tools, with wildcards. An allowance goes by the canonical name, a denial also by aliases.
+    pub tools: Vec<String>,
+    /// Categories.
+    pub categories: Vec<Category>,
+    /// Risks.
+    pub risks: Vec<Risk>,
+    /// Globs on resolved paths, such as `/work/src/**`.
+    pub paths: Vec<String>,
+    /// Whether the paths are those that are read or those that are written. Absent: both.
+    pub access: Option<Access>,
+    /// Words that a command starts with.
+    pub commands: Vec<Vec<String>>,
+    /// Hosts: `example.com`, `*.example.com`, `example.com:8080`.
+    pub hosts: Vec<String>,
+    /// Values of arguments. All must hold.
+    pub arguments: Vec<ArgumentPattern>,
+    /// Agents, with wildcards.
+    pub agents: Vec<String>,
+    /// Tenants, with wildcards.
+    pub tenants: Vec<String>,
+}
+
+impl Conditions {
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        *self == Conditions::default()
+    }
+
+    /// Whether it says more than who calls which tool.
+    pub fn is_narrow(&self) -> bool {
+        !(self.paths.is_empty()
+            && self.commands.is_empty()
+            && self.hosts.is_empty()
+            && self.arguments.is_empty())
+    }
+}
+
+/// Whether the conditions of a rule hold for a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// They do.
+    Yes,
+    /// They do not; this one is why.
+    No(Miss),
+    /// It cannot be known; this is why.
+    Unknown(Doubt),
+}
+
+/// The condition that does not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    Tool,
+    Category,
+    Risk,
+    Path,
+    Command,
+    Host,
+    Argument,
+    Agent,
+    Tenant,
+}
+
+impl Miss {
+    pub(super) const fn words(self) -> &'static str {
+        match self {
+            Miss::Tool => "it is for other tools",
+            Miss::Category => "it is for another category",
+            Miss::Risk => "it is for another risk",
+            Miss::Path => "the paths are not those of the rule",
+            Miss::Command => "the command does not start with its words",
+            Miss::Host => "the hosts are not those of the rule",
+            Miss::Argument => "the arguments are not those of the rule",
+            Miss::Agent => "it is for other agents",
+            Miss::Tenant => "it is for other tenants",
+        }
+    }
+}
+
+/// What cannot be known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doubt {
+    /// The tool does not say what it touches.
+    Undeclared,
+    /// A folder that holds what the rule is about.
+    FolderAround,
+    /// The command is not a simple one.
+    Command(command::NotSimple),
+    /// A program is run, but no command is named.
+    NoCommand,
+    /// The argument is no text, number or switch.
+    Argument,
+}
+
+impl Doubt {
+    pub(super) fn words(self) -> String {
+        match self {
+            Doubt::Undeclared => "the tool does not say what it touches".to_owned(),
+            Doubt::FolderAround => "it touches a folder in which there may be such files".to_owned(),
+            Doubt::Command(why) => format!("the command cannot be read with certainty: {why}"),
+            Doubt::NoCommand => "it runs a program and does not say which".to_owned(),
+            Doubt::Argument => "the argument is no text, number or switch".to_owned(),
+        }
+    }
+}
+
+/// The path conditions of all rules, compiled into one set, and what each pattern begins with.
+pub(super) struct PathPatterns {
+    pub(super) set: globset::GlobSet,
+    /// The folder that every match is in, as far as the pattern says it without a wildcard.
+    pub(super) fixed: Vec<String>,
+}
+
+/// A subject, with what several rules look at worked out once.
+pub(super) struct Looked<'a> {
+    pub(super) subject: &'a Subject<'a>,
+    pub(super) shell: command::Shell,
+    words: OnceCell<CommandWords>,
+    paths: OnceCell<Vec<TouchedPath<'a>>>,
+}
+
+pub(super) enum CommandWords {
+    None,
+    Unknown(Doubt),
+    Words(Vec<String>),
+}
+
+pub(super) struct TouchedPath<'a> {
+    pub(super) path: &'a str,
+    is_written: bool,
+    /// Patterns that it matches, ascending.
+    pub(super) matched: Vec<usize>,
+}
+
+impl<'a> Looked<'a> {
+    pub(super) fn new(subject: &'a Subject<'a>, shell: command::Shell) -> Self {
+        Looked { subject, shell, words: OnceCell::new(), paths: OnceCell::new() }
+    }
+
+    pub(super) fn words(&self) -> &CommandWords {
+        self.words.get_or_init(|| match command_text(self.subject) {
+            Some(text) => match command::words(text, self.shell) {
+                Ok(words) => CommandWords::Words(words),
+                Err(why) => CommandWords::Unknown(Doubt::Command(why)),
+            },
+            None if self.subject.definition.category == Category::CodeExecution => {
+                CommandWords::Unknown(Doubt::NoCommand)
+            }
+            None => CommandWords::None,
+        })
+    }
+
+    pub(super) fn paths(&self, patterns: &PathPatterns) -> &[TouchedPath<'a>] {
+        self.paths.get_or_init(|| {
+            let footprint = self.subject.footprint;
+            let reads = footprint.reads.iter().map(|resource| (resource, false));
+            let writes = footprint.writes.iter().map(|resource| (resource, true));
+            let paths = reads.chain(writes).filter_map(|(resource, is_written)| match resource {
+                Resource::Path(path) => Some((path, is_written)),
+                Resource::Anything | Resource::Host(_) | Resource::Named(_) => None,
+            });
+            paths
+                .map(|(path, is_written)| TouchedPath {
+                    path,
+                    is_written,
+                    matched: patterns.set.matches(path),
+                })
+                .collect()
+        })
+    }
+}
+
+/// The text of the command that a call would run, where its arguments name one.
+pub(crate) fn command_text<'a>(subject: &Subject<'a>) -> Option<&'a str> {
+    subject.arguments.get("command").and_then(Value::as_str)
+}
+
+/// A rule's conditions, with its patterns as places in the set of all.
+pub(super) struct Compiled {
+    pub(super) when: Conditions,
+    /// Of a rule that allows: all must be named. Of others: any.
+    pub(super) allows: bool,
+    pub(super) patterns: std::ops::Range<usize>,
+}
+
+impl Compiled {
+    /// Whether they hold. Cheap ones first.
+    pub(super) fn fit(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Fit {
+        let when = &self.when;
+        let subject = looked.subject;
+        let definition = subject.definition;
+        if !when.tools.is_empty() && !self.names_tool(definition) {
+            return Fit::No(Miss::Tool);
+        }
+        if !when.categories.is_empty() && !when.categories.contains(&definition.category) {
+            return Fit::No(Miss::Category);
+        }
+        if !when.risks.is_empty() && !when.risks.contains(&risk(subject)) {
+            return Fit::No(Miss::Risk);
+        }
+        if !any_wildcard(&when.agents, &subject.context.agent) {
+            return Fit::No(Miss::Agent);
+        }
+        if !any_wildcard(&when.tenants, &subject.context.tenant) {
+            return Fit::No(Miss::Tenant);
+        }
+        let mut doubt = None;
+        let rest = [
+            |compiled: &Compiled, looked: &Looked<'_>, _: &PathPatterns| compiled.arguments(looked),
+            |compiled: &Compiled, looked: &Looked<'_>, _: &PathPatterns| compiled.command(looked),
+            |compiled: &Compiled, looked: &Looked<'_>, patterns: &PathPatterns| {
+                compiled.touched(looked, patterns)
+            },
+        ];
+        for check in rest {
+            match check(self, looked, patterns) {
+                Fit::Yes => {}
+                Fit::No(miss) => return Fit::No(miss),
+                Fit::Unknown(why) => doubt = doubt.or(Some(why)),
+            }
+        }
+        doubt.map_or(Fit::Yes, Fit::Unknown)
+    }
+
+    fn names_tool(&self, definition: &ToolDefinition) -> bool {
+        let named = |name: &str| self.when.tools.iter().any(|tool| wildcard_any_case(tool, name));
+        named(&definition.name) || (!self.allows && definition.aliases.iter().any(|alias| named(alias)))
+    }
+
+    fn arguments(&self, looked: &Looked<'_>) -> Fit {
+        let mut doubt = None;
+        for wanted in &self.when.arguments {
+            match argument(looked.subject, wanted, self.allows) {
+                Fit::Yes => {}
+                Fit::No(miss) => return Fit::No(miss),
+                Fit::Unknown(why) => doubt = Some(why),
+            }
+        }
+        doubt.map_or(Fit::Yes, Fit::Unknown)
+    }
+
+    fn command(&self, looked: &Looked<'_>) -> Fit {
+        if self.when.commands.is_empty() {
+            return Fit::Yes;
+        }
+        let starts = if self.allows { command::starts_with } else { command::starts_with_program };
+        match looked.words() {
+            CommandWords::Words(words) if self.when.commands.iter().any(|prefix| starts(words, prefix)) => {
+                Fit::Yes
+            }
+            CommandWords::Words(_) | CommandWords::None => Fit::No(Miss::Command),
+            CommandWords::Unknown(doubt) => Fit::Unknown(*doubt),
+        }
+    }
+
+    fn touched(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Fit {
+        let when = &self.when;
+        if when.paths.is_empty() && when.hosts.is_empty() {
+            return Fit::Yes;
+        }
+        match self.allows {
+            true => self.touches_only_named(looked, patterns),
+            false => self.touches_any_named(looked, patterns),
+        }
+    }
+
+    /// For what allows: everything that the call touches is named, and it touches something.
+    fn touches_only_named(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Fit {
+        let footprint = looked.subject.footprint;
+        let writes = !footprint.writes.is_empty();
+        match self.when.access {
+            Some(Access::Read) if writes => return Fit::No(Miss::Path),
+            Some(Access::Write) if !writes => return Fit::No(Miss::Path),
+            _ => {}
+        }
+        let mut touches = false;
+        for resource in footprint.reads.iter().chain(&footprint.writes) {
+            touches = true;
+            match resource {
+                Resource::Anything => return Fit::Unknown(Doubt::Undeclared),
+                Resource::Named(_) => return Fit::No(Miss::Path),
+                // All of them are looked at below, with the patterns that they match.
+                Resource::Path(_) if self.when.paths.is_empty() => return Fit::No(Miss::Path),
+                Resource::Path(_) => {}
+                Resource::Host(host) => {
+                    if !self.when.hosts.iter().any(|named| host_allowed(named, host)) {
+                        return Fit::No(Miss::Host);
+                    }
+                }
+            }
+        }
+        let all_named = looked.paths(patterns).iter().all(|touched| self.names_path(touched));
+        if touches && all_named { Fit::Yes } else { Fit::No(Miss::Path) }
+    }
+
+    /// For what asks or denies: anything that is named is touched, or may be.
+    fn touches_any_named(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Fit {
+        let footprint = looked.subject.footprint;
+        let sides = [(&footprint.reads, Access::Read), (&footprint.writes, Access::Write)];
+        let mut undeclared = false;
+        for (resources, access) in sides {
+            let counts = self.when.access.is_none_or(|wanted| wanted == access);
+            for resource in resources {
+                match resource {
+                    Resource::Anything => undeclared |= counts,
+                    Resource::Host(host) if self.when.hosts.iter().any(|named| host_named(named, host)) => {
+                        return Fit::Yes;
+                    }
+                    Resource::Host(_) | Resource::Path(_) | Resource::Named(_) => {}
+                }
+            }
+        }
+        let mut around = false;
+        if !self.patterns.is_empty() {
+            for touched in looked.paths(patterns) {
+                let counts = match self.when.access {
+                    None => true,
+                    Some(Access::Write) => touched.is_written,
+                    Some(Access::Read) => !touched.is_written,
+                };
+                if counts && self.names_path(touched) {
+                    return Fit::Yes;
+                }
+                around |= counts
+                    && patterns.fixed[self.patterns.clone()]
+                        .iter()
+                        .any(|fixed| is_around(touched.path, fixed));
+            }
+        }
+        match (undeclared, around) {
+            (_, true) => Fit::Unknown(Doubt::FolderAround),
+            (true, false) => Fit::Unknown(Doubt::Undeclared),
+            (false, false) => Fit::No(if self.when.paths.is_empty() { Miss::Host } else { Miss::Path }),
+        }
+    }
+
+    fn names_path(&self, touched: &TouchedPath<'_>) -> bool {
+        let after = touched.matched.partition_point(|&index| index < self.patterns.start);
+        touched.matched.get(after).is_some_and(|index| self.patterns.contains(index))
+    }
+}
+
+/// The risk of this very call: one that its tool wants confirmed is a high one.
+fn risk(subject: &Subject<'_>) -> Risk {
+    if subject.confirm.is_some() { Risk::High } else { subject.definition.risk() }
+}
+
+fn any_wildcard(patterns: &[String], text: &str) -> bool {
+    patterns.is_empty() || patterns.iter().any(|pattern| crate::wildcard(pattern, text))
+}
+
+fn is_around(folder: &str, inside: &str) -> bool {
+    let folder = folder.strip_suffix('/').unwrap_or(folder);
+    inside.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn argument(subject: &Subject<'_>, wanted: &ArgumentPattern, allows: bool) -> Fit {
+    let fits = |fits: bool| if fits { Fit::Yes } else { Fit::No(Miss::Argument) };
+    let Some(value) = at_pointer(subject, &wanted.pointer) else { return Fit::No(Miss::Argument) };
+    let scalar = |value: &Value| match value {
+        Value::String(text) => Some(crate::wildcard(&wanted.pattern, text)),
+        Value::Number(number) => Some(crate::wildcard(&wanted.pattern, &number.to_string())),
+        Value::Bool(flag) => Some(crate::wildcard(&wanted.pattern, if *flag { "true" } else { "false" })),
+        Value::Null => Some(crate::wildcard(&wanted.pattern, "null")),
+        Value::Array(_) | Value::Object(_) => None,
+    };
+    match value {
+        Value::Array(items) => {
+            let found: Option<Vec<bool>> = items.iter().map(scalar).collect();
+            match found {
+                None => Fit::Unknown(Doubt::Argument),
+                Some(found) if allows => fits(!found.is_empty() && found.iter().all(|fits| *fits)),
+                Some(found) => fits(found.contains(&true)),
+            }
+        }
+        Value::Object(_) => Fit::Unknown(Doubt::Argument),
+        _ => fits(scalar(value) == Some(true)),
+    }
+}
+
+fn at_pointer<'a>(subject: &Subject<'a>, pointer: &str) -> Option<&'a Value> {
+    let pointer = pointer.strip_prefix('/')?;
+    let (first, rest) = pointer.split_once('/').map_or((pointer, None), |(first, rest)| (first, Some(rest)));
+    let value = subject.arguments.get(&first.replace("~1", "/").replace("~0", "~"))?;
+    rest.map_or(Some(value), |rest| value.pointer(&format!("/{rest}")))
+}
+
+/// A host without its port, and the port.
+pub(super) fn split_port(host: &str) -> (&str, Option<&str>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (name, Some(port))
+        }
+        _ => (host, None),
+    }
+}
+
+fn same_host(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix("*.") {
+        // `*.example.com` is what is below example.com, not example.com itself, and not badexample.com.
+        Some(below) => {
+            host.len().checked_sub(below.len()).and_then(|at| host.split_at_checked(at)).is_some_and(
+                |(front, end)| front.len() > 1 && front.ends_with('.') && end.eq_ignore_ascii_case(below),
+            )
+        }
+        None => pattern == "*" || pattern.eq_ignore_ascii_case(host),
+    }
+}
+
+/// Whether a host is allowed by a pattern: one without a port means the ports of the web.
+pub(crate) fn host_allowed(pattern: &str, host: &str) -> bool {
+    let ((named, wanted), (host, port)) = (split_port(pattern), split_port(host));
+    let port_fits = match (wanted, port) {
+        (Some(wanted), Some(port)) => wanted == port,
+        (Some(_), None) => false,
+        (None, port) => matches!(port, None | Some("80" | "443")),
+    };
+    port_fits && same_host(named, host.trim_end_matches('.'))
+}
+
+/// Whether a host is meant by a pattern that forbids it: one without a port means every port.
+fn host_named(pattern: &str, host: &str) -> bool {
+    let ((named, wanted), (host, port)) = (split_port(pattern), split_port(host));
+    let host = host.trim_end_matches('.');
+    (wanted.is_none() || port.is_none() || wanted == port) && same_host(named, host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_by_name_and_port() {
+        let cases = [
+            ("example.com", "example.com", true, true),
+            ("example.com", "EXAMPLE.com.", true, true),
+            ("example.com", "example.com:443", true, true),
+            ("example.com", "example.com:8080", false, true),
+            ("example.com:8080", "example.com:8080", true, true),
+            ("example.com:8080", "example.com", false, true),
+            ("example.com:8080", "example.com:81", false, false),
+            ("*.example.com", "a.example.com", true, true),
+            ("*.example.com", "a.b.example.com", true, true),
+            ("*.example.com", "example.com", false, false),
+            ("*.example.com", "badexample.com", false, false),
+            ("*.example.com", ".example.com", false, false),
+            ("*", "anything.example", true, true),
+            ("example.com", "example.com.evil.org", false, false),
+        ];
+        for (pattern, host, allowed, named) in cases {
+            assert_eq!(host_allowed(pattern, host), allowed, "allows {pattern} {host}");
+            assert_eq!(host_named(pattern, host), named, "names {pattern} {host}");
+        }
+    }
+}

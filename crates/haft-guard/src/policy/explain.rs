@@ -1,0 +1,207 @@
+//! Why a call was decided as it was, and what would change it.
+
+use super::{
+    Effect, PolicySet,
+    conditions::{Fit, Looked},
+    set::may_be_remembered,
+};
+use haft_core::port::{Policy, Subject, Verdict};
+use serde::Serialize;
+use std::fmt;
+
+/// What a rule had to say about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "outcome")]
+pub enum Outcome {
+    /// It holds for the call.
+    Holds,
+    /// It does not.
+    DoesNot {
+        /// Why.
+        why: String,
+    },
+    /// It cannot be known whether it does.
+    Unclear {
+        /// Why.
+        why: String,
+    },
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Considered {
+    /// Its name: that of a rule, or `denylist`, `allowlist`, `grants`, `mode`, `tool`.
+    pub name: String,
+    /// What it would do.
+    pub effect: String,
+    /// Where the rule stands in its file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What came of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// How a call was decided. Its display is for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// `allow`, `ask` or `deny`.
+    pub effect: Effect,
+    /// The rule that decided.
+    pub rule: String,
+    /// Why, where it was not allowed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Everything that was looked at, in order.
+    pub considered: Vec<Considered>,
+    /// What would change the decision.
+    pub would_change: Vec<String>,
+}
+
+impl PolicySet {
+    /// Why a call is decided as it is: every rule, the one that decided, and what would change it.
+    ///
+    /// ```
+    /// # use haft_core::{CallContext, Footprint, ToolDefinition, port::Subject};
+    /// use haft_guard::policy::{ListPolicy, PolicySet};
+    /// let policy = PolicySet::new(ListPolicy::default(), Vec::new())?;
+    /// # let (context, definition) = (CallContext::new("t", "a"), ToolDefinition::new("send", "Sends"));
+    /// # let (arguments, footprint) = (serde_json::Map::new(), Footprint::default());
+    /// # let subject = Subject { context: &context, definition: &definition, arguments: &arguments,
+    /// #     footprint: &footprint, confirm: None, now: jiff::Timestamp::UNIX_EPOCH };
+    /// let explanation = policy.explain(&subject);
+    /// assert_eq!(explanation.rule, "prompt_side_effects");
+    /// # Ok::<(), haft_guard::policy::PolicyProblems>(())
+    /// ```
+    pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
+        let verdict = self
+            .decide(subject)
+            .unwrap_or_else(|error| Verdict::Deny { rule: "error".into(), reason: error.to_string() });
+        let (effect, rule, reason) = match verdict {
+            Verdict::Allow { rule, .. } => (Effect::Allow, rule, None),
+            Verdict::Ask { rule, reason } => (Effect::Ask, rule, Some(reason)),
+            Verdict::Deny { rule, reason } => (Effect::Deny, rule, Some(reason)),
+        };
+        let would_change = self.would_change(subject, effect, &rule);
+        Explanation {
+            effect,
+            rule: rule.into_owned(),
+            reason,
+            considered: self.considered(subject),
+            would_change,
+        }
+    }
+
+    fn considered(&self, subject: &Subject<'_>) -> Vec<Considered> {
+        let definition = subject.definition;
+        let looked = Looked::new(subject, self.shell);
+        let holds = |holds: bool, why: &str| match holds {
+            true => Outcome::Holds,
+            false => Outcome::DoesNot { why: why.to_owned() },
+        };
+        let fixed = |name: &str, effect: &str, outcome| Considered {
+            name: name.to_owned(),
+            effect: effect.to_owned(),
+            line: None,
+            outcome,
+        };
+        let denied = self.lists.denied(definition).is_some();
+        let mut all = vec![fixed("denylist", "deny", holds(denied, "the tool is not on it"))];
+        all.extend(self.rules.iter().enumerate().map(|(index, rule)| Considered {
+            name: rule.name.clone(),
+            effect: rule.effect.to_string(),
+            line: rule.line,
+            outcome: match self.fit(index, &looked) {
+                Fit::Yes => Outcome::Holds,
+                Fit::No(miss) => Outcome::DoesNot { why: miss.words().to_owned() },
+                Fit::Unknown(doubt) => Outcome::Unclear { why: doubt.words() },
+            },
+        }));
+        all.extend(self.grants.iter().map(|grant| {
+            let outcome = match grant.why_not(subject, self.shell) {
+                None => Outcome::Holds,
+                Some(why) => Outcome::DoesNot { why: why.to_owned() },
+            };
+            fixed(&format!("grant:{}", grant.id), "allow", outcome)
+        }));
+        let asks = definition.requires_confirmation || subject.confirm.is_some();
+        all.push(fixed("tool", "ask", holds(asks, "the tool does not always ask")));
+        let listed = self.lists.allowlist.contains(&definition.name);
+        all.push(fixed("allowlist", "allow", holds(listed, "the tool is not on it")));
+        let mode = format!("{:?}", self.lists.mode).to_lowercase();
+        all.push(fixed("mode", &mode, Outcome::Holds));
+        all
+    }
+
+    fn would_change(&self, subject: &Subject<'_>, effect: Effect, decided: &str) -> Vec<String> {
+        let name = &subject.definition.name;
+        let rule = self.rules.iter().find(|rule| rule.name == decided);
+        let place = |line: Option<usize>| line.map_or_else(String::new, |line| format!(" (line {line})"));
+        let mut ways = Vec::new();
+        match (effect, rule) {
+            (Effect::Deny, Some(rule)) => {
+                ways.push(format!("change or remove the rule `{decided}`{}", place(rule.line)));
+            }
+            (Effect::Ask, Some(rule)) => {
+                ways.push(format!("change or remove the rule `{decided}`{}", place(rule.line)));
+                match may_be_remembered(rule) {
+                    true => ways.push("a grant that covers this call".to_owned()),
+                    false => {
+                        ways.push(format!("`remember = true` in the rule `{decided}`, and then a grant"))
+                    }
+                }
+            }
+            (Effect::Deny, None) => match decided {
+                "denylist" => ways.push(format!("take `{name}` off [tools.approval] denylist")),
+                "disabled" => ways.push("set [tools.approval] enabled = true".to_owned()),
+                _ => ways.push(format!("put `{name}` on [tools.approval] allowlist, or set another mode")),
+            },
+            (Effect::Ask, None) => {
+                ways.push("a grant that covers this call".to_owned());
+                if decided == "tool_requires_confirmation" {
+                    ways.push(
+                        "a rule that allows it with `confirms = true`; the allowlist is not enough"
+                            .to_owned(),
+                    );
+                } else {
+                    ways.push(format!("put `{name}` on [tools.approval] allowlist"));
+                    ways.push("a rule that allows it".to_owned());
+                }
+            }
+            (Effect::Allow, _) => {
+                ways.push("a rule that asks or denies".to_owned());
+                ways.push(format!("put `{name}` on [tools.approval] denylist"));
+                if let Some(id) = decided.strip_prefix("grant:") {
+                    ways.push(format!("revoke the grant {id}"));
+                }
+            }
+        }
+        ways
+    }
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}, by `{}`", self.effect, self.rule)?;
+        if let Some(reason) = &self.reason {
+            writeln!(f, "  why: {reason}")?;
+        }
+        writeln!(f, "looked at:")?;
+        for Considered { name, effect, line, outcome } in &self.considered {
+            let mark = if *name == self.rule { ">" } else { " " };
+            write!(f, "{mark} {name} ({effect}")?;
+            if let Some(line) = line {
+                write!(f, ", line {line}")?;
+            }
+            match outcome {
+                Outcome::Holds => writeln!(f, "): holds")?,
+                Outcome::DoesNot { why } => writeln!(f, "): does not, {why}")?,
+                Outcome::Unclear { why } => writeln!(f, "): unclear, {why}")?,
+            }
+        }
+        writeln!(f, "what would change it:")?;
+        self.would_change.iter().try_for_each(|way| writeln!(f, "  {way}"))
+    }
+}

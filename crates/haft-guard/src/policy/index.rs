@@ -1,0 +1,147 @@
+//! Which rules are worth a look: with a thousand of them nearly all are about something else.
+//!
+//! Each rule is filed under one of its conditions, the one by which most calls are told apart. A rule that could hold, or
+//! of which it could be unclear whether it holds, is always among the candidates; the conditions themselves decide.
+
+use super::{
+    Rule,
+    conditions::{CommandWords, Compiled, Looked, PathPatterns, split_port},
+};
+use crate::command::program_name;
+use foldhash::HashMap;
+use haft_core::Resource;
+
+type Filed = HashMap<String, Vec<usize>>;
+
+/// Rules, by what they are about.
+#[derive(Default)]
+pub(super) struct Index {
+    /// By names of tools, in lower case.
+    tools: Filed,
+    tenants: Filed,
+    agents: Filed,
+    /// By the program that a command starts with, in lower case.
+    programs: Filed,
+    /// All rules about commands, for a command that cannot be read.
+    commands: Vec<usize>,
+    /// By host, in lower case and without a port; what is below `*.example.com` by `.example.com`.
+    hosts: Filed,
+    /// All rules about paths or hosts, for a call that does not say what it touches.
+    touching: Vec<usize>,
+    /// By pattern: the rule that it belongs to.
+    patterns: Vec<usize>,
+    /// The folder that the matches of a pattern are in, and its rule; sorted.
+    folders: Vec<(String, usize)>,
+    /// All others.
+    general: Vec<usize>,
+}
+
+fn is_plain(patterns: &[String]) -> bool {
+    !patterns.is_empty() && !patterns.iter().any(|pattern| pattern.contains(['*', '?']))
+}
+
+fn file(filed: &mut Filed, keys: impl Iterator<Item = String>, rule: usize) {
+    for key in keys {
+        filed.entry(key).or_default().push(rule);
+    }
+}
+
+impl Index {
+    /// Files rules. `fixed` is what each pattern says without a wildcard.
+    pub(super) fn of(rules: &[Rule], compiled: &[Compiled], fixed: &[String]) -> Index {
+        let mut index = Index::default();
+        for (place, (rule, compiled)) in rules.iter().zip(compiled).enumerate() {
+            let when = &rule.when;
+            index.patterns.extend(compiled.patterns.clone().map(|_| place));
+            if is_plain(&when.tools) {
+                file(&mut index.tools, when.tools.iter().map(|tool| tool.to_ascii_lowercase()), place);
+            } else if is_plain(&when.tenants) {
+                file(&mut index.tenants, when.tenants.iter().cloned(), place);
+            } else if is_plain(&when.agents) {
+                file(&mut index.agents, when.agents.iter().cloned(), place);
+            } else if !when.commands.is_empty() {
+                let programs = when.commands.iter().filter_map(|words| words.first());
+                file(
+                    &mut index.programs,
+                    programs.map(|word| program_name(word).to_ascii_lowercase()),
+                    place,
+                );
+                index.commands.push(place);
+            } else if !when.paths.is_empty() || !when.hosts.is_empty() {
+                if when.hosts.iter().any(|host| split_port(host).0 == "*") {
+                    index.general.push(place);
+                    continue;
+                }
+                let host = |host: &String| split_port(host).0.trim_start_matches('*').to_ascii_lowercase();
+                file(&mut index.hosts, when.hosts.iter().map(host), place);
+                index.touching.push(place);
+                index
+                    .folders
+                    .extend(fixed[compiled.patterns.clone()].iter().map(|fixed| (fixed.clone(), place)));
+            } else {
+                index.general.push(place);
+            }
+        }
+        index.folders.sort_unstable();
+        index.folders.dedup();
+        index
+    }
+
+    /// The rules that may be about a call. Some may come twice.
+    pub(super) fn candidates(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Vec<usize> {
+        let subject = looked.subject;
+        let mut found = self.general.clone();
+        let mut add = |filed: &Filed, key: &str| found.extend(filed.get(key).into_iter().flatten());
+        let names = std::iter::once(&subject.definition.name).chain(&subject.definition.aliases);
+        for name in names {
+            match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                true => add(&self.tools, &name.to_ascii_lowercase()),
+                false => add(&self.tools, name),
+            }
+        }
+        add(&self.tenants, &subject.context.tenant);
+        add(&self.agents, &subject.context.agent);
+        if !self.commands.is_empty() {
+            match looked.words() {
+                CommandWords::None => {}
+                CommandWords::Unknown(_) => found.extend(&self.commands),
+                CommandWords::Words(words) => {
+                    let program = words.first().map_or("", |word| program_name(word));
+                    found.extend(self.programs.get(&program.to_ascii_lowercase()).into_iter().flatten());
+                }
+            }
+        }
+        if !self.touching.is_empty() {
+            self.touched(looked, patterns, &mut found);
+        }
+        found
+    }
+
+    fn touched(&self, looked: &Looked<'_>, patterns: &PathPatterns, found: &mut Vec<usize>) {
+        let footprint = looked.subject.footprint;
+        for resource in footprint.reads.iter().chain(&footprint.writes) {
+            match resource {
+                Resource::Anything => found.extend(&self.touching),
+                Resource::Host(host) => self.host(host, found),
+                Resource::Path(_) | Resource::Named(_) => {}
+            }
+        }
+        for touched in looked.paths(patterns) {
+            found.extend(touched.matched.iter().filter_map(|pattern| self.patterns.get(*pattern)));
+            // Folders that are in this one, or are it: they stand together in the sorted list.
+            let folder = touched.path.trim_end_matches('/');
+            let from = self.folders.partition_point(|(fixed, _)| fixed.as_str() < folder);
+            let inside = self.folders[from..].iter().take_while(|(fixed, _)| fixed.starts_with(folder));
+            found.extend(inside.map(|(_, rule)| rule));
+        }
+    }
+
+    /// A host by its own name, and as one below each of its parents.
+    fn host(&self, host: &str, found: &mut Vec<usize>) {
+        let name = split_port(host).0.trim_end_matches('.').to_ascii_lowercase();
+        found.extend(self.hosts.get(&name).into_iter().flatten());
+        for (dot, _) in name.match_indices('.') {
+            found.extend(self.hosts.get(&name[dot..]).into_iter().flatten());
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A policy that can be exchanged while calls are decided.
+
+use super::{ListPolicy, PolicyProblems, PolicySet, read_rules};
+use crate::Grant;
+use haft_core::{
+    CallContext, ToolDefinition,
+    port::{GuardError, Policy, Subject, Verdict},
+};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+/// A policy that is exchanged as a whole. Each call is decided by one of them; a file that is broken changes nothing.
+///
+/// ```
+/// use haft_guard::policy::{ListPolicy, LivePolicy, PolicySet};
+/// let live = LivePolicy::new(PolicySet::new(ListPolicy::default(), Vec::new())?);
+/// assert!(live.reload(ListPolicy::default(), "[[rules]]\neffect = 'denny'\n", "/work").is_err());
+/// assert!(live.now().rules().is_empty(), "the old one still holds");
+/// # Ok::<(), haft_guard::policy::PolicyProblems>(())
+/// ```
+pub struct LivePolicy {
+    set: RwLock<Arc<PolicySet>>,
+    /// Held over a whole exchange, so that two of them do not undo one another.
+    exchanging: Mutex<()>,
+}
+
+impl LivePolicy {
+    /// Starts with that one.
+    pub fn new(set: PolicySet) -> Self {
+        LivePolicy { set: RwLock::new(Arc::new(set)), exchanging: Mutex::new(()) }
+    }
+
+    /// The one that holds now.
+    pub fn now(&self) -> Arc<PolicySet> {
+        Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads rules anew, and keeps the grants. Where the text is broken the old policy goes on holding.
+    pub fn reload(&self, lists: ListPolicy, rules: &str, base: &str) -> Result<(), PolicyProblems> {
+        let rules = read_rules(rules, base)?;
+        self.exchange(|old| {
+            Ok(PolicySet::new(lists, rules)?.with_grants(old.grants().to_vec()).for_shell(old.shell))
+        })
+    }
+
+    /// Exchanges the grants: one was added, revoked, or has expired.
+    pub fn set_grants(&self, grants: Vec<Grant>) -> Result<(), PolicyProblems> {
+        self.exchange(|old| {
+            let same = PolicySet::new(old.lists().clone(), old.rules().to_vec())?;
+            Ok(same.with_grants(grants).for_shell(old.shell))
+        })
+    }
+
+    fn exchange(
+        &self,
+        make: impl FnOnce(&PolicySet) -> Result<PolicySet, PolicyProblems>,
+    ) -> Result<(), PolicyProblems> {
+        let _alone = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = Arc::new(make(&self.now())?);
+        *self.set.write().unwrap_or_else(PoisonError::into_inner) = new;
+        Ok(())
+    }
+}
+
+impl Policy for LivePolicy {
+    fn is_enabled(&self) -> bool {
+        self.now().is_enabled()
+    }
+
+    fn denies(
+        &self,
+        context: &CallContext,
+        definition: &ToolDefinition,
+    ) -> Result<Option<String>, GuardError> {
+        self.now().denies(context, definition)
+    }
+
+    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+        self.now().decide(subject)
+    }
+}

@@ -1,0 +1,351 @@
+//! Lists, rules and grants together, in one order.
+
+use super::{
+    Effect, ListPolicy, PolicyProblem, PolicyProblems, Rule,
+    conditions::{Compiled, Fit, Looked, PathPatterns},
+    index::Index,
+};
+use crate::{Grant, command::Shell};
+use globset::{GlobBuilder, GlobSetBuilder};
+use haft_core::{
+    ApprovalMode, CallContext, ToolDefinition,
+    port::{GuardError, Policy, Subject, Verdict},
+};
+
+/// Everything that policy goes by: lists and mode, rules, grants.
+///
+/// In this order: a deny always wins, be it of the denylist or of a rule. Among the rules that hold, the strictest
+/// decides. Then come grants and the allowlist, and last the mode. A tool that always asks is satisfied by a grant and by
+/// a rule that says `confirms`; the allowlist does not satisfy it. What cannot be known counts against the call.
+///
+/// ```
+/// use haft_guard::policy::{ListPolicy, PolicySet, read_rules};
+/// let rules = read_rules("[[rules]]\nname = 'no pushes'\neffect = 'deny'\ncommand = 'git push'\n", "/work")?;
+/// let policy = PolicySet::new(ListPolicy::default(), rules)?;
+/// assert_eq!(policy.rules()[0].name, "no pushes");
+/// # Ok::<(), haft_guard::policy::PolicyProblems>(())
+/// ```
+pub struct PolicySet {
+    pub(super) lists: ListPolicy,
+    pub(super) rules: Vec<Rule>,
+    pub(super) compiled: Vec<Compiled>,
+    pub(super) patterns: PathPatterns,
+    index: Index,
+    pub(super) grants: Vec<Grant>,
+    pub(super) shell: Shell,
+}
+
+/// How a rule speaks about a call.
+pub(super) struct Speaks {
+    pub(super) rule: usize,
+    pub(super) effect: Effect,
+    /// What could not be known, where the rule does not speak with certainty.
+    pub(super) doubt: Option<super::conditions::Doubt>,
+}
+
+impl PolicySet {
+    /// These lists and rules, without grants.
+    pub fn new(lists: ListPolicy, rules: Vec<Rule>) -> Result<Self, PolicyProblems> {
+        let mut problems = Vec::new();
+        let mut globs = GlobSetBuilder::new();
+        let mut fixed = Vec::new();
+        let mut compiled = Vec::with_capacity(rules.len());
+        for (index, rule) in rules.iter().enumerate() {
+            check(rule, &rules[..index], &mut problems);
+            let start = fixed.len();
+            for pattern in &rule.when.paths {
+                let allows_only_inside = matches!(rule.effect, Effect::Allow);
+                for glob in spellings(pattern) {
+                    match GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).build() {
+                        Ok(built) => {
+                            globs.add(built);
+                            fixed.push(if allows_only_inside { String::new() } else { fixed_part(&glob) });
+                        }
+                        Err(error) => problems.push(PolicyProblem::of(
+                            rule,
+                            format!("the path `{pattern}` is no pattern: {}", error.kind()),
+                        )),
+                    }
+                }
+            }
+            let when = rule.when.clone();
+            let allows = rule.effect == Effect::Allow;
+            compiled.push(Compiled { when, allows, patterns: start..fixed.len() });
+        }
+        let set = globs.build().map_err(|error| {
+            PolicyProblems(vec![PolicyProblem { line: None, rule: None, message: error.to_string() }])
+        })?;
+        if !problems.is_empty() {
+            return Err(PolicyProblems(problems));
+        }
+        let index = Index::of(&rules, &compiled, &fixed);
+        Ok(PolicySet {
+            lists,
+            rules,
+            compiled,
+            patterns: PathPatterns { set, fixed },
+            index,
+            grants: Vec::new(),
+            shell: Shell::of_this_system(),
+        })
+    }
+
+    /// The same with these grants instead of those it had.
+    pub fn with_grants(mut self, grants: Vec<Grant>) -> Self {
+        self.grants = grants;
+        self
+    }
+
+    /// The same, for commands that another shell reads.
+    pub fn for_shell(mut self, shell: Shell) -> Self {
+        self.shell = shell;
+        self
+    }
+
+    /// Lists and mode.
+    pub fn lists(&self) -> &ListPolicy {
+        &self.lists
+    }
+
+    /// The rules, as they were given.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The grants.
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
+    pub(super) fn fit(&self, rule: usize, looked: &Looked<'_>) -> Fit {
+        self.compiled[rule].fit(looked, &self.patterns)
+    }
+
+    /// The rule that decides among those that speak: the strictest, and of those the first in the file.
+    pub(super) fn strictest(&self, looked: &Looked<'_>) -> Option<Speaks> {
+        let mut strictest: Option<Speaks> = None;
+        for rule in self.index.candidates(looked, &self.patterns) {
+            let Some(speaks) = self.speaks(rule, self.fit(rule, looked)) else { continue };
+            let is_stricter = strictest.as_ref().is_none_or(|before| {
+                (speaks.effect, before.doubt.is_some(), before.rule)
+                    > (before.effect, speaks.doubt.is_some(), speaks.rule)
+            });
+            if is_stricter {
+                strictest = Some(speaks);
+            }
+        }
+        strictest
+    }
+
+    /// What a rule does about a call that it fits so. A denial that is not certain asks. So does an allowance of commands
+    /// where the command cannot be read; any other allowance that is not certain says nothing.
+    pub(super) fn speaks(&self, rule: usize, fit: Fit) -> Option<Speaks> {
+        let effect = self.rules[rule].effect;
+        match fit {
+            Fit::No(_) => None,
+            Fit::Yes => Some(Speaks { rule, effect, doubt: None }),
+            Fit::Unknown(doubt) => match effect {
+                Effect::Ask | Effect::Deny => Some(Speaks { rule, effect: Effect::Ask, doubt: Some(doubt) }),
+                Effect::Allow => match doubt {
+                    super::conditions::Doubt::Command(_) => {
+                        Some(Speaks { rule, effect: Effect::Ask, doubt: Some(doubt) })
+                    }
+                    _ => None,
+                },
+            },
+        }
+    }
+
+    /// What grants say about a call, if one covers it. Where the tool wants this very call confirmed, only a grant for
+    /// this very call is that confirmation; any other one leads to the question.
+    fn granted(&self, subject: &Subject<'_>) -> Option<Verdict> {
+        let mut covering = self.grants.iter().filter(|grant| grant.covers(subject, self.shell)).peekable();
+        let first = *covering.peek()?;
+        let enough = match subject.confirm {
+            None => Some(first),
+            Some(_) => covering.find(|grant| grant.covers.is_exact()),
+        };
+        Some(enough.map_or_else(
+            || tool_asks(subject),
+            |grant| Verdict::Allow { rule: format!("grant:{}", grant.id).into(), confirmed: true },
+        ))
+    }
+
+    fn evaluate(&self, subject: &Subject<'_>) -> Verdict {
+        let definition = subject.definition;
+        if !self.lists.enabled {
+            return Verdict::Deny {
+                rule: "disabled".into(),
+                reason: "Tool execution disabled by policy".into(),
+            };
+        }
+        if let Some(reason) = self.lists.denied(definition) {
+            return Verdict::Deny { rule: "denylist".into(), reason };
+        }
+        let looked = Looked::new(subject, self.shell);
+        if let Some(speaks) = self.strictest(&looked) {
+            let rule = &self.rules[speaks.rule];
+            match speaks.effect {
+                Effect::Deny => {
+                    return Verdict::Deny {
+                        rule: rule.name.clone().into(),
+                        reason: denial(rule, definition),
+                    };
+                }
+                Effect::Ask => {
+                    let answered = may_be_remembered(rule).then(|| self.granted(subject)).flatten();
+                    return answered.unwrap_or_else(|| Verdict::Ask {
+                        rule: rule.name.clone().into(),
+                        reason: question(rule, &speaks),
+                    });
+                }
+                Effect::Allow if is_satisfied(rule, subject) => {
+                    return Verdict::Allow { rule: rule.name.clone().into(), confirmed: rule.confirms };
+                }
+                Effect::Allow => return self.granted(subject).unwrap_or_else(|| tool_asks(subject)),
+            }
+        }
+        self.granted(subject).unwrap_or_else(|| self.lists.by_mode(subject))
+    }
+}
+
+/// A question that a remembered answer settles: one that its rule says so of, or that is asked only because an
+/// allowance could not read the command.
+pub(super) fn may_be_remembered(rule: &Rule) -> bool {
+    rule.remember || rule.effect == Effect::Allow
+}
+
+/// Whether an allowance is enough for the tool: one that always asks wants a confirmation, and a call that it wants
+/// confirmed by itself is never allowed in general.
+fn is_satisfied(rule: &Rule, subject: &Subject<'_>) -> bool {
+    subject.confirm.is_none() && (rule.confirms || !subject.definition.requires_confirmation)
+}
+
+fn tool_asks(subject: &Subject<'_>) -> Verdict {
+    let reason = subject.confirm.unwrap_or("this tool always asks").to_owned();
+    Verdict::Ask { rule: "tool_requires_confirmation".into(), reason }
+}
+
+fn denial(rule: &Rule, definition: &ToolDefinition) -> String {
+    let (tool, name) = (&definition.name, &rule.name);
+    match &rule.reason {
+        Some(reason) => format!(
+            "This call of `{tool}` is denied by the rule `{name}`: {reason}. Do it in another way, or ask the person who \
+             runs this to change the rule"
+        ),
+        None => format!(
+            "This call of `{tool}` is denied by the rule `{name}`. Do it in another way, or ask the person who runs \
+             this to change the rule"
+        ),
+    }
+}
+
+fn question(rule: &Rule, speaks: &Speaks) -> String {
+    let name = &rule.name;
+    match (speaks.doubt, &rule.reason) {
+        (Some(doubt), _) => format!("the rule `{name}` may be about this call: {}", doubt.words()),
+        (None, Some(reason)) => format!("the rule `{name}` asks: {reason}"),
+        (None, None) => format!("the rule `{name}` asks"),
+    }
+}
+
+impl Policy for PolicySet {
+    fn is_enabled(&self) -> bool {
+        self.lists.enabled
+    }
+
+    fn denies(
+        &self,
+        _context: &CallContext,
+        definition: &ToolDefinition,
+    ) -> Result<Option<String>, GuardError> {
+        Ok(self.lists.denied(definition))
+    }
+
+    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+        Ok(self.evaluate(subject))
+    }
+}
+
+impl ListPolicy {
+    /// What decides where nothing else did: mode, the tool's own wish, allowlist, side effects.
+    pub(super) fn by_mode(&self, subject: &Subject<'_>) -> Verdict {
+        let definition = subject.definition;
+        let name = &definition.name;
+        let listed = self.allowlist.contains(name);
+        if self.mode == ApprovalMode::Deny && !listed {
+            let reason = format!(
+                "`{name}` is not on the allowlist, and nothing else may run in deny mode. Use an allowed tool, or \
+                 ask the person who runs this to add it to [tools.approval] allowlist"
+            );
+            return Verdict::Deny { rule: "mode_deny".into(), reason };
+        }
+        if definition.requires_confirmation || subject.confirm.is_some() {
+            return tool_asks(subject);
+        }
+        if listed {
+            return Verdict::Allow { rule: "allowlist".into(), confirmed: false };
+        }
+        match self.mode {
+            ApprovalMode::Prompt if self.prompt_side_effects && definition.has_side_effects() => {
+                Verdict::Ask {
+                    rule: "prompt_side_effects".into(),
+                    reason: "it has side effects, and policy asks about those".into(),
+                }
+            }
+            ApprovalMode::Prompt | ApprovalMode::Auto | ApprovalMode::Deny => {
+                Verdict::Allow { rule: "mode".into(), confirmed: false }
+            }
+        }
+    }
+}
+
+/// The most rules that a set has.
+const MOST_RULES: usize = 10_000;
+
+fn check(rule: &Rule, before: &[Rule], problems: &mut Vec<PolicyProblem>) {
+    let mut problem = |message: &str| problems.push(PolicyProblem::of(rule, message.to_owned()));
+    if before.len() == MOST_RULES {
+        problem("there are more than 10,000 rules");
+    }
+    if rule.name.trim().is_empty() {
+        problem("the rule has an empty name");
+    }
+    if rule.when.is_empty() {
+        problem(
+            "the rule has no condition, so it would be about every call; set [tools.approval] mode instead",
+        );
+    }
+    if rule.confirms && (rule.effect != Effect::Allow || !rule.when.is_narrow()) {
+        problem(
+            "`confirms` is only for rules that allow, with a condition on path, command, host or argument",
+        );
+    }
+    if rule.remember && rule.effect != Effect::Ask {
+        problem("`remember` is only for rules that ask");
+    }
+    if rule.when.access.is_some() && rule.when.paths.is_empty() {
+        problem("`access` is about paths, and the rule names none");
+    }
+    if rule.when.commands.iter().any(Vec::is_empty) {
+        problem("a command has no words");
+    }
+    if let Some(bad) = rule.when.arguments.iter().find(|argument| !argument.pointer.starts_with('/')) {
+        problem(&format!("`{}` is no JSON pointer; write `/{0}`", bad.pointer));
+    }
+}
+
+/// A pattern for everything in a folder means the folder, too.
+fn spellings(pattern: &str) -> impl Iterator<Item = String> + '_ {
+    let folder = pattern.strip_suffix("/**").filter(|folder| !folder.is_empty() && *folder != "**");
+    std::iter::once(pattern.to_owned()).chain(folder.map(str::to_owned))
+}
+
+/// What a pattern says without a wildcard, up to a whole folder: every match is in it, or is it.
+fn fixed_part(pattern: &str) -> String {
+    let wild = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
+    match wild == pattern.len() {
+        true => pattern.to_owned(),
+        false => pattern[..wild].rfind('/').map_or_else(String::new, |end| pattern[..end].to_owned()),
+    }
+}

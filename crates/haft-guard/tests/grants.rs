@@ -1,0 +1,182 @@
+//! Grants cover what they say in words, and nothing else.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
+
+use haft_core::{CallContext, Footprint, Resource, ToolDefinition, port::Subject};
+use haft_guard::{Covers, Grant, Lasts, PastPrompt, command::Shell, covers_how_many};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+struct Call(CallContext, ToolDefinition, Value, Footprint);
+
+impl Call {
+    fn new(tool: &str, arguments: Value, footprint: Footprint) -> Self {
+        Call(CallContext::new("acme", "agent"), ToolDefinition::new(tool, "A tool"), arguments, footprint)
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            context: &self.0,
+            definition: &self.1,
+            arguments: self.2.as_object().unwrap(),
+            footprint: &self.3,
+            confirm: None,
+            now: Timestamp::from_second(1_000).unwrap(),
+        }
+    }
+}
+
+fn writes(paths: &[&str]) -> Footprint {
+    Footprint::writes(paths.iter().map(|&path| Resource::path(path)))
+}
+
+fn always(covers: Covers) -> Grant {
+    Grant::new("g", "acme", covers, Lasts::Always)
+}
+
+#[test]
+fn each_kind_covers_what_it_says() {
+    let edit = |path: &str| Call::new("edit_file", json!({"path": path, "n": 1}), writes(&[path]));
+    let exact = Covers::suggestions(&edit("/w/a").subject(), "Edit a", Shell::Posix).remove(0);
+    let folder = Covers::ToolInFolder { tool: "edit_file".into(), folder: "/w/src".into() };
+    let words = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+    let host = Covers::Host { tool: "web_fetch".into(), host: "example.com".into() };
+    let run = |text: &str| Call::new("run_command", json!({"command": text}), Footprint::undeclared(true));
+    let fetch = |hosts: &[&str]| {
+        let hosts = hosts.iter().map(|&host| Resource::Host(host.to_owned()));
+        Call::new("web_fetch", json!({}), Footprint::reads(hosts))
+    };
+    let cases = [
+        (&exact, edit("/w/a"), true),
+        (&exact, edit("/w/b"), false),
+        (&exact, Call::new("edit_file", json!({"n": 1, "path": "/w/a"}), writes(&["/w/a"])), true),
+        (&exact, Call::new("edit_file", json!({"path": "/w/a", "n": 2}), writes(&["/w/a"])), false),
+        // The same arguments that lead elsewhere now, as after a link was swapped.
+        (&exact, Call::new("edit_file", json!({"path": "/w/a", "n": 1}), writes(&["/etc/a"])), false),
+        (&exact, Call::new("write_file", json!({"path": "/w/a", "n": 1}), writes(&["/w/a"])), false),
+        (&folder, edit("/w/src/deep/a"), true),
+        (&folder, edit("/w/src"), true),
+        (&folder, edit("/w/src2/a"), false),
+        (&folder, edit("/w"), false),
+        (&folder, Call::new("edit_file", json!({}), writes(&["/w/src/a", "/w/b"])), false),
+        (&folder, Call::new("edit_file", json!({}), Footprint::undeclared(true)), false),
+        (&folder, Call::new("edit_file", json!({}), Footprint::default()), false),
+        (&words, run("cargo test"), true),
+        (&words, run("cargo test -p core 'a b'"), true),
+        (&words, run("cargo testing"), false),
+        (&words, run("cargo"), false),
+        (&words, run("cargo test; rm x"), false),
+        (&words, run("cargo test $(rm x)"), false),
+        (&words, run("sudo cargo test"), false),
+        (&words, run("./cargo test"), false),
+        (&host, fetch(&["example.com"]), true),
+        (&host, fetch(&["EXAMPLE.com:443"]), true),
+        (&host, fetch(&["example.com:22"]), false),
+        (&host, fetch(&["example.com", "evil.org"]), false),
+        (&host, fetch(&[]), false),
+    ];
+    for (covers, call, expected) in cases {
+        assert_eq!(
+            always(covers.clone()).covers(&call.subject(), Shell::Posix),
+            expected,
+            "{covers:?} {} {:?}",
+            call.2,
+            call.3
+        );
+    }
+}
+
+#[test]
+fn whose_and_for_how_long() {
+    let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into() };
+    let mut call = Call::new("t", json!({}), writes(&["/w/a"]));
+    let why = |grant: &Grant, call: &Call| grant.why_not(&call.subject(), Shell::Posix);
+    let at = |second| Timestamp::from_second(second).unwrap();
+    let lasting = |lasts| Grant { lasts, ..always(covers.clone()) };
+    assert_eq!(why(&lasting(Lasts::Until(at(1_001))), &call), None);
+    assert_eq!(why(&lasting(Lasts::Until(at(1_000))), &call), Some("it has expired"));
+    assert!(lasting(Lasts::Until(at(5))).is_over(at(5)) && !lasting(Lasts::Always).is_over(at(5)));
+    assert_eq!(why(&lasting(Lasts::Session("s".into())), &call), Some("it was for another session"));
+    call.0.session = Some("s".into());
+    assert_eq!(why(&lasting(Lasts::Session("s".into())), &call), None);
+    let to = |principal: &str| Grant { principal: Some(principal.into()), ..always(covers.clone()) };
+    assert_eq!(why(&to("agent"), &call), None);
+    assert_eq!(why(&to("other"), &call), Some("it was given to somebody else"));
+    call.0.user = Some("ada".into());
+    assert_eq!(
+        why(&to("agent"), &call),
+        Some("it was given to somebody else"),
+        "the person counts where one is named"
+    );
+    call.0.tenant = "other".into();
+    assert_eq!(why(&always(covers), &call), Some("it is another tenant's"));
+}
+
+#[test]
+fn what_is_offered_can_be_said_in_words() {
+    let words = |call: &Call| {
+        let offered = Covers::suggestions(&call.subject(), "What it does", Shell::Posix);
+        assert!(offered.iter().all(|covers| always(covers.clone()).covers(&call.subject(), Shell::Posix)));
+        offered.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let exact = |tool: &str| format!("`{tool}`, only this very call (What it does)");
+    let run = Call::new("run_command", json!({"command": "git -C x status"}), Footprint::undeclared(true));
+    assert_eq!(
+        words(&run),
+        [exact("run_command"), "`run_command`, every command that starts with `git`".to_owned()]
+    );
+    let piped = Call::new("run_command", json!({"command": "git log | sh"}), Footprint::undeclared(true));
+    assert_eq!(words(&piped), [exact("run_command")]);
+    let copy = Call::new("copy", json!({}), writes(&["/w/src/a/x", "/w/src/b/y"]));
+    assert_eq!(
+        words(&copy),
+        [exact("copy"), "`copy`, every call that touches only what is in `/w/src`".to_owned()]
+    );
+    let apart = Call::new("copy", json!({}), writes(&["/w/a", "/etc/b"]));
+    assert_eq!(words(&apart), [exact("copy")], "everything is not a folder that a person means");
+    let fetch = Call::new("f", json!({}), Footprint::reads([Resource::Host("example.com".into())]));
+    assert_eq!(words(&fetch)[1], "`f`, every call that touches only the host `example.com`");
+}
+
+#[test]
+fn past_questions_are_counted() {
+    let asked: Vec<PastPrompt> = [("t", "/w/a"), ("t", "/w/b"), ("t", "/etc/b"), ("u", "/w/a")]
+        .into_iter()
+        .map(|(tool, path)| PastPrompt {
+            tool: tool.into(),
+            arguments: json!({"path": path}).as_object().unwrap().clone(),
+            footprint: writes(&[path]),
+        })
+        .collect();
+    let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into() };
+    assert_eq!(covers_how_many(&covers, &asked, Shell::Posix), 2);
+}
+
+#[test]
+fn a_grant_survives_being_stored() {
+    let grants = [
+        always(Covers::Host { tool: "t".into(), host: "h".into() }),
+        Grant {
+            principal: Some("p".into()),
+            granted_by: Some("ada".into()),
+            granted_at: Some(Timestamp::UNIX_EPOCH),
+            lasts: Lasts::Until(Timestamp::UNIX_EPOCH),
+            ..always(Covers::Commands { tool: "t".into(), words: vec!["a".into()] })
+        },
+        Grant {
+            lasts: Lasts::Session("s".into()),
+            ..always(Covers::ExactCall { tool: "t".into(), digest: "00".into(), summary: "x".into() })
+        },
+    ];
+    for grant in grants {
+        let text = serde_json::to_string(&grant).unwrap();
+        assert_eq!(serde_json::from_str::<Grant>(&text).unwrap(), grant, "{text}");
+    }
+    let more = r#"{"id":"g","tenant":"t","covers":{"kind":"everything"},"lasts":{"lasts":"always"}}"#;
+    assert!(serde_json::from_str::<Grant>(more).is_err(), "what is not known is no grant");
+}

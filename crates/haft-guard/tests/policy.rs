@@ -1,0 +1,581 @@
+//! The order of policy in every combination, rules one by one, and what nothing must talk round.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
+
+use haft_core::{
+    ApprovalMode, CallContext, Category, Footprint, Resource, Risk, ToolDefinition,
+    port::{Policy, Subject, Verdict},
+};
+use haft_guard::{
+    Covers, Grant, Lasts, ListPolicy, LivePolicy, PolicySet,
+    command::Shell,
+    policy::{Conditions, Effect, ListChanges, Rule, read_rules},
+};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+/// A call to decide about.
+#[derive(Clone)]
+struct Call {
+    context: CallContext,
+    definition: ToolDefinition,
+    arguments: Map<String, Value>,
+    footprint: Footprint,
+    confirm: Option<&'static str>,
+    now: Timestamp,
+}
+
+impl Call {
+    fn of(tool: &str) -> Call {
+        Call {
+            context: CallContext::new("acme", "did:agent:7"),
+            definition: ToolDefinition::new(tool, "A tool"),
+            arguments: Map::new(),
+            footprint: Footprint::default(),
+            confirm: None,
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn command(text: &str) -> Call {
+        let mut call = Call::of("run_command");
+        call.definition.category = Category::CodeExecution;
+        call.footprint = Footprint::undeclared(true);
+        call.with(json!({"command": text}))
+    }
+
+    fn with(mut self, arguments: Value) -> Call {
+        self.arguments = arguments.as_object().unwrap().clone();
+        self
+    }
+
+    fn writing(mut self, paths: &[&str]) -> Call {
+        self.footprint.writes = paths.iter().map(|&path| Resource::path(path)).collect();
+        self
+    }
+
+    fn reading(mut self, paths: &[&str]) -> Call {
+        self.footprint.reads = paths.iter().map(|&path| Resource::path(path)).collect();
+        self
+    }
+
+    fn hosts(mut self, hosts: &[&str]) -> Call {
+        self.footprint.reads.extend(hosts.iter().map(|&host| Resource::Host(host.to_owned())));
+        self
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        Subject {
+            context: &self.context,
+            definition: &self.definition,
+            arguments: &self.arguments,
+            footprint: &self.footprint,
+            confirm: self.confirm,
+            now: self.now,
+        }
+    }
+}
+
+fn lists(mode: ApprovalMode) -> ListPolicy {
+    ListPolicy { mode, allowlist: [].into(), denylist: [].into(), ..ListPolicy::default() }
+}
+
+/// Rules from a file, in auto mode: what no rule speaks about is allowed.
+fn auto(rules: &str) -> PolicySet {
+    let rules = read_rules(rules, "/work").unwrap();
+    PolicySet::new(lists(ApprovalMode::Auto), rules).unwrap().for_shell(Shell::Posix)
+}
+
+/// The same in deny mode: what no rule speaks about is denied.
+fn strict(rules: &str) -> PolicySet {
+    let rules = read_rules(rules, "/work").unwrap();
+    PolicySet::new(lists(ApprovalMode::Deny), rules).unwrap().for_shell(Shell::Posix)
+}
+
+fn decided(policy: &PolicySet, call: &Call) -> (&'static str, String) {
+    match policy.decide(&call.subject()).unwrap() {
+        Verdict::Allow { rule, .. } => ("allow", rule.into_owned()),
+        Verdict::Ask { rule, .. } => ("ask", rule.into_owned()),
+        Verdict::Deny { rule, .. } => ("deny", rule.into_owned()),
+    }
+}
+
+fn effect(policy: &PolicySet, call: &Call) -> &'static str {
+    decided(policy, call).0
+}
+
+/// Mode × lists × side effects × the tool's wish × prompting × rules × grant, against the order in words.
+#[test]
+fn precedence_in_every_combination() {
+    let mut seen = 0;
+    let every_rule: Vec<Vec<Effect>> = (0_u8..8)
+        .map(|bits| {
+            let all = [Effect::Allow, Effect::Ask, Effect::Deny];
+            all.into_iter()
+                .enumerate()
+                .filter(|(at, _)| bits & (1 << at) != 0)
+                .map(|(_, effect)| effect)
+                .collect()
+        })
+        .collect();
+    let flags = [false, true];
+    for mode in [ApprovalMode::Auto, ApprovalMode::Prompt, ApprovalMode::Deny] {
+        for bits in 0_u8..128 {
+            let flag = |at: u8| flags[usize::from(bits >> at & 1)];
+            let (listed, denied, effects, asks, prompt, granted, confirms) =
+                (flag(0), flag(1), flag(2), flag(3), flag(4), flag(5), flag(6));
+            for effects_of_rules in &every_rule {
+                let mut lists = lists(mode);
+                lists.prompt_side_effects = prompt;
+                lists.allowlist.extend(listed.then(|| "tool".to_owned()));
+                lists.denylist.extend(denied.then(|| "tool".to_owned()));
+                let rules = effects_of_rules.iter().map(|effect| {
+                    let when = Conditions {
+                        tools: vec!["tool".into()],
+                        hosts: vec!["example.com".into()],
+                        ..Conditions::default()
+                    };
+                    let confirms = confirms && *effect == Effect::Allow;
+                    Rule { confirms, ..Rule::new(effect.to_string(), *effect, when) }
+                });
+                let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+                let grants = granted.then(|| Grant::new("g", "acme", covers, Lasts::Always));
+                let policy = PolicySet::new(lists, rules.collect()).unwrap();
+                let policy = policy.with_grants(grants.into_iter().collect());
+                let mut call = Call::of("tool").hosts(&["example.com"]);
+                call.definition.constraints.allow_side_effects = effects;
+                call.definition.requires_confirmation = asks;
+
+                let rule = |effect| effects_of_rules.contains(&effect);
+                let expected = if denied || rule(Effect::Deny) {
+                    "deny"
+                } else if rule(Effect::Ask) {
+                    "ask"
+                } else if rule(Effect::Allow) {
+                    if asks && !confirms && !granted { "ask" } else { "allow" }
+                } else if granted {
+                    "allow"
+                } else if mode == ApprovalMode::Deny && !listed {
+                    "deny"
+                } else if asks || (mode == ApprovalMode::Prompt && prompt && effects && !listed) {
+                    "ask"
+                } else {
+                    "allow"
+                };
+                let found = effect(&policy, &call);
+                assert_eq!(found, expected, "{mode:?} {bits:07b} {effects_of_rules:?}");
+                assert_eq!(policy.explain(&call.subject()).effect.to_string(), expected);
+                seen += 1;
+            }
+        }
+    }
+    assert_eq!(seen, 3 * 128 * 8);
+}
+
+#[test]
+fn each_condition_holds_and_fails() {
+    let call = || {
+        let mut call =
+            Call::of("edit_file").writing(&["/work/src/a.rs"]).with(json!({"branch": "main", "force": true}));
+        call.definition.category = Category::FileSystem;
+        call.definition.risk = Some(Risk::Medium);
+        call
+    };
+    let cases = [
+        ("tool = 'edit_file'", true),
+        ("tool = 'edit_*'", true),
+        ("tool = ['read_file', 'EDIT_FILE']", true),
+        ("tool = 'read_file'", false),
+        ("category = 'FileSystem'", true),
+        ("category = ['Network', 'Database']", false),
+        ("risk = ['medium', 'high']", true),
+        ("risk = 'low'", false),
+        ("path = 'src/**'", true),
+        ("path = '**/*.rs'", true),
+        ("path = '/work/src/a.rs'", true),
+        ("path = 'src/*.toml'", false),
+        ("path = 'src/**'\naccess = 'write'", true),
+        ("path = 'src/**'\naccess = 'read'", false),
+        ("argument = { '/branch' = 'ma*', '/force' = 'true' }", true),
+        ("argument = { '/branch' = 'dev' }", false),
+        ("argument = { '/absent' = '*' }", false),
+        ("agent = 'did:agent:*'", true),
+        ("agent = 'did:user:*'", false),
+        ("tenant = 'acme'", true),
+        ("tenant = 'other'", false),
+        ("tool = 'edit_file'\ntenant = 'other'", false),
+    ];
+    for (condition, holds) in cases {
+        for effect_name in ["deny", "ask"] {
+            let policy = auto(&format!("[[rules]]\nname = 'r'\neffect = '{effect_name}'\n{condition}\n"));
+            let expected = if holds { effect_name } else { "allow" };
+            assert_eq!(effect(&policy, &call()), expected, "{effect_name} {condition}");
+        }
+        let policy = strict(&format!("[[rules]]\nname = 'r'\neffect = 'allow'\n{condition}\n"));
+        assert_eq!(effect(&policy, &call()), if holds { "allow" } else { "deny" }, "allow {condition}");
+    }
+}
+
+#[test]
+fn an_allowance_needs_everything_named_and_a_denial_anything() {
+    let allow = strict("[[rules]]\neffect = 'allow'\npath = 'src/**'\nhost = 'example.com'\n");
+    let deny = auto("[[rules]]\neffect = 'deny'\npath = 'src/**'\nhost = 'example.com'\n");
+    let tool = || Call::of("tool");
+    let cases = [
+        (tool().writing(&["/work/src/a"]), "allow", "deny"),
+        (tool().writing(&["/work/src/a", "/work/b"]), "deny", "deny"),
+        (tool().writing(&["/work/src/a"]).reading(&["/work/b"]), "deny", "deny"),
+        (tool().writing(&["/work/src/a"]).hosts(&["example.com"]), "allow", "deny"),
+        (tool().writing(&["/work/src/a"]).hosts(&["evil.example"]), "deny", "deny"),
+        (tool().hosts(&["example.com:22"]), "deny", "deny"),
+        (tool().writing(&["/work/src"]), "allow", "deny"),
+        (tool().writing(&["/work/src2/a"]), "deny", "allow"),
+        (tool(), "deny", "allow"),
+        // Whoever does not say what it touches is not allowed by paths, and is asked about where some are denied.
+        (Call { footprint: Footprint::undeclared(true), ..tool() }, "deny", "ask"),
+        // A folder around what is denied may hold it.
+        (tool().writing(&["/work"]), "deny", "ask"),
+        (tool().writing(&["/"]), "deny", "ask"),
+        (tool().reading(&["/workshop"]), "deny", "allow"),
+    ];
+    for (call, allowed, denied) in cases {
+        assert_eq!(effect(&allow, &call), allowed, "allow: {:?}", call.footprint);
+        assert_eq!(effect(&deny, &call), denied, "deny: {:?}", call.footprint);
+    }
+    let named = Call { footprint: Footprint::writes([Resource::named("git-index:/work")]), ..tool() };
+    assert_eq!(effect(&allow, &named), "deny", "what is named otherwise is not a path of the rule");
+}
+
+#[test]
+fn an_alias_does_not_dodge_a_denial_and_gives_no_allowance() {
+    let mut call = Call::of("run_shell");
+    call.definition.aliases = vec!["Bash".into()];
+    assert_eq!(effect(&auto("[[rules]]\neffect = 'deny'\ntool = 'bash'\n"), &call), "deny");
+    assert_eq!(effect(&auto("[[rules]]\neffect = 'deny'\ntool = 'ba*'\n"), &call), "deny");
+    assert_eq!(effect(&strict("[[rules]]\neffect = 'allow'\ntool = 'bash'\n"), &call), "deny");
+}
+
+#[test]
+fn arguments_that_are_lists_and_objects() {
+    let rule =
+        |effect: &str| format!("[[rules]]\neffect = '{effect}'\nargument = {{ '/to' = '*@acme.org' }}\n");
+    let sent = |to: Value| Call::of("send").with(json!({"to": to}));
+    let (allow, deny) = (strict(&rule("allow")), auto(&rule("deny")));
+    let cases = [
+        (json!("a@acme.org"), "allow", "deny"),
+        (json!("a@evil.org"), "deny", "allow"),
+        (json!(["a@acme.org", "b@acme.org"]), "allow", "deny"),
+        (json!(["a@acme.org", "b@evil.org"]), "deny", "deny"),
+        (json!([]), "deny", "allow"),
+        (json!({"x": 1}), "deny", "ask"),
+        (json!([["a@acme.org"]]), "deny", "ask"),
+    ];
+    for (to, allowed, denied) in cases {
+        let call = sent(to);
+        assert_eq!((effect(&allow, &call), effect(&deny, &call)), (allowed, denied), "{:?}", call.arguments);
+    }
+    let nested = auto("[[rules]]\neffect = 'deny'\nargument = { '/a~1b/0/c' = '5' }\n");
+    assert_eq!(effect(&nested, &Call::of("t").with(json!({"a/b": [{"c": 5}]}))), "deny");
+}
+
+#[test]
+fn commands_that_are_denied_are_not_dodged() {
+    let policy = auto("[[rules]]\neffect = 'deny'\ncommand = ['rm', 'git push']\n");
+    for text in ["rm x", "/bin/rm -rf x", "git push", "git push --force", "'rm' x"] {
+        let found = effect(&policy, &Call::command(text));
+        assert!(found == "deny" || (text.starts_with('\'') && found == "ask"), "{text}: {found}");
+    }
+    // Wrapped, it cannot be told, so somebody is asked.
+    for text in ["sudo rm x", "env rm x", "sh -c 'rm x'", "ls; rm x", "X=1 rm x", "xargs rm", "time rm x"] {
+        assert_eq!(effect(&policy, &Call::command(text)), "ask", "{text}");
+    }
+    for text in ["ls", "git status", "rmdir x"] {
+        assert_eq!(effect(&policy, &Call::command(text)), "allow", "{text}");
+    }
+    let mut code = Call::of("execute_code").with(json!({"code": "os.system('rm x')"}));
+    code.definition.category = Category::CodeExecution;
+    assert_eq!(effect(&policy, &code), "ask", "it runs a program and does not say which");
+    assert_eq!(effect(&policy, &Call::of("read_file")), "allow", "it runs none");
+}
+
+/// Each starts as an allowed command does, or tries to. In auto mode, where everything else would run.
+const MUST_ASK: &[&str] = &[
+    // Operators.
+    "git status; rm -rf .",
+    "git status && rm x",
+    "git status || rm x",
+    "git status | sh",
+    "git status & rm x",
+    "git status &",
+    "git status;",
+    "git status |& tee x",
+    "git status;rm x",
+    "ls;ls",
+    "(git status)",
+    "git status)",
+    "{ git status; }",
+    "git status }",
+    "git status ; : ",
+    "git status &&rm x",
+    "echo a;;b",
+    // Substitutions.
+    "git log $(rm x)",
+    "git log `rm x`",
+    "echo $HOME",
+    "echo ${HOME}",
+    "echo \"$HOME\"",
+    "echo \"`id`\"",
+    "echo \"$(id)\"",
+    "echo $((1+1))",
+    "git log <(id)",
+    "git log >(id)",
+    "echo $'a\\nb'",
+    "echo $\"a\"",
+    "echo $@",
+    "echo \"${x:-$(id)}\"",
+    "ls $0",
+    // Redirects and here-documents.
+    "git log > x",
+    "git log >> x",
+    "git log < x",
+    "git log 2>&1",
+    "git log &> x",
+    "git log >| x",
+    "ls <> x",
+    "ls << EOF",
+    "ls <<EOF\nrm x\nEOF",
+    "ls <<< x",
+    "ls 2>/dev/null",
+    "ls >&2",
+    // Line ends and control characters.
+    "git status\nrm x",
+    "git status\r\nrm x",
+    "git status\rrm x",
+    "git status \\\n rm x",
+    "ls\u{0}",
+    "ls \u{1b}[2J",
+    "ls 'a\nb'",
+    "ls \"a\nb\"",
+    "ls\u{b}x",
+    "ls\u{85}rm",
+    // Quotes and escapes.
+    "git 'status",
+    "git \"status",
+    "git stat\\us",
+    "\\git status",
+    "echo \"a\\\"b\"",
+    "echo 'a'\\''b'",
+    "g'i't status",
+    "\"git\" status",
+    "'git status'",
+    "echo \"!!\"",
+    "echo !!",
+    "git status '",
+    "ec\"ho\" a",
+    // Wildcards, braces, home folders, comments.
+    "ls *",
+    "ls ?",
+    "ls [ab]",
+    "ls {a,b}",
+    "ls ~",
+    "ls ~root",
+    "git status # rm",
+    "ls *.rs",
+    "echo a=~",
+    // Variables before the command, aliases, functions, the shell's own words.
+    "X=1 git status",
+    "PATH=/tmp git status",
+    "GIT_PAGER=sh git log",
+    "alias git=rm",
+    "alias ls='rm -rf /'; ls",
+    "git() { rm x; }",
+    "function ls { rm x; }",
+    "if true; then rm x; fi",
+    "for i in a; do rm x; done",
+    "while true; do ls; done",
+    "case x in x) ls;; esac",
+    "! git status",
+    "[[ -f x ]]",
+    "time git status",
+    // Programs that run others.
+    "env git status",
+    "sudo git status",
+    "exec git status",
+    "eval git status",
+    "command git status",
+    "xargs git",
+    "nohup git status",
+    "sh -c 'git status'",
+    "bash -c ls",
+    "/usr/bin/env git status",
+    ". ./git",
+    "source git",
+    "builtin echo a",
+    "find . -exec rm x",
+    "watch git status",
+    "timeout 5 git status",
+    // Letters that look like others.
+    "git\u{a0}status",
+    "git status \u{ff1b} rm x",
+    "ls \u{202e}x",
+    "git st\u{430}tus",
+    "",
+    "   ",
+    "\t",
+];
+
+#[test]
+fn texts_that_are_not_one_simple_command_ask() {
+    let policy = auto(
+        "[[rules]]\nname = 'look'\neffect = 'allow'\nconfirms = true\n\
+         command = ['git status', 'git log', 'git', 'ls', 'echo']\n",
+    );
+    assert!(MUST_ASK.len() >= 80, "{}", MUST_ASK.len());
+    for text in MUST_ASK {
+        let mut call = Call::command(text);
+        call.definition.requires_confirmation = true;
+        assert_eq!(effect(&policy, &call), "ask", "{text:?}");
+        call.definition.requires_confirmation = false;
+        assert_eq!(effect(&policy, &call), "ask", "{text:?} in auto mode");
+    }
+    for text in ["git status", "ls -la src", "echo 'two words'", "git log --oneline -5"] {
+        let mut call = Call::command(text);
+        call.definition.requires_confirmation = true;
+        assert_eq!(decided(&policy, &call), ("allow", "look".into()), "{text}");
+    }
+    println!("{} shell texts ask", MUST_ASK.len());
+}
+
+#[test]
+fn examples_are_checked_where_they_stand() {
+    let cases = [
+        (
+            "[[rules]]\nname = 'a'\neffect = 'deny'\npath = 'secret/**'\n\
+             examples = { match = ['secret/x', 'src/x'] }\n",
+            "line 5: rule `a`: the example `src/x` must match, and does not",
+        ),
+        (
+            "[[rules]]\nname = 'a'\neffect = 'allow'\ncommand = 'cargo test'\n\n[rules.examples]\nmatch = ['cargo test -q']\n\
+             no_match = [\n  'cargo build',\n  'cargo test',\n]\n",
+            "line 10: rule `a`: the example `cargo test` must not match, and does",
+        ),
+        (
+            "[[rules]]\neffect = 'deny'\nhost = '*.corp'\nexamples = { match = [{ tool = 'fetch', hosts = ['corp'] }] }\n",
+            "line 4: rule `rule 1`: the example `fetch corp` must match, and does not",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(read_rules(text, "/work").unwrap_err().to_string(), expected);
+    }
+    let right = "[[rules]]\neffect = 'ask'\ntool = 'deploy_*'\nagent = 'did:*'\nargument = { '/env' = 'prod' }\n\
+                 examples = { match = [{ arguments = { env = 'prod' } }], no_match = [{ arguments = { env = 'dev' } },\n\
+                 { arguments = { env = 'prod' }, agent = 'x' }, { tool = 'build', arguments = { env = 'prod' } }] }\n";
+    assert_eq!(read_rules(right, "/work").unwrap().len(), 1);
+}
+
+#[test]
+fn a_broken_file_is_refused_with_the_line() {
+    let cases = [
+        ("[[rules]]\neffect = 'alow'\n", 2, "unknown variant"),
+        ("[[rules]]\neffect = 'allow'\ntol = 'x'\n", 3, "unknown field `tol`"),
+        ("rules = 3\n", 1, "invalid type"),
+        ("[[rules]]\nname = 'x'\n", 1, "missing field `effect`"),
+        ("\n[[rules]]\neffect = 'deny'\n", 2, "no condition"),
+        ("[[rules]]\neffect = 'deny'\npath = 'a[b'\n", 1, "is no pattern"),
+        ("[[rules]]\neffect = 'deny'\ncommand = 'a | b'\n", 1, "not the beginning of one simple command"),
+        ("[[rules]]\neffect = 'allow'\ntool = 'x'\nconfirms = true\n", 1, "`confirms` is only for"),
+        ("[[rules]]\neffect = 'deny'\ntool = 'x'\nremember = true\n", 1, "`remember` is only for"),
+        ("[[rules]]\neffect = 'deny'\ntool = 'x'\naccess = 'read'\n", 1, "names none"),
+        ("[[rules]]\neffect = 'deny'\nargument = { branch = 'x' }\n", 1, "write `/branch`"),
+        (
+            "[[rules]]\nname = 'a'\neffect = 'deny'\ntool = 'x'\n[[rules]]\nname = 'a'\neffect = 'ask'\ntool = 'y'\n",
+            5,
+            "same name",
+        ),
+        ("[[rules]\n", 1, ""),
+    ];
+    for (text, line, message) in cases {
+        let problems = read_rules(text, "/work").unwrap_err();
+        let problem = &problems.0[0];
+        assert_eq!(problem.line, Some(line), "{text}: {problems}");
+        assert!(problem.message.contains(message), "{text}: {problems}");
+    }
+}
+
+/// The first trap: a section that does not mention the denylist must not empty it.
+#[test]
+fn what_is_not_mentioned_stays() {
+    let changed =
+        ListPolicy::default().with(ListChanges { mode: Some(ApprovalMode::Auto), ..ListChanges::default() });
+    assert_eq!(changed.denylist, ListPolicy::default().denylist);
+    assert_eq!(changed.allowlist, ListPolicy::default().allowlist);
+    let policy = PolicySet::new(changed, Vec::new()).unwrap();
+    assert_eq!(decided(&policy, &Call::command("ls")), ("deny", "denylist".into()));
+    let emptied =
+        ListPolicy::default().with(ListChanges { denylist: Some(Vec::new()), ..ListChanges::default() });
+    assert!(emptied.denylist.contains("run_command"), "an empty list adds nothing and takes nothing away");
+    let opened = ListChanges { no_longer_denied: vec!["run_command".into()], ..ListChanges::default() };
+    assert!(!ListPolicy::default().with(opened).denylist.contains("run_command"));
+}
+
+#[test]
+fn a_broken_reload_keeps_the_old_policy_and_grants() {
+    let rules = "[[rules]]\nname = 'old'\neffect = 'deny'\ntool = 'x'\n";
+    let grant = Grant::new("g", "acme", Covers::Host { tool: "y".into(), host: "h".into() }, Lasts::Always);
+    let live = LivePolicy::new(strict(rules).with_grants(vec![grant]));
+    let lists = || lists(ApprovalMode::Deny);
+    assert!(live.reload(lists(), "[[rules]]\neffect = 'deny'\n", "/work").is_err());
+    assert_eq!(live.now().rules()[0].name, "old");
+    live.reload(lists(), &rules.replace("old", "new"), "/work").unwrap();
+    assert_eq!((live.now().rules()[0].name.as_str(), live.now().grants().len()), ("new", 1));
+    live.set_grants(Vec::new()).unwrap();
+    assert_eq!((live.now().rules()[0].name.as_str(), live.now().grants().len()), ("new", 0));
+}
+
+#[test]
+fn a_rule_that_asks_is_silenced_only_where_it_says_so() {
+    let rule = "[[rules]]\nname = 'r'\neffect = 'ask'\nhost = 'example.com'\n";
+    let covers = Covers::Host { tool: "fetch".into(), host: "example.com".into() };
+    let grants = || vec![Grant::new("g", "acme", covers.clone(), Lasts::Always)];
+    let call = Call::of("fetch").hosts(&["example.com"]);
+    assert_eq!(decided(&auto(rule).with_grants(grants()), &call), ("ask", "r".into()));
+    let remembers = format!("{rule}remember = true\n");
+    assert_eq!(decided(&auto(&remembers).with_grants(grants()), &call), ("allow", "grant:g".into()));
+}
+
+#[test]
+fn a_call_that_its_tool_wants_confirmed_is_allowed_by_nothing_general() {
+    let rule = "[[rules]]\nname = 'r'\neffect = 'allow'\npath = '**'\nconfirms = true\n";
+    let mut call = Call::of("apply_patch").writing(&["/work/a"]);
+    assert_eq!(effect(&auto(rule), &call), "allow");
+    call.confirm = Some("it deletes a file");
+    assert_eq!(decided(&auto(rule), &call), ("ask", "tool_requires_confirmation".into()));
+    let folder = Covers::ToolInFolder { tool: "apply_patch".into(), folder: "/work".into() };
+    let folder = Grant::new("f", "acme", folder, Lasts::Always);
+    assert_eq!(effect(&strict("").with_grants(vec![folder.clone()]), &call), "ask");
+    let exact = Covers::suggestions(&call.subject(), "Apply", Shell::Posix).remove(0);
+    let exact = Grant::new("e", "acme", exact, Lasts::Always);
+    assert_eq!(decided(&strict("").with_grants(vec![folder, exact]), &call), ("allow", "grant:e".into()));
+}
+
+#[test]
+fn an_explanation_names_every_rule_and_the_way_out() {
+    let policy = auto(
+        "[[rules]]\nname = 'no pushes'\neffect = 'deny'\ncommand = 'git push'\n\
+         [[rules]]\nname = 'night'\neffect = 'ask'\ntenant = 'other'\n",
+    );
+    let explanation = policy.explain(&Call::command("git push").subject());
+    assert_eq!(
+        explanation.to_string(),
+        "deny, by `no pushes`\n  why: This call of `run_command` is denied by the rule `no pushes`. Do it in another way, \
+         or ask the person who runs this to change the rule\nlooked at:\n  denylist (deny): does not, the tool is not on it\n\
+         > no pushes (deny, line 1): holds\n  night (ask, line 5): does not, it is for other tenants\n\
+         \u{20} tool (ask): does not, the tool does not always ask\n  allowlist (allow): does not, the tool is not on it\n\
+         \u{20} mode (auto): holds\nwhat would change it:\n  change or remove the rule `no pushes` (line 1)\n"
+    );
+}
