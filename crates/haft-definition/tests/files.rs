@@ -248,8 +248,14 @@ fn full_command() -> haft_core::CommandSource {
         working_dir: Some("sub".to_owned()),
         limits: haft_core::Limits {
             memory_bytes: Some(1 << 20),
+            cpu_millicores: Some(500),
             cpu_time: Some(Duration::from_millis(1500)),
-            ..haft_core::Limits::default()
+            wall_time: Some(Duration::from_secs(30)),
+            processes: Some(4),
+            open_files: Some(64),
+            file_bytes: Some(1 << 30),
+            scratch_bytes: Some(0),
+            output_bytes: Some(1000),
         },
         reads: Some(Vec::new()),
         writes: Some(vec!["path".to_owned(), "git-index:".to_owned()]),
@@ -354,7 +360,8 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         "name": "a", "title": "A", "description": "A", "category": "Network",
         "parameters": [{"name": "p", "description": "P", "type": "Array", "required": true, "default": 1, "enum": [1], "schema": {}}],
         "outputSchema": {}, "requiredPermissions": ["x"], "requiresConfirmation": true, "risk": "high", "idempotent": true,
-        "cacheable": true, "tier": "Teams", "version": "1.0.0", "source": "mcp", "aliases": ["b"], "metadata": {"a": 1},
+        "cacheable": true, "tier": "Teams", "version": "1.0.0", "source": "command", "aliases": ["b"], "metadata": {"a": 1},
+        "command": full_command(),
         "annotations": {"destructive": true, "openWorld": true},
         "constraints": {"defaultTimeout": "PT1S", "maxExecutionTime": "PT2S", "maxOutputSize": 1, "maxArgumentSize": 1,
             "allowSideEffects": false, "requiredIsolation": "None"},
@@ -367,6 +374,8 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         (&written["constraints"], &schema["$defs"]["constraints"]["properties"]),
         (&written["annotations"], &schema["$defs"]["annotations"]["properties"]),
         (&written["parameters"][0], &schema["$defs"]["parameter"]["properties"]),
+        (&written["command"], &schema["$defs"]["command"]["properties"]),
+        (&written["command"]["limits"], &schema["$defs"]["limits"]["properties"]),
     ] {
         assert_eq!(names(fields), names(described));
     }

@@ -10,7 +10,7 @@ use std::{
 };
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn(&'static str)); 11] = [
+    let tests: [crate::world::Test; 11] = [
         ("background::start_look_write_end", start_look_write_end),
         ("background::what_it_did_is_on_record_once", what_it_did_is_on_record_once),
         ("background::a_terminal", a_terminal),
@@ -26,7 +26,7 @@ pub fn trials() -> Vec<Trial> {
         ("background::it_ends_when_haft_is_killed", it_ends_when_haft_is_killed),
         ("background::it_ends_at_a_shutdown", it_ends_at_a_shutdown),
     ];
-    tests.into_iter().map(|(name, test)| Trial::test(name, move || Ok(test(name)))).collect()
+    crate::world::trials(tests)
 }
 
 /// The value of a result that must have succeeded.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn(&'static str)); 9] = [
+    let tests: [crate::world::Test; 9] = [
         ("program::arguments_as_json_and_json_back", arguments_as_json_and_json_back),
         ("program::arguments_as_flags", arguments_as_flags),
         ("program::progress_is_no_output", progress_is_no_output),
@@ -22,7 +22,7 @@ pub fn trials() -> Vec<Trial> {
         ("program::it_is_held_to_what_it_says_it_writes", it_is_held_to_what_it_says_it_writes),
         ("program::a_program_that_is_gone_and_one_that_hangs", a_program_that_is_gone_and_one_that_hangs),
     ];
-    tests.into_iter().map(|(name, test)| Trial::test(name, move || Ok(test(name)))).collect()
+    crate::world::trials(tests)
 }
 
 fn definition(command: CommandSource) -> ToolDefinition {
@@ -119,7 +119,7 @@ fn its_own_error_passes_byte_for_byte(name: &str) {
         let error = r#"{"error":  "no such thing", "n": 1.50, "u": "\u00e4"}"#;
         add(&world, definition(script(&world, &format!("echo aside >&2; echo '{error}'; exit 9"))));
         let result = world.call("my_tool", json!({})).await;
-        assert_eq!((result.status, result.text().as_ref()), (Status::Failed, error));
+        assert_eq!((result.status, result.text()), (Status::Failed, error));
         let info = result.error.unwrap();
         assert_eq!((info.code, info.message.as_str()), (ErrorCode::ExecutionFailed, error));
         assert_eq!(info.data.as_deref(), Some(&json!({"exitCode": 9})));

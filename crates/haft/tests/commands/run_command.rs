@@ -13,7 +13,7 @@ use std::{
 };
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn(&'static str)); 13] = [
+    let tests: [crate::world::Test; 13] = [
         ("run_command::output_is_seen_while_it_runs", output_is_seen_while_it_runs),
         ("run_command::what_it_gives", what_it_gives),
         ("run_command::a_failure_keeps_its_output", a_failure_keeps_its_output),
@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
         ("run_command::what_held_it_is_on_record", what_held_it_is_on_record),
         ("run_command::ten_megabytes", ten_megabytes),
     ];
-    tests.into_iter().map(|(name, test)| Trial::test(name, move || Ok(test(name)))).collect()
+    crate::world::trials(tests)
 }
 
 /// IT-CMD-01.
@@ -69,7 +69,7 @@ fn what_it_gives(name: &str) {
     in_world(name, async |world| {
         let result = world.call("Bash", json!({"command": "printf hello"})).await;
         assert_eq!(result.output, Some(json!({"exit_code": 0, "stdout": "hello", "stderr": ""})));
-        assert_eq!((result.text().as_ref(), result.metadata.output_size), ("hello", 5), "counted once");
+        assert_eq!((result.text(), result.metadata.output_size), ("hello", 5), "counted once");
         for bad in [json!({"command": " "}), json!({"command": "a\u{0}b"}), json!({}), json!({"command": 1})]
         {
             assert_eq!(world.call("run_command", bad).await.status, Status::ValidationError);

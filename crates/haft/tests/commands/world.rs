@@ -13,6 +13,20 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// A test by name, which it is told.
+pub type Test = (&'static str, fn(&'static str));
+
+/// Tests as the harness takes them.
+pub fn trials(tests: impl IntoIterator<Item = Test>) -> Vec<libtest_mimic::Trial> {
+    let trial = |(name, test): Test| {
+        libtest_mimic::Trial::test(name, move || {
+            test(name);
+            Ok(())
+        })
+    };
+    tests.into_iter().map(trial).collect()
+}
+
 /// A working folder with an engine on it.
 pub struct World {
     pub haft: Haft,

@@ -155,7 +155,7 @@ fn boundary(bytes: &[u8], most: usize) -> usize {
     if bytes.len() <= most {
         return bytes.len();
     }
-    let back = (0..=3).find(|back| *back < most && !continues(bytes[most - back]));
+    let back = (0..=most.min(3)).find(|back| !continues(bytes[most - back]));
     most - back.unwrap_or(0)
 }
 

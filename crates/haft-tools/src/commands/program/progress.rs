@@ -92,7 +92,10 @@ mod tests {
     const TEXT: &str = "starting\nhaft:progress {\"percent\": 40, \"message\": \"half\"}\nhaft:progress nonsense\n\
                         haft: x\nhaft:progress {\"message\": \"ä\"}\nhaft:progress {\"percent\": 400}";
 
-    fn in_pieces(cuts: &[usize]) -> (String, Vec<(Option<u8>, Option<String>)>) {
+    /// The words, and the progress.
+    type Heard = (String, Vec<(Option<u8>, Option<String>)>);
+
+    fn in_pieces(cuts: &[usize]) -> Heard {
         let host = TestHost::new();
         let mut lines = ProgressLines::default();
         let mut start = 0;
@@ -104,7 +107,7 @@ mod tests {
         (host.stderr(), host.progress())
     }
 
-    fn expected() -> (String, Vec<(Option<u8>, Option<String>)>) {
+    fn expected() -> Heard {
         let progress = vec![
             (Some(40), Some("half".to_owned())),
             (None, Some("ä".to_owned())),
