@@ -53,7 +53,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.undo.max_bytes", "1", "536870913"),
     ("tools.undo.max_file_bytes", "134217728", "134217729"),
     ("store.backend", "'sqlite'", "'postgres'"),
-    ("store.url", "''", "'env:HAFT_DATABASE'"),
+    ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
     ("store.durability", "'full'", "'effects'"),
     ("store.audit_input", "false", "true"),
     ("store.keep_results_days", "30", "0"),
