@@ -70,7 +70,7 @@ impl EnvironmentFilter {
     pub fn split<'a, V>(
         &self,
         variables: impl IntoIterator<Item = (&'a str, V)>,
-    ) -> (Vec<(&'a str, V)>, Vec<(&'a str, V)>) {
+    ) -> (Variables<'a, V>, Variables<'a, V>) {
         variables.into_iter().partition(|(name, _)| self.allows(name))
     }
 
@@ -79,6 +79,9 @@ impl EnvironmentFilter {
         &self.patterns
     }
 }
+
+/// Names of variables with their values.
+type Variables<'a, V> = Vec<(&'a str, V)>;
 
 #[cfg(test)]
 mod tests {

@@ -62,7 +62,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.scratch_bytes", "1048576", "268435457"),
     ("tools.commands.per_process_limits", "false", "true"),
     ("store.backend", "'sqlite'", "'postgres'"),
-    ("store.url", "''", "'env:HAFT_DATABASE'"),
+    ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
     ("store.durability", "'full'", "'effects'"),
     ("store.audit_input", "false", "true"),
     ("store.keep_results_days", "30", "0"),
@@ -489,10 +489,13 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
                 "strict",
                 "standard",
                 "none",
+                "full",
+                "effects",
             ];
             let place = |level| order.iter().position(|known| *known == level).unwrap();
             place(*after) > place(*before)
         }
+        (Tighter::Nothing, before, after) => after != before,
         (Tighter::More, Value::Names(before), Value::Names(after)) => {
             before.iter().any(|name| !after.contains(name))
         }

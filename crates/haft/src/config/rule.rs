@@ -208,6 +208,7 @@ impl Rule {
                 let adds = new.iter().any(|tool| !old.contains(tool));
                 Tightened { value: Value::Tools(kept), ignored: adds }
             }
+            (Tighter::Nothing, old, new) => stricter(current, proposed, old == new),
             (Tighter::Inside, Value::Folders(old), Value::Folders(new)) => narrow(old, new, ground),
             _ => Tightened { value: current.clone(), ignored: true },
         }
