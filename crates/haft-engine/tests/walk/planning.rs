@@ -229,7 +229,7 @@ impl Policy for Guard {
     }
 
     fn decide(&self, _: &Subject<'_>) -> Result<Verdict, GuardError> {
-        self.fail(Broken::PolicyDecides, Verdict::Ask { rule: "test", reason: "it is a test".into() })
+        self.fail(Broken::PolicyDecides, Verdict::Ask { rule: "test".into(), reason: "it is a test".into() })
     }
 }
 
