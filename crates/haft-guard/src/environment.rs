@@ -6,6 +6,9 @@ use crate::wildcard::wildcard_any_case;
 pub const DENIED_VARIABLES: &[&str] =
     &["*_KEY", "*_TOKEN", "*_SECRET", "*_PASSWORD", "AWS_*", "ANTHROPIC_*", "OPENAI_*"];
 
+/// Variables: names and values.
+pub type Variables<'a, V> = Vec<(&'a str, V)>;
+
 /// Whether names of variables differ by case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameCase {

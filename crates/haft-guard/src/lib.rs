@@ -27,7 +27,7 @@ mod signature;
 mod wildcard;
 
 pub use changed::{Change, DefinitionChanges};
-pub use environment::{DENIED_VARIABLES, EnvironmentFilter, NameCase};
+pub use environment::{DENIED_VARIABLES, EnvironmentFilter, NameCase, Variables};
 pub use grant::{Covers, Grant, Lasts, PastPrompt, covers_how_many};
 pub use keys::{KeyError, PublicKey, SecretKey, TrustedKeys};
 pub use licence::{

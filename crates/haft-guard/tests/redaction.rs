@@ -268,6 +268,36 @@ fn a_private_key_is_gone_with_or_without_its_end() {
     assert_eq!(&*Secrets::full(KnownSecrets::default()).redact(public.as_bytes()), public.as_bytes());
 }
 
+/// Text that is full of beginnings, each of which might be looked into for long.
+#[test]
+fn a_flood_of_beginnings_is_not_slow() {
+    let floods = [
+        "-----BEGIN PRIVATE KEY!",
+        "-----BEGIN PRIVATE KEY-----!",
+        "-----BEGIN PRIVATE KEY-----a",
+        "-----begin ",
+        "curl -u ",
+        "password=\"",
+        "authorization: ",
+        "ey",
+        " eyeyeyeyeyeyeyeyeyey.",
+        "key=",
+        "token: a1",
+        "://a:",
+        "sk-proj-",
+        " ghp_",
+    ];
+    for flood in floods {
+        let text = flood.repeat(200_000 / flood.len());
+        for secrets in [Secrets::full(KnownSecrets::default()), Secrets::results(KnownSecrets::default())] {
+            let start = std::time::Instant::now();
+            secrets.let_go(text.as_bytes());
+            let took = start.elapsed();
+            assert!(took.as_secs() < 20, "{flood:?}: {took:?} for 200 kB, without optimisation");
+        }
+    }
+}
+
 #[test]
 fn members_that_hold_secrets() {
     let full = Secrets::full(KnownSecrets::default());

@@ -195,7 +195,12 @@ impl Scanner {
         self.literals.find(bytes, |literal, start, end| {
             let shapes = &self.of_literal[literal];
             if shapes.is_empty() {
-                block(bytes, start, &mut scan);
+                // Within a block there is none.
+                let is_inside =
+                    scan.spans.iter().rev().take(8).any(|span| span.start < start && start < span.end);
+                if !is_inside {
+                    block(bytes, start, &mut scan);
+                }
                 return;
             }
             // Cheap looks before an automaton is started, each at most once for a literal, however many shapes it has.
@@ -339,9 +344,16 @@ fn block(bytes: &[u8], from: usize, scan: &mut Scan) {
         return;
     }
     let body = key + b"PRIVATE KEY".len();
-    let ends = [&b"KEY-----"[..], b"KEY BLOCK-----"];
-    let after_head = body + memchr::memmem::find(&rest[body..], b"-----").map_or(0, |at| at + 5);
-    let found = ends.iter().filter_map(|end| find(&rest[after_head..], end).map(|at| at + end.len())).min();
+    let closes = [&b"-----"[..], b" BLOCK-----"];
+    let Some(close) = closes.iter().find(|close| starts_with(&rest[body..], close)) else {
+        // It may be still to come.
+        if is_cut && closes.iter().any(|close| starts_with(close, &rest[body..])) {
+            scan.open = scan.open.min(from);
+        }
+        return;
+    };
+    let after_head = body + close.len();
+    let found = end_of_block(&rest[after_head..]);
     let end = match found {
         Some(end) => from + after_head + end,
         None => {
@@ -358,6 +370,20 @@ fn block(bytes: &[u8], from: usize, scan: &mut Scan) {
         }
     };
     scan.spans.push(Span { from, start: from, end, kind: "private-key" });
+}
+
+fn starts_with(bytes: &[u8], start: &[u8]) -> bool {
+    bytes.get(..start.len()).is_some_and(|here| here.eq_ignore_ascii_case(start))
+}
+
+/// Where the last line of a block ends: the first five dashes after `KEY` or `KEY BLOCK`.
+fn end_of_block(bytes: &[u8]) -> Option<usize> {
+    let ends_so = |before: &[u8]| {
+        [&b"KEY"[..], b"KEY BLOCK"].iter().any(|word| {
+            before.len().checked_sub(word.len()).is_some_and(|at| before[at..].eq_ignore_ascii_case(word))
+        })
+    };
+    memchr::memmem::find_iter(bytes, b"-----").find(|&at| ends_so(&bytes[..at])).map(|at| at + 5)
 }
 
 fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {

@@ -154,8 +154,9 @@ impl Shape {
 
 /// What stands for a value that is somewhere else, or was taken out already.
 fn is_placeholder(value: &[u8]) -> bool {
-    let starts = [&b"[redacted"[..], b"${", b"$(", b"{{", b"<", b"%(", b"***", b"..."];
+    let starts = [&b"[redacted"[..], b"${", b"$(", b"{{", b"<", b"%("];
     let whole = [&b"true"[..], b"false", b"null", b"none", b"undefined", b"string", b"password", b"required"];
-    starts.iter().any(|start| value.starts_with(start))
+    value.iter().all(|byte| matches!(byte, b'*' | b'.' | b'x' | b'X'))
+        || starts.iter().any(|start| value.starts_with(start))
         || whole.iter().any(|word| value.eq_ignore_ascii_case(word))
 }
