@@ -254,7 +254,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
     })
 }
 
-fn rlimit(number: i32, value: u64) -> Option<Value> {
+pub(super) fn rlimit(number: i32, value: u64) -> Option<Value> {
     let names = [
         (libc::RLIMIT_CORE as i32, "RLIMIT_CORE"),
         (libc::RLIMIT_NOFILE as i32, "RLIMIT_NOFILE"),
