@@ -41,6 +41,10 @@ impl Jail for Namespace {
         planned.map(|plan| plan.enforcement).map_err(of_walls)
     }
 
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        Some(self.0.has_sandbox(id))
+    }
+
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.0;

@@ -221,6 +221,10 @@ impl Jail for Runc {
         self.planned(spec).map(|plan| plan.enforcement).map_err(of_walls)
     }
 
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        Some(self.host.has_sandbox(id))
+    }
+
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let guest = match self.try_start(&spec, false).await {

@@ -10,7 +10,8 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 14] = [
+    let tests: [(&'static str, fn()); 15] = [
+        ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
         ("choice::crun", crun),
         ("choice::what_is_mounted_later_is_seen", what_is_mounted_later_is_seen),
@@ -156,6 +157,30 @@ fn an_unknown_sandbox_is_refused() {
         assert_eq!(error.code.e_number(), Some("E3101"), "{jail}");
         assert!(error.message.contains("sb-17"), "{}", error.message);
     }
+}
+
+/// So that a call that names a sandbox is refused before anything runs.
+fn every_jail_knows_its_sandboxes() {
+    let house = House::new();
+    let all = |id: &str| {
+        let names = ["process", "namespace", "runc", "gvisor"];
+        let mut answers: Vec<Option<bool>> =
+            names.into_iter().map(|name| house.jail(name).has_sandbox(id)).collect();
+        answers.push(Auto::new(&house.host).has_sandbox(id));
+        answers
+    };
+    assert_eq!(all("sb-17"), vec![Some(false); 5]);
+    if !rustix::process::geteuid().is_root() {
+        return haft_testkit::not_run(
+            "every_jail_knows_its_sandboxes",
+            "an ordinary user makes no cgroups here",
+        );
+    }
+    let sandbox = house.host.open_sandbox(&Limits::default()).unwrap();
+    let id = sandbox.id().to_owned();
+    assert_eq!(all(&id), vec![Some(true); 5]);
+    drop(sandbox);
+    assert_eq!(all(&id), vec![Some(false); 5]);
 }
 
 fn limits_per_process_do_not_do_for_strict() {
