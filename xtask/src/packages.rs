@@ -68,6 +68,13 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "lets writes to the disk fail, to see that nothing confirmed is lost",
     },
+    Package { command: "runc", debian: &["runc"], need: Need::Test, why: "makes one of the jails" },
+    Package {
+        command: "crun",
+        debian: &["crun"],
+        need: Need::Test,
+        why: "makes the same jail in another way",
+    },
     Package { command: "runsc", debian: &["runsc"], need: Need::Test, why: "is one of the jails" },
     Package {
         command: "bwrap",
@@ -176,7 +183,19 @@ mod tests {
         let all = missing(Need::Test, |_| false);
         assert_eq!(
             all.names(),
-            ["gcc", "libc6-dev", "curl", "python3", "openssl", "postgresql", "strace", "runsc", "bubblewrap"]
+            [
+                "gcc",
+                "libc6-dev",
+                "curl",
+                "python3",
+                "openssl",
+                "postgresql",
+                "strace",
+                "runc",
+                "crun",
+                "runsc",
+                "bubblewrap"
+            ]
         );
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);
     }

@@ -42,6 +42,7 @@ impl Auto {
         Auto::of(vec![
             Arc::new(super::Process::new(host)),
             Arc::new(super::Namespace::new(host)),
+            Arc::new(super::Runc::new(host)),
             Arc::new(super::Gvisor::new(host)),
         ])
     }

@@ -66,7 +66,11 @@ impl Bay<'_> {
     }
 
     fn seat(&self, kind: SeatKind, socket: OwnedFd) -> Option<i32> {
-        let namespaces = if kind == SeatKind::Namespace { sys::ALL_NAMESPACES } else { 0 };
+        let namespaces = match kind {
+            SeatKind::Namespace => sys::ALL_NAMESPACES,
+            SeatKind::Container => sys::MOUNTS_AND_NETWORK,
+            SeatKind::Process | SeatKind::Runtime => 0,
+        };
         let setup = Setup {
             kind,
             socket,

@@ -8,6 +8,7 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
     TargetArch, sock_filter,
 };
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Filters, in the order in which they are loaded.
@@ -25,77 +26,89 @@ mod code {
     pub(super) const X32: u32 = 0x4000_0000;
 }
 
+/// A system call, by number and by name: the kernel knows numbers, container runtimes know names.
+type Call = (libc::c_long, &'static str);
+
+macro_rules! calls {
+    ($($(#[$condition:meta])* $name:ident),* $(,)?) => {
+        &[$($(#[$condition])* (libc::$name, stringify!($name)),)*]
+    };
+}
+
 /// Changes the machine itself, or its kernel.
-const ENDS: &[libc::c_long] = &[
-    libc::SYS_kexec_load,
-    libc::SYS_kexec_file_load,
-    libc::SYS_init_module,
-    libc::SYS_finit_module,
-    libc::SYS_delete_module,
-    libc::SYS_reboot,
-    libc::SYS_swapon,
-    libc::SYS_swapoff,
-    libc::SYS_acct,
-    libc::SYS_settimeofday,
-    libc::SYS_clock_settime,
-    libc::SYS_clock_adjtime,
-    libc::SYS_adjtimex,
-    libc::SYS_quotactl,
-    libc::SYS_quotactl_fd,
-    libc::SYS_lookup_dcookie,
-    libc::SYS_nfsservctl,
-    libc::SYS_vhangup,
+const ENDS: &[Call] = calls![
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_clock_adjtime,
+    SYS_adjtimex,
+    SYS_quotactl,
+    SYS_quotactl_fd,
+    SYS_lookup_dcookie,
+    SYS_nfsservctl,
+    SYS_vhangup,
     #[cfg(target_arch = "x86_64")]
-    libc::SYS_iopl,
+    SYS_iopl,
     #[cfg(target_arch = "x86_64")]
-    libc::SYS_ioperm,
+    SYS_ioperm,
     #[cfg(target_arch = "x86_64")]
-    libc::SYS_uselib,
+    SYS_uselib,
     #[cfg(target_arch = "x86_64")]
-    libc::SYS__sysctl,
+    SYS__sysctl,
 ];
 
 /// Other processes, other namespaces, mounts, keys, and large attack surface.
-const REFUSED: &[libc::c_long] = &[
-    libc::SYS_ptrace,
-    libc::SYS_process_vm_readv,
-    libc::SYS_process_vm_writev,
-    libc::SYS_process_madvise,
-    libc::SYS_kcmp,
-    libc::SYS_pidfd_getfd,
-    libc::SYS_add_key,
-    libc::SYS_request_key,
-    libc::SYS_keyctl,
-    libc::SYS_bpf,
-    libc::SYS_perf_event_open,
-    libc::SYS_userfaultfd,
-    libc::SYS_io_uring_setup,
-    libc::SYS_io_uring_enter,
-    libc::SYS_io_uring_register,
-    libc::SYS_unshare,
-    libc::SYS_setns,
-    libc::SYS_mount,
-    libc::SYS_umount2,
-    libc::SYS_pivot_root,
-    libc::SYS_chroot,
-    libc::SYS_open_tree,
-    libc::SYS_move_mount,
-    libc::SYS_fsopen,
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fspick,
-    libc::SYS_mount_setattr,
-    libc::SYS_name_to_handle_at,
-    libc::SYS_open_by_handle_at,
-    libc::SYS_fanotify_init,
-    libc::SYS_syslog,
-    libc::SYS_sethostname,
-    libc::SYS_setdomainname,
-    libc::SYS_mbind,
-    libc::SYS_move_pages,
-    libc::SYS_migrate_pages,
-    libc::SYS_set_mempolicy,
+const REFUSED: &[Call] = calls![
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_process_madvise,
+    SYS_kcmp,
+    SYS_pidfd_getfd,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_keyctl,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_unshare,
+    SYS_setns,
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_open_tree,
+    SYS_move_mount,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    SYS_mount_setattr,
+    SYS_name_to_handle_at,
+    SYS_open_by_handle_at,
+    SYS_fanotify_init,
+    SYS_syslog,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_mbind,
+    SYS_move_pages,
+    SYS_migrate_pages,
+    SYS_set_mempolicy,
 ];
+
+/// Its arguments are behind a pointer, where no filter sees them. Programs fall back to `clone`.
+const UNKNOWN: &[Call] = calls![SYS_clone3];
 
 /// The old way to raw packets.
 const SOCK_PACKET: i32 = 10;
@@ -115,7 +128,7 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
     }
     let errno = |errno: i32| SeccompAction::Errno(errno as u32);
     let always =
-        |calls: &[libc::c_long]| calls.iter().map(|call| (*call, Vec::new())).collect::<BTreeMap<_, _>>();
+        |calls: &[Call]| calls.iter().map(|(call, _)| (*call, Vec::new())).collect::<BTreeMap<_, _>>();
     let mut refused = always(REFUSED);
     refused.insert(libc::SYS_clone, any_bit(0, NEW_NAMESPACES)?);
     // Typing into a terminal, and what else would reach somebody's terminal.
@@ -147,10 +160,13 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
         }
         FilterKind::Off => {}
     }
-    // The arguments of `clone3` are behind a pointer, where no filter sees them. Programs fall back to `clone`.
-    let unknown = always(&[libc::SYS_clone3]);
-    let mut listed: Vec<u32> =
-        refused.keys().chain(unknown.keys()).chain(ENDS).map(|call| *call as u32).collect();
+    let unknown = always(UNKNOWN);
+    let mut listed: Vec<u32> = refused
+        .keys()
+        .chain(unknown.keys())
+        .chain(ENDS.iter().map(|(call, _)| call))
+        .map(|call| *call as u32)
+        .collect();
     listed.sort_unstable();
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter = |rules, action| -> Result<BpfProgram, seccompiler::BackendError> {
@@ -162,6 +178,42 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
         filter(refused, errno(libc::EPERM))?,
     ];
     Ok(vec![joined(&listed, &lists)])
+}
+
+/// The filter of a guest with a network of its own, in the words of container runtimes.
+///
+/// Arguments are compared by their lower half, which is what the kernel looks at. A runtime takes several conditions on
+/// one argument as alternatives, so families of sockets are listed one by one instead of by what they are not.
+pub(crate) fn for_runtimes() -> Value {
+    const LOWER: u64 = 0xffff_ffff;
+    // All that the kernel may know; it refuses larger numbers itself.
+    const FAMILIES: i32 = 64;
+    let name = |(_, name): &Call| name.trim_start_matches("SYS_").to_owned();
+    let names = |calls: &[Call]| calls.iter().map(name).collect::<Vec<_>>();
+    let refuse = |calls: Vec<String>, errno: i32, arguments: &[Value]| json!({"names": calls, "action": "SCMP_ACT_ERRNO", "errnoRet": errno, "args": arguments});
+    let is = |argument: u8, mask: u64, value: u64| json!({"index": argument, "value": mask, "valueTwo": value, "op": "SCMP_CMP_MASKED_EQ"});
+    let refused_if = |call: &str, arguments: &[Value]| refuse(vec![call.to_owned()], libc::EPERM, arguments);
+    let mut rules = vec![
+        json!({"names": names(ENDS), "action": "SCMP_ACT_KILL_PROCESS"}),
+        refuse(names(UNKNOWN), libc::ENOSYS, &[]),
+        refuse(names(REFUSED), libc::EPERM, &[]),
+        refused_if("ioctl", &[is(1, LOWER, libc::TIOCSTI)]),
+        refused_if("ioctl", &[is(1, LOWER, libc::TIOCLINUX)]),
+        refused_if("socket", &[is(1, 0xf, SOCK_PACKET as u64)]),
+    ];
+    let bits = (0..64).map(|bit| 1u64 << bit).filter(|bit| NEW_NAMESPACES & bit != 0);
+    rules.extend(bits.map(|bit| refused_if("clone", &[is(0, bit, bit)])));
+    for family in 0..FAMILIES {
+        let family_is = is(0, LOWER, family as u64);
+        match family {
+            libc::AF_UNIX => {}
+            libc::AF_INET | libc::AF_INET6 => {
+                rules.push(refused_if("socket", &[family_is, is(1, 0xf, libc::SOCK_RAW as u64)]));
+            }
+            _ => rules.push(refused_if("socket", &[family_is])),
+        }
+    }
+    json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 }
 
 /// One filter of several, with a quick way out for calls that are in no list.
@@ -306,8 +358,8 @@ mod tests {
                     libc::SYS_clone | libc::SYS_ioctl | libc::SYS_socketpair => ALLOW,
                     libc::SYS_socket if kind == FilterKind::Network => ALLOW,
                     libc::SYS_socket => EPERM,
-                    call if ENDS.contains(&call) => KILL,
-                    call if REFUSED.contains(&call) => EPERM,
+                    call if ENDS.iter().any(|(known, _)| *known == call) => KILL,
+                    call if REFUSED.iter().any(|(known, _)| *known == call) => EPERM,
                     _ => ALLOW,
                 };
                 let arguments = [libc::AF_INET as u64, libc::SOCK_STREAM as u64, 0, 0, 0, 0];
@@ -315,6 +367,50 @@ mod tests {
                 assert_eq!(answer(program, arch, number, arguments), expected, "{kind:?} {number}");
                 assert_eq!(answer(program, arch, number | code::X32, arguments), ENOSYS, "{number}");
                 assert_eq!(answer(program, arch ^ 1, number, arguments), KILL, "{number}");
+            }
+        }
+    }
+
+    /// What a runtime would make of the rules.
+    fn told(rules: &Value, name: &str, arguments: [u64; 6]) -> u32 {
+        let number = |value: &Value| value.as_u64().unwrap();
+        let holds = |argument: &Value| {
+            assert_eq!(argument["op"], "SCMP_CMP_MASKED_EQ");
+            let given = arguments[number(&argument["index"]) as usize];
+            given & number(&argument["value"]) == number(&argument["valueTwo"])
+        };
+        let names = |rule: &Value| rule["names"].as_array().unwrap().iter().any(|known| known == name);
+        let conditions = |rule: &Value| rule["args"].as_array().is_none_or(|all| all.iter().all(holds));
+        let mut hit =
+            rules["syscalls"].as_array().unwrap().iter().filter(|rule| names(rule) && conditions(rule));
+        match hit.next() {
+            None => ALLOW,
+            Some(rule) if rule["action"] == "SCMP_ACT_KILL_PROCESS" => KILL,
+            Some(rule) => libc::SECCOMP_RET_ERRNO | number(&rule["errnoRet"]) as u32,
+        }
+    }
+
+    #[test]
+    fn runtimes_are_told_the_same() {
+        let rules = for_runtimes();
+        let program = &compile(FilterKind::Network).unwrap()[0];
+        let arch = program[1].k;
+        let others: &[Call] = calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_read, SYS_execve];
+        let high = 1 << 40;
+        for (call, name) in [ENDS, REFUSED, UNKNOWN, others].concat() {
+            // The kernel itself refuses families of sockets that it does not know.
+            let bits = (6..32).map(|bit| 1 << bit).filter(|_| call != libc::SYS_socket);
+            for first in (0..64).chain(bits) {
+                for second in
+                    [0, 1, 2, 3, 5, 10, 0x80003, libc::TIOCSTI, libc::TIOCLINUX, libc::TIOCSTI | high]
+                {
+                    for first in [first, first | high] {
+                        let arguments = [first, second, 0, 0, 0, 0];
+                        let expected = answer(program, arch, call as u32, arguments);
+                        let name = name.trim_start_matches("SYS_");
+                        assert_eq!(told(&rules, name, arguments), expected, "{name} {first:x} {second:x}");
+                    }
+                }
             }
         }
     }

@@ -134,6 +134,10 @@ impl Jail for Gvisor {
         self.planned(spec).map(|plan| plan.enforcement).map_err(of_walls)
     }
 
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        Some(self.host.has_sandbox(id))
+    }
+
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.host;
@@ -254,7 +258,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
     })
 }
 
-fn rlimit(number: i32, value: u64) -> Option<Value> {
+pub(super) fn rlimit(number: i32, value: u64) -> Option<Value> {
     let names = [
         (libc::RLIMIT_CORE as i32, "RLIMIT_CORE"),
         (libc::RLIMIT_NOFILE as i32, "RLIMIT_NOFILE"),

@@ -194,6 +194,21 @@ impl Inner {
         Ok(spawner)
     }
 
+    /// Whether the gate understands the hosts.
+    pub(super) fn check_hosts(&self, hosts: &[String]) -> Result<(), ToolError> {
+        match &self.options.gate {
+            Some(gate) if !hosts.is_empty() => {
+                gate.check(hosts).map_err(|why| ToolError::new(ErrorCode::NetworkPolicyViolation, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is a sandbox of that name.
+    pub(super) fn has_sandbox(&self, id: &str) -> bool {
+        lock(&self.sandboxes).contains(id)
+    }
+
     /// A name that nobody else uses.
     pub(super) fn name(&self) -> (u64, String) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +232,7 @@ impl Inner {
         parent: Option<&str>,
         fresh: bool,
     ) -> Result<ReadySeat, ToolError> {
-        if let Some(unknown) = parent.filter(|parent| !lock(&self.sandboxes).contains(*parent)) {
+        if let Some(unknown) = parent.filter(|parent| !self.has_sandbox(parent)) {
             let text = format!("there is no sandbox `{unknown}` around the call");
             return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
         }

@@ -13,7 +13,7 @@
 //!                                                                     guest    rlimits, Landlock, seccomp, …
 //! ```
 //!
-//! - One file a technology: [`Process`], [`Namespace`], [`Gvisor`].
+//! - One file a technology: [`Process`], [`Namespace`], [`Runc`], [`Gvisor`].
 //! - A program that makes jails calls [`init`] first in its `main`; otherwise making one fails and says so.
 //! - **Architecture Invariant:** between its copy and its program, a guest's process allocates nothing.
 //! - **Architecture Invariant:** the end of haft's socket ends a seat with everything in it; the end of haft's other
@@ -34,6 +34,7 @@ mod linux {
         host::{JailHost, JailOptions},
         namespace::Namespace,
         process::Process,
+        runc::Runc,
         sandbox::Sandbox,
     };
 }
@@ -64,6 +65,8 @@ mod probe;
 mod process;
 #[cfg(target_os = "linux")]
 mod rules;
+#[cfg(target_os = "linux")]
+mod runc;
 #[cfg(target_os = "linux")]
 mod running;
 #[cfg(target_os = "linux")]

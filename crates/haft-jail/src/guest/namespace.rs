@@ -9,7 +9,7 @@ use super::{
     wire::SeatKind,
 };
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, ToolError,
+    Enforcement, IsolationLevel, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
 };
 use std::sync::Arc;
@@ -22,16 +22,6 @@ impl Namespace {
     /// Such a jail.
     pub fn new(host: &JailHost) -> Self {
         Namespace(Arc::clone(&host.0))
-    }
-
-    /// Whether the gate understands the hosts.
-    fn hosts(&self, spec: &GuestSpec) -> Result<(), ToolError> {
-        match &self.0.options.gate {
-            Some(gate) if !spec.hosts.is_empty() => {
-                gate.check(&spec.hosts).map_err(|why| ToolError::new(ErrorCode::NetworkPolicyViolation, why))
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -46,15 +36,19 @@ impl Jail for Namespace {
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)?;
-        self.hosts(spec).map_err(|error| of_walls(error.into()))?;
+        self.0.check_hosts(&spec.hosts).map_err(|error| of_walls(error.into()))?;
         let planned = plan::plan(spec, Walls::Namespace, &self.0.facts, None);
         planned.map(|plan| plan.enforcement).map_err(of_walls)
+    }
+
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        Some(self.0.has_sandbox(id))
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.0;
-            self.hosts(&spec)?;
+            host.check_hosts(&spec.hosts)?;
             let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
             let parent = spec.parent.clone();
             let seat = host.seat(SeatKind::Namespace, parent.as_deref(), false).await?;

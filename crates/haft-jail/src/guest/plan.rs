@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) enforcement: Enforcement,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
+    /// Processes and threads in the guest's cgroups that are not the guest's.
+    pub(crate) own_processes: u32,
 }
 
 /// How much of the network a guest has.
@@ -294,8 +296,9 @@ pub(crate) fn plan(
         terminal: spec.terminal.is_some(),
         gate: network == Network::Gate,
         grace_ms: limits::millis(spec.grace),
+        container: None,
     };
-    Ok(Plan { request, enforcement, limits, network })
+    Ok(Plan { request, enforcement, limits, network, own_processes: 2 })
 }
 
 /// What must be hidden: matches of the denied patterns, and haft's own folders.

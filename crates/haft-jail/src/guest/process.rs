@@ -59,6 +59,10 @@ impl Jail for Process {
         planned.map(|plan| plan.enforcement).map_err(of_walls)
     }
 
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        Some(self.0.has_sandbox(id))
+    }
+
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.0;

@@ -16,6 +16,9 @@ pub(super) enum Forked {
     Parent(Pid),
 }
 
+/// Flags of `clone3` that make the namespaces of a seat for a container runtime.
+pub(super) const MOUNTS_AND_NETWORK: u64 = (libc::CLONE_NEWNS | libc::CLONE_NEWNET) as u64;
+
 /// Flags of `clone3` that make namespaces.
 pub(super) const ALL_NAMESPACES: u64 = (libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS

@@ -22,6 +22,8 @@ pub(crate) enum SeatKind {
     Namespace,
     /// A container runtime, which makes the walls itself.
     Runtime,
+    /// A container runtime that finds the guest's tree and network made.
+    Container,
 }
 
 /// From haft to the spawner.
@@ -125,6 +127,26 @@ pub(crate) enum FilterKind {
     Off,
 }
 
+/// What a container runtime finds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Container {
+    /// The folder on which the guest's tree is mounted.
+    pub(crate) root: String,
+    pub(crate) cgroups: CgroupTree,
+    /// The guest's own program and folder: looked for in its tree, because a runtime tells what is missing only in words.
+    pub(crate) programs: Vec<String>,
+    pub(crate) working_dir: String,
+}
+
+/// What a container runtime sees of cgroups. They are haft's: it never makes any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CgroupTree {
+    /// All, and cannot change them.
+    ReadOnly,
+    /// Nothing.
+    Hidden,
+}
+
 /// Everything that a seat has to know to run a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SeatRequest {
@@ -146,6 +168,8 @@ pub(crate) struct SeatRequest {
     /// Whether to bind a port on the jail's own loopback and pass it out.
     pub(crate) gate: bool,
     pub(crate) grace_ms: u64,
+    /// Where the program is a container runtime, in a seat for one.
+    pub(crate) container: Option<Container>,
 }
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.

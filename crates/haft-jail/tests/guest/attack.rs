@@ -3,7 +3,7 @@
 //! The attacker is this program, started with `--attack`. It says `HARM` when it reached what it should not.
 #![allow(unsafe_code, reason = "the attacks are system calls")]
 
-use crate::world::{Heard, House, JAILS, block_on, is_root, own_program, run as run_guest};
+use crate::world::{Heard, House, block_on, has_runtime, is_root, jails, own_program, run as run_guest};
 use haft_core::{ErrorCode, IsolationLevel, Limits, port::GuestSpec};
 use libtest_mimic::Trial;
 use serde::{Deserialize, Serialize};
@@ -292,10 +292,9 @@ fn test(attack: &'static Attack, jail: &'static str) {
 }
 
 pub fn trials() -> Vec<Trial> {
-    // Looked for by its file: a list of tests must not take a second to make.
-    let gvisor = is_root() && Path::new("/usr/bin/runsc").exists();
-    let jails: Vec<&'static str> = JAILS.into_iter().chain(gvisor.then_some("gvisor")).collect();
-    let all = jails.into_iter().flat_map(|jail| ATTACKS.iter().map(move |attack| (jail, attack)));
+    let gvisor = is_root() && has_runtime("runsc");
+    let all = jails().into_iter().chain(gvisor.then_some("gvisor"));
+    let all = all.flat_map(|jail| ATTACKS.iter().map(move |attack| (jail, attack)));
     // An ordinary user cannot do some of it anyway, and makes no cgroups.
     let applies = |jail: &str, attack: &Attack| {
         let of_another_kernel = jail != "gvisor" || !OF_ITS_OWN_KERNEL.contains(&attack.name);
@@ -310,11 +309,13 @@ pub fn trials() -> Vec<Trial> {
             })
         })
         .collect();
-    if is_root() && !gvisor {
-        trials.push(Trial::test("attack::gvisor", || {
-            haft_testkit::not_run("attack::gvisor", "runsc is not installed");
-            Ok(())
-        }));
+    for (jail, runtime) in [("gvisor", "runsc"), ("runc", "runc")] {
+        if is_root() && !has_runtime(runtime) {
+            trials.push(Trial::test(format!("attack::{jail}"), move || {
+                haft_testkit::not_run(&format!("attack::{jail}"), &format!("{runtime} is not installed"));
+                Ok(())
+            }));
+        }
     }
     trials.push(Trial::test("attack::there_are_at_least_60", || {
         assert!(ATTACKS.len() >= 60, "{}", ATTACKS.len());

@@ -1,6 +1,6 @@
 //! Which jail is chosen, what is offered, what several guests share; and all of it as an ordinary user.
 
-use crate::world::{House, block_on, has_gvisor, own_program, run, sh};
+use crate::world::{House, block_on, has_gvisor, has_runtime, is_root, own_program, run, sh};
 use haft_core::{
     ErrorCode, IsolationLevel, Limits,
     port::{GuestSpec, Jail},
@@ -10,7 +10,10 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 12] = [
+    let tests: [(&'static str, fn()); 15] = [
+        ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
+        ("choice::runc_says_what_it_is", runc_says_what_it_is),
+        ("choice::crun", crun),
         ("choice::what_is_mounted_later_is_seen", what_is_mounted_later_is_seen),
         ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
         ("choice::gvisor", gvisor),
@@ -72,7 +75,7 @@ fn the_cheapest_jail_that_delivers() {
 
 fn what_is_offered_was_probed() {
     let house = House::new();
-    for name in crate::world::JAILS {
+    for name in crate::world::jails() {
         let jail = house.jail(name);
         let offer = jail.offers(IsolationLevel::Strict).unwrap();
         assert_eq!((offer.jail.as_ref(), offer.level), (name, IsolationLevel::Strict));
@@ -133,7 +136,7 @@ fn siblings_stay_within_their_sandbox() {
         spec.limits.wall_time = Some(Duration::from_secs(20));
         spec
     };
-    for jail in crate::world::JAILS {
+    for jail in crate::world::jails() {
         let held = house.jail(jail);
         let (one, two) = block_on(async { tokio::join!(run(&*held, spec()), run(&*held, spec())) });
         let done =
@@ -149,9 +152,35 @@ fn an_unknown_sandbox_is_refused() {
     let house = House::new();
     let mut spec = sh("true");
     spec.parent = Some("sb-17".into());
-    let error = block_on(run(&*house.jail("namespace"), spec)).unwrap_err();
-    assert_eq!(error.code.e_number(), Some("E3101"));
-    assert!(error.message.contains("sb-17"), "{}", error.message);
+    for jail in crate::world::jails() {
+        let error = block_on(run(&*house.jail(jail), spec.clone())).unwrap_err();
+        assert_eq!(error.code.e_number(), Some("E3101"), "{jail}");
+        assert!(error.message.contains("sb-17"), "{}", error.message);
+    }
+}
+
+/// So that a call that names a sandbox is refused before anything runs.
+fn every_jail_knows_its_sandboxes() {
+    let house = House::new();
+    let all = |id: &str| {
+        let names = ["process", "namespace", "runc", "gvisor"];
+        let mut answers: Vec<Option<bool>> =
+            names.into_iter().map(|name| house.jail(name).has_sandbox(id)).collect();
+        answers.push(Auto::new(&house.host).has_sandbox(id));
+        answers
+    };
+    assert_eq!(all("sb-17"), vec![Some(false); 5]);
+    if !rustix::process::geteuid().is_root() {
+        return haft_testkit::not_run(
+            "every_jail_knows_its_sandboxes",
+            "an ordinary user makes no cgroups here",
+        );
+    }
+    let sandbox = house.host.open_sandbox(&Limits::default()).unwrap();
+    let id = sandbox.id().to_owned();
+    assert_eq!(all(&id), vec![Some(true); 5]);
+    drop(sandbox);
+    assert_eq!(all(&id), vec![Some(false); 5]);
 }
 
 fn limits_per_process_do_not_do_for_strict() {
@@ -226,6 +255,65 @@ pub fn gvisor() {
     assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
 }
 
+/// Enforcement, refusals, and that its own files and cgroups go with the guest.
+fn runc_says_what_it_is() {
+    if !(is_root() && has_runtime("runc")) {
+        return haft_testkit::not_run("choice::runc_says_what_it_is", "it takes root and runc");
+    }
+    let house = House::new();
+    let jail = house.jail("runc");
+    let offer = jail.offers(IsolationLevel::Strict).unwrap();
+    assert_eq!((offer.jail.as_ref(), &offer.details["runtime"]), ("runc", &"runc".into()));
+    assert_eq!(offer.details["seccomp"], true);
+    let size = haft_core::port::TerminalSize { rows: 1, columns: 1 };
+    let with_terminal = GuestSpec { terminal: Some(size), ..sh("true") };
+    assert!(jail.holds(&with_terminal).unwrap_err().reason.contains("terminal"));
+    let with_hosts = GuestSpec { hosts: vec!["example.com".into()], ..sh("true") };
+    // There is no gate in this house.
+    assert!(jail.holds(&with_hosts).unwrap_err().reason.contains("gate"));
+    let outside = GuestSpec { working_dir: Some(house.state.path().to_owned()), ..sh("true") };
+    let error = block_on(run(&*jail, outside)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::FilesystemPolicyViolation, "{error:?}");
+    // What it cannot start is told as that, not as an exit of the program.
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken");
+    fs::write(&broken, "not a program").unwrap();
+    let mut spec = GuestSpec::command([broken.to_str().unwrap()]);
+    spec.readable = vec![folder.path().to_owned()];
+    let error = block_on(run(&*jail, spec)).unwrap_err();
+    assert_eq!(error.code, ErrorCode::SandboxCreationFailed, "{error:?}");
+    let instance = fs::read_dir(house.state.path().join("instances")).unwrap().flatten().next().unwrap();
+    assert_eq!(fs::read_dir(instance.path().join("scratch")).unwrap().count(), 0);
+}
+
+/// The other runtime that the `runc` jail can be made by.
+fn crun() {
+    if !(is_root() && has_runtime("crun")) {
+        return haft_testkit::not_run("choice::crun", "it takes root and crun");
+    }
+    let house = House::new();
+    let jail = house.jail("crun");
+    let offer = jail.offers(IsolationLevel::Strict).unwrap();
+    assert_eq!(offer.details["runtime"], "crun");
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(".env"), "planted").unwrap();
+    fs::create_dir(folder.path().join(".git")).unwrap();
+    let mut spec = sh("cat .env; echo x > .git/hooks/pre-commit; echo x > /dev/made; echo made > made; \
+                       (setsid sleep 7654322 >/dev/null 2>&1 &); unshare -U true; exit 5");
+    spec.writable = vec![folder.path().to_owned()];
+    spec.denied = vec![".env".into()];
+    let (end, heard) = block_on(run(&*jail, spec)).unwrap();
+    assert_eq!(end.exit_code, Some(5), "{heard:?}");
+    assert!(!heard.out.contains("planted") && heard.err.contains("/dev/made"), "{heard:?}");
+    assert!(heard.err.contains("unshare failed"), "{heard:?}");
+    assert_eq!(fs::read_to_string(folder.path().join("made")).unwrap(), "made\n");
+    assert!(!folder.path().join(".git/hooks/pre-commit").exists());
+    let mut hungry = sh("head -c 200M /dev/zero | tail -c 200M");
+    hungry.limits.memory_bytes = Some(64 << 20);
+    let (end, _) = block_on(run(&*jail, hungry)).unwrap();
+    assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
+}
+
 /// A gate that answers everybody with one line.
 struct Greeter;
 
@@ -271,17 +359,17 @@ fn a_gate_gets_the_socket_of_the_jail() {
     spec.level = IsolationLevel::Strict;
     spec.readable = vec![program];
     spec.hosts = vec!["example.com".into()];
-    let guest_of = |spec: GuestSpec| block_on(run(&*house.jail("namespace"), spec));
-    let (end, heard) = guest_of(spec.clone()).unwrap();
-    assert_eq!((heard.out.as_str(), end.exit_code), ("through the gate\n", Some(0)), "{heard:?}");
-    assert_eq!(end.metrics.network_requests, Some(1));
-    assert_eq!(house.jail("namespace").holds(&spec).unwrap().details["network"], "gate");
-    // Without hosts nobody listens there.
-    spec.hosts.clear();
-    let (end, _) = guest_of(spec.clone()).unwrap();
-    assert_ne!(end.exit_code, Some(0));
+    for jail in crate::world::jails().into_iter().filter(|jail| *jail != "process") {
+        let guest_of = |spec: GuestSpec| block_on(run(&*house.jail(jail), spec));
+        let (end, heard) = guest_of(spec.clone()).unwrap();
+        assert_eq!((heard.out.as_str(), end.exit_code), ("through the gate\n", Some(0)), "{jail} {heard:?}");
+        assert_eq!(end.metrics.network_requests, Some(1), "{jail}");
+        assert_eq!(house.jail(jail).holds(&spec).unwrap().details["network"], "gate", "{jail}");
+        // Without hosts nobody listens there.
+        let (end, _) = guest_of(GuestSpec { hosts: Vec::new(), ..spec.clone() }).unwrap();
+        assert_ne!(end.exit_code, Some(0), "{jail}");
+    }
     // The others know no hosts, and say so.
-    spec.hosts = vec!["example.com".into()];
     assert!(house.jail("process").holds(&spec).unwrap_err().reason.contains("hosts"));
 }
 

@@ -1,6 +1,6 @@
 //! Nothing outlives its call, however it ends.
 
-use crate::world::{House, JAILS, block_on, keeping, own_program, run, sh};
+use crate::world::{House, block_on, jails, keeping, own_program, run, sh};
 use haft_core::{
     IsolationLevel, Limits,
     port::{GuestSignal, GuestSpec},
@@ -16,7 +16,7 @@ use std::{
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
-    for jail in JAILS {
+    for jail in jails() {
         let mut add = |name: &str, test: fn(&'static str)| {
             trials.push(Trial::test(format!("ends::{jail}::{name}"), move || {
                 test(jail);
@@ -186,6 +186,7 @@ pub fn be_haft(arguments: &[String]) -> ! {
     let host = haft_jail::guest::JailHost::new(options).unwrap();
     let jail: Box<dyn haft_core::port::Jail> = match jail.as_str() {
         "process" => Box::new(haft_jail::guest::Process::new(&host)),
+        "runc" => Box::new(haft_jail::guest::Runc::new(&host)),
         _ => Box::new(haft_jail::guest::Namespace::new(&host)),
     };
     block_on(async {

@@ -4,7 +4,7 @@ use haft_core::{
     IsolationLevel, OutputStream, ToolError,
     port::{GuestEnd, GuestSpec, Jail, OutputSink},
 };
-use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process};
+use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process, Runc};
 use std::{
     future::Future,
     path::PathBuf,
@@ -17,8 +17,17 @@ pub struct House {
     pub host: JailHost,
 }
 
-/// Every jail that this machine should have.
-pub const JAILS: [&str; 2] = ["process", "namespace"];
+/// Every jail that this machine should have, and those with a runtime that is installed. Looked for by its file: a list of
+/// tests must not take a second to make.
+pub fn jails() -> Vec<&'static str> {
+    let runc = is_root() && has_runtime("runc");
+    ["process", "namespace"].into_iter().chain(runc.then_some("runc")).collect()
+}
+
+/// Whether a container runtime is installed.
+pub fn has_runtime(name: &str) -> bool {
+    ["/usr/sbin", "/usr/bin"].iter().any(|folder| PathBuf::from(folder).join(name).exists())
+}
 
 impl House {
     pub fn new() -> House {
@@ -40,6 +49,8 @@ impl House {
         match name {
             "process" => Arc::new(Process::new(&self.host)),
             "namespace" => Arc::new(Namespace::new(&self.host)),
+            "runc" => Arc::new(Runc::new(&self.host)),
+            "crun" => Arc::new(Runc::with(&self.host, "/usr/bin/crun")),
             "gvisor" => Arc::new(Gvisor::new(&self.host)),
             other => panic!("no jail {other}"),
         }

@@ -17,10 +17,10 @@ use super::{
     sys::{self, Forked},
     wire::{self, FilterKind, FromSeat, SeatEnd, SeatKind, SeatRequest, ToSeat},
 };
-pub(crate) use mounts::HOME;
+pub(crate) use mounts::{HOME, PROC_HIDDEN};
 
 use child::Program;
-use mounts::Tree;
+use mounts::{Proc, Tree};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::{AsFd as _, AsRawFd as _, OwnedFd},
@@ -144,6 +144,12 @@ impl<'a> Seat<'a> {
                     .stage("adopt orphans")?;
                 (None, None)
             }
+            SeatKind::Container => {
+                rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
+                    .stage("adopt orphans")?;
+                sys::loopback_up().stage("bring up loopback")?;
+                (Some(Tree::prepare(Proc::Later)?), None)
+            }
         };
         let proc = tree.as_ref().is_none_or(|tree| tree.has_proc);
         wire::send(&setup.socket, &FromSeat::Ready { landlock, proc }, &[]).stage("say that it is ready")?;
@@ -200,9 +206,13 @@ impl<'a> Seat<'a> {
     /// Makes what depends on the guest: its part of the tree, its rules.
     fn walls(&mut self, request: &SeatRequest) -> Result<Option<Rules>, Failure> {
         let mut rules = self.rules.take();
-        match self.tree.take() {
-            Some(tree) => tree.finish(request, rules),
-            None => {
+        match (self.tree.take(), &request.container) {
+            (Some(tree), Some(container)) => tree.hand_over(request, container).map(|()| None),
+            (Some(tree), None) if self.setup.kind == SeatKind::Namespace => tree.finish(request, rules),
+            (Some(_), None) | (None, Some(_)) => {
+                Err(Failure { stage: "read the request".into(), errno: Errno::INVAL })
+            }
+            (None, None) => {
                 if request.filter == FilterKind::Network && self.setup.kind == SeatKind::Process {
                     rules = rules.map(system::with_network).transpose().stage("allow name files")?;
                 }
@@ -361,5 +371,5 @@ fn namespaces(setup: &Setup<'_>) -> Result<Tree, Failure> {
     }
     rustix::system::sethostname(b"haft").stage("name the machine")?;
     sys::loopback_up().stage("bring up loopback")?;
-    Tree::prepare()
+    Tree::prepare(Proc::Now)
 }

@@ -4,7 +4,7 @@ use super::{Failure, INNER_ID, Stage as _, system};
 use crate::guest::{
     rules::{Right, Rules},
     sys::{self, mount_attr},
-    wire::{Bind, Mask, SeatRequest},
+    wire::{Bind, CgroupTree, Container, Mask, SeatRequest},
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -26,7 +26,7 @@ const SCRATCH: [(&str, &str); 4] =
     [("tmp", "/tmp"), ("vartmp", "/var/tmp"), ("home", HOME), ("shm", "/dev/shm")];
 
 /// What in `/proc` is about the kernel rather than about processes, and is open to whoever root's files are open to.
-const PROC_HIDDEN: [&str; 14] = [
+pub(crate) const PROC_HIDDEN: [&str; 14] = [
     "acpi",
     "asound",
     "interrupts",
@@ -43,6 +43,15 @@ const PROC_HIDDEN: [&str; 14] = [
     "timer_list",
 ];
 
+/// Who mounts `/proc`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Proc {
+    /// The seat, at once: its processes are those that are shown.
+    Now,
+    /// A container runtime, when the guest has processes of its own.
+    Later,
+}
+
 /// A tree in the making: `/old` is the machine's, `/new` will be the guest's.
 pub(super) struct Tree {
     old: OwnedFd,
@@ -55,7 +64,7 @@ const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
 impl Tree {
     /// Makes what every guest has.
-    pub(super) fn prepare() -> Result<Self, Failure> {
+    pub(super) fn prepare(proc: Proc) -> Result<Self, Failure> {
         // What is mounted later on the machine appears here, and what is unmounted goes; nothing goes out.
         mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
             .stage("keep mounts to itself")?;
@@ -90,7 +99,7 @@ impl Tree {
         // Read-only: a guest of root is root to the files of `/proc/sys`. Not there where the machine's own is hidden
         // in part, as in some containers: the kernel then shows nobody a whole one.
         let flags = SAFE | MountFlags::NOEXEC | MountFlags::RDONLY;
-        tree.has_proc = mount("proc", "/new/proc", "proc", flags, None).is_ok();
+        tree.has_proc = proc == Proc::Now && mount("proc", "/new/proc", "proc", flags, None).is_ok();
         if tree.has_proc {
             for name in PROC_HIDDEN {
                 let path = format!("/proc/{name}");
@@ -239,12 +248,8 @@ impl Tree {
         self.attach(if mask.is_dir { "/hidden" } else { "/hidden-file" }, &target, mount_attr::RDONLY)
     }
 
-    /// Adds what the request grants, and turns to the tree for good.
-    pub(super) fn finish(
-        self,
-        request: &SeatRequest,
-        mut rules: Option<Rules>,
-    ) -> Result<Option<Rules>, Failure> {
+    /// Adds what the request grants.
+    fn fill(&self, request: &SeatRequest, mut rules: Option<Rules>) -> Result<Option<Rules>, Failure> {
         let size = format!("size={},mode=700", request.scratch_bytes);
         mount_remount("/scratch", SAFE, size.as_str()).stage("bound the scratch space")?;
         for bind in &request.binds {
@@ -261,6 +266,16 @@ impl Tree {
         for mask in &request.masks {
             self.mask(mask)?;
         }
+        Ok(rules)
+    }
+
+    /// Adds what the request grants, and turns to the tree for good.
+    pub(super) fn finish(
+        self,
+        request: &SeatRequest,
+        rules: Option<Rules>,
+    ) -> Result<Option<Rules>, Failure> {
+        let rules = self.fill(request, rules)?;
         sys::mount_setattr(self.new.as_fd(), mount_attr::RDONLY, false).stage("make the root read-only")?;
         rustix::process::fchdir(&self.new).stage("enter the root")?;
         pivot_root(".", ".").stage("turn to the root")?;
@@ -270,6 +285,49 @@ impl Tree {
             .stage("keep mounts to itself")?;
         Ok(rules)
     }
+}
+
+/// For a container runtime, which runs in the machine's own tree and makes the guest's its root.
+impl Tree {
+    /// Adds what the request grants, puts the tree where the runtime looks for it, and turns back to the machine's.
+    pub(super) fn hand_over(self, request: &SeatRequest, container: &Container) -> Result<(), Failure> {
+        self.fill(request, None)?;
+        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let at = |path: &str| {
+            let relative = path.trim_start_matches('/');
+            open_inside(&self.new, if relative.is_empty() { "." } else { relative }, inside)
+        };
+        let found = container.programs.iter().any(|path| at(path).is_ok_and(|file| is_file(&file)));
+        found.then_some(()).ok_or(Errno::NOENT).stage("start the program")?;
+        let folder = at(&container.working_dir).stage("enter the working folder")?;
+        (!is_file(&folder)).then_some(()).ok_or(Errno::NOTDIR).stage("enter the working folder")?;
+        let root = open_inside(&self.old, container.root.trim_start_matches('/'), inside)
+            .stage("find the place of the root")?;
+        move_onto(&self.new, &root).stage("put the root in its place")?;
+        rustix::process::fchdir(&self.old).stage("enter the machine's tree")?;
+        pivot_root(".", ".").stage("turn back to the machine's tree")?;
+        unmount(".", UnmountFlags::DETACH).stage("let go of the base")?;
+        chdir("/").stage("enter the machine's tree")?;
+        keep_from_cgroups(container.cgroups)
+    }
+}
+
+/// Only this seat's mounts change.
+fn keep_from_cgroups(how: CgroupTree) -> Result<(), Failure> {
+    const CGROUPS: &str = "/sys/fs/cgroup";
+    match how {
+        CgroupTree::ReadOnly => {
+            let folder = rustix::fs::open(CGROUPS, PATH, Mode::empty()).stage("open cgroups")?;
+            sys::mount_setattr(folder.as_fd(), mount_attr::RDONLY, true).stage("make cgroups read-only")
+        }
+        CgroupTree::Hidden => {
+            mount("haft", CGROUPS, "tmpfs", SAFE, c"mode=755,size=64k").stage("hide cgroups")
+        }
+    }
+}
+
+fn is_file(file: &OwnedFd) -> bool {
+    fstat(file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
 /// Opens a path below a folder. The kernel gives up when something is renamed or mounted anywhere at the same moment,

@@ -126,7 +126,8 @@ fn echo(target: &Target) -> bool {
 /// Memory of other processes that can be read, searched for the secret.
 fn search_memory(target: &Target) -> bool {
     let own = std::process::id() as i32;
-    pids().into_iter().filter(|pid| *pid != own && *pid >= target.victim.min(2) || *pid == 1).any(|pid| {
+    // In a container the attacker itself is the first process.
+    pids().into_iter().filter(|pid| *pid != own).any(|pid| {
         let Ok(maps) = fs::read_to_string(format!("/proc/{pid}/maps")) else { return false };
         let Ok(memory) = fs::File::open(format!("/proc/{pid}/mem")) else { return false };
         let ours = pid == target.victim || pid == target.haft || pid == 1;
@@ -219,8 +220,10 @@ pub const ATTACKS: &[Attack] = &[
     }),
     attack("search_the_memory_of_others", search_memory),
     attack("read_the_map_of_hafts_memory", |t| {
+        let own = std::process::id() as i32;
         [t.haft, 1]
             .iter()
+            .filter(|pid| **pid != own)
             .any(|pid| fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| !maps.is_empty()))
     }),
     attack("go_through_the_root_of_another", |t| {
