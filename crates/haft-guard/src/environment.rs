@@ -83,9 +83,6 @@ impl EnvironmentFilter {
     }
 }
 
-/// Names of variables with their values.
-type Variables<'a, V> = Vec<(&'a str, V)>;
-
 #[cfg(test)]
 mod tests {
     use super::*;

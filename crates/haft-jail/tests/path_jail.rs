@@ -191,7 +191,7 @@ fn t_sbx_03_denied_patterns_count_where_a_path_really_leads() {
         }
         let state = tempfile::tempdir().unwrap();
         let files = files_of(jail, state.path());
-        assert_eq!(walked(&files, "."), [PathBuf::new(); 0]);
+        assert_eq!(walked(&files, "."), Vec::<PathBuf>::new());
         assert!(files.folder("keys").is_err() && files.folder("x/more").is_err());
         let (_, top) = files.folder(".").unwrap();
         let names: Vec<_> = top.entries().unwrap().into_iter().map(|entry| entry.name).collect();
@@ -566,7 +566,7 @@ fn folders_deeper_than_a_path_can_name_end_in_an_error() {
             change(&files, vec![Change::Move { from: "deep".into(), to: "x".into(), replace: false }])
                 .is_err()
         );
-        assert_eq!(walked(&files, "."), [PathBuf::new(); 0]);
+        assert_eq!(walked(&files, "."), Vec::<PathBuf>::new());
     }
     // The system's own way, too, does not get down there by path.
     assert!(Command::new("rm").arg("-rf").arg(&top).status().unwrap().success());

@@ -69,13 +69,10 @@ impl Ground {
         let capabilities = Capabilities { workspace: Arc::new(files), ..Capabilities::default() };
         let policy = ListPolicy { mode: ApprovalMode::Auto, ..ListPolicy::default() };
         let asked = Asked::default();
-        let builder = Engine::builder(
-            Arc::new(policy),
-            Arc::new(PermissionStrings::default()),
-            Arc::new(MemoryStore::default()),
-        )
-        .approver(Arc::new(asked.clone()))
-        .capabilities(capabilities);
+        let builder =
+            Engine::builder(Arc::new(policy), Arc::new(PermissionStrings), Arc::new(MemoryStore::default()))
+                .approver(Arc::new(asked.clone()))
+                .capabilities(capabilities);
         let engine = file_tools(&settings)
             .into_iter()
             .fold(builder, |builder, tool| builder.boxed_tool(tool))

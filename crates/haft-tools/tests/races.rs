@@ -99,13 +99,13 @@ impl Ground {
 
     fn assert_untouched(&self, outside: &BTreeMap<PathBuf, String>) {
         assert_eq!(fingerprint(&self.outside), *outside);
-        assert_eq!(files_with(&self.root, CANARY), [PathBuf::new(); 0], "copied in");
-        assert_eq!(files_with(self.state.path(), CANARY), [PathBuf::new(); 0], "kept");
+        assert_eq!(files_with(&self.root, CANARY), Vec::<PathBuf>::new(), "copied in");
+        assert_eq!(files_with(self.state.path(), CANARY), Vec::<PathBuf>::new(), "kept");
         let mut denied = files_with(&self.root, DENIED);
         denied.sort();
         let expected = [".env", ".ssh/f", ".ssh/sub/f"].map(|path| self.root.join(path));
         assert_eq!(denied, expected, "a denied file was copied, moved or changed");
-        assert_eq!(files_with(self.state.path(), DENIED), [PathBuf::new(); 0], "kept");
+        assert_eq!(files_with(self.state.path(), DENIED), Vec::<PathBuf>::new(), "kept");
     }
 
     /// Runs something while threads swap what `d`, `d/sub` and `f` are.
@@ -204,7 +204,7 @@ fn round(number: usize, worker: usize) -> Vec<(&'static str, Value)> {
         ),
         ("edit_file", json!({"path": path, "old_text": "inside", "new_text": "inside", "all": true})),
         ("edit_file", json!({"path": path, "start_line": 1, "end_line": 1, "new_text": "inside\n"})),
-        ("apply_patch", json!({"patch": if number % 2 == 0 { patch } else { add }})),
+        ("apply_patch", json!({"patch": if number.is_multiple_of(2) { patch } else { add }})),
         ("copy_file", json!({"source": path, "destination": format!("copies/{worker}"), "overwrite": true})),
         ("copy_file", json!({"source": "honest", "destination": path, "overwrite": true})),
         (

@@ -147,10 +147,10 @@ impl Ground {
             assert_eq!(after.get(path), Some(was), "{} is not as it was", path.display());
         }
         assert_eq!(after.len(), before.len(), "something is new outside");
-        assert_eq!(files_with(&self.root, CANARY), [PathBuf::new(); 0], "copied in");
-        assert_eq!(files_with(&self.state, CANARY), [PathBuf::new(); 0], "kept");
+        assert_eq!(files_with(&self.root, CANARY), Vec::<PathBuf>::new(), "copied in");
+        assert_eq!(files_with(&self.state, CANARY), Vec::<PathBuf>::new(), "kept");
         assert_eq!(files_with(&self.root, DENIED).len(), 3, "a denied file was copied or moved");
-        assert_eq!(files_with(&self.state, DENIED), [PathBuf::new(); 0], "kept");
+        assert_eq!(files_with(&self.state, DENIED), Vec::<PathBuf>::new(), "kept");
     }
 }
 

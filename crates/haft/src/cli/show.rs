@@ -226,6 +226,11 @@ pub(super) fn stopped(results: &[ToolResult], after: Duration) -> Vec<String> {
     lines
 }
 
+/// What would change, below the line that says what would be done.
+fn below(change: Option<&String>) -> String {
+    change.map(|change| format!("\n{}", people_text(change.trim_end()))).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,9 +271,4 @@ mod tests {
         assert_eq!(block, "✓ long  c1  12 ms\n    this is line 1\n    this is line 2\n");
         assert_eq!(shown(0, Some(40), false).await, "✓ long  c1  12 ms  no output\n");
     }
-}
-
-/// What would change, below the line that says what would be done.
-fn below(change: Option<&String>) -> String {
-    change.map(|change| format!("\n{}", people_text(change.trim_end()))).unwrap_or_default()
 }
