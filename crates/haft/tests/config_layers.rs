@@ -467,7 +467,8 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
         (Tighter::On, Value::Switch(before), Value::Switch(after)) => !after && *before,
         (Tighter::Earlier, Value::Level(before), Value::Level(after)) => {
             let order = ["disabled", "parse_only", "enabled", "deny", "prompt", "auto"];
-            let place = |level| order.iter().chain(&["full", "effects"]).position(|known| *known == level).unwrap();
+            let place =
+                |level| order.iter().chain(&["full", "effects"]).position(|known| *known == level).unwrap();
             place(*after) > place(*before)
         }
         (Tighter::Nothing, before, after) => after != before,

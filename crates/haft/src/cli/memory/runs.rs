@@ -229,7 +229,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
         text.push_str(&format!("\n{STRONG}{title}{STRONG:#}\n{}\n", body.trim_end()));
     };
     part("arguments", run.arguments.as_ref().map(|arguments| people_text(arguments.as_str()).into_owned()));
-    part("result", run.result.as_ref().map(|result| people_text(&result.text()).into_owned()));
+    part("result", run.result.as_ref().map(|result| people_text(result.text()).into_owned()));
     text
 }
 
