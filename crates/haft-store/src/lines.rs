@@ -22,6 +22,7 @@ impl<'a> Lines<'a> {
     }
 
     /// The same from a later line on, where earlier pieces were left out.
+    #[cfg(feature = "sql")]
     pub(crate) fn at_line(mut self, number: u64) -> Self {
         self.number = number;
         self

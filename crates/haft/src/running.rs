@@ -8,7 +8,7 @@ use haft_store::private_file;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io::{self, Write as _},
     path::{Path, PathBuf},
 };
@@ -78,6 +78,7 @@ fn wish(state: &Path, id: &str) -> PathBuf {
 }
 
 /// Everything that runs, oldest first. What a process that is gone left is tidied away.
+#[cfg(feature = "durable")]
 pub(crate) fn list(state: &Path) -> io::Result<Vec<Running>> {
     let entries = match fs::read_dir(folder(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -95,6 +96,7 @@ pub(crate) fn list(state: &Path) -> io::Result<Vec<Running>> {
 }
 
 /// One file: what runs, if it still does.
+#[cfg(feature = "durable")]
 fn look(path: &Path) -> Option<Running> {
     let file = File::open(path).ok()?;
     match file.try_lock() {
@@ -104,16 +106,17 @@ fn look(path: &Path) -> Option<Running> {
             let _ = fs::remove_file(path.with_extension("stop"));
             None
         }
-        Err(TryLockError::WouldBlock) => {
+        Err(fs::TryLockError::WouldBlock) => {
             let text = fs::read(path).ok()?;
             // Not yet written whole: the next look sees it.
             serde_json::from_slice(&text).ok()
         }
-        Err(TryLockError::Error(_)) => None,
+        Err(fs::TryLockError::Error(_)) => None,
     }
 }
 
 /// Asks the process that runs it to stop it. False where nothing of that id runs.
+#[cfg(feature = "durable")]
 pub(crate) fn ask_to_stop(state: &Path, id: &str) -> io::Result<bool> {
     if !list(state)?.iter().any(|running| running.id == id) {
         return Ok(false);
@@ -122,7 +125,7 @@ pub(crate) fn ask_to_stop(state: &Path, id: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "durable"))]
 mod tests {
     use super::*;
 

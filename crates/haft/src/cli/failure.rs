@@ -11,6 +11,10 @@ use std::{io, path::PathBuf};
 pub(super) const USAGE: u8 = 2;
 
 #[derive(Debug, thiserror::Error)]
+#[cfg_attr(
+    not(feature = "durable"),
+    expect(dead_code, reason = "some are of commands that need a durable store")
+)]
 pub(super) enum Failure {
     #[error("{0}")]
     Config(#[from] ConfigError),
