@@ -7,8 +7,13 @@ use crate::{
     frame::{Batch, Frame},
     parked,
     plan::{Purpose, plan},
-    run::cancelled_with,
-    schedule::{Turn, order::Manner, schedule, start::start},
+    run::{cancelled_with, run},
+    schedule::{
+        Turn,
+        order::Manner,
+        schedule,
+        start::{surrounded, tries},
+    },
 };
 use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, ToolResult};
 use haft_sdk::CancelReason;
@@ -33,23 +38,35 @@ pub(crate) async fn walk(
     schedule(batch.as_deref(), continue_on_failure, manner, decided, |turn| take(engine, turn)).await
 }
 
-/// A call's turn has come: run and finish.
-async fn take(engine: &Inner, Turn { decided, skipped }: Turn) -> ToolResult {
-    let frame = Arc::clone(decided.frame());
-    if frame.batch.is_some() {
-        frame.begin_turn();
+/// A call's turn has come: run and finish. Not an `async fn`, because that would keep its arguments twice, and what a
+/// walk keeps is moved with every call.
+fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
+    async move {
+        let frame = Arc::clone(turn.decided.frame());
+        if frame.batch.is_some() {
+            frame.begin_turn();
+        }
+        let ports = &engine.ports;
+        let mut raw = match turn.decided {
+            _ if turn.skipped.is_some() => {
+                Raw::Error(turn.skipped.take().unwrap_or(ErrorCode::NotStarted.into()))
+            }
+            Decided::Go(ref mut ready) if ports.around.is_bare() => match run(ports, ready).await {
+                Err(error) if error.code.is_retryable() => {
+                    Box::pin(tries(ports, ready, Some(error))).await.into()
+                }
+                outcome => outcome.into(),
+            },
+            Decided::Go(ref mut ready) => Box::pin(surrounded(ports, ready)).await.into(),
+            Decided::Parked(frame) => Box::pin(parked::wait(engine, &frame)).await.into(),
+            Decided::Follows(frame, leader) => Box::pin(parked::follow(engine, &frame, leader)).await,
+            Decided::Resolved(_, exit) => Raw::from(exit),
+        };
+        ports.around.note(&frame, &mut raw);
+        let result = finish(engine, &frame, raw).await;
+        ports.around.ended(ports, &frame, &result);
+        result
     }
-    let mut raw = match (skipped, decided) {
-        (Some(why), _) => Raw::Error(why),
-        (None, Decided::Go(ready)) => start(&engine.ports, ready).await,
-        (None, Decided::Parked(frame)) => Box::pin(parked::wait(engine, &frame)).await.into(),
-        (None, Decided::Follows(frame, leader)) => Box::pin(parked::follow(engine, &frame, leader)).await,
-        (None, Decided::Resolved(_, exit)) => Raw::from(exit),
-    };
-    engine.ports.around.note(&frame, &mut raw);
-    let result = finish(engine, &frame, raw).await;
-    engine.ports.around.ended(&engine.ports, &frame, &result);
-    result
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.
