@@ -38,8 +38,11 @@ pub(crate) async fn walk(
     schedule(batch.as_deref(), continue_on_failure, manner, decided, |turn| take(engine, turn)).await
 }
 
-/// A call's turn has come: run and finish. Not an `async fn`, because that would keep its arguments twice, and what a
-/// walk keeps is moved with every call.
+/// A call's turn has come: run and finish.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn keeps its arguments twice, and this is moved with every call"
+)]
 fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
     async move {
         let frame = Arc::clone(turn.decided.frame());
