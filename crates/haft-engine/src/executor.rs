@@ -7,8 +7,13 @@ use crate::{
     frame::{Batch, Frame},
     journal, parked,
     plan::{Purpose, plan},
-    run::cancelled_with,
-    schedule::{Turn, order::Manner, schedule, start::start},
+    run::{cancelled_with, run},
+    schedule::{
+        Turn,
+        order::Manner,
+        schedule,
+        start::{surrounded, tries},
+    },
     telemetry::{self, Stage, stage},
 };
 use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, ToolResult};
@@ -41,26 +46,44 @@ pub(crate) async fn walk(
 }
 
 /// A call's turn has come: run and finish.
-async fn take(engine: &Inner, Turn { decided, skipped }: Turn) -> ToolResult {
-    let frame = Arc::clone(decided.frame());
-    if frame.batch.is_some() {
-        frame.begin_turn();
-    }
-    let span = telemetry::execute_tool(&engine.ports.redaction, &frame);
-    let mut raw = match (skipped, decided) {
-        (Some(why), _) => Raw::Error(why),
-        (None, Decided::Go(ready)) => {
-            start(&engine.ports, ready).instrument(span.in_scope(|| stage(Stage::Run))).await
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn keeps its arguments twice, and this is moved with every call"
+)]
+fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
+    async move {
+        let frame = Arc::clone(turn.decided.frame());
+        if frame.batch.is_some() {
+            frame.begin_turn();
         }
-        (None, Decided::Parked(frame)) => Box::pin(parked::wait(engine, &frame)).await.into(),
-        (None, Decided::Follows(frame, leader)) => Box::pin(parked::follow(engine, &frame, leader)).await,
-        (None, Decided::Resolved(_, exit)) => Raw::from(exit),
-    };
-    engine.ports.around.note(&frame, &mut raw);
-    let result = finish(engine, &frame, raw).instrument(span.in_scope(|| stage(Stage::Finish))).await;
-    engine.ports.around.ended(&engine.ports, &frame, &result);
-    telemetry::outcome(&span, &result);
-    result
+        let ports = &engine.ports;
+        let span = telemetry::execute_tool(&ports.redaction, &frame);
+        let running = || span.in_scope(|| stage(Stage::Run));
+        let mut raw = match turn.decided {
+            _ if turn.skipped.is_some() => {
+                Raw::Error(turn.skipped.take().unwrap_or(ErrorCode::NotStarted.into()))
+            }
+            Decided::Go(ref mut ready) if ports.around.is_bare() => {
+                match run(ports, ready).instrument(running()).await {
+                    Err(error) if error.code.is_retryable() => {
+                        Box::pin(tries(ports, ready, Some(error)).instrument(running())).await.into()
+                    }
+                    outcome => outcome.into(),
+                }
+            }
+            Decided::Go(ref mut ready) => {
+                Box::pin(surrounded(ports, ready).instrument(running())).await.into()
+            }
+            Decided::Parked(frame) => Box::pin(parked::wait(engine, &frame)).await.into(),
+            Decided::Follows(frame, leader) => Box::pin(parked::follow(engine, &frame, leader)).await,
+            Decided::Resolved(_, exit) => Raw::from(exit),
+        };
+        ports.around.note(&frame, &mut raw);
+        let result = finish(engine, &frame, raw).instrument(span.in_scope(|| stage(Stage::Finish))).await;
+        ports.around.ended(ports, &frame, &result);
+        telemetry::outcome(&span, &result);
+        result
+    }
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.

@@ -318,6 +318,10 @@ fn shape(
             format!("Tool arguments too large: {length} bytes, and {most} is the most. Send less at once");
         return Err(ToolError::new(ErrorCode::LimitExceeded, text));
     }
+    if let Some(priority) = frame.options.priority.filter(|priority| !(1..=10).contains(priority)) {
+        let text = format!("A priority is a number from 1 (last) to 10 (first), and not {priority}");
+        return Err(ToolError::new(ErrorCode::ValidationFailed, text));
+    }
     if frame.options.detached {
         let text = "This call asks to be detached, and nothing here runs detached calls. Send it without";
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));

@@ -16,7 +16,7 @@ pub(crate) mod start;
 pub(crate) mod statistics;
 
 use crate::{approve::Decided, frame::Batch};
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future::Either, stream::FuturesUnordered};
 use haft_core::{ErrorCode, ExecutionId, Strategy, ToolError, ToolResult};
 use order::{Manner, Step, dependencies};
 use std::{
@@ -31,19 +31,18 @@ pub(crate) struct Turn {
 }
 
 /// Gives every call its turn; results are in call order. After a stop, nothing new starts, and what did not start says
-/// why.
-pub(crate) async fn schedule<F: Future<Output = ToolResult>>(
+/// why. Not an `async fn`, and the rare case is boxed: a single call would carry the size of both around.
+pub(crate) fn schedule<F: Future<Output = ToolResult>, T: FnMut(Turn) -> F>(
     batch: Option<&Batch>,
     continue_on_failure: bool,
     manner: &Manner,
     decided: Vec<Decided>,
-    take: impl FnMut(Turn) -> F,
-) -> Vec<ToolResult> {
+    take: T,
+) -> impl Future<Output = Vec<ToolResult>> {
     match manner.strategy {
-        Strategy::Sequential => one_by_one(batch, continue_on_failure, decided, take).await,
-        // Boxed, because a single call has no use for it and would carry its size around.
+        Strategy::Sequential => Either::Left(one_by_one(batch, continue_on_failure, decided, take)),
         Strategy::Parallel | Strategy::Smart => {
-            Box::pin(overlapping(batch, continue_on_failure, manner, decided, take)).await
+            Either::Right(Box::pin(overlapping(batch, continue_on_failure, manner, decided, take)))
         }
     }
 }

@@ -45,7 +45,8 @@ pub(crate) struct Around {
 }
 
 impl Around {
-    fn is_bare(&self) -> bool {
+    /// Whether nothing is configured: then a call just runs.
+    pub(crate) fn is_bare(&self) -> bool {
         self.cache.is_none()
             && self.rates.is_none()
             && self.quotas.is_none()
@@ -73,28 +74,15 @@ impl Around {
 }
 
 /// Starts a call, with what stands around that.
-pub(crate) async fn start(ports: &Ports, mut ready: Ready) -> Raw {
-    if !ports.around.is_bare() {
-        return Box::pin(surrounded(ports, ready)).await.into();
-    }
-    match run(ports, &mut ready).await {
-        // Boxed like everything that is rare.
-        Err(error) if error.code.is_retryable() => {
-            Box::pin(tries(ports, &mut ready, Some(error))).await.into()
-        }
-        outcome => outcome.into(),
-    }
-}
-
-async fn surrounded(ports: &Ports, mut ready: Ready) -> Result<ToolOutput, ToolError> {
+pub(crate) async fn surrounded(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
     if let Some(repeats) = &ports.around.repeats
         && let Some(stop) = repeats.stops(&ready.frame)
     {
         return Err(stop);
     }
     match &ports.around.cache {
-        Some(cache) if Cache::is_for(&ready) => Box::pin(cache.answer(ports, &mut ready)).await,
-        _ => tries(ports, &mut ready, None).await,
+        Some(cache) if Cache::is_for(ready) => Box::pin(cache.answer(ports, ready)).await,
+        _ => tries(ports, ready, None).await,
     }
 }
 

@@ -136,6 +136,15 @@ async fn a_call_that_a_running_call_makes_needs_no_second_slot() {
     assert_eq!(result.text(), "from inside");
 }
 
+#[tokio::test]
+async fn a_priority_that_is_none_is_refused() {
+    let house = house([Diary::default().tool("reads")]);
+    for (priority, expected) in [(0, "VALIDATION_FAILED"), (1, "OK"), (10, "OK"), (11, "VALIDATION_FAILED")] {
+        let options = CallOptions { priority: Some(priority), ..CallOptions::default() };
+        assert_eq!(code(&house.engine.execute(with(call("reads"), options)).await), expected);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn without_lanes_as_many_run_as_come() {
     let diary = Diary::default();
