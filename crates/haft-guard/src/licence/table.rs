@@ -220,18 +220,37 @@ pub fn built_in_tier(name: &str) -> Tier {
 }
 
 /// What would be needed, in words for whoever was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} needs the {needed:?} tier, and this licence is {has:?}, which includes {included}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LicenceRefusal {
     /// What was asked for.
     pub what: String,
-    /// The lowest tier that has it; `None` is none at all, and then there is [`LicenceRefusal::needed`] Enterprise.
-    pub needed: Tier,
+    /// The lowest tier that has it, where one has.
+    pub needed: Option<Tier>,
     /// The tier that the caller has.
     pub has: Tier,
     /// What that includes of it.
     pub included: String,
 }
+
+impl fmt::Display for LicenceRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let LicenceRefusal { what, needed, has, included } = self;
+        match needed {
+            Some(needed) => {
+                write!(
+                    f,
+                    "{what} needs the {needed:?} tier, and this licence is {has:?}, which includes {included}"
+                )
+            }
+            None => write!(
+                f,
+                "{what} is more than any tier has; this licence is {has:?}, which includes {included}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LicenceRefusal {}
 
 /// The row of the table that a need is about, and how much of it is needed.
 fn row_of(need: Need<'_>) -> Option<(usize, u64)> {
@@ -274,7 +293,9 @@ pub fn check_licence(tier: Tier, need: Need<'_>) -> Result<(), LicenceRefusal> {
         let included = "it not".to_owned();
         return match needed <= tier {
             true => Ok(()),
-            false => Err(LicenceRefusal { what: format!("`{name}`"), needed, has: tier, included }),
+            false => {
+                Err(LicenceRefusal { what: format!("`{name}`"), needed: Some(needed), has: tier, included })
+            }
         };
     };
     let row = LIMITS.get(row).copied().unwrap_or(LimitRow { name: "what is unknown", tiers: [No; 4] });
@@ -282,7 +303,7 @@ pub fn check_licence(tier: Tier, need: Need<'_>) -> Result<(), LicenceRefusal> {
     if of(tier).includes(amount) {
         return Ok(());
     }
-    let needed = TIERS.into_iter().find(|tier| of(*tier).includes(amount)).unwrap_or(Tier::Enterprise);
+    let needed = TIERS.into_iter().find(|tier| of(*tier).includes(amount));
     let what = match of(Tier::Enterprise) {
         Unlimited if amount == 1 => row.name.to_owned(),
         _ => format!("{} ({amount})", row.name),
@@ -390,7 +411,7 @@ mod tests {
                 let included = lowest.is_some_and(|lowest| tier >= lowest);
                 let answer = check_licence(tier, need);
                 assert_eq!(answer.is_ok(), included, "{tier:?} {need:?}");
-                if let (Err(refusal), Some(lowest)) = (answer, lowest) {
+                if let Err(refusal) = answer {
                     assert_eq!((refusal.needed, refusal.has), (lowest, tier), "{need:?}");
                 }
             }
