@@ -27,7 +27,7 @@ mod linux {
         IsolationLevel,
         port::{GuestSpec, GuestStdin, Jail},
     };
-    use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process};
+    use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process, Runc};
     use std::{
         collections::BTreeMap,
         process::{Command, Stdio},
@@ -245,7 +245,57 @@ mod linux {
             println!("memory of a seat of its own: {memory} KB (goal: 2048)");
         }
         at_once(&runtime, &jails);
+        runc(&runtime, &host);
         gvisor(&runtime, &cold);
+        gvisor_warm(&runtime, &host);
+    }
+
+    fn line(name: &str, figures: &Figures) {
+        println!("true       {name:<28} {:>9.1} {:>9.1}", figures.at(0.5), figures.at(0.95));
+    }
+
+    fn runc(runtime: &tokio::runtime::Runtime, host: &JailHost) {
+        let runtimes = [("runc", Runc::new(host)), ("crun", Runc::with(host, "/usr/bin/crun"))];
+        for (name, jail) in runtimes {
+            if let Err(unavailable) = jail.offers(IsolationLevel::Strict) {
+                println!("runc, by {name}: not measured, {unavailable}");
+                continue;
+            }
+            let mut figures = Figures::default();
+            runtime.block_on(async {
+                for _ in 0..ROUNDS / 3 {
+                    let began = Instant::now();
+                    jailed(&jail, "true").await;
+                    figures.0.push(began.elapsed().as_secs_f64() * 1000.0);
+                    tokio::time::sleep(Duration::from_millis(3)).await;
+                }
+            });
+            line(&format!("runc, by {name}"), &figures);
+        }
+    }
+
+    /// With pauses in which the next kernel can start; what came too early is not counted.
+    fn gvisor_warm(runtime: &tokio::runtime::Runtime, host: &JailHost) {
+        let jail = Gvisor::new(host);
+        if jail.offers(IsolationLevel::Strict).is_err() {
+            return;
+        }
+        let mut figures = Figures::default();
+        runtime.block_on(async {
+            for _ in 0..60 {
+                let began = Instant::now();
+                let mut guest = jail.start(spec("true")).await.unwrap();
+                let warm = guest.enforcement().details.contains_key("startedBefore");
+                let end = guest.wait(Arc::new(|_, _: &[u8]| {})).await.unwrap();
+                assert_eq!(end.exit_code, Some(0));
+                if warm {
+                    figures.0.push(began.elapsed().as_secs_f64() * 1000.0);
+                }
+                tokio::time::sleep(Duration::from_millis(800)).await;
+            }
+        });
+        line(&format!("gvisor, warm ({} of 60)", figures.0.len()), &figures);
+        println!("goal: gvisor warm <= 35 ms");
     }
 
     fn gvisor(runtime: &tokio::runtime::Runtime, host: &JailHost) {

@@ -55,11 +55,13 @@ impl Bay<'_> {
         }
         while let Ok(Some((ToBay::Seat { kind }, mut descriptors))) = wire::receive::<ToBay>(&self.socket) {
             let socket = descriptors.pop()?;
-            if let Some(seat) = self.seat(kind, socket) {
-                wait_for(seat, &signals, &self.socket);
-            }
+            let ended = self.seat(kind, socket).and_then(|seat| wait_for(seat, &signals, &self.socket));
             // A seat ends its guest before it ends itself, unless it was killed; then that is done here.
             seat::end_all(self.kill_switch.as_ref(), &signals);
+            // Where it did not end as it should, or its cgroup is used up, another bay takes the next one.
+            if ended != Some(0) {
+                return Some(());
+            }
             wire::send(&self.socket, &FromBay::Free, &[]).ok()?;
         }
         Some(())
@@ -97,23 +99,23 @@ impl Bay<'_> {
 }
 
 /// Until that child has ended, or the spawner: then it is for the caller to end what is left. Others that end
-/// meanwhile are orphans that came to this process.
-fn wait_for(seat: i32, signals: &OwnedFd, spawner: &OwnedFd) {
+/// meanwhile are orphans that came to this process. Says with what code it ended.
+fn wait_for(seat: i32, signals: &OwnedFd, spawner: &OwnedFd) -> Option<i32> {
     loop {
         sys::drain_signals(signals);
         loop {
             match sys::wait_any(false) {
-                Ok(Some(waited)) if waited.pid == seat => return,
+                Ok(Some(waited)) if waited.pid == seat => return waited.exit_code,
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                Err(_) => return,
+                Err(_) => return None,
             }
         }
         let mut events = [PollFd::new(signals, PollFlags::IN), PollFd::new(spawner, PollFlags::empty())];
         let _ = poll(&mut events, None);
         let [_, spawner] = &events;
         if spawner.revents().contains(PollFlags::HUP) {
-            return;
+            return None;
         }
     }
 }

@@ -2,18 +2,23 @@
 //!
 //! runsc runs in a seat as any program does, only that it keeps its privileges: so the cgroups, the end and the metering
 //! are those of every other guest, and runsc is told to leave cgroups alone. It gets pipes, never a terminal.
+//!
+//! Most of its time goes into starting that kernel. So for guests that are granted no paths, kernels stand ready, each in
+//! a seat of its own and for one guest: it ends with that guest, and nobody else is ever in it.
 
 use super::{
     host::{Inner, JailHost, broken},
+    limits,
     mask::Denied,
     plan::{self, Network, Plan, Walls},
+    pool::{Pool, Warm},
     process::{of_walls, refusal},
     running::{self, Scratch},
     seat::HOME,
     wire::{Bind, FilterKind, SeatKind, SeatRequest},
 };
 use haft_core::{
-    Enforcement, IsolationLevel, ToolError,
+    Enforcement, IsolationLevel, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
 };
 use serde_json::{Value, json};
@@ -28,6 +33,8 @@ use std::{
 /// Holds programs in a kernel of their own.
 #[derive(Clone)]
 pub struct Gvisor {
+    /// Before the host, so that it ends first.
+    pool: Arc<Pool>,
     host: Arc<Inner>,
     probed: Arc<OnceLock<Result<(), Unavailable>>>,
 }
@@ -38,7 +45,7 @@ const START_WITHIN: Duration = Duration::from_secs(20);
 impl Gvisor {
     /// Such a jail.
     pub fn new(host: &JailHost) -> Self {
-        Gvisor { host: Arc::clone(&host.0), probed: Arc::default() }
+        Gvisor { pool: Arc::default(), host: Arc::clone(&host.0), probed: Arc::default() }
     }
 
     fn runsc() -> Option<PathBuf> {
@@ -143,6 +150,19 @@ impl Jail for Gvisor {
             let host = &self.host;
             let runsc = self.is_there().map_err(|unavailable| refusal(unavailable.into()))?;
             let mut plan = self.planned(&spec).map_err(refusal)?;
+            if could_be_warm(&plan, &spec) {
+                let warm = self.pool.take();
+                self.pool.refill(host, &runsc, host.options.warm);
+                if let Some(Warm { seat, scratch, .. }) = warm {
+                    prepare_inside(&scratch.0, &plan.request)
+                        .map_err(|error| broken("no request for runsc", error))?;
+                    plan.enforcement.details.insert("startedBefore".into(), json!(true));
+                    plan.request = request_inside(&runsc, &scratch.0, plan.request);
+                    let seat = seat.wake()?;
+                    let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
+                    return Ok(Box::new(guest) as Box<dyn Guest>);
+                }
+            }
             let scratch = Scratch::make(host)?;
             let config = config(&plan.request, plan.limits.scratch_bytes);
             prepare(&scratch.0, &config).map_err(|error| broken("no bundle for runsc", error))?;
@@ -152,6 +172,53 @@ impl Jail for Gvisor {
             Ok(Box::new(guest) as Box<dyn Guest>)
         })
     }
+}
+
+/// Whether a kernel that was started before anything was known of the guest will do.
+fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
+    // It has some memory already when the limit is set.
+    const LEAST_MEMORY: u64 = 96 << 20;
+    plan.request.binds.is_empty()
+        && plan.request.masks.is_empty()
+        && spec.parent.is_none()
+        && plan.limits.scratch_bytes == limits::with_defaults(&Limits::default(), spec.level).scratch_bytes
+        && plan.limits.memory_bytes.is_none_or(|bytes| bytes >= LEAST_MEMORY)
+}
+
+/// The bundle of a kernel that waits for its guest.
+pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
+    let limits = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
+    let waiting = SeatRequest {
+        argv: ["sleep", "infinity"].map(str::to_owned).into(),
+        environment: vec![format!("PATH={}", super::environment::PATH)],
+        working_dir: "/".into(),
+        ..SeatRequest::default()
+    };
+    prepare(bundle, &config(&waiting, limits.scratch_bytes))
+}
+
+/// The seat's request for starting such a kernel.
+pub(super) fn warm_request(runsc: &Path, bundle: &Path) -> SeatRequest {
+    let request = runtime_request(runsc, bundle, SeatRequest::default());
+    let at = request.argv.len().saturating_sub(1);
+    let mut argv = request.argv;
+    argv.insert(at, "--detach".into());
+    SeatRequest { argv, ..request }
+}
+
+fn prepare_inside(bundle: &Path, request: &SeatRequest) -> std::io::Result<()> {
+    fs::write(bundle.join("process.json"), serde_json::to_vec(&process(request))?)
+}
+
+/// The seat's request for a guest in a kernel that stands ready.
+fn request_inside(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatRequest {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut request = runtime_request(runsc, bundle, guest);
+    let id = request.argv.pop().unwrap_or_default();
+    let options = request.argv.iter().position(|word| word == "run").unwrap_or(request.argv.len());
+    request.argv.truncate(options);
+    request.argv.extend(["exec".into(), "--process".into(), text(&bundle.join("process.json")), id]);
+    request
 }
 
 /// A bundle, as container runtimes want it. The root is empty: everything is mounted.
@@ -235,26 +302,31 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
             json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
         );
     }
-    let limits: Vec<Value> =
-        request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
-    let none: [&str; 0] = [];
     let namespaces = ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
     json!({
         "ociVersion": "1.0.2",
-        "process": {
-            "terminal": false,
-            "user": {"uid": 0, "gid": 0},
-            "args": request.argv,
-            "env": request.environment,
-            "cwd": request.working_dir,
-            "capabilities": {"bounding": none, "effective": none, "inheritable": none, "permitted": none, "ambient": none},
-            "rlimits": limits,
-            "noNewPrivileges": true,
-        },
+        "process": process(request),
         "root": {"path": "root", "readonly": true},
         "hostname": "haft",
         "mounts": mounts,
         "linux": {"namespaces": namespaces},
+    })
+}
+
+/// The guest's process.
+fn process(request: &SeatRequest) -> Value {
+    let limits: Vec<Value> =
+        request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
+    let none: [&str; 0] = [];
+    json!({
+        "terminal": false,
+        "user": {"uid": 0, "gid": 0},
+        "args": request.argv,
+        "env": request.environment,
+        "cwd": request.working_dir,
+        "capabilities": {"bounding": none, "effective": none, "inheritable": none, "permitted": none, "ambient": none},
+        "rlimits": limits,
+        "noNewPrivileges": true,
     })
 }
 

@@ -111,6 +111,11 @@ pub(super) struct Seat {
     made: Instant,
 }
 
+/// How long seats and what is prepared in them are used.
+pub(super) fn is_fresh(made: Instant) -> bool {
+    made.elapsed() < FRESH
+}
+
 /// A seat that said that it is ready.
 pub(super) struct ReadySeat {
     pub(super) name: String,
@@ -360,7 +365,7 @@ impl Spawner {
         // The oldest, which is the likeliest to be ready. Dropping a stale one ends it.
         while !ready.is_empty() {
             let seat = ready.remove(0);
-            if seat.made.elapsed() < FRESH {
+            if is_fresh(seat.made) {
                 return Some(seat);
             }
         }

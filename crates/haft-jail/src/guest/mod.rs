@@ -58,6 +58,8 @@ mod namespace;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
+mod pool;
+#[cfg(target_os = "linux")]
 mod preset;
 #[cfg(target_os = "linux")]
 mod probe;

@@ -258,7 +258,7 @@ pub(super) async fn start(
                 gate = Some(open_gate(host, listener, &spec.hosts)?);
             }
             Some((FromSeat::Failed { stage, errno }, _)) => return Err(not_started(&spec, &stage, errno)),
-            Some((FromSeat::Ready { .. } | FromSeat::Ended(_), _)) | None => {
+            Some((FromSeat::Ready { .. } | FromSeat::Prepared | FromSeat::Ended(_), _)) | None => {
                 return Err(broken("its seat has ended", "before the guest started"));
             }
         }

@@ -61,6 +61,8 @@ pub(crate) enum FromBay {
 /// From haft to a seat. Its end of file is an order to end everything.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSeat {
+    /// Run this to its end before there is a guest, and keep what it leaves running. With it: as with `Start`.
+    Prepare(Box<SeatRequest>),
     /// Run this. With it: standard input, output and error.
     Start(Box<SeatRequest>),
     /// Send this signal to the guest's group.
@@ -74,6 +76,8 @@ pub(crate) enum ToSeat {
 pub(crate) enum FromSeat {
     /// Everything that needs no request is done.
     Ready { landlock: u8, proc: bool },
+    /// What had to run before the guest did.
+    Prepared,
     /// A listening socket inside the jail is with it.
     Listening,
     /// The guest runs.
@@ -117,9 +121,10 @@ pub(crate) struct Mask {
 }
 
 /// Which system calls a guest may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum FilterKind {
     /// Without any socket but pairs.
+    #[default]
     NoNetwork,
     /// With sockets of the internet and of this machine.
     Network,
@@ -148,7 +153,7 @@ pub(crate) enum CgroupTree {
 }
 
 /// Everything that a seat has to know to run a guest.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SeatRequest {
     pub(crate) argv: Vec<String>,
     /// `NAME=value`.

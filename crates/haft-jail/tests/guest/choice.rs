@@ -10,7 +10,8 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 15] = [
+    let tests: [(&'static str, fn()); 16] = [
+        ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
         ("choice::crun", crun),
@@ -253,6 +254,67 @@ pub fn gvisor() {
     hungry.limits.memory_bytes = Some(96 << 20);
     let (end, _) = block_on(run(&jail, hungry)).unwrap();
     assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
+}
+
+/// Kernels of gVisor that were started before their guests came.
+fn a_kernel_that_stands_ready_is_used_once() {
+    let house = House::with(|options| options.warm = 2);
+    let jail = house.jail("gvisor");
+    if let Err(unavailable) = jail.offers(IsolationLevel::Restricted) {
+        return haft_testkit::not_run("choice::a_kernel_that_stands_ready", &unavailable.to_string());
+    }
+    let instance = fs::read_dir(house.state.path().join("instances")).unwrap().flatten().next().unwrap();
+    let instance = instance.file_name().to_string_lossy().into_owned();
+    let started_before = |spec: &GuestSpec| -> (haft_core::port::GuestEnd, crate::world::Heard, String) {
+        let soon = std::time::Instant::now() + Duration::from_secs(60);
+        block_on(async {
+            loop {
+                let mut guest = jail.start(spec.clone()).await.unwrap();
+                let (sink, heard) = crate::world::keeping();
+                let before = guest.enforcement().details.contains_key("startedBefore");
+                let id = guest.sandbox_id().to_owned();
+                let end = guest.wait(sink).await.unwrap();
+                let heard = heard.lock().unwrap().clone();
+                if before {
+                    // Time for the next one, which this runtime makes.
+                    tokio::time::sleep(Duration::from_secs(3)).await;
+                    return (end, heard, id);
+                }
+                assert!(std::time::Instant::now() < soon, "none ever stands ready");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        })
+    };
+    let script = "cat; echo $DECLARED; ls -A /tmp $HOME; ls /proc | grep -c '^[0-9]'; \
+                  touch /tmp/left $HOME/left; (setsid sleep 7654323 >/dev/null 2>&1 &); exit 5";
+    let mut spec = GuestSpec { level: IsolationLevel::Restricted, ..sh(script) };
+    spec.environment.insert("DECLARED".into(), "declared".into());
+    spec.stdin = haft_core::port::GuestStdin::Bytes(b"given\n".to_vec());
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let (end, heard, id) = started_before(&spec);
+        assert_eq!(end.exit_code, Some(5), "{heard:?}");
+        assert!(heard.out.starts_with("given\ndeclared\n") && !heard.out.contains("left"), "{heard:?}");
+        assert!(!seen.contains(&(id.clone(), heard.out.clone())), "a sandbox was used twice: {id}");
+        // As many processes as the first time.
+        assert!(seen.iter().all(|(_, out)| *out == heard.out), "{seen:?} {heard:?}");
+        seen.push((id, heard.out));
+    }
+    let mut hungry = sh("head -c 200M /dev/zero | tail -c 200M");
+    hungry.limits.memory_bytes = Some(128 << 20);
+    let (end, _, _) = started_before(&hungry);
+    assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
+    // What grants paths gets a kernel of its own making.
+    let folder = tempfile::tempdir().unwrap();
+    let granted = GuestSpec { readable: vec![folder.path().to_owned()], ..sh("true") };
+    let guest = block_on(jail.start(granted)).unwrap();
+    assert!(!guest.enforcement().details.contains_key("startedBefore"));
+    drop(guest);
+    // Those that stand ready end with haft.
+    assert!(!crate::ends::processes(&instance).is_empty());
+    drop((jail, house));
+    crate::ends::gone_within("processes", Duration::from_secs(8), || crate::ends::processes(&instance));
+    crate::ends::gone_within("cgroups", Duration::from_secs(8), || crate::ends::cgroups(&instance));
 }
 
 /// Enforcement, refusals, and that its own files and cgroups go with the guest.

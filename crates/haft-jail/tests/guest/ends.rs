@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         };
         add("a_daemon_ends_with_its_call", a_daemon_ends_with_its_call);
+        add("the_next_guest_is_not_ended_with_the_last", the_next_guest_is_not_ended_with_the_last);
         add("dropping_ends_everything", dropping_ends_everything);
         add("stopped_children_end", stopped_children_end);
         add("two_hundred_violent_ends", two_hundred_violent_ends);
@@ -49,7 +50,7 @@ fn mark() -> String {
     format!("{}", u32::from_str_radix(&uuid::Uuid::new_v4().simple().to_string()[..7], 16).unwrap())
 }
 
-fn processes(text: &str) -> Vec<String> {
+pub fn processes(text: &str) -> Vec<String> {
     let all = fs::read_dir("/proc").unwrap().flatten();
     let own = std::process::id().to_string();
     all.filter(|entry| entry.file_name().to_string_lossy() != own)
@@ -61,7 +62,7 @@ fn processes(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn gone_within(what: &str, time: Duration, left: impl Fn() -> Vec<String>) {
+pub fn gone_within(what: &str, time: Duration, left: impl Fn() -> Vec<String>) {
     let end = Instant::now() + time;
     loop {
         let left = left();
@@ -73,7 +74,7 @@ fn gone_within(what: &str, time: Duration, left: impl Fn() -> Vec<String>) {
     }
 }
 
-fn cgroups(prefix: &str) -> Vec<String> {
+pub fn cgroups(prefix: &str) -> Vec<String> {
     fn walk(folder: &Path, prefix: &str, found: &mut Vec<String>) {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -102,6 +103,16 @@ fn a_daemon_ends_with_its_call(jail: &'static str) {
     assert_eq!((heard.out.as_str(), end.exit_code), ("ready\n", Some(0)));
     // At once: an end is only told when nothing is left.
     assert_eq!(processes(&format!("sleep 7{mark}")), Vec::<String>::new());
+}
+
+/// A guest comes to where another's daemons were ended.
+fn the_next_guest_is_not_ended_with_the_last(jail: &'static str) {
+    let house = House::new();
+    let mark = mark();
+    for round in 0..6 {
+        let (end, heard) = block_on(run(&*house.jail(jail), sh(&daemons(&mark)))).unwrap();
+        assert_eq!((heard.out.as_str(), end.exit_code), ("ready\n", Some(0)), "{round} {end:?}");
+    }
 }
 
 fn dropping_ends_everything(jail: &'static str) {

@@ -28,6 +28,7 @@ use rustix::{
     process::{DumpableBehavior, Signal, set_dumpable_behavior, set_parent_process_death_signal},
 };
 use std::{
+    cell::Cell,
     fs::{self, File},
     io::{Read as _, Seek as _},
     net::TcpListener,
@@ -96,13 +97,25 @@ pub(super) fn live(setup: Setup<'_>) -> ! {
     keep.extend(setup.guest_cgroup.iter().chain(&setup.kill_switch).map(|fd| fd.as_raw_fd()));
     let closed = sys::close_others(&keep).stage("close descriptors");
     match closed.and_then(|()| Seat::ready(&setup)).and_then(|seat| seat.run()) {
-        Ok(()) => sys::exit(0),
+        Ok(Cgroup::AsBefore) => sys::exit(0),
+        Ok(Cgroup::Killed) => sys::exit(KILLED),
         Err(Failure { stage, errno }) => {
             let failed = FromSeat::Failed { stage, errno: errno.raw_os_error() };
             let _ = wire::send(&setup.socket, &failed, &[]);
             sys::exit(1)
         }
     }
+}
+
+/// How a seat ends that ended all in its cgroup by one write: nobody should be put there again. Linux since 6.14 ends who is
+/// born into such a cgroup at once, because it compares how often that was done there with how often it was done where the
+/// parent is.
+const KILLED: i32 = 3;
+
+/// What became of the guest's cgroup.
+enum Cgroup {
+    AsBefore,
+    Killed,
 }
 
 /// A seat that waits for its guest.
@@ -113,6 +126,8 @@ struct Seat<'a> {
     rules: Option<Rules>,
     /// What this process and those whose end it waited for read and wrote.
     io: Option<File>,
+    /// Whether the kill switch of its cgroup was used.
+    killed: Cell<bool>,
 }
 
 impl<'a> Seat<'a> {
@@ -153,14 +168,30 @@ impl<'a> Seat<'a> {
         };
         let proc = tree.as_ref().is_none_or(|tree| tree.has_proc);
         wire::send(&setup.socket, &FromSeat::Ready { landlock, proc }, &[]).stage("say that it is ready")?;
-        Ok(Seat { setup, signals, tree, rules, io })
+        Ok(Seat { setup, signals, tree, rules, io, killed: Cell::new(false) })
     }
 
     /// Waits for the request, runs the guest, ends everything.
-    fn run(mut self) -> Result<(), Failure> {
+    fn run(mut self) -> Result<Cgroup, Failure> {
         let socket = &self.setup.socket;
-        let request = wire::receive::<ToSeat>(socket).stage("take the request")?;
-        let Some((ToSeat::Start(request), descriptors)) = request else { return Ok(()) };
+        let mut request = wire::receive::<ToSeat>(socket).stage("take the request")?;
+        if let Some((ToSeat::Prepare(first), descriptors)) = request {
+            let prepared = self
+                .prepare(&first, &descriptors)
+                .and_then(|()| wire::send(socket, &FromSeat::Prepared, &[]).stage("say that it is prepared"));
+            drop(descriptors);
+            request = match prepared {
+                Ok(()) => wire::receive::<ToSeat>(socket).stage("take the request")?,
+                Err(failure) => {
+                    self.end_all();
+                    return Err(failure);
+                }
+            };
+        }
+        let Some((ToSeat::Start(request), descriptors)) = request else {
+            self.end_all();
+            return Ok(self.cgroup());
+        };
         let working_dir = request.working_dir.clone();
         let rules = self.walls(&request)?;
         if request.gate {
@@ -200,7 +231,29 @@ impl<'a> Seat<'a> {
         let _ = wire::send(socket, &FromSeat::Ended(end), &[]);
         // Until haft has read what the cgroups counted; the spawner removes them when this process has ended.
         while let Ok(Some(_)) = wire::receive::<ToSeat>(socket) {}
-        Ok(())
+        Ok(self.cgroup())
+    }
+
+    fn cgroup(&self) -> Cgroup {
+        if self.killed.get() { Cgroup::Killed } else { Cgroup::AsBefore }
+    }
+
+    /// Runs a container runtime that leaves a sandbox behind, in which the guest will be.
+    fn prepare(&self, request: &SeatRequest, descriptors: &[OwnedFd]) -> Result<(), Failure> {
+        let program = Program::new(request, descriptors, &request.working_dir, None, &[])?;
+        let (report, told) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
+        let cgroup = self.setup.guest_cgroup.map(|fd| fd.as_fd());
+        let runtime = match sys::fork(0, cgroup).stage("make a process")? {
+            Forked::Child => program.become_guest(&told),
+            Forked::Parent(pid) => pid.as_raw_nonzero().get(),
+        };
+        drop(told);
+        if let Some(failure) = child::failure(&report) {
+            return Err(failure);
+        }
+        let end = self.watch(runtime, Duration::ZERO);
+        (end.exit_code == Some(0)).then_some(()).ok_or(Errno::IO).stage("make a sandbox")
     }
 
     /// Makes what depends on the guest: its part of the tree, its rules.
@@ -273,7 +326,7 @@ impl<'a> Seat<'a> {
                 Ok(Some((ToSeat::Signal(libc::SIGKILL), _))) => self.kill_all(),
                 Ok(Some((ToSeat::Signal(signal), _))) => drop(sys::kill(-guest, signal)),
                 Ok(Some((ToSeat::Stop { grace_ms }, _))) => stop(Duration::from_millis(grace_ms)),
-                Ok(Some((ToSeat::Start(_), _))) => {}
+                Ok(Some((ToSeat::Start(_) | ToSeat::Prepare(_), _))) => {}
                 Ok(None) | Err(_) => {
                     deaf = true;
                     stop(grace);
@@ -287,6 +340,7 @@ impl<'a> Seat<'a> {
         if self.setup.kind == SeatKind::Namespace {
             return sys::kill_namespace(libc::SIGKILL);
         }
+        self.killed.set(self.setup.kill_switch.is_some());
         kill_children(self.setup.kill_switch);
     }
 
