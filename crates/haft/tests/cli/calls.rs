@@ -52,9 +52,9 @@ fn every_end_has_its_exit_code() {
             "error: unexpected argument '--jsn' found\n\n  help: a similar argument exists: '--json'",
         ),
         (
-            &["btach"],
+            &["tols"],
             2,
-            "error: unrecognized subcommand 'btach'\n\n  help: a similar subcommand exists: 'batch'",
+            "error: unrecognized subcommand 'tols'\n\n  help: a similar subcommand exists: 'tools'",
         ),
         (&["call", "get_metrics", "tool"], 2, "error: `tool` is not KEY=VALUE\n  help: "),
         (
