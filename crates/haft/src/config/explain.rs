@@ -56,6 +56,7 @@ pub struct Change {
 ///     + \"auto\"
 ///   tools.approval.denylist (line 3)
 ///     - \"run_command\"
+///     - \"start_command\"
 ///     + \"deploy\"
 ///       \"execute_code\""
 /// );
