@@ -60,7 +60,7 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-pub(super) use paths::*;
+pub(crate) use paths::*;
 
 #[cfg(not(unix))]
 mod paths {
