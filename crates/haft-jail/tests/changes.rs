@@ -85,7 +85,10 @@ fn moves_copies_and_deletions() {
     let copied = |from: &str, to: &str, replace| Change::Copy { from: from.into(), to: to.into(), replace };
 
     assert!(ground.change([moved("a", "b", false)]).unwrap_err().message.contains("already exists"));
-    ground.change([moved("a", "b", true)]).unwrap();
+    let changed = ground.change([moved("a", "b", true)]).unwrap();
+    let one = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
+    let hashes = (changed[1].before.as_deref(), changed[1].after.as_deref(), changed[1].bytes);
+    assert_eq!(hashes, (Some(one), Some(one), 1), "a moved file has its hash on both sides");
     assert_eq!(ground.tree(), ["b=1", "dir/x=3"]);
     ground.change([copied("b", "dir", false)]).unwrap();
     assert_eq!(ground.tree(), ["b=1", "dir/b=1", "dir/x=3"]);

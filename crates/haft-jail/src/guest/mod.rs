@@ -22,7 +22,6 @@
 mod auto;
 mod environment;
 mod gate;
-mod grant;
 mod host_gate;
 mod limits;
 
@@ -85,7 +84,6 @@ mod wire;
 pub use auto::Auto;
 pub use environment::environment;
 pub use gate::{GateReport, Gatekeeper, OpenGate};
-pub use grant::within;
 pub use host_gate::HostGate;
 pub use limits::with_defaults;
 #[cfg(target_os = "linux")]

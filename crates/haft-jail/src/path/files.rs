@@ -11,8 +11,8 @@ use haft_core::{
     port::{ReadHashes, ReadRecord, StoreError},
 };
 use haft_sdk::files::{
-    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Place, Reader, Step, Visit, Visitor,
-    Walk, Workspace,
+    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Outcome, Place, Reader, Step, Visit,
+    Visitor, Walk, Workspace,
 };
 use jiff::Timestamp;
 use std::{path::Path, sync::Arc};
@@ -45,7 +45,9 @@ impl Files {
     /// The files that changed are known to whoever changed them.
     fn remember_all(&self, reader: &Reader, changed: &[Changed]) -> Result<(), ToolError> {
         for changed in changed {
-            if let Some(after) = &changed.after {
+            // What only got another name was not seen by anybody.
+            let is_moved = matches!(changed.outcome, Outcome::Moved { .. });
+            if let (Some(after), false) = (&changed.after, is_moved) {
                 self.remember(reader, &changed.place, after)?;
             }
         }

@@ -107,9 +107,8 @@ pub(super) fn live(setup: Setup<'_>) -> ! {
     }
 }
 
-/// How a seat ends that ended all in its cgroup by one write: nobody should be put there again. Linux since 6.14 ends who is
-/// born into such a cgroup at once, because it compares how often that was done there with how often it was done where the
-/// parent is.
+/// How a seat ends that ended all in its cgroup by one write: nobody should be put there again. Seen on Linux 6.18: who
+/// is born into such a cgroup afterwards is ended at once (`the_next_guest_is_not_ended_with_the_last`).
 const KILLED: i32 = 3;
 
 /// What became of the guest's cgroup.

@@ -45,6 +45,9 @@ pub(super) enum Step {
         from: PathBuf,
         /// Resolved.
         to: PathBuf,
+        /// Of a file, its SHA-256 and length.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        bytes: Option<(String, u64)>,
     },
 }
 
@@ -81,7 +84,7 @@ impl Step {
     pub(super) fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         let (first, second) = match self {
             Step::Turn { path, .. } => (path, None),
-            Step::Move { from, to } => (from, Some(to)),
+            Step::Move { from, to, .. } => (from, Some(to)),
         };
         std::iter::once(first).chain(second)
     }

@@ -322,7 +322,7 @@ fn take_back(manifest: &Manifest, images: &Path) -> io::Result<Vec<PathBuf>> {
                 }
                 turn_back(&folder, name, before, after, staged.as_deref(), images)?
             }
-            Step::Move { from, to } => {
+            Step::Move { from, to, .. } => {
                 let (Some((source, old)), Some((target, new))) = (there(&jail, from)?, there(&jail, to)?)
                 else {
                     continue;
@@ -419,12 +419,12 @@ fn changed(jail: &PathJail, step: &Step) -> Option<Changed> {
         State::Absent | State::Folder { .. } | State::Link { .. } => (None, 0),
     };
     match step {
-        Step::Move { from, to } => Some(Changed {
+        Step::Move { from, to, bytes } => Some(Changed {
             place: place(to)?,
             outcome: Outcome::Moved { from: place(from)? },
-            before: None,
-            after: None,
-            bytes: 0,
+            before: bytes.as_ref().map(|(sha256, _)| sha256.clone()),
+            after: bytes.as_ref().map(|(sha256, _)| sha256.clone()),
+            bytes: bytes.as_ref().map_or(0, |(_, len)| *len),
         }),
         // Folders that were made on the way are nobody's news.
         Step::Turn { before: State::Absent, after: State::Folder { .. }, .. } => None,

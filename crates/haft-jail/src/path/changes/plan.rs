@@ -198,7 +198,15 @@ impl<'a> Planner<'a> {
         if let Some(there) = there {
             self.turn_file(new.clone(), Some(there), State::Absent, None);
         }
-        let step = Step::Move { from: old, to: new };
+        let bytes = match entry.kind {
+            Kind::File => {
+                let (folder, name) = apply::at(self.jail, &old)?;
+                let mut file = folder.read(name).map_err(|error| PathError::io(from, error))?;
+                Some(apply::hash(&mut file).map_err(|error| PathError::io(from, error))?)
+            }
+            Kind::Folder | Kind::Link | Kind::Other => None,
+        };
+        let step = Step::Move { from: old, to: new, bytes };
         self.steps.push(Planned { step, bytes: None, old: None, seen: Some(entry) });
         Ok(())
     }
@@ -385,11 +393,11 @@ impl<'a> Planner<'a> {
     /// The way back of a step that was made, where what it left is still there.
     pub(super) fn undo(&mut self, step: &Step, images: &Path) -> Result<(), ToolError> {
         match step {
-            Step::Move { from, to } => {
+            Step::Move { from, to, bytes } => {
                 if !self.is_there(to)? || self.is_there(from)? {
                     return Err(changed_since(to));
                 }
-                let step = Step::Move { from: to.clone(), to: from.clone() };
+                let step = Step::Move { from: to.clone(), to: from.clone(), bytes: bytes.clone() };
                 self.steps.push(Planned { step, bytes: None, old: None, seen: None });
             }
             Step::Turn { path, before, after, .. } => {
@@ -403,7 +411,7 @@ impl<'a> Planner<'a> {
     fn will_be_there(&self, path: &Path) -> Option<bool> {
         self.steps.iter().rev().find_map(|planned| match &planned.step {
             Step::Turn { path: turned, after, .. } => (turned == path).then(|| *after != State::Absent),
-            Step::Move { from, to } => (to == path).then_some(true).or((from == path).then_some(false)),
+            Step::Move { from, to, .. } => (to == path).then_some(true).or((from == path).then_some(false)),
         })
     }
 
