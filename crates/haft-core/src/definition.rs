@@ -1,6 +1,6 @@
 //! What a tool says about itself.
 
-use crate::{CommandSource, Parameters, Tier, iso_duration};
+use crate::{CommandSource, HttpSource, Parameters, Tier, iso_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -221,6 +221,9 @@ pub struct ToolDefinition {
     /// The program, where the code is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Box<CommandSource>>,
+    /// The HTTP service, where the code is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http: Option<Box<HttpSource>>,
     /// Other names for it. Rules and lists always match the canonical name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -261,6 +264,7 @@ impl ToolDefinition {
             version: None,
             source: Source::BuiltIn,
             command: None,
+            http: None,
             aliases: Vec::new(),
             annotations: Annotations::default(),
             metadata: Map::new(),

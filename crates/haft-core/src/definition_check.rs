@@ -4,6 +4,7 @@
 //! checks that.
 
 mod command;
+mod http;
 mod names;
 mod parameters;
 
@@ -81,6 +82,7 @@ impl ToolDefinition {
         version(self.version.as_deref(), &mut found);
         aliases(&self.name, &self.aliases, &mut found);
         command::check(self, &mut found);
+        http::check(self, &mut found);
         found.0
     }
 }

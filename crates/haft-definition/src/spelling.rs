@@ -87,6 +87,7 @@ mod tests {
             ("/$defs/annotations/properties", &ANNOTATIONS),
             ("/$defs/command/properties", &COMMAND),
             ("/$defs/limits/properties", &LIMITS),
+            ("/$defs/http/properties", &[]),
             ("/$defs/parameter/properties", &[]),
         ] {
             let all = schema.pointer(pointer).unwrap().as_object().unwrap().keys();

@@ -47,6 +47,7 @@ const COMMAND: [&str; 14] = [
     "workingDir",
     "limits",
 ];
+const HTTP: [&str; 5] = ["url", "method", "query", "body", "headers"];
 const PARAMETER: [&str; 7] = ["name", "description", "type", "required", "default", "enum", "schema"];
 /// How deep a value may be in TOML; a deeper one is written as JSON text.
 const MAX_DEPTH: usize = 32;
@@ -85,7 +86,12 @@ fn toml_text(mut fields: Map<String, Value>) -> String {
             lines(&mut text, &mut fields, &[name]);
         }
     }
-    let sections = [("command", &COMMAND[..]), ("constraints", &CONSTRAINTS), ("annotations", &ANNOTATIONS)];
+    let sections = [
+        ("command", &COMMAND[..]),
+        ("http", &HTTP),
+        ("constraints", &CONSTRAINTS),
+        ("annotations", &ANNOTATIONS),
+    ];
     for (name, order) in sections {
         if let Some(Value::Object(mut section)) = fields.remove(name) {
             text.push_str(&format!("\n[{name}]\n"));

@@ -207,6 +207,7 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
             let (parameters, output_schema, metadata) = schemas;
             let annotations = Annotations { destructive, open_world };
             let command = idempotent.then(|| Box::new(full_command()));
+            let http = cacheable.then(|| Box::new(full_http()));
             ToolDefinition {
                 name,
                 title,
@@ -224,12 +225,24 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 version,
                 source,
                 command,
+                http,
                 aliases,
                 annotations,
                 metadata,
             }
         },
     )
+}
+
+/// Every field of the HTTP service behind a tool.
+fn full_http() -> haft_core::HttpSource {
+    haft_core::HttpSource {
+        url: "https://api.example.com/{id}".to_owned(),
+        method: haft_core::HttpMethod::Patch,
+        query: vec!["page".to_owned()],
+        body: haft_core::HttpBody::Form,
+        headers: [("X-Key".to_owned(), "env:KEY".to_owned())].into(),
+    }
 }
 
 /// Every field of the program behind a tool.
@@ -361,7 +374,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         "parameters": [{"name": "p", "description": "P", "type": "Array", "required": true, "default": 1, "enum": [1], "schema": {}}],
         "outputSchema": {}, "requiredPermissions": ["x"], "requiresConfirmation": true, "risk": "high", "idempotent": true,
         "cacheable": true, "tier": "Teams", "version": "1.0.0", "source": "command", "aliases": ["b"], "metadata": {"a": 1},
-        "command": full_command(),
+        "command": full_command(), "http": full_http(),
         "annotations": {"destructive": true, "openWorld": true},
         "constraints": {"defaultTimeout": "PT1S", "maxExecutionTime": "PT2S", "maxOutputSize": 1, "maxArgumentSize": 1,
             "allowSideEffects": false, "requiredIsolation": "None"},
@@ -375,6 +388,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         (&written["annotations"], &schema["$defs"]["annotations"]["properties"]),
         (&written["parameters"][0], &schema["$defs"]["parameter"]["properties"]),
         (&written["command"], &schema["$defs"]["command"]["properties"]),
+        (&written["http"], &schema["$defs"]["http"]["properties"]),
         (&written["command"]["limits"], &schema["$defs"]["limits"]["properties"]),
     ] {
         assert_eq!(names(fields), names(described));

@@ -12,6 +12,7 @@
 //! With `search_tools` and `call_tool`, a model that has many tools sees two of them.
 //!
 //! [`command_tools`] gives the tools that run programs, and [`CommandTool`] makes one of any program: see [`commands`].
+//! [`HttpTool`] makes a tool of any HTTP service: see [`http`].
 //! [`file_tools`] gives the tools for files: see [`files`].
 //!
 //! ```
@@ -25,6 +26,7 @@ pub mod commands;
 pub mod describe;
 pub mod files;
 mod get_metrics;
+pub mod http;
 mod inspect_tool;
 mod read_output;
 mod search_tools;
@@ -37,6 +39,7 @@ pub use call_tool::{CallTool, CallToolArgs};
 pub use commands::{CommandTool, CommandToolSettings, command_tools};
 pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
 pub use get_metrics::GetMetrics;
+pub use http::HttpTool;
 pub use inspect_tool::InspectTool;
 pub use read_output::{OutputPart, ReadOutput, ReadOutputArgs};
 pub use search_tools::{SearchTools, SearchToolsArgs};

@@ -451,6 +451,11 @@ impl Builder {
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
             capabilities.get_or_insert_default().workspace = Arc::new(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
+            #[cfg(feature = "http")]
+            {
+                capabilities.get_or_insert_default().http =
+                    wiring::http(&self.config).map_err(Error::Files)?;
+            }
             tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config), &background));
         }
         tools.extend(self.tools);

@@ -7,7 +7,7 @@ use crate::{
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
-    CommandTool, CommandToolSettings, FileToolSettings, ListDirectory, ReadFile,
+    CommandTool, CommandToolSettings, FileToolSettings, HttpTool, ListDirectory, ReadFile,
     changing::{ApplyPatch, CopyFile, DeleteFile, MoveFile},
     commands::{DeniedVariables, Variables},
 };
@@ -198,7 +198,7 @@ impl Tool for DeclaredTool {
         let what = match self.0.source {
             Source::BuiltIn | Source::Declared => "only declared",
             Source::Command => "a program that its definition does not name in a table `command`",
-            Source::Http => "an HTTP service",
+            Source::Http => "an HTTP service that its definition does not name in a table `http`",
             Source::Wasm => "a WebAssembly module",
             Source::Mcp => "a tool of an MCP server",
             Source::Flow => "a flow of other tools",
@@ -208,7 +208,7 @@ impl Tool for DeclaredTool {
     }
 }
 
-/// The tool of a definition: a program where it names one, else one without code behind it.
+/// The tool of a definition: a program or an HTTP service where it names one, else one without code behind it.
 pub(crate) fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,
@@ -217,7 +217,24 @@ pub(crate) fn described(
         let tool = CommandTool::new(definition, commands).map_err(|problem| problem.to_string())?;
         return Ok(Box::new(tool));
     }
+    if cfg!(feature = "http") && definition.source == Source::Http && definition.http.is_some() {
+        let tool =
+            HttpTool::new(definition, commands.variables.clone()).map_err(|problem| problem.to_string())?;
+        return Ok(Box::new(tool));
+    }
     Ok(Box::new(DeclaredTool::new(definition)))
+}
+
+/// How tools reach other machines.
+#[cfg(feature = "http")]
+pub(crate) fn http(config: &Config) -> Result<Arc<dyn haft_sdk::capability::Http>, String> {
+    use haft_jail::gate::{Client, HostList};
+    let granted = &config.tools.http;
+    let hosts = HostList::parse(&granted.hosts).map_err(|problem| format!("tools.http.hosts: {problem}"))?;
+    let client = Client::new(hosts)
+        .with_private(&granted.private_hosts)
+        .map_err(|problem| format!("tools.http.private_hosts: {problem}"))?;
+    Ok(Arc::new(client))
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.processes", "256", "257"),
     ("tools.commands.scratch_bytes", "1048576", "268435457"),
     ("tools.commands.per_process_limits", "false", "true"),
+    ("tools.http.hosts", "[]", "['api.example.com']"),
+    ("tools.http.private_hosts", "[]", "['localhost:8080']"),
     ("store.backend", "'sqlite'", "'postgres'"),
     ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
     ("store.durability", "'full'", "'effects'"),

@@ -43,6 +43,8 @@
 
 mod address;
 mod chunk;
+#[cfg(feature = "client")]
+mod client;
 mod head;
 mod hello;
 mod http;
@@ -59,6 +61,8 @@ mod tunnel;
 mod wire;
 
 pub use address::forbidden_address;
+#[cfg(feature = "client")]
+pub use client::{BadPrivateHost, Client};
 pub use ledger::{GateReport, ViolationSink};
 pub use list::{BadHostEntry, HostList, decide};
 pub use name::{BadHostName, HostName};

@@ -219,6 +219,7 @@ key_table! {
         delete: DeleteConfig,
         undo: UndoConfig,
         commands: CommandsConfig,
+        http: HttpConfig,
     } {
         /// What happens to a call: refused, recorded for a person to answer, or run.
         mode: ToolsMode = ToolsMode::Enabled, rule::level(TOOLS_MODES);
@@ -358,6 +359,14 @@ key_table! {
         scratch_bytes: u64 = 256 * MIB, rule::at_most(MIB, 1024 * GIB);
         /// Whether limits for each process by itself do for strict, where no cgroup can be made.
         per_process_limits: bool = false, rule::switch_off();
+    }
+
+    /// What tools that are HTTP services may reach.
+    [tools.http] = HttpConfig {
+        /// Hosts on the public internet, such as "api.example.com", "*.example.com" or "host:8443".
+        hosts: Vec<String> = Vec::new(), rule::allow_list();
+        /// Hosts that may be on this machine or in a private network, each with its port: "localhost:8080".
+        private_hosts: Vec<String> = Vec::new(), rule::allow_list();
     }
 
     /// What haft remembers, where, and for how long. A folder's file has no say in it, but for durability.

@@ -8,6 +8,7 @@ mod config;
 mod dialects;
 mod files;
 mod help;
+mod http_tools;
 mod memory;
 mod own_tools;
 mod pipes;

@@ -85,7 +85,7 @@ pub(super) fn add(
             console.print(format!("{what} `{name}`\n"))?;
         }
     }
-    if definitions.iter().all(|definition| definition.command.is_some()) {
+    if definitions.iter().all(|definition| definition.command.is_some() || definition.http.is_some()) {
         return Ok(());
     }
     console.print(
