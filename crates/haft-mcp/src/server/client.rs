@@ -13,8 +13,9 @@ use haft_core::{ErrorCode, ToolError};
 use rmcp::{
     ErrorData, Peer, RoleServer,
     model::{
-        ClientCapabilities, ElicitRequestParams, InputRequest, InputRequests, InputRequiredResult,
-        InputResponses, LoggingLevel, LoggingMessageNotificationParam, ProtocolVersion, RequestMetaObject,
+        ClientCapabilities, CreateMessageResult, ElicitRequestParams, ElicitResult, InputRequest,
+        InputRequests, InputRequiredResult, InputResponses, ListRootsResult, LoggingLevel,
+        LoggingMessageNotificationParam, ProtocolVersion, RequestMetaObject,
     },
     service::ServiceError,
 };
@@ -162,9 +163,13 @@ impl Client {
             }
             return Ok(answers);
         }
-        let given = |name: &String| self.0.round.answers.get(name).cloned();
-        let answers: Option<InputResponses> =
-            requests.keys().map(|name| Some((name.clone(), given(name)?))).collect();
+        let given = |name: &String, request| {
+            self.0.round.answers.get(name).filter(|answer| answers_to(answer, request))
+        };
+        let answers: Option<InputResponses> = requests
+            .iter()
+            .map(|(name, request)| Some((name.clone(), given(name, request)?.clone())))
+            .collect();
         answers.ok_or_else(|| {
             let mut open = self.open();
             open.requests.extend(requests);
@@ -278,6 +283,17 @@ fn needs(request: &InputRequest) -> ClientCapabilities {
         _ => {}
     }
     needed
+}
+
+/// Whether that is an answer to this at all. One that is not is asked for again.
+fn answers_to(answer: &Value, request: &InputRequest) -> bool {
+    let answer = answer.clone();
+    match request {
+        InputRequest::Elicitation(_) => serde_json::from_value::<ElicitResult>(answer).is_ok(),
+        InputRequest::CreateMessage(_) => serde_json::from_value::<CreateMessageResult>(answer).is_ok(),
+        InputRequest::ListRoots(_) => serde_json::from_value::<ListRootsResult>(answer).is_ok(),
+        _ => false,
+    }
 }
 
 fn to_value(answer: impl Serialize) -> Result<Value, ServiceError> {
