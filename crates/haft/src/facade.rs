@@ -6,6 +6,7 @@ use crate::{
     commands::{self, LazyJail},
     config::Config,
     wiring::{self, DeclaredTool, Folders},
+    workplace::Workplace,
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
 use haft_engine::EngineBuilder;
@@ -33,6 +34,7 @@ pub struct Haft {
     engine: Engine,
     taken_back: Arc<[TakenBack]>,
     background: BackgroundCommands,
+    workplace: Option<Arc<Workplace>>,
 }
 
 impl Haft {
@@ -51,6 +53,26 @@ impl Haft {
     /// All of them end when the last clone of this is dropped.
     pub fn background_commands(&self) -> &BackgroundCommands {
         &self.background
+    }
+
+    /// Keeps tools to these folders, as far as the configured roots have them: relative paths start at the first of them. What
+    /// comes back is where tools may work now. Folders outside of the roots grant nothing, and where none is inside, the roots
+    /// stay as they were configured.
+    ///
+    /// ```
+    /// use haft::{Folders, Haft};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let (work, state) = (folder.path().join("work"), folder.path().join("state"));
+    /// std::fs::create_dir_all(work.join("project"))?;
+    /// let haft = Haft::builder().files(Folders::new(&work, &state)).build()?;
+    /// assert_eq!(haft.work_in(&[work.join("project"), "/elsewhere".into()])?.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn work_in(&self, folders: &[std::path::PathBuf]) -> Result<Vec<std::path::PathBuf>, Error> {
+        match &self.workplace {
+            Some(workplace) => workplace.keep_to(folders).map_err(Error::Files),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Ends in order, as [`Engine::shutdown`] does, and then ends the commands in the background.
@@ -444,12 +466,13 @@ impl Builder {
         let mut tools = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
         let mut capabilities = self.capabilities;
         let mut taken_back = Vec::new();
+        let mut found = None;
         let background = BackgroundCommands::default();
         if let Some(folders) = &self.folders {
-            let files =
-                wiring::files(&self.config, folders).map_err(|error| Error::Files(error.to_string()))?;
+            let files = wiring::files(&self.config, folders, wiring::roots(&self.config, folders))
+                .map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
-            capabilities.get_or_insert_default().workspace = Arc::new(files);
+            found = Some(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
             #[cfg(feature = "http")]
             {
@@ -471,11 +494,19 @@ impl Builder {
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }
-        if let Some(folders) = &self.folders {
+        let mut workplace = None;
+        let mut jail = self.jail;
+        if let (Some(folders), Some(files)) = (&self.folders, found) {
             let template = commands::template(&self.config, folders).map_err(Error::Files)?;
-            builder = builder.commands(template).jail(Arc::new(LazyJail::new(&self.config, folders)));
+            let jail = jail.get_or_insert_with(|| Arc::new(LazyJail::new(&self.config, folders)));
+            let place = Workplace::new(&self.config, folders, files, template, Arc::clone(jail));
+            let place = Arc::new(place);
+            let granted = capabilities.get_or_insert_default();
+            granted.workspace = Arc::clone(&place) as _;
+            granted.commands = Arc::clone(&place) as _;
+            workplace = Some(place);
         }
-        if let Some(jail) = self.jail {
+        if let Some(jail) = jail {
             builder = builder.jail(jail);
         }
         if let Some(clock) = self.clock {
@@ -491,7 +522,7 @@ impl Builder {
             builder = builder.capabilities(capabilities);
         }
         let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
-        Ok(Haft { engine, taken_back: taken_back.into(), background })
+        Ok(Haft { engine, taken_back: taken_back.into(), background, workplace })
     }
 }
 

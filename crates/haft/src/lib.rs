@@ -56,6 +56,7 @@ mod memory;
 pub mod prelude;
 mod running;
 mod wiring;
+mod workplace;
 
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;

@@ -52,15 +52,21 @@ impl Folders {
     }
 }
 
-/// The files that tools reach.
-pub(crate) fn files(config: &Config, folders: &Folders) -> Result<Files, JailError> {
-    let (sandbox, undo) = (&config.tools.sandbox, &config.tools.undo);
+/// The folders that the configuration grants.
+pub(crate) fn roots(config: &Config, folders: &Folders) -> Vec<RootSpec> {
+    let sandbox = &config.tools.sandbox;
     let root = |path: &PathBuf, read_only| RootSpec { path: folders.working.join(path), read_only };
     let writable = sandbox.allowed_roots.iter().map(|path| root(path, false));
     let readable = sandbox.read_only_roots.iter().map(|path| root(path, true));
+    writable.chain(readable).collect()
+}
+
+/// The files that tools reach, in those folders.
+pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) -> Result<Files, JailError> {
+    let (sandbox, undo) = (&config.tools.sandbox, &config.tools.undo);
     let defaults = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
     let spec = JailSpec {
-        roots: writable.chain(readable).collect(),
+        roots,
         denied_patterns: defaults
             .iter()
             .map(|&pattern| pattern.to_owned())

@@ -72,6 +72,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("store.max_output_bytes", "1073741824", "1048576"),
     ("store.keep_audit_days", "0", "1"),
     ("store.retention", "[]", "['deploy 1d']"),
+    ("mcp.approvals", "'queue'", "'host'"),
+    ("mcp.allowed_origins", "[]", "['https://evil.example:443']"),
 ];
 
 /// The key's tight and loose value.

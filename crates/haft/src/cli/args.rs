@@ -1,5 +1,7 @@
 //! What can be typed.
 
+#[cfg(feature = "mcp")]
+use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
 use super::memory::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
 use super::{examples, tools::ToolsCommand, words};
@@ -113,6 +115,10 @@ pub(super) enum Command {
     #[cfg(feature = "durable")]
     #[command(after_help = examples::GC)]
     Gc(GcArgs),
+    /// Serve the tools to programs that speak MCP, the Model Context Protocol
+    #[cfg(feature = "mcp")]
+    #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
+    Mcp(McpArgs),
     /// Write a commented haft.toml
     #[command(after_help = examples::INIT)]
     Init(InitArgs),
@@ -225,6 +231,20 @@ impl From<Isolation> for IsolationLevel {
             Isolation::Restricted => IsolationLevel::Restricted,
         }
     }
+}
+
+#[cfg(feature = "mcp")]
+#[derive(Debug, Args)]
+pub(super) struct McpArgs {
+    /// Listen on an address of this machine, such as 127.0.0.1:8787, and not on standard input
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) http: Option<std::net::SocketAddr>,
+    /// Who approves calls: queue (you, in a terminal), client (you, in a form that the client shows), or host (the
+    /// client's program asks before each call, and that counts)
+    #[arg(long, value_name = "WHO", hide_possible_values = true)]
+    pub(super) approvals: Option<ApprovalsBy>,
+    #[command(subcommand)]
+    pub(super) command: Option<McpCommand>,
 }
 
 #[derive(Debug, Args)]

@@ -39,6 +39,24 @@ Examples:
   haft doctor
   haft doctor --json";
 
+#[cfg(feature = "mcp")]
+pub(super) const MCP: &str = "\
+Without --http it speaks on standard input and output, for the program that starts it.
+
+Examples:
+  haft mcp install claude-code
+  haft mcp install cursor --approvals host
+  haft mcp --http 127.0.0.1:8787";
+
+#[cfg(feature = "mcp")]
+pub(super) const MCP_INSTALL: &str = "\
+The file of the program keeps everything else that is in it; what it was before is kept beside it.
+
+Examples:
+  haft mcp install claude-desktop
+  haft mcp install vscode --print
+  haft mcp install codex --approvals host";
+
 pub(super) const UNDO: &str = "\
 A file that changed since is not touched, and then nothing is. Typing this is the approval.
 

@@ -84,6 +84,9 @@ pub(super) enum Failure {
     NothingToTrust,
     #[error("nobody is there to ask whether {} may loosen that", words::path(path))]
     NobodyToAsk { path: PathBuf },
+    #[cfg(feature = "mcp")]
+    #[error("{what}")]
+    Mcp { what: String, help: String },
     #[error("standard output cannot be written: {}", words::reason(.0))]
     Stdout(io::Error),
     #[error("the result cannot be written as JSON: {0}")]
@@ -117,6 +120,8 @@ impl Failure {
             | Failure::BadHead { .. }
             | Failure::BackupExists { .. }
             | Failure::NobodyToAsk { .. } => USAGE,
+            #[cfg(feature = "mcp")]
+            Failure::Mcp { .. } => USAGE,
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
@@ -210,6 +215,8 @@ impl Failure {
             Failure::NotText { .. } => "save it as UTF-8".to_owned(),
             Failure::StdinTwice => "read one of them from a file".to_owned(),
             Failure::BadBatch { help, .. } => help.clone(),
+            #[cfg(feature = "mcp")]
+            Failure::Mcp { help, .. } => help.clone(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
             Failure::Exists { .. } => "--force replaces it".to_owned(),

@@ -9,6 +9,7 @@
 //! | `setup` | configuration, and the engine that it gives |
 //! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
+//! | `mcp` | serving programs that speak MCP, and making haft known to them |
 //! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
@@ -47,6 +48,8 @@ mod help;
 mod init;
 mod input;
 mod layout;
+#[cfg(feature = "mcp")]
+mod mcp;
 #[cfg(feature = "durable")]
 mod memory;
 mod pairs;
@@ -161,6 +164,8 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Backup(args) => memory::backup(&args, &ground, console),
         #[cfg(feature = "durable")]
         Command::Gc(args) => memory::gc(&args, &ground, console),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => mcp::run(&args, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),
         Command::Trust(args) => trust::run(&args, &ground, console),
         Command::Completions { shell } => {

@@ -88,6 +88,12 @@ impl Setup {
         Ok(())
     }
 
+    /// Where haft keeps its state.
+    #[cfg(feature = "mcp")]
+    pub(super) fn state(&self) -> Result<&std::path::Path, Failure> {
+        self.state.as_deref().ok_or(Failure::NoStateFolder)
+    }
+
     /// Where a change of the tools is remembered, so that it is there the next time.
     pub(super) fn registrations(&self) -> Result<&FileRegistrations, Failure> {
         self.registrations.as_ref().ok_or(Failure::NoStateFolder)

@@ -194,14 +194,14 @@ async fn listen(haft: Haft, target: Target, heard: mpsc::UnboundedSender<Signal>
 }
 
 #[cfg(unix)]
-struct Signals {
+pub(super) struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 #[cfg(unix)]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -209,7 +209,7 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Signal {
+    pub(super) async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
@@ -218,15 +218,15 @@ impl Signals {
 }
 
 #[cfg(not(unix))]
-struct Signals;
+pub(super) struct Signals;
 
 #[cfg(not(unix))]
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    pub(super) fn new() -> std::io::Result<Self> {
         Ok(Signals)
     }
 
-    async fn next(&mut self) -> Signal {
+    pub(super) async fn next(&mut self) -> Signal {
         match tokio::signal::ctrl_c().await {
             Ok(()) => Signal::Interrupt,
             Err(_) => std::future::pending().await,

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::rule::{self, Kind, Rule};
 use super::value::{
-    APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, STORE_BACKENDS, STORE_DURABILITIES, Setting,
-    StoreBackend, StoreDurability, TOOLS_MODES, Value,
+    APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, MCP_APPROVALS, McpApprovals, STORE_BACKENDS,
+    STORE_DURABILITIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
 };
 
 const MIB: u64 = 1 << 20;
@@ -202,6 +202,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// The section `store`.
     pub store: StoreConfig,
+    /// The section `mcp`.
+    pub mcp: McpConfig,
 }
 
 key_table! {
@@ -389,6 +391,14 @@ key_table! {
         keep_audit_days: u64 = 0, rule::own(DAYS);
         /// The same for some calls, the first that fits: "get_metrics 7d", "tier:core 30d", "deploy forever".
         retention: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// How clients of the Model Context Protocol are served (`haft mcp`). A folder's file has no say in it.
+    [mcp] = McpConfig {
+        /// Who approves calls of MCP clients: haft's own queue, a form of haft's in the client, or the host itself.
+        approvals: McpApprovals = McpApprovals::Queue, rule::own(Kind::Level(MCP_APPROVALS));
+        /// Origins of web pages that may use `haft mcp --http`, such as "http://localhost:*".
+        allowed_origins: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 }
 

@@ -103,6 +103,18 @@ pub enum StoreDurability {
     Effects,
 }
 
+/// Who approves calls of MCP clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum McpApprovals {
+    /// Whoever answers haft's own questions. The client hears by which id.
+    Queue,
+    /// The person before the client, through a form of haft's, where the client has forms.
+    Client,
+    /// The client's program: it asks its user before each call, and that counts.
+    Host,
+}
+
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -265,6 +277,7 @@ levels! {
         "restricted" => Restricted, "strict" => Strict, "standard" => Standard, "none" => None
     ];
     StoreBackend: STORE_BACKENDS = ["sqlite" => Sqlite, "postgres" => Postgres];
+    McpApprovals: MCP_APPROVALS = ["queue" => Queue, "client" => Client, "host" => Host];
     StoreDurability: STORE_DURABILITIES = ["full" => Full, "effects" => Effects];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];
 }

@@ -1,0 +1,197 @@
+//! Approvals, asked through the client.
+
+use super::client::Client;
+use haft_core::{
+    ApprovalRequest, Decision, Risk,
+    port::{Approver, BoxFuture, GuardError},
+    text,
+};
+use rmcp::{
+    model::{ElicitResult, ElicitationAction, InputRequest},
+    service::ServiceError,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Who approves what needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approvals {
+    /// Whoever the engine asks. The client only hears that the call waits, and by which id.
+    #[default]
+    Elsewhere,
+    /// The person before the client, through a form of haft's; where the client has no forms, as [`Elsewhere`](Self::Elsewhere).
+    ThroughClient,
+    /// The client's own program: it asks its user before each call, and that counts. What is denied stays denied.
+    Host,
+}
+
+/// The name of the question about a call.
+const QUESTION: &str = "haft_approval";
+/// How much of a preview is in a question.
+const MOST_SHOWN: usize = 4000;
+
+/// Whom a call of this client asks; `None` for whom the engine asks.
+pub(super) fn approver(approvals: Approvals, client: &Client) -> Option<Arc<dyn Approver>> {
+    match approvals {
+        Approvals::Host => Some(Arc::new(HostAsked)),
+        Approvals::ThroughClient if client.has_forms() => Some(Arc::new(Form(client.clone()))),
+        Approvals::ThroughClient | Approvals::Elsewhere => None,
+    }
+}
+
+/// The host asked its user before it sent the call.
+struct HostAsked;
+
+impl Approver for HostAsked {
+    fn ask<'a>(
+        &'a self,
+        requests: &'a [ApprovalRequest],
+    ) -> BoxFuture<'a, Result<Vec<Decision>, GuardError>> {
+        Box::pin(async move { Ok(vec![Decision::Approve; requests.len()]) })
+    }
+}
+
+/// A form of haft's, which the client puts before a person.
+struct Form(Client);
+
+impl Approver for Form {
+    fn ask<'a>(
+        &'a self,
+        requests: &'a [ApprovalRequest],
+    ) -> BoxFuture<'a, Result<Vec<Decision>, GuardError>> {
+        Box::pin(async move {
+            let mut decisions = Vec::with_capacity(requests.len());
+            for request in requests {
+                let question = question(request).map_err(|error| GuardError(error.message))?;
+                let decision = match self.0.is_stateless() {
+                    false => self.ask_now(question).await,
+                    true => self.ask_between_rounds(request, question),
+                };
+                if decision == Decision::Approve {
+                    self.0.approved(&request.fingerprint);
+                }
+                decisions.push(decision);
+            }
+            Ok(decisions)
+        })
+    }
+}
+
+impl Form {
+    async fn ask_now(&self, question: InputRequest) -> Decision {
+        let patience = self.0.server().0.patience;
+        match self.0.send(question, Some(patience)).await {
+            Ok(answer) => decision(answer),
+            Err(error) => {
+                // A client that said it could and cannot, one that is gone, one that took too long: nobody answered.
+                if !matches!(error, ServiceError::Timeout { .. }) {
+                    tracing::warn!(%error, "a client was asked about a call and did not answer");
+                }
+                Decision::Unanswered
+            }
+        }
+    }
+
+    /// The answer, if this round brought one to this very question; else the question is put.
+    fn ask_between_rounds(&self, request: &ApprovalRequest, question: InputRequest) -> Decision {
+        let round = self.0.round();
+        let seals = &self.0.server().0.seals;
+        if let Some(state) = &round.state {
+            let is_this = |asked: &Option<String>| asked.as_deref() == Some(&*request.fingerprint);
+            if is_this(&state.approved) && seals.use_once(state) {
+                return Decision::Approve;
+            }
+            if is_this(&state.asked)
+                && let Some(answer) = round.answers.get(QUESTION)
+                && seals.use_once(state)
+            {
+                return decision(answer.clone());
+            }
+        }
+        self.0.put(QUESTION, question, &request.fingerprint);
+        Decision::Unanswered
+    }
+}
+
+/// What an answer means. Only a clear yes is one.
+fn decision(answer: Value) -> Decision {
+    let Ok(answer) = serde_json::from_value::<ElicitResult>(answer) else {
+        return Decision::Unanswered;
+    };
+    let content = answer.content.unwrap_or_default();
+    let reason = content.get("reason").and_then(Value::as_str).map(str::trim).filter(|said| !said.is_empty());
+    let reason = reason.map(|said| text::one_line(said, 500));
+    match answer.action {
+        ElicitationAction::Accept => match content.get("approve") {
+            Some(Value::Bool(true)) => Decision::Approve,
+            Some(Value::Bool(false)) => Decision::Deny { reason },
+            _ => Decision::Unanswered,
+        },
+        ElicitationAction::Decline => Decision::Deny { reason },
+        _ => Decision::Unanswered,
+    }
+}
+
+/// The question about a call, in words for the person before the client.
+fn question(request: &ApprovalRequest) -> Result<InputRequest, haft_core::ToolError> {
+    let risk = match request.risk {
+        Risk::Low => "low",
+        Risk::Medium => "medium",
+        Risk::High => "high",
+    };
+    let summary = match request.summary.is_empty() {
+        true => text::one_line(request.arguments.as_str(), 200),
+        false => text::one_line(&request.summary, 200),
+    };
+    let mut message = format!(
+        "May {} run?\n{summary}\nRisk: {risk}. Asked because: {}",
+        text::one_line(&request.tool, 80),
+        text::one_line(&request.reason, 300)
+    );
+    if let Some(preview) = &request.preview {
+        let preview = text::people_text(preview);
+        let (shown, left_out) = text::truncate_chars(&preview, MOST_SHOWN);
+        message.push_str(&format!("\n\n{shown}"));
+        if left_out > 0 {
+            message.push_str(&format!("\n… {left_out} more characters are not shown"));
+        }
+    }
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "approve": {"type": "boolean", "title": "Run it, this once", "default": false},
+            "reason": {"type": "string", "title": "If not, why", "maxLength": 500},
+        },
+        "required": ["approve"],
+    });
+    Client::form(message, schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        let denied = |reason: Option<&str>| Decision::Deny { reason: reason.map(str::to_owned) };
+        for (answer, expected) in [
+            (json!({"action": "accept", "content": {"approve": true}}), Decision::Approve),
+            (json!({"action": "accept", "content": {"approve": false}}), denied(None)),
+            (
+                json!({"action": "accept", "content": {"approve": false, "reason": " no "}}),
+                denied(Some("no")),
+            ),
+            (json!({"action": "accept", "content": {"approve": "true"}}), Decision::Unanswered),
+            (json!({"action": "accept", "content": {}}), Decision::Unanswered),
+            (json!({"action": "accept"}), Decision::Unanswered),
+            (json!({"action": "decline"}), denied(None)),
+            (json!({"action": "decline", "content": {"approve": true}}), denied(None)),
+            (json!({"action": "cancel", "content": {"approve": true}}), Decision::Unanswered),
+            (json!({"action": "yes"}), Decision::Unanswered),
+            (json!(true), Decision::Unanswered),
+            (json!(null), Decision::Unanswered),
+        ] {
+            assert_eq!(decision(answer.clone()), expected, "{answer}");
+        }
+    }
+}

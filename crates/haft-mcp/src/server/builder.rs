@@ -1,0 +1,138 @@
+//! What a server is made of.
+
+use super::{
+    approval::Approvals,
+    callers::Callers,
+    changes::{Change, Changes},
+    extension::{Extension, Nothing},
+    roots::TakeRoots,
+    round::Seals,
+    session::Session,
+    tools::Shown,
+};
+use haft_engine::Engine;
+use std::{sync::Arc, time::Duration};
+
+/// How many entries a page has, unless somebody says otherwise.
+const PAGE: usize = 100;
+/// How long a person may take to answer through a client.
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
+
+/// An engine, offered as an MCP server. Cheap to clone; each connection gets a [`session`](Self::session).
+#[derive(Clone)]
+pub struct McpServer(pub(super) Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) engine: Engine,
+    pub(super) callers: Callers,
+    pub(super) approvals: Approvals,
+    pub(super) patience: Duration,
+    pub(super) page: usize,
+    pub(super) instructions: Option<String>,
+    pub(super) extension: Arc<dyn Extension>,
+    pub(super) roots: Option<Arc<dyn TakeRoots>>,
+    pub(super) seals: Seals,
+    pub(super) changes: Changes,
+    pub(super) shown: Shown,
+}
+
+impl McpServer {
+    /// Puts one together.
+    pub fn builder(engine: Engine, callers: Callers) -> Builder {
+        Builder {
+            engine,
+            callers,
+            approvals: Approvals::default(),
+            patience: PATIENCE,
+            page: PAGE,
+            instructions: None,
+            extension: Arc::new(Nothing),
+            roots: None,
+        }
+    }
+
+    /// One connection.
+    pub fn session(&self) -> Session {
+        Session::new(self.clone())
+    }
+
+    /// Tells clients that something has changed which the engine does not know of. Changes of tools are told without it.
+    pub fn notify(&self, change: Change) {
+        self.0.changes.tell(change);
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.0.engine
+    }
+}
+
+/// Puts an [`McpServer`] together.
+#[must_use]
+pub struct Builder {
+    engine: Engine,
+    callers: Callers,
+    approvals: Approvals,
+    patience: Duration,
+    page: usize,
+    instructions: Option<String>,
+    extension: Arc<dyn Extension>,
+    roots: Option<Arc<dyn TakeRoots>>,
+}
+
+impl Builder {
+    /// Who approves what needs it.
+    pub fn approvals(mut self, approvals: Approvals) -> Self {
+        self.approvals = approvals;
+        self
+    }
+
+    /// How long a person may take to answer through a client. Then the question stays open, and nothing runs.
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How many entries a page of a list has, at least one.
+    pub fn page(mut self, entries: usize) -> Self {
+        self.page = entries.max(1);
+        self
+    }
+
+    /// What a model is told about the server as a whole, after what haft says itself.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// What is offered besides tools.
+    pub fn extension(mut self, extension: impl Extension + 'static) -> Self {
+        self.extension = Arc::new(extension);
+        self
+    }
+
+    /// Takes the folders that a client works in. Without it they are not asked for.
+    ///
+    /// Only where there is one client: what one of several said would hold for all of them.
+    pub fn roots(mut self, roots: Arc<dyn TakeRoots>) -> Self {
+        self.roots = Some(roots);
+        self
+    }
+
+    /// The server.
+    pub fn build(self) -> McpServer {
+        McpServer(Arc::new(Inner {
+            engine: self.engine,
+            callers: self.callers,
+            approvals: self.approvals,
+            patience: self.patience,
+            page: self.page,
+            instructions: self.instructions,
+            extension: self.extension,
+            roots: self.roots,
+            seals: Seals::new(),
+            changes: Changes::new(),
+            shown: Shown::default(),
+        }))
+    }
+}

@@ -1,0 +1,81 @@
+//! `tools/call`: one call, through the engine.
+
+use super::{
+    answer::answer,
+    approval,
+    callers::IDEMPOTENCY_KEY,
+    client::Client,
+    relay::relay,
+    round::{Binding, Round},
+    session::Session,
+};
+use haft_core::{Arguments, CallOptions, ExecutionId, ToolCall};
+use haft_engine::Request;
+use haft_sdk::CancelReason;
+use rmcp::{
+    ErrorData, RoleServer,
+    model::{CallToolRequestParams, CallToolResponse},
+    service::RequestContext,
+};
+use serde_json::Value;
+use std::{pin::pin, sync::Arc};
+
+pub(super) async fn call(
+    session: &Session,
+    request: CallToolRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    let server = &session.server;
+    let caller = session.caller(&context)?;
+    let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
+    let arguments =
+        arguments.map_or_else(Arguments::default, |arguments| Arguments::from(Value::Object(arguments)));
+    let binding = || Binding::new(&caller, &name, &arguments);
+    let state = match request_state {
+        Some(sealed) => Some(server.0.seals.open(&sealed, &binding())?),
+        None => None,
+    };
+    let round = Round { answers: input_responses.unwrap_or_default(), state };
+    let RequestContext { ct, id, meta, peer, .. } = context;
+    let progress = meta.get_progress_token();
+    let idempotency_key = meta.get(IDEMPOTENCY_KEY).and_then(Value::as_str).map(Into::into);
+    let client = Client::new(server.clone(), peer, meta, session.log_level(), round);
+    if let Some(asked) = session.ask_for_roots(&client).await {
+        return Ok(asked.into());
+    }
+
+    let mut call = ToolCall::new(&*name, arguments.clone());
+    call.id = id.to_string().into();
+    call.idempotency_key = idempotency_key;
+    let execution = ExecutionId::at(jiff::Timestamp::now());
+    let options = CallOptions { execution_id: Some(execution), ..CallOptions::default() };
+    let mut request = Request::new(call).context(Arc::clone(&caller)).options(options);
+    request.approver = approval::approver(server.0.approvals, &client);
+
+    let engine = &server.0.engine;
+    let running = client.scope(engine.execute(request));
+    // Whoever cancels still gets the call's end on record; the protocol sends no answer then.
+    let running = async {
+        let mut running = pin!(running);
+        tokio::select! {
+            biased;
+            result = &mut running => result,
+            () = ct.cancelled() => {
+                engine.cancel(execution, CancelReason::User, None);
+                running.await
+            }
+        }
+    };
+    let observer = (progress.is_some() || client.wants_log()).then(|| engine.observe(execution)).flatten();
+    let result = match observer {
+        None => running.await,
+        Some(observer) => tokio::join!(running, relay(&client, observer, progress)).0,
+    };
+
+    if !result.is_success()
+        && let Some(needed) = client.take_open(binding)?
+    {
+        return Ok(needed.into());
+    }
+    answer(result, client.is_stateless()).map(Into::into)
+}

@@ -1,0 +1,72 @@
+//! A listener for one machine.
+
+use super::Answer;
+use ::http::Request;
+use hyper::{body::Incoming, server::conn::http1};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use tokio::{net::TcpListener, sync::Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower_service::Service;
+
+/// How many connections there are at once.
+const MOST_CONNECTIONS: usize = 512;
+/// How long a client may take to say what it wants.
+const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long connections may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Serves HTTP/1 until `stop` says so; then lets connections end for a while.
+pub async fn listen<S>(listener: TcpListener, service: S, stop: CancellationToken) -> io::Result<()>
+where
+    S: Service<Request<Incoming>, Response = Answer, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let connections = TaskTracker::new();
+    loop {
+        let taken = async {
+            let seat = Arc::clone(&seats).acquire_owned().await;
+            (seat, listener.accept().await)
+        };
+        let (seat, accepted) = tokio::select! {
+            taken = taken => taken,
+            () = stop.cancelled() => break,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Too many open files, or a client that was gone at once: the next one may do.
+                tracing::warn!(%error, "a connection was not taken");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service.clone()));
+        let stop = stop.clone();
+        connections.spawn(async move {
+            let mut connection = std::pin::pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                tracing::debug!(%error, "a connection ended early");
+            }
+            drop(seat);
+        });
+    }
+    connections.close();
+    let _ = tokio::time::timeout(GRACE, connections.wait()).await;
+    Ok(())
+}

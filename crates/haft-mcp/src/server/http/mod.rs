@@ -1,0 +1,150 @@
+//! The way in through HTTP: a service to be mounted, and a listener for one machine.
+//!
+//! ```no_run
+//! use haft_mcp::server::{McpServer, http::{HttpOptions, Token, listen, service}};
+//! # async fn serve(server: McpServer, owner: std::sync::Arc<haft_core::CallContext>) -> std::io::Result<()> {
+//! let token = Token::random(owner);
+//! println!("Authorization: Bearer {}", token.as_str());
+//! let guarded = token.guard(service(&server, HttpOptions::default()));
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8787").await?;
+//! listen(listener, guarded, Default::default()).await
+//! # }
+//! ```
+//!
+//! # What stands before a request
+//!
+//! - The `Host` header must name this machine, or one of [`HttpOptions::hosts`]: a web page that lets its own name lead here
+//!   is refused. An `Origin`, which browsers send, must be one of [`HttpOptions::origins`].
+//! - Who asks is found by whatever is mounted around the service ([`Caller`] in the request's extensions), or is
+//!   always the same ([`Callers::One`]).
+//! - A session (up to 2025-11-25) belongs to whoever began it: its id carries a seal over the caller. For anybody else it is
+//!   not there.
+
+mod listener;
+mod owned;
+mod token;
+
+pub use listener::listen;
+pub use token::{Guarded, Token};
+
+use super::{builder::McpServer, callers::Caller, callers::Callers};
+use ::http::{Request, Response, StatusCode, header};
+use bytes::Bytes;
+use http_body::Body;
+use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
+use owned::Owners;
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
+};
+use std::{
+    convert::Infallible,
+    fmt::Display,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+use tokio_util::sync::CancellationToken;
+use tower_service::Service;
+
+/// What is answered.
+pub type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// How a service behaves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Names and `name:port` that the `Host` header may have. By default those of this machine's loopback.
+    pub hosts: Vec<String>,
+    /// What the `Origin` header may be where there is one, such as `https://app.example.com:443` or `http://localhost:*`. By
+    /// default none.
+    pub origins: Vec<String>,
+    /// The most bytes of a request.
+    pub max_body_bytes: usize,
+    /// Ends everything.
+    pub stop: CancellationToken,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        HttpOptions {
+            hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
+            origins: Vec::new(),
+            max_body_bytes: 4 << 20,
+            stop: CancellationToken::new(),
+        }
+    }
+}
+
+/// A server as a service over HTTP: mount it at one path, such as `/mcp`.
+pub fn service(server: &McpServer, options: HttpOptions) -> HttpService {
+    let config = StreamableHttpServerConfig::default()
+        .with_allowed_hosts(options.hosts)
+        .with_allowed_origins(options.origins)
+        .enforce_origin_validation()
+        .with_max_request_body_bytes(options.max_body_bytes)
+        .with_json_response(true)
+        .with_cancellation_token(options.stop);
+    let sessions = server.clone();
+    let service = StreamableHttpService::new(
+        move || Ok(sessions.session()),
+        Arc::<LocalSessionManager>::default(),
+        config,
+    );
+    HttpService { server: server.clone(), service, owners: Owners::new() }
+}
+
+/// What [`service`] gives. It implements [`tower_service::Service`].
+#[derive(Clone)]
+pub struct HttpService {
+    server: McpServer,
+    service: StreamableHttpService<super::Session, LocalSessionManager>,
+    owners: Owners,
+}
+
+impl<B> Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Error: Display,
+    B::Data: Send + 'static,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answer, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let caller = match &self.server.0.callers {
+            Callers::One(caller) => Some(Arc::clone(caller)),
+            Callers::PerRequest => request.extensions().get::<Caller>().map(|caller| Arc::clone(&caller.0)),
+        };
+        let Some(caller) = caller else {
+            return Box::pin(async {
+                Ok(refused(StatusCode::UNAUTHORIZED, "Nobody is known who makes this request"))
+            });
+        };
+        let owners = self.owners.clone();
+        if !owners.unseal(request.headers_mut(), &caller) {
+            return Box::pin(async { Ok(refused(StatusCode::NOT_FOUND, "There is no such session")) });
+        }
+        let answering = self.service.call(request);
+        Box::pin(async move {
+            let mut answer = answering.await?;
+            owners.seal(answer.headers_mut(), &caller);
+            Ok(answer)
+        })
+    }
+}
+
+/// An answer that says why there is none.
+fn refused(status: StatusCode, why: &str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(why.to_owned())).boxed());
+    *answer.status_mut() = status;
+    if status == StatusCode::UNAUTHORIZED {
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+    }
+    answer
+}

@@ -1,0 +1,202 @@
+//! `haft mcp`: the tools for clients of the Model Context Protocol.
+
+mod hosts;
+mod install;
+mod json_edit;
+mod token;
+
+use super::{
+    args::McpArgs,
+    console::Console,
+    failure::Failure,
+    setup::{Ground, Setup},
+    watch, words,
+};
+use crate::{CallContext, Haft, config::McpApprovals};
+use haft_mcp::server::{
+    Approvals, Callers, McpServer, TakeRoots,
+    http::{HttpOptions, listen, service},
+    serve_stdio,
+};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use tokio_util::sync::CancellationToken;
+
+pub(super) use install::InstallArgs;
+
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum McpCommand {
+    /// Make haft known to a program that speaks MCP
+    #[command(after_help = super::examples::MCP_INSTALL)]
+    Install(InstallArgs),
+}
+
+/// Who approves, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ApprovalsBy {
+    Queue,
+    Client,
+    Host,
+}
+
+impl From<McpApprovals> for ApprovalsBy {
+    fn from(configured: McpApprovals) -> Self {
+        match configured {
+            McpApprovals::Queue => ApprovalsBy::Queue,
+            McpApprovals::Client => ApprovalsBy::Client,
+            McpApprovals::Host => ApprovalsBy::Host,
+        }
+    }
+}
+
+impl From<ApprovalsBy> for Approvals {
+    fn from(by: ApprovalsBy) -> Self {
+        match by {
+            ApprovalsBy::Queue => Approvals::Elsewhere,
+            ApprovalsBy::Client => Approvals::ThroughClient,
+            ApprovalsBy::Host => Approvals::Host,
+        }
+    }
+}
+
+pub(super) fn run(args: &McpArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    if let Some(McpCommand::Install(args)) = &args.command {
+        return install::run(args, &ground, console);
+    }
+    let setup = ground.setup_for_calls(console)?;
+    let configured = ApprovalsBy::from(setup.resolved.config.mcp.approvals);
+    let by = args.approvals.unwrap_or(configured);
+    explain_once(&setup, args.approvals.is_none() && by == ApprovalsBy::Queue, console);
+    let runtime = watch::runtime()?;
+    let served = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        tokio::spawn(stop_on_signal(stop.clone()));
+        let served = match args.http {
+            None => over_pipes(&setup, by.into(), stop, console).await,
+            Some(address) => over_http(&setup, by.into(), address, stop, console).await,
+        };
+        setup.haft.shutdown().await;
+        served
+    });
+    // A tool may have left a thread behind; nobody waits for it.
+    runtime.shutdown_background();
+    setup.end(console)?;
+    served.map(|()| 0)
+}
+
+/// One client, on standard input and output. The process is one conversation.
+async fn over_pipes(
+    setup: &Setup,
+    approvals: Approvals,
+    stop: CancellationToken,
+    console: &Console,
+) -> Result<(), Failure> {
+    if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
+        console.say(
+            "haft speaks MCP on standard input and output now, which is for programs. `haft mcp install HOST` makes it \
+             known to one; Ctrl-C ends this.",
+        );
+    }
+    let conversation = format!("mcp-{}", crate::ExecutionId::at(jiff::Timestamp::now()));
+    let owner = CallContext { conversation: Some(conversation.into()), ..CallContext::clone(&setup.owner) };
+    let server = McpServer::builder(setup.haft.clone().into_engine(), Callers::One(Arc::new(owner)))
+        .approvals(approvals)
+        .roots(Arc::new(ClientFolders(setup.haft.clone())))
+        .build();
+    serve_stdio(&server, stop).await.map_err(|error| Failure::Mcp {
+        what: error.to_string(),
+        help: "a client begins with `initialize`, or with `server/discover`; try `haft mcp install --help`"
+            .to_owned(),
+    })
+}
+
+/// Many clients on one machine, each with the token.
+async fn over_http(
+    setup: &Setup,
+    approvals: Approvals,
+    address: SocketAddr,
+    stop: CancellationToken,
+    console: &Console,
+) -> Result<(), Failure> {
+    if !address.ip().is_loopback() {
+        return Err(Failure::Mcp {
+            what: format!(
+                "{address} can be reached from other machines, and `haft mcp --http` does not encrypt"
+            ),
+            help: "name an address of this machine alone, such as 127.0.0.1:8787".to_owned(),
+        });
+    }
+    let owner = Arc::clone(&setup.owner);
+    let (token, file) = token::of(setup.state()?, owner)?;
+    let server = McpServer::builder(setup.haft.clone().into_engine(), Callers::PerRequest)
+        .approvals(approvals)
+        .build();
+    let mut options = HttpOptions::default();
+    options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
+    options.stop = stop.clone();
+    let guarded = token.guard(service(&server, options));
+    let cannot = |reason: std::io::Error| Failure::Mcp {
+        what: format!("{address} cannot be listened on: {}", words::reason(&reason)),
+        help: "name another port; with port 0 the system chooses one".to_owned(),
+    };
+    let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    console.say(format!(
+        "serving MCP at http://{address}/mcp\nclients send `Authorization: Bearer TOKEN`; the token is in {}",
+        words::path(&file)
+    ));
+    listen(listener, guarded, stop).await.map_err(cannot)
+}
+
+/// Folders that the client works in narrow what the configuration grants.
+struct ClientFolders(Haft);
+
+impl TakeRoots for ClientFolders {
+    fn take(&self, folders: Vec<PathBuf>) {
+        if folders.is_empty() {
+            return;
+        }
+        let console = Console::plain();
+        let shown =
+            |paths: &[PathBuf]| paths.iter().map(|path| words::path(path)).collect::<Vec<_>>().join(", ");
+        match self.0.work_in(&folders) {
+            Ok(now) if now.iter().any(|now| folders.iter().any(|folder| folder.starts_with(now) || now.starts_with(folder))) => {}
+            Ok(now) => console.warn(&format!(
+                "the client works in {}, which is outside of {}; to grant it, add it to tools.sandbox.allowed_roots in your \
+                 own haft.toml",
+                shown(&folders),
+                shown(&now)
+            )),
+            Err(problem) => console.warn(&format!("the folders of the client cannot be used: {problem}")),
+        }
+    }
+}
+
+async fn stop_on_signal(stop: CancellationToken) {
+    // Without signals to hear, the end of standard input still ends it.
+    if let Ok(mut signals) = watch::Signals::new() {
+        signals.next().await;
+        stop.cancel();
+    }
+}
+
+const EXPLAINED: &str = "mcp-approvals-explained";
+
+/// Says, once, who approves what, and how to choose.
+fn explain_once(setup: &Setup, is_default: bool, console: &Console) {
+    let Ok(state) = setup.state() else { return };
+    let marker = state.join(EXPLAINED);
+    if !is_default || marker.exists() {
+        return;
+    }
+    console.say(format!(
+        "haft asks a person before calls that change something. For MCP clients you choose who asks:\n  queue   (now) such a \
+         call answers that it waits, with an id; you decide in a terminal\n  client  haft asks through the client, where that \
+         can show a form\n  host    the client's program asks you before each call, and that counts; what is denied stays \
+         denied,\n          jails and records stay as they are\nChoose with `haft mcp --approvals host`, or in {}:\n  [mcp]\n  \
+         approvals = \"host\"\nThis is said once.",
+        setup.own_file
+    ));
+    // Where it cannot be remembered, it is said again.
+    let _ = haft_store::private_file::create_folder(state);
+    let _ = haft_store::private_file::replace(&marker, b"");
+}

@@ -1,0 +1,192 @@
+//! Where tools work: the folders they reach, as files and from programs, and keeping them to fewer.
+
+use crate::{
+    config::Config,
+    wiring::{self, Folders},
+};
+use haft_core::{
+    ExecutionId, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail},
+};
+use haft_jail::path::{Files, RootSpec};
+use haft_sdk::{
+    capability::{Commands, Workspace},
+    files::{Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Visitor, Walk},
+};
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+/// Files and programs, in the same folders.
+pub(crate) struct Workplace {
+    config: Config,
+    folders: Folders,
+    jail: Arc<dyn Jail>,
+    configured: GuestSpec,
+    now: RwLock<Now>,
+}
+
+#[derive(Clone)]
+struct Now {
+    files: Arc<Files>,
+    template: Arc<GuestSpec>,
+}
+
+impl Workplace {
+    pub(crate) fn new(
+        config: &Config,
+        folders: &Folders,
+        files: Files,
+        template: GuestSpec,
+        jail: Arc<dyn Jail>,
+    ) -> Self {
+        let now = Now { files: Arc::new(files), template: Arc::new(template.clone()) };
+        Workplace {
+            config: config.clone(),
+            folders: folders.clone(),
+            jail,
+            configured: template,
+            now: RwLock::new(now),
+        }
+    }
+
+    fn now(&self) -> Now {
+        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn files(&self) -> Arc<Files> {
+        self.now().files
+    }
+
+    /// Keeps to what these folders and the configured roots have in common; to the roots where that is nothing.
+    pub(crate) fn keep_to(&self, folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+        let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
+        let wanted: Vec<PathBuf> = folders.iter().filter_map(real).collect();
+        let configured = wiring::roots(&self.config, &self.folders);
+        let granted: Vec<RootSpec> = configured
+            .iter()
+            .filter_map(|root| Some(RootSpec { path: real(&root.path)?, read_only: root.read_only }))
+            .collect();
+        let mut roots = common(&wanted, &granted);
+        let mut template = self.configured.clone();
+        if roots.is_empty() {
+            roots = configured;
+        } else {
+            let paths = |read_only| {
+                let those = roots.iter().filter(move |root| root.read_only == read_only);
+                those.map(|root| root.path.clone()).collect::<Vec<_>>()
+            };
+            template.writable = paths(false);
+            template.readable = paths(true);
+            template.working_dir = roots.first().map(|root| root.path.clone());
+        }
+        let paths = roots.iter().map(|root| root.path.clone()).collect();
+        let files = wiring::files(&self.config, &self.folders, roots).map_err(|error| error.to_string())?;
+        let now = Now { files: Arc::new(files), template: Arc::new(template) };
+        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now;
+        Ok(paths)
+    }
+}
+
+/// What is in both, in the order of what is wanted. Read-only where any grant of it is.
+fn common(wanted: &[PathBuf], granted: &[RootSpec]) -> Vec<RootSpec> {
+    let mut roots: Vec<RootSpec> = Vec::new();
+    for wanted in wanted {
+        for grant in granted {
+            let path = if wanted.starts_with(&grant.path) {
+                wanted
+            } else if grant.path.starts_with(wanted) {
+                &grant.path
+            } else {
+                continue;
+            };
+            match roots.iter_mut().find(|root| root.path == *path) {
+                Some(known) => known.read_only |= grant.read_only,
+                None => roots.push(RootSpec { path: path.clone(), read_only: grant.read_only }),
+            }
+        }
+    }
+    roots
+}
+
+impl Workspace for Workplace {
+    fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError> {
+        self.files().locate(path, access)
+    }
+
+    fn look(&self, path: &str) -> Result<Option<(Place, Metadata)>, ToolError> {
+        self.files().look(path)
+    }
+
+    fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
+        self.files().open(path)
+    }
+
+    fn folder(&self, path: &str) -> Result<(Place, Box<dyn FolderView>), ToolError> {
+        self.files().folder(path)
+    }
+
+    fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError> {
+        self.files().walk(walk, visitor)
+    }
+
+    fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
+        self.files().change(set)
+    }
+
+    fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {
+        self.files().undo(of, by, reader)
+    }
+
+    fn last_read(&self, reader: &Reader, place: &Place) -> Result<Option<String>, ToolError> {
+        self.files().last_read(reader, place)
+    }
+
+    fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError> {
+        self.files().remember(reader, place, sha256)
+    }
+}
+
+impl Commands for Workplace {
+    fn template(&self) -> GuestSpec {
+        GuestSpec::clone(&self.now().template)
+    }
+
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        self.jail.start(spec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(path: &str, read_only: bool) -> RootSpec {
+        RootSpec { path: path.into(), read_only }
+    }
+
+    #[test]
+    fn only_what_both_have_is_left() {
+        let granted = [root("/work", false), root("/lib", true), root("/work/docs", true)];
+        let shown = |wanted: &[&str]| {
+            let wanted: Vec<PathBuf> = wanted.iter().map(PathBuf::from).collect();
+            let roots = common(&wanted, &granted);
+            roots
+                .into_iter()
+                .map(|root| (root.path.display().to_string(), root.read_only))
+                .collect::<Vec<_>>()
+        };
+        let owned = |list: &[(&str, bool)]| {
+            list.iter().map(|(path, read_only)| ((*path).to_owned(), *read_only)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&["/work/a"]), owned(&[("/work/a", false)]));
+        assert_eq!(
+            shown(&["/lib/x", "/work"]),
+            owned(&[("/lib/x", true), ("/work", false), ("/work/docs", true)])
+        );
+        assert_eq!(shown(&["/"]), owned(&[("/work", false), ("/lib", true), ("/work/docs", true)]));
+        assert_eq!(shown(&["/elsewhere", "/workshop"]), owned(&[]));
+        assert_eq!(shown(&[]), owned(&[]));
+    }
+}
