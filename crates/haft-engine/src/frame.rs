@@ -135,7 +135,7 @@ pub(crate) struct Facts {
     /// What happened around its start, where anything did.
     pub(crate) scheduling: Option<Box<Scheduling>>,
     /// The idempotency key that this call owns.
-    pub(crate) claim: Option<ClaimRequest>,
+    pub(crate) claim: Option<Box<ClaimRequest>>,
 }
 
 /// What is known about the programs of a call.

@@ -7,7 +7,7 @@ use super::{
     adaptive::AdaptiveTimeout,
     breaker::{Breakers, is_fault},
     cache::Cache,
-    lanes::{Asked, LaneTable, Slot},
+    lanes::{Asked, LaneTable, Slot, Waiting},
     quota::QuotaTable,
     rate::Rates,
     repeat::Repeats,
@@ -56,13 +56,15 @@ impl Around {
     }
 
     /// Counts how a call ended, and says so where it fails again and again.
-    pub(crate) fn note(&self, frame: &Frame, raw: &mut Raw) {
-        let Some(repeats) = &self.repeats else { return };
-        match raw {
-            Raw::Returned(_) => repeats.note(frame, Ok(())),
-            Raw::Error(error) => repeats.note(frame, Err(error)),
-            Raw::Replay(_) => {}
+    pub(crate) fn note(&self, frame: &Frame, mut raw: Raw) -> Raw {
+        if let Some(repeats) = &self.repeats {
+            match &mut raw {
+                Raw::Returned(_) => repeats.note(frame, Ok(())),
+                Raw::Error(error) => repeats.note(frame, Err(error)),
+                Raw::Replay(_) => {}
+            }
         }
+        raw
     }
 
     /// Counts what a call used.
@@ -86,36 +88,51 @@ pub(crate) async fn surrounded(ports: &Ports, ready: &mut Ready) -> Result<ToolO
     }
 }
 
-/// Tries until one succeeds or none follows. `failed` is how a first one has failed already.
+/// Whether a try ended in a way after which another one may follow.
+pub(crate) fn is_retryable(outcome: &Result<ToolOutput, ToolError>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.code.is_retryable())
+}
+
+/// Tries until one succeeds or none follows. `first` is how a first one has ended already.
 pub(crate) async fn tries(
     ports: &Ports,
     ready: &mut Ready,
-    mut failed: Option<ToolError>,
+    first: Option<Result<ToolOutput, ToolError>>,
+) -> Result<ToolOutput, ToolError> {
+    let outcome = match first {
+        Some(outcome) => outcome,
+        None => attempt(ports, ready).await,
+    };
+    match outcome {
+        Ok(output) => Ok(output),
+        // Boxed, because it is rare and its state would make every try larger to move.
+        Err(error) => Box::pin(further_tries(ports, ready, error)).await,
+    }
+}
+
+/// The tries after one that has failed.
+async fn further_tries(
+    ports: &Ports,
+    ready: &mut Ready,
+    mut error: ToolError,
 ) -> Result<ToolOutput, ToolError> {
     let mut failures = 0;
     loop {
-        let outcome = match failed.take() {
-            Some(error) => Err(error),
-            None => attempt(ports, ready).await,
-        };
-        match outcome {
+        if let Err(error) = again(ports, ready, failures, error).await {
+            if failures > 0 {
+                let (attempts, code) = (failures + 1, error.code);
+                ready.frame.emit(EventPayload::RetryExhausted { attempts, code });
+            }
+            return Err(error);
+        }
+        failures += 1;
+        error = match attempt(ports, ready).await {
             Ok(output) => {
-                if failures > 0 {
-                    ready.frame.emit(EventPayload::RetrySucceeded { attempts: failures + 1 });
-                }
+                ready.frame.emit(EventPayload::RetrySucceeded { attempts: failures + 1 });
                 return Ok(output);
             }
-            Err(error) => {
-                if let Err(error) = Box::pin(again(ports, ready, failures, error)).await {
-                    if failures > 0 {
-                        let (attempts, code) = (failures + 1, error.code);
-                        ready.frame.emit(EventPayload::RetryExhausted { attempts, code });
-                    }
-                    return Err(error);
-                }
-                failures += 1;
-            }
-        }
+            Err(error) => error,
+        };
     }
 }
 
@@ -181,7 +198,10 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
     };
     let slot = match &around.lanes {
         // What a running call calls runs in that call's slot: it would wait for itself.
-        Some(lanes) if !frame.is_inside => Some(slot(lanes, ready).await?),
+        Some(lanes) if !frame.is_inside => match lanes.ask(&frame.context, frame.options.priority)? {
+            Asked::Now(slot) => Some(slot),
+            Asked::Wait(waiting) => Some(Box::pin(wait_for_slot(waiting, ready)).await?),
+        },
         _ => None,
     };
     if let Some(quotas) = &around.quotas {
@@ -201,13 +221,9 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
     outcome
 }
 
-/// A slot, at once or when the call's turn comes.
-async fn slot(lanes: &Arc<LaneTable>, ready: &Ready) -> Result<Slot, ToolError> {
+/// Waits for a slot.
+async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, ToolError> {
     let frame = &ready.frame;
-    let mut waiting = match lanes.ask(&frame.context, frame.options.priority)? {
-        Asked::Now(slot) => return Ok(slot),
-        Asked::Wait(waiting) => waiting,
-    };
     frame.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
     let asked = Instant::now();
     let cancel = ready.cancel();
