@@ -12,7 +12,7 @@ use crate::{
         Turn,
         order::Manner,
         schedule,
-        start::{is_retryable, surrounded, tries},
+        start::{further_tries, is_retryable, surrounded},
     },
     telemetry::{self, Stage, stage, within},
 };
@@ -66,7 +66,7 @@ fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
             Decided::Go(ref mut ready) if ports.around.is_bare() => {
                 let outcome = within!(running(), run(ports, ready));
                 if is_retryable(&outcome) {
-                    within!(running(), Box::pin(tries(ports, ready, Some(outcome)))).into()
+                    within!(running(), Box::pin(further_tries(ports, ready, outcome))).into()
                 } else {
                     outcome.into()
                 }

@@ -282,6 +282,7 @@ async fn plan_call(
     {
         let mut facts = frame.facts();
         facts.rule = Some(rule);
+        facts.level = level;
         facts.coercions = coerced;
     }
     let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {

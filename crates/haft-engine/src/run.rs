@@ -22,7 +22,6 @@ use std::{
 /// What a tool's code comes to.
 type Outcome = Result<ToolOutput, ToolError>;
 
-
 /// Runs a call.
 pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
     let prepared = std::mem::replace(&mut ready.prepared, Contained::nothing());
@@ -76,12 +75,7 @@ fn polled(running: &mut ToolFuture, task: &mut Context<'_>) -> Poll<Outcome> {
 }
 
 /// How a tool ended that has begun and has to be waited for, or why it was not waited for any longer.
-async fn waited_for(
-    running: &mut ToolFuture,
-    ports: &Ports,
-    ready: &Ready,
-    timeout: Duration,
-) -> Outcome {
+async fn waited_for(running: &mut ToolFuture, ports: &Ports, ready: &Ready, timeout: Duration) -> Outcome {
     let (cancel, frame) = (ready.cancel(), &ready.frame);
     // It was just asked, and will wake this task. Only its end is to be waited for now, or what ends it.
     let mut is_asked = true;

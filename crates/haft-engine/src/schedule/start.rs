@@ -21,7 +21,9 @@ use crate::{
     ports::Ports,
     run::{cancelled, run},
 };
-use haft_core::{ErrorCode, EventPayload, FailedTry, Retry, ToolError, ToolOutput, ToolResult};
+use haft_core::{
+    ErrorCode, EventPayload, FailedTry, Retry, ToolError, ToolOutput, ToolResult, port::BoxFuture,
+};
 use std::{
     sync::{
         Arc,
@@ -84,7 +86,7 @@ pub(crate) async fn surrounded(ports: &Ports, ready: &mut Ready) -> Result<ToolO
     }
     match &ports.around.cache {
         Some(cache) if Cache::is_for(ready) => Box::pin(cache.answer(ports, ready)).await,
-        _ => tries(ports, ready, None).await,
+        _ => tries(ports, ready).await,
     }
 }
 
@@ -93,29 +95,26 @@ pub(crate) fn is_retryable(outcome: &Result<ToolOutput, ToolError>) -> bool {
     outcome.as_ref().is_err_and(|error| error.code.is_retryable())
 }
 
-/// Tries until one succeeds or none follows. `first` is how a first one has ended already.
-pub(crate) async fn tries(
-    ports: &Ports,
-    ready: &mut Ready,
-    first: Option<Result<ToolOutput, ToolError>>,
-) -> Result<ToolOutput, ToolError> {
-    let outcome = match first {
-        Some(outcome) => outcome,
-        None => attempt(ports, ready).await,
-    };
-    match outcome {
-        Ok(output) => Ok(output),
-        // Boxed, because it is rare and its state would make every try larger to move.
-        Err(error) => Box::pin(further_tries(ports, ready, error)).await,
+/// Tries until one succeeds or none follows.
+pub(crate) async fn tries(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
+    let outcome = attempt(ports, ready).await;
+    if outcome.is_ok() {
+        return outcome;
     }
+    // Boxed, because it is rare and its state would make every try larger to move.
+    Box::pin(further_tries(ports, ready, outcome)).await
 }
 
-/// The tries after one that has failed.
-async fn further_tries(
+/// The tries after the first one, where that has failed.
+pub(crate) async fn further_tries(
     ports: &Ports,
     ready: &mut Ready,
-    mut error: ToolError,
+    first: Result<ToolOutput, ToolError>,
 ) -> Result<ToolOutput, ToolError> {
+    let mut error = match first {
+        Ok(output) => return Ok(output),
+        Err(error) => error,
+    };
     let mut failures = 0;
     loop {
         if let Err(error) = again(ports, ready, failures, error).await {
@@ -198,9 +197,9 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
     };
     let slot = match &around.lanes {
         // What a running call calls runs in that call's slot: it would wait for itself.
-        Some(lanes) if !frame.is_inside => match lanes.ask(&frame.context, frame.options.priority)? {
-            Asked::Now(slot) => Some(slot),
-            Asked::Wait(waiting) => Some(Box::pin(wait_for_slot(waiting, ready)).await?),
+        Some(lanes) if !frame.is_inside => match slot(lanes, ready)? {
+            Ok(slot) => Some(slot),
+            Err(waiting) => Some(waiting.await?),
         },
         _ => None,
     };
@@ -219,6 +218,18 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
         permit.leave(has_failed).into_iter().for_each(|change| frame.emit(change));
     }
     outcome
+}
+
+/// A slot, at once; else what waits for one. Boxed, because its state would make every try larger to move.
+fn slot<'a>(
+    lanes: &Arc<LaneTable>,
+    ready: &'a Ready,
+) -> Result<Result<Slot, BoxFuture<'a, Result<Slot, ToolError>>>, ToolError> {
+    let frame = &ready.frame;
+    Ok(match lanes.ask(&frame.context, frame.options.priority)? {
+        Asked::Now(slot) => Ok(slot),
+        Asked::Wait(waiting) => Err(Box::pin(wait_for_slot(waiting, ready))),
+    })
 }
 
 /// Waits for a slot.
