@@ -3,7 +3,7 @@
 use crate::{
     contained::{guarded, guarded_async},
     frame::Frame,
-    plan::{Exit, Planned, Ready},
+    plan::{Asking, Exit, Planned, Ready},
     ports::Ports,
 };
 use haft_core::{
@@ -39,7 +39,7 @@ impl Decided {
 
 /// Asks for what needs asking, and decides what may run.
 pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
-    if !planned.iter().any(|planned| matches!(planned, Planned::NeedsApproval { .. })) {
+    if !planned.iter().any(|planned| matches!(planned, Planned::NeedsApproval(_))) {
         return planned.into_iter().map(without_asking).collect();
     }
     // Boxed, because it is rare and its state would make every walk larger to move.
@@ -51,7 +51,8 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     let mut decided: Vec<Option<Decided>> = Vec::with_capacity(planned.len());
     for planned in planned {
         match planned {
-            Planned::NeedsApproval { ready, reason, asked_before } => {
+            Planned::NeedsApproval(asking) => {
+                let Asking { ready, reason, asked_before } = *asking;
                 let preview = look_ahead(ports, &ready).await;
                 match question(ports, &ready, reason, asked_before) {
                     Ok(request) => {
@@ -83,7 +84,8 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
 
 fn without_asking(planned: Planned) -> Decided {
     match planned {
-        Planned::Ready(ready) | Planned::NeedsApproval { ready, .. } => Decided::Go(ready),
+        Planned::Ready(ready) => Decided::Go(ready),
+        Planned::NeedsApproval(asking) => Decided::Go(asking.ready),
         Planned::Follows(frame, leader) => Decided::Follows(frame, leader),
         Planned::Parked(frame) => Decided::Parked(frame),
         Planned::Resolved(frame, exit) => Decided::Resolved(frame, exit),

@@ -35,7 +35,6 @@ pub(crate) fn contain(
             format!("`{}` needs {level:?} isolation, which cannot be had: {unavailable}", registered.name);
         return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
     }
-    frame.facts().level = level;
     Ok(level)
 }
 

@@ -19,7 +19,7 @@ use crate::{
         statistics::{EngineStats, statistics},
     },
     settings::Settings,
-    telemetry,
+    telemetry::{self, within},
     tools::{Tools, ToolsEvent},
 };
 use haft_core::{
@@ -37,7 +37,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::sync::broadcast;
-use tracing::Instrument as _;
 
 pub(crate) struct Inner {
     pub(crate) ports: Arc<Ports>,
@@ -164,8 +163,8 @@ impl Engine {
             walkers.engine.note_runtime();
             let mut results = match refusal {
                 // Boxed like everything that is rare: its state would make every walk larger to move.
-                Some(error) => Box::pin(refuse(&walkers, error)).await,
-                None => walk(&walkers, None, &ALONE).instrument(telemetry::walk(&walkers.frames)).await,
+                Some(error) => Box::pin(refuse(&walkers, *error)).await,
+                None => within!(telemetry::walk(&walkers.frames), walk(&walkers, None, &ALONE)),
             };
             // One call went in, and each gets one result.
             let Some(result) = results.pop() else { unreachable!("one call, one result") };
@@ -231,13 +230,13 @@ impl Engine {
             }
             let journals = walkers.engine.ports.wants.journal;
             let refusal = match refusal {
-                None if journals => Box::pin(journal::begin(&walkers)).await.err(),
+                None if journals => Box::pin(journal::begin(&walkers)).await.err().map(Box::new),
                 refusal => refusal,
             };
             let results = match refusal {
-                Some(error) => Box::pin(refuse(&walkers, error)).await,
+                Some(error) => Box::pin(refuse(&walkers, *error)).await,
                 None => {
-                    walk(&walkers, Some(&options), &manner).instrument(telemetry::walk(&walkers.frames)).await
+                    within!(telemetry::walk(&walkers.frames), walk(&walkers, Some(&options), &manner))
                 }
             };
             if journals {
@@ -270,14 +269,14 @@ impl Engine {
     }
 
     /// Puts a call on the list; with the reason, if it cannot be taken.
-    fn open(&self, arrival: Arrival) -> (Arc<Frame>, Option<ToolError>) {
+    fn open(&self, arrival: Arrival) -> (Arc<Frame>, Option<Box<ToolError>>) {
         let at = arrival.at;
         let ports = &self.0.ports;
         let mut refusal = self
             .0
             .closed
             .load(Ordering::Acquire)
-            .then(|| crate::run::cancelled_with(None, CancelReason::Shutdown));
+            .then(|| Box::new(crate::run::cancelled_with(None, CancelReason::Shutdown)));
         let wanted = arrival.options.execution_id;
         let id = match wanted {
             Some(id) if self.0.executions.frame(id).is_some() => {
@@ -487,7 +486,7 @@ impl Engine {
     }
 }
 
-fn id_in_use(id: &dyn std::fmt::Display) -> ToolError {
+fn id_in_use(id: &dyn std::fmt::Display) -> Box<ToolError> {
     let text = format!("The execution id {id} is in use. Use a new one, or none");
-    ToolError::new(ErrorCode::DuplicateCallId, text)
+    Box::new(ToolError::new(ErrorCode::DuplicateCallId, text))
 }

@@ -23,6 +23,8 @@ struct Entries {
     next_seq: u64,
     droppable: usize,
     closed: bool,
+    /// Somebody has found nothing yet, and may be waiting.
+    is_awaited: bool,
 }
 
 struct Entry {
@@ -81,13 +83,17 @@ impl EventLog {
             entries.droppable -= 1;
         }
         entries.closed = is_last;
+        let is_awaited = entries.is_awaited;
         drop(entries);
-        self.changed.notify_waiters();
+        // Most logs are never watched. Whoever waits has said so under the lock before, and is told.
+        if is_awaited {
+            self.changed.notify_waiters();
+        }
     }
 
     /// The event at `seq`, or the gap that begins there; `None` at the end, `Err` when it is yet to come.
     fn read(&self, own: &dyn Logged, seq: u64) -> Result<Option<Event>, NotYet> {
-        let entries = self.entries();
+        let mut entries = self.entries();
         let index = entries.list.partition_point(|entry| entry.seq < seq);
         match entries.list.get(index) {
             Some(entry) if entry.seq == seq => Ok(Some(self.event(own, entry))),
@@ -96,7 +102,10 @@ impl EventLog {
                 Ok(Some(Event { seq, payload: gap, ..self.event(own, entry) }))
             }
             None if entries.closed => Ok(None),
-            None => Err(NotYet),
+            None => {
+                entries.is_awaited = true;
+                Err(NotYet)
+            }
         }
     }
 
@@ -120,8 +129,12 @@ impl EventLog {
         loop {
             let mut changed = std::pin::pin!(self.changed.notified());
             changed.as_mut().enable();
-            if self.entries().closed {
-                return;
+            {
+                let mut entries = self.entries();
+                if entries.closed {
+                    return;
+                }
+                entries.is_awaited = true;
             }
             changed.await;
         }

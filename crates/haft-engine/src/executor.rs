@@ -12,14 +12,13 @@ use crate::{
         Turn,
         order::Manner,
         schedule,
-        start::{surrounded, tries},
+        start::{further_tries, is_retryable, surrounded},
     },
-    telemetry::{self, Stage, stage},
+    telemetry::{self, Stage, stage, within},
 };
 use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, ToolResult};
 use haft_sdk::CancelReason;
 use std::sync::{Arc, atomic::Ordering};
-use tracing::Instrument as _;
 
 /// Walks calls that belong together through plan, approve, schedule, run and finish. One result each, in call order.
 pub(crate) async fn walk(
@@ -29,8 +28,8 @@ pub(crate) async fn walk(
 ) -> Vec<ToolResult> {
     let Walkers { engine, frames, batch } = walkers;
     let origin = options.map(|options| options.origin);
-    let planned = plan(&engine.ports, origin, frames, Purpose::Run).instrument(stage(Stage::Plan)).await;
-    let mut decided = approve(&engine.ports, planned).instrument(stage(Stage::Approve)).await;
+    let planned = within!(stage(Stage::Plan), plan(&engine.ports, origin, frames, Purpose::Run));
+    let mut decided = within!(stage(Stage::Approve), approve(&engine.ports, planned));
     if engine.ports.wants.journal && batch.is_some() {
         decided = Box::pin(journal::decided(&engine.ports, decided)).await;
     }
@@ -40,9 +39,10 @@ pub(crate) async fn walk(
         batch.emit(EventPayload::ParallelStarted { read_only, mutating }, false);
     }
     let continue_on_failure = options.is_none_or(|options| options.continue_on_failure);
-    schedule(batch.as_deref(), continue_on_failure, manner, decided, |turn| take(engine, turn))
-        .instrument(stage(Stage::Schedule))
-        .await
+    within!(
+        stage(Stage::Schedule),
+        schedule(batch.as_deref(), continue_on_failure, manner, decided, |turn| take(engine, turn))
+    )
 }
 
 /// A call's turn has come: run and finish.
@@ -59,27 +59,25 @@ fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
         let ports = &engine.ports;
         let span = telemetry::execute_tool(&ports.redaction, &frame);
         let running = || span.in_scope(|| stage(Stage::Run));
-        let mut raw = match turn.decided {
+        let raw = match turn.decided {
             _ if turn.skipped.is_some() => {
-                Raw::Error(turn.skipped.take().unwrap_or(ErrorCode::NotStarted.into()))
+                Raw::Error(turn.skipped.take().map_or(ErrorCode::NotStarted.into(), |error| *error))
             }
             Decided::Go(ref mut ready) if ports.around.is_bare() => {
-                match run(ports, ready).instrument(running()).await {
-                    Err(error) if error.code.is_retryable() => {
-                        Box::pin(tries(ports, ready, Some(error)).instrument(running())).await.into()
-                    }
-                    outcome => outcome.into(),
+                let outcome = within!(running(), run(ports, ready));
+                if is_retryable(&outcome) {
+                    within!(running(), Box::pin(further_tries(ports, ready, outcome))).into()
+                } else {
+                    outcome.into()
                 }
             }
-            Decided::Go(ref mut ready) => {
-                Box::pin(surrounded(ports, ready).instrument(running())).await.into()
-            }
+            Decided::Go(ref mut ready) => within!(running(), Box::pin(surrounded(ports, ready))).into(),
             Decided::Parked(frame) => Box::pin(parked::wait(engine, &frame)).await.into(),
             Decided::Follows(frame, leader) => Box::pin(parked::follow(engine, &frame, leader)).await,
             Decided::Resolved(_, exit) => Raw::from(exit),
         };
-        ports.around.note(&frame, &mut raw);
-        let result = finish(engine, &frame, raw).instrument(span.in_scope(|| stage(Stage::Finish))).await;
+        let raw = ports.around.note(&frame, raw);
+        let result = within!(span.in_scope(|| stage(Stage::Finish)), finish(engine, &frame, raw));
         ports.around.ended(ports, &frame, &result);
         telemetry::outcome(&span, &result);
         result

@@ -105,7 +105,7 @@ fn record<'a>(
         diagnostics: content.diagnostics,
         metadata: Arc::clone(&audit.metadata),
     };
-    let settles = facts.claim.map(|claim| (claim, settlement(&result)));
+    let settles = facts.claim.map(|claim| (*claim, settlement(&result)));
     let wants = engine.ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
     let kept = wants.results.then(|| Arc::new(result.clone()));

@@ -135,7 +135,7 @@ pub(crate) struct Facts {
     /// What happened around its start, where anything did.
     pub(crate) scheduling: Option<Box<Scheduling>>,
     /// The idempotency key that this call owns.
-    pub(crate) claim: Option<ClaimRequest>,
+    pub(crate) claim: Option<Box<ClaimRequest>>,
 }
 
 /// What is known about the programs of a call.
@@ -326,12 +326,13 @@ impl Frame {
             let time = SignedDuration::try_from(time).unwrap_or_default();
             self.arrived_at.checked_add(time).unwrap_or(self.arrived_at)
         };
+        let started_at = if waited.is_zero() { self.arrived_at } else { after(waited) };
         let place = self.batch_place();
         ResultMetadata {
             execution_id: self.id,
             batch_id: place.map(|(id, _)| id),
             batch_index: place.map(|(_, index)| index),
-            started_at: after(waited),
+            started_at,
             completed_at: after(elapsed),
             duration: elapsed.saturating_sub(waited),
             attempts: 0,

@@ -181,7 +181,7 @@ async fn look(engine: &Inner, frame: &Frame) -> Looked {
         return Looked::Over(Raw::Error(still_running()));
     };
     let request = claim_request(frame, registered, key);
-    frame.facts().claim = Some(request.clone());
+    frame.facts().claim = Some(Box::new(request.clone()));
     let claim = engine.ports.store.claim(request).await;
     if !matches!(claim, Ok(Claim::Fresh | Claim::Waiting(_))) {
         frame.facts().claim = None;

@@ -70,18 +70,21 @@ pub(crate) enum Planned {
     /// It may run.
     Ready(Ready),
     /// It may run if a person agrees.
-    NeedsApproval {
-        ready: Ready,
-        reason: String,
-        /// The question that an earlier call with the same idempotency key asked.
-        asked_before: Option<ApprovalId>,
-    },
+    NeedsApproval(Box<Asking>),
     /// Another one with the same idempotency key runs: its result will be this one's.
     Follows(Arc<Frame>, ExecutionId),
     /// Somebody outside supplies the result.
     Parked(Arc<Frame>),
     /// It is over.
     Resolved(Arc<Frame>, Exit),
+}
+
+/// A call that a person has to agree to. Apart, so that those who need nobody are not larger for it.
+pub(crate) struct Asking {
+    pub(crate) ready: Ready,
+    pub(crate) reason: String,
+    /// The question that an earlier call with the same idempotency key asked.
+    pub(crate) asked_before: Option<ApprovalId>,
 }
 
 /// How a call is over before it ran.
@@ -114,14 +117,14 @@ pub(crate) async fn plan(
     frames: &[Arc<Frame>],
     purpose: Purpose,
 ) -> Vec<Planned> {
-    let whole = origin.and_then(|origin| batch_too_large(ports, frames, origin));
+    let whole = origin.and_then(|origin| batch_too_large(ports, frames, origin)).map(Box::new);
     let mut seen = HashSet::new();
     let mut planned = Vec::with_capacity(frames.len());
     for (index, frame) in frames.iter().enumerate() {
         let shape = match &whole {
-            Some(refusal) if index >= refusal.from => Err(refusal.error.clone()),
+            Some(refusal) if index >= refusal.from => Err(Box::new(refusal.error.clone())),
             _ if frames.len() > 1 && !frame.call.id.is_empty() && !seen.insert(&*frame.call.id) => {
-                Err(duplicate_id(frame))
+                Err(Box::new(duplicate_id(frame)))
             }
             _ => Ok(()),
         };
@@ -174,7 +177,7 @@ fn duplicate_id(frame: &Frame) -> ToolError {
 async fn plan_call(
     ports: &Ports,
     frame: &Arc<Frame>,
-    place: Result<(), ToolError>,
+    place: Result<(), Box<ToolError>>,
     purpose: Purpose,
 ) -> Result<Planned, Exit> {
     // 0. The context is well formed.
@@ -188,7 +191,7 @@ async fn plan_call(
     }
     // 2. Shape: the place in the batch, then the arguments. The tool is looked up first because some have a limit of
     // their own.
-    place?;
+    place.map_err(|error| *error)?;
     let registered = ports.registry.lookup(&frame.call.name);
     let arguments = shape(ports, frame, registered.as_deref())?;
     // 3. Lookup.
@@ -279,13 +282,14 @@ async fn plan_call(
     {
         let mut facts = frame.facts();
         facts.rule = Some(rule);
+        facts.level = level;
         facts.coercions = coerced;
     }
     let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {
         frame.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
     Ok(match reason {
-        Some(reason) => Planned::NeedsApproval { ready, reason, asked_before },
+        Some(reason) => Planned::NeedsApproval(Box::new(Asking { ready, reason, asked_before })),
         None => Planned::Ready(ready),
     })
 }
@@ -407,7 +411,7 @@ async fn claim(
 ) -> Result<Claimed, Exit> {
     let request = claim_request(frame, registered, key);
     // Noted before it is asked for: should this be dropped while the store thinks, the end gives it back.
-    frame.facts().claim = Some(request.clone());
+    frame.facts().claim = Some(Box::new(request.clone()));
     let claim = unless_cancelled(frame, ports.store.claim(request)).await?;
     let claim =
         claim.map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))?;

@@ -59,13 +59,13 @@ pub(crate) async fn preview(ports: &Ports, planned: Planned) -> Preview {
             },
             Err(error) => Preview::Refused(ports.redaction.error(error)),
         },
-        Planned::NeedsApproval { ready, reason, .. } => match summary(ports, &ready) {
+        Planned::NeedsApproval(asking) => match summary(ports, &asking.ready) {
             Ok(summary) => Preview::NeedsApproval {
-                change: look_ahead(ports, &ready).await,
-                tool: Arc::clone(ready.frame.tool_name()),
+                change: look_ahead(ports, &asking.ready).await,
+                tool: Arc::clone(asking.ready.frame.tool_name()),
                 summary,
-                rule: ready.frame.facts().rule.clone(),
-                reason,
+                rule: asking.ready.frame.facts().rule.clone(),
+                reason: asking.reason,
             },
             Err(error) => Preview::Refused(ports.redaction.error(error)),
         },

@@ -11,8 +11,16 @@ use haft_core::{
     Enforcement, ErrorCode, EventPayload, Footprint, IsolationLevel, ToolError, ToolOutput, iso_duration,
     port::Intent, text,
 };
-use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx};
-use std::{sync::Arc, time::Duration};
+use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx, ToolFuture};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+/// What a tool's code comes to.
+type Outcome = Result<ToolOutput, ToolError>;
 
 /// Runs a call.
 pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
@@ -49,21 +57,43 @@ pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, 
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = Contained::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
-    let outcome = tokio::select! {
-        biased;
-        outcome = guarded_async(&mut *running) => outcome.and_then(|outcome| outcome),
-        reason = cancel.cancelled() => Err(cancelled(cancel, reason)),
-        error = deadline(frame, cancel, timeout) => Err(error),
+    let outcome = match poll_fn(|task| Poll::Ready(polled(running, task))).await {
+        Poll::Ready(outcome) => outcome,
+        // Boxed, because many tools have no need to wait, and its state would make every walk larger to move.
+        Poll::Pending => Box::pin(waited_for(running, ports, ready, timeout)).await,
     };
-    if outcome.is_err() && cancel.reason().is_some() && frame.facts().guest.is_some() {
-        // A program was asked to end: it may tidy up, and what it used is still to be known. After that it is ended.
-        Box::pin(tokio::time::timeout(ports.settings.grace, guarded_async(running))).await.ok();
-    }
     match (outcome, tool.let_go()) {
         // It said that it succeeded, and then its clean-up failed: whether it did is not sure.
         (Ok(_), Err(panic)) => Err(panic),
         (outcome, _) => outcome,
     }
+}
+
+/// Lets a tool go on. A panic in it is how it ended.
+fn polled(running: &mut ToolFuture, task: &mut Context<'_>) -> Poll<Outcome> {
+    guarded(|| Ok(running.as_mut().poll(task))).unwrap_or_else(|panic| Poll::Ready(Err(panic)))
+}
+
+/// How a tool ended that has begun and has to be waited for, or why it was not waited for any longer.
+async fn waited_for(running: &mut ToolFuture, ports: &Ports, ready: &Ready, timeout: Duration) -> Outcome {
+    let (cancel, frame) = (ready.cancel(), &ready.frame);
+    // It was just asked, and will wake this task. Only its end is to be waited for now, or what ends it.
+    let mut is_asked = true;
+    let ended = poll_fn(|task| match std::mem::take(&mut is_asked) {
+        true => Poll::Pending,
+        false => polled(running, task),
+    });
+    let error = tokio::select! {
+        biased;
+        outcome = ended => return outcome,
+        reason = cancel.cancelled() => cancelled(cancel, reason),
+        error = deadline(frame, cancel, timeout) => error,
+    };
+    if frame.facts().guest.is_some() {
+        // A program was asked to end: it may tidy up, and what it used is still to be known. After that it is ended.
+        tokio::time::timeout(ports.settings.grace, guarded_async(running)).await.ok();
+    }
+    Err(error)
 }
 
 /// What was approved is what runs: paths must lead where they led when a person was asked.

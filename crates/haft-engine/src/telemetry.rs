@@ -17,7 +17,7 @@
 use crate::{frame::Frame, redaction::Redaction};
 use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
 use haft_sdk::Host as _;
-use tracing::{Level, Span, field::Empty};
+use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
 /// What spans and messages are filed under.
 macro_rules! target {
@@ -48,6 +48,23 @@ pub(crate) fn stage(stage: Stage) -> Span {
         Stage::Run => tracing::info_span!(target: target!(), "haft.run"),
         Stage::Finish => tracing::info_span!(target: target!(), "haft.finish"),
     }
+}
+
+/// Waits for a future in a span. Where nobody listens there is nothing around it: that would be moved with every call.
+macro_rules! within {
+    ($span:expr, $future:expr) => {
+        if $crate::telemetry::may_be_heard() {
+            Box::pin(tracing::Instrument::instrument($future, $span)).await
+        } else {
+            $future.await
+        }
+    };
+}
+pub(crate) use within;
+
+/// Whether there is anybody who could want spans. One load.
+pub(crate) fn may_be_heard() -> bool {
+    LevelFilter::current() >= Level::INFO
 }
 
 /// The span of everything that happens to calls that came in together.

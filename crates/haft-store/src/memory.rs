@@ -122,10 +122,14 @@ impl Store for MemoryStore {
             state.settle(request, settlement, retention.settled_keys);
         }
         state.audit.push_back(outcome.audit);
+        let mut oldest = None;
         if state.audit.len() > retention.audit_records {
-            state.audit.pop_front();
+            oldest = state.audit.pop_front();
             state.forgotten += 1;
         }
+        // Freed outside the lock: others wait for it.
+        drop(state);
+        drop(oldest);
         done(())
     }
 

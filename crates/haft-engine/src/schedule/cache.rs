@@ -210,7 +210,7 @@ impl Cache {
     pub(crate) async fn answer(&self, ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
         let key =
             ready.frame.registered.get().and_then(|registered| Key::of(&self.hashing, registered, ready));
-        let Some(key) = key.map(Arc::new) else { return tries(ports, ready, None).await };
+        let Some(key) = key.map(Arc::new) else { return Box::pin(tries(ports, ready)).await };
         let may_read = ready.frame.options.cache == CacheUse::Allowed;
         loop {
             if may_read && let Some(stored) = self.fresh(&key) {
@@ -218,16 +218,17 @@ impl Cache {
                 return Ok(hit(&ready.frame, &stored, false));
             }
             match self.join(&key) {
-                Joined::Follow(run) if may_read => match self.follow(ready, run).await? {
+                Joined::Follow(run) if may_read => match Box::pin(self.follow(ready, run)).await? {
                     Some(outcome) => return outcome,
                     // Whoever ran it went away: perhaps it is this one's turn.
                     None => continue,
                 },
                 // A result that is to be fresh is not one whose run began before it was asked for.
-                Joined::Follow(_) => return tries(ports, ready, None).await,
+                Joined::Follow(_) => return Box::pin(tries(ports, ready)).await,
                 Joined::Lead(lead) => {
                     self.misses.fetch_add(1, Ordering::Relaxed);
-                    let outcome = tries(ports, ready, None).await;
+                    // Boxed: a stored result needs none of it.
+                    let outcome = Box::pin(tries(ports, ready)).await;
                     self.keep(lead, &ready.frame, &outcome);
                     return outcome;
                 }

@@ -18,6 +18,8 @@ use tokio::{sync::oneshot, time::Instant};
 /// The priority of a call that names none.
 const USUAL_PRIORITY: u8 = 5;
 const HIGHEST_PRIORITY: u8 = 10;
+/// Agents for which a tenant has room that is kept for the next one.
+const MOST_SPARE: usize = 64;
 
 /// How many calls run at once, and how many may wait.
 ///
@@ -123,6 +125,8 @@ struct State {
     /// Tenants that have a call that could start, by when they were last served.
     ready: BTreeSet<(u64, usize)>,
     count: u64,
+    /// A tenant that has nothing, for the next one: most come back at once, and its tables need not be made again.
+    spare: Option<Tenant>,
 }
 
 /// The lanes of an engine.
@@ -373,7 +377,8 @@ impl State {
         if let Some(tenant) = self.by_name.get(name) {
             return *tenant;
         }
-        let tenant = self.tenants.insert(Tenant { name: Arc::clone(name), ..Tenant::default() });
+        let spare = self.spare.take().unwrap_or_default();
+        let tenant = self.tenants.insert(Tenant { name: Arc::clone(name), ..spare });
         self.by_name.insert(Arc::clone(name), tenant);
         tenant
     }
@@ -400,6 +405,10 @@ impl State {
             self.ready.remove(&(lane.served, tenant));
             let gone = self.tenants.remove(tenant);
             self.by_name.remove(&gone.name);
+            let (agents, by_name) = (gone.agents, gone.by_name);
+            if agents.capacity() <= MOST_SPARE {
+                self.spare = Some(Tenant { agents, by_name, ..Tenant::default() });
+            }
         }
     }
 }

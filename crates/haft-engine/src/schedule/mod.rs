@@ -27,7 +27,7 @@ use std::{
 /// A call whose turn has come; with the reason, if it does not start any more.
 pub(crate) struct Turn {
     pub(crate) decided: Decided,
-    pub(crate) skipped: Option<ToolError>,
+    pub(crate) skipped: Option<Box<ToolError>>,
 }
 
 /// Gives every call its turn; results are in call order. After a stop, nothing new starts, and what did not start says
@@ -47,23 +47,35 @@ pub(crate) fn schedule<F: Future<Output = ToolResult>, T: FnMut(Turn) -> F>(
     }
 }
 
-async fn one_by_one<F: Future<Output = ToolResult>>(
+/// Made of as little as can be: this is what a single call walks through, too.
+fn one_by_one<F: Future<Output = ToolResult>>(
     batch: Option<&Batch>,
     continue_on_failure: bool,
     decided: Vec<Decided>,
     mut take: impl FnMut(Turn) -> F,
-) -> Vec<ToolResult> {
+) -> impl Future<Output = Vec<ToolResult>> {
     let mut results: Vec<ToolResult> = Vec::with_capacity(decided.len());
+    let mut decided = decided.into_iter();
     let mut stopped_by = None;
-    for decided in decided {
-        let skipped = skipped(batch, stopped_by);
-        let result = take(Turn { decided, skipped }).await;
-        if !continue_on_failure && !result.is_success() && stopped_by.is_none() {
-            stopped_by = Some(results.len());
+    async move {
+        while decided.len() > 0 {
+            let result = take(next_turn(batch, stopped_by, &mut decided)).await;
+            if !continue_on_failure && !result.is_success() && stopped_by.is_none() {
+                stopped_by = Some(results.len());
+            }
+            results.push(result);
         }
-        results.push(result);
+        results
     }
-    results
+}
+
+fn next_turn(
+    batch: Option<&Batch>,
+    stopped_by: Option<usize>,
+    decided: &mut std::vec::IntoIter<Decided>,
+) -> Turn {
+    let Some(decided) = decided.next() else { unreachable!("there is one more") };
+    Turn { decided, skipped: skipped(batch, stopped_by) }
 }
 
 /// Of the calls that wait for nobody any more, the first in call order starts first. All in the caller's own task:
@@ -141,11 +153,11 @@ fn steps(decided: &[Decided]) -> Vec<Step<'_>> {
 }
 
 /// Why a call does not start any more, if it does not.
-fn skipped(batch: Option<&Batch>, stopped_by: Option<usize>) -> Option<ToolError> {
+fn skipped(batch: Option<&Batch>, stopped_by: Option<usize>) -> Option<Box<ToolError>> {
     let cancelled = batch.and_then(|batch| Some((batch.cancel.note(), batch.cancel.reason()?)));
     match (cancelled, stopped_by) {
-        (Some((note, reason)), _) => Some(crate::run::cancelled_with(note, reason)),
-        (None, Some(place)) => Some(not_started(place)),
+        (Some((note, reason)), _) => Some(Box::new(crate::run::cancelled_with(note, reason))),
+        (None, Some(place)) => Some(Box::new(not_started(place))),
         (None, None) => None,
     }
 }

@@ -7,7 +7,7 @@ use super::{
     adaptive::AdaptiveTimeout,
     breaker::{Breakers, is_fault},
     cache::Cache,
-    lanes::{Asked, LaneTable, Slot},
+    lanes::{Asked, LaneTable, Slot, Waiting},
     quota::QuotaTable,
     rate::Rates,
     repeat::Repeats,
@@ -21,7 +21,9 @@ use crate::{
     ports::Ports,
     run::{cancelled, run},
 };
-use haft_core::{ErrorCode, EventPayload, FailedTry, Retry, ToolError, ToolOutput, ToolResult};
+use haft_core::{
+    ErrorCode, EventPayload, FailedTry, Retry, ToolError, ToolOutput, ToolResult, port::BoxFuture,
+};
 use std::{
     sync::{
         Arc,
@@ -56,13 +58,15 @@ impl Around {
     }
 
     /// Counts how a call ended, and says so where it fails again and again.
-    pub(crate) fn note(&self, frame: &Frame, raw: &mut Raw) {
-        let Some(repeats) = &self.repeats else { return };
-        match raw {
-            Raw::Returned(_) => repeats.note(frame, Ok(())),
-            Raw::Error(error) => repeats.note(frame, Err(error)),
-            Raw::Replay(_) => {}
+    pub(crate) fn note(&self, frame: &Frame, mut raw: Raw) -> Raw {
+        if let Some(repeats) = &self.repeats {
+            match &mut raw {
+                Raw::Returned(_) => repeats.note(frame, Ok(())),
+                Raw::Error(error) => repeats.note(frame, Err(error)),
+                Raw::Replay(_) => {}
+            }
         }
+        raw
     }
 
     /// Counts what a call used.
@@ -82,40 +86,52 @@ pub(crate) async fn surrounded(ports: &Ports, ready: &mut Ready) -> Result<ToolO
     }
     match &ports.around.cache {
         Some(cache) if Cache::is_for(ready) => Box::pin(cache.answer(ports, ready)).await,
-        _ => tries(ports, ready, None).await,
+        _ => tries(ports, ready).await,
     }
 }
 
-/// Tries until one succeeds or none follows. `failed` is how a first one has failed already.
-pub(crate) async fn tries(
+/// Whether a try ended in a way after which another one may follow.
+pub(crate) fn is_retryable(outcome: &Result<ToolOutput, ToolError>) -> bool {
+    outcome.as_ref().is_err_and(|error| error.code.is_retryable())
+}
+
+/// Tries until one succeeds or none follows.
+pub(crate) async fn tries(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
+    let outcome = attempt(ports, ready).await;
+    if outcome.is_ok() {
+        return outcome;
+    }
+    // Boxed, because it is rare and its state would make every try larger to move.
+    Box::pin(further_tries(ports, ready, outcome)).await
+}
+
+/// The tries after the first one, where that has failed.
+pub(crate) async fn further_tries(
     ports: &Ports,
     ready: &mut Ready,
-    mut failed: Option<ToolError>,
+    first: Result<ToolOutput, ToolError>,
 ) -> Result<ToolOutput, ToolError> {
+    let mut error = match first {
+        Ok(output) => return Ok(output),
+        Err(error) => error,
+    };
     let mut failures = 0;
     loop {
-        let outcome = match failed.take() {
-            Some(error) => Err(error),
-            None => attempt(ports, ready).await,
-        };
-        match outcome {
+        if let Err(error) = again(ports, ready, failures, error).await {
+            if failures > 0 {
+                let (attempts, code) = (failures + 1, error.code);
+                ready.frame.emit(EventPayload::RetryExhausted { attempts, code });
+            }
+            return Err(error);
+        }
+        failures += 1;
+        error = match attempt(ports, ready).await {
             Ok(output) => {
-                if failures > 0 {
-                    ready.frame.emit(EventPayload::RetrySucceeded { attempts: failures + 1 });
-                }
+                ready.frame.emit(EventPayload::RetrySucceeded { attempts: failures + 1 });
                 return Ok(output);
             }
-            Err(error) => {
-                if let Err(error) = Box::pin(again(ports, ready, failures, error)).await {
-                    if failures > 0 {
-                        let (attempts, code) = (failures + 1, error.code);
-                        ready.frame.emit(EventPayload::RetryExhausted { attempts, code });
-                    }
-                    return Err(error);
-                }
-                failures += 1;
-            }
-        }
+            Err(error) => error,
+        };
     }
 }
 
@@ -181,7 +197,10 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
     };
     let slot = match &around.lanes {
         // What a running call calls runs in that call's slot: it would wait for itself.
-        Some(lanes) if !frame.is_inside => Some(slot(lanes, ready).await?),
+        Some(lanes) if !frame.is_inside => match slot(lanes, ready)? {
+            Ok(slot) => Some(slot),
+            Err(waiting) => Some(waiting.await?),
+        },
         _ => None,
     };
     if let Some(quotas) = &around.quotas {
@@ -201,13 +220,21 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
     outcome
 }
 
-/// A slot, at once or when the call's turn comes.
-async fn slot(lanes: &Arc<LaneTable>, ready: &Ready) -> Result<Slot, ToolError> {
+/// A slot, at once; else what waits for one. Boxed, because its state would make every try larger to move.
+fn slot<'a>(
+    lanes: &Arc<LaneTable>,
+    ready: &'a Ready,
+) -> Result<Result<Slot, BoxFuture<'a, Result<Slot, ToolError>>>, ToolError> {
     let frame = &ready.frame;
-    let mut waiting = match lanes.ask(&frame.context, frame.options.priority)? {
-        Asked::Now(slot) => return Ok(slot),
-        Asked::Wait(waiting) => waiting,
-    };
+    Ok(match lanes.ask(&frame.context, frame.options.priority)? {
+        Asked::Now(slot) => Ok(slot),
+        Asked::Wait(waiting) => Err(Box::pin(wait_for_slot(waiting, ready))),
+    })
+}
+
+/// Waits for a slot.
+async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, ToolError> {
+    let frame = &ready.frame;
     frame.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
     let asked = Instant::now();
     let cancel = ready.cancel();

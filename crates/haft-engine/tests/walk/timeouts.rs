@@ -165,3 +165,39 @@ async fn signs_of_life_never_extend_the_hard_cap() {
     assert!((MS(290)..MS(5000)).contains(&before.elapsed()), "ended after {:?}", before.elapsed());
     house.ended_once(id).await;
 }
+
+#[tokio::test]
+async fn a_tool_is_asked_again_only_after_it_woke_its_task() {
+    let asked = Count::default();
+    let counted = asked.clone();
+    let waits = tool("waits", move |_, _| {
+        let asked = counted.clone();
+        async move {
+            std::future::poll_fn(|task| {
+                asked.up();
+                if asked.get() > 1 {
+                    return std::task::Poll::Ready(());
+                }
+                let waker = task.waker().clone();
+                std::thread::spawn(move || {
+                    std::thread::sleep(MS(20));
+                    waker.wake();
+                });
+                std::task::Poll::Pending
+            })
+            .await;
+            Ok("done")
+        }
+    });
+    let result = within("the tool ends", house([waits]).engine.execute(call("waits"))).await;
+    assert!(result.is_success(), "{result:?}");
+    assert_eq!(asked.get(), 2);
+}
+
+/// Every program that makes a call moves this around. It was twice as much, and a third slower.
+#[test]
+fn a_call_is_small_to_move() {
+    let engine = house([tool("any", |_, _| async { Ok(()) })]).engine;
+    let size = std::mem::size_of_val(&engine.execute(call("any")));
+    assert!(size <= 1024, "{size} bytes");
+}
