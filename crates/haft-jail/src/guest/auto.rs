@@ -1,8 +1,8 @@
 //! `auto`: the cheapest jail that delivers what is asked for.
 
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use std::sync::Arc;
 
@@ -95,6 +95,20 @@ impl Jail for Auto {
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         let answers = self.jails.iter().filter_map(|jail| jail.has_sandbox(id));
         answers.reduce(|one, other| one || other)
+    }
+
+    /// They share what makes them, so that a sandbox of one holds guests of all.
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        let none =
+            || ToolError::new(ErrorCode::SandboxCreationFailed, "there is no jail to make a sandbox of");
+        let mut failed = None;
+        for jail in &self.jails {
+            match jail.open_sandbox(limits) {
+                Ok(sandbox) => return Ok(sandbox),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        Err(failed.unwrap_or_else(none))
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

@@ -212,6 +212,14 @@ impl SeatCgroups {
         Ok(())
     }
 
+    /// Lets the folders of seats that will be made below have limits of their own: the second version does that only on
+    /// demand, the first one always.
+    pub(crate) fn hand_down(&self) {
+        if let Some(folder) = &self.v2 {
+            handed_down(folder);
+        }
+    }
+
     /// Removes the folders. `false` while something is still in one.
     pub(crate) fn remove(&self) -> bool {
         let stays = self.folders().into_iter().rev().filter(|folder| !remove(folder)).count();
@@ -351,7 +359,8 @@ pub(crate) fn end(folder: &Path) -> bool {
     false
 }
 
-fn remove_tree(folder: &Path) -> bool {
+/// Removes a cgroup with those below it. `false` while something is in one.
+pub(crate) fn remove_tree(folder: &Path) -> bool {
     for below in fs::read_dir(folder).into_iter().flatten().flatten() {
         if below.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_tree(&below.path());

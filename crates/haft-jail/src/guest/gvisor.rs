@@ -14,12 +14,13 @@ use super::{
     pool::{Pool, Warm},
     process::{of_walls, refusal},
     running::{self, Scratch},
+    sandbox,
     seat::HOME,
     wire::{Bind, FilterKind, SeatKind, SeatRequest},
 };
 use haft_core::{
     Enforcement, IsolationLevel, Limits, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use serde_json::{Value, json};
 use std::{
@@ -143,6 +144,10 @@ impl Jail for Gvisor {
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         Some(self.host.has_sandbox(id))
+    }
+
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        sandbox::open(&self.host, limits)
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
