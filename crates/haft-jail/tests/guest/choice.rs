@@ -10,13 +10,14 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 16] = [
+    let tests: [(&'static str, fn()); 17] = [
         ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
         ("choice::crun", crun),
         ("choice::what_is_mounted_later_is_seen", what_is_mounted_later_is_seen),
         ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
+        ("choice::what_the_gate_refuses_is_on_record", what_the_gate_refuses_is_on_record),
         ("choice::gvisor", gvisor),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
@@ -421,7 +422,7 @@ fn a_gate_gets_the_socket_of_the_jail() {
     spec.level = IsolationLevel::Strict;
     spec.readable = vec![program];
     spec.hosts = vec!["example.com".into()];
-    for jail in crate::world::jails().into_iter().filter(|jail| *jail != "process") {
+    for jail in jails_with_gates() {
         let guest_of = |spec: GuestSpec| block_on(run(&*house.jail(jail), spec));
         let (end, heard) = guest_of(spec.clone()).unwrap();
         assert_eq!((heard.out.as_str(), end.exit_code), ("through the gate\n", Some(0)), "{jail} {heard:?}");
@@ -431,8 +432,38 @@ fn a_gate_gets_the_socket_of_the_jail() {
         let (end, _) = guest_of(GuestSpec { hosts: Vec::new(), ..spec.clone() }).unwrap();
         assert_ne!(end.exit_code, Some(0), "{jail}");
     }
-    // The others know no hosts, and say so.
+    // That one knows no hosts, and says so.
     assert!(house.jail("process").holds(&spec).unwrap_err().reason.contains("hosts"));
+}
+
+fn jails_with_gates() -> impl Iterator<Item = &'static str> {
+    let gvisor = (is_root() && has_runtime("runsc")).then_some("gvisor");
+    crate::world::jails().into_iter().filter(|jail| *jail != "process").chain(gvisor)
+}
+
+/// The real gate, and a program that was not written for it.
+fn what_the_gate_refuses_is_on_record() {
+    if !has_runtime("curl") {
+        return haft_testkit::not_run("choice::what_the_gate_refuses_is_on_record", "it takes curl");
+    }
+    let gate = std::sync::Arc::new(haft_jail::guest::HostGate::new());
+    let house = House::with(|options| options.gate = Some(gate));
+    let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    canary.set_nonblocking(true).unwrap();
+    let port = canary.local_addr().unwrap().port();
+    let script = format!(
+        "curl -s -m 10 -o /dev/null -w '%{{http_code}}\\n' http://other.test/; \
+         curl -s -m 10 --noproxy '*' http://127.0.0.1:{port}/; echo $?"
+    );
+    for jail in jails_with_gates() {
+        let spec = GuestSpec { hosts: vec!["allowed.test".into()], ..sh(&script) };
+        let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+        assert_eq!(heard.out, "403\n7\n", "{jail} {heard:?}");
+        assert!(canary.accept().is_err(), "{jail} reached a port of the machine");
+        let seen: Vec<_> = end.violations.iter().map(|seen| (&*seen.kind, seen.was_blocked)).collect();
+        assert_eq!(seen, [("UnauthorizedNetworkAccess", true)], "{jail}");
+        assert!(end.violations[0].resource.contains("other.test"), "{jail} {:?}", end.violations);
+    }
 }
 
 /// The guest of that test: a program that knows of the gate by its environment.
