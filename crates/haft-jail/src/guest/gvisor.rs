@@ -46,6 +46,9 @@ pub struct Gvisor {
 /// Its kvm platform can hang when it starts; the others take a tenth of a second.
 const START_WITHIN: Duration = Duration::from_secs(20);
 
+/// Threads of its kernel and of what serves it files, which are counted with the guest's processes. 64 are too few.
+const THREADS: u32 = 96;
+
 impl Gvisor {
     /// Such a jail.
     pub fn new(host: &JailHost) -> Self {
@@ -82,8 +85,11 @@ impl Gvisor {
         self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement);
+        plan.own_processes += THREADS;
         if plan.network == Network::Gate {
-            plan.enforcement.details.insert("networkStack".into(), json!("machine, in a namespace of its own"));
+            plan.enforcement
+                .details
+                .insert("networkStack".into(), json!("machine, in a namespace of its own"));
         }
         Ok(plan)
     }
@@ -282,6 +288,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         json!({"type": "proc", "source": "proc", "destination": "/proc"}),
         memory("/tmp", scratch),
         memory(HOME, scratch),
+        memory("/dev/shm", scratch),
     ];
     let system = [
         "/usr",

@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 17] = [
+    let tests: [(&'static str, fn()); 18] = [
         ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
         ("choice::what_the_gate_refuses_is_on_record", what_the_gate_refuses_is_on_record),
         ("choice::gvisor", gvisor),
+        ("choice::gvisor_threads_are_held", gvisor_threads_are_held),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
         ("choice::an_enforcement_says_what_it_is", an_enforcement_says_what_it_is),
@@ -243,14 +244,15 @@ pub fn gvisor() {
     let mut spec = sh(script);
     spec.writable = vec![folder.path().to_owned()];
     spec.denied = vec![".env".into()];
-    let began = std::time::Instant::now();
     let (end, heard) = block_on(run(&jail, spec)).unwrap();
-    println!("{:?} {heard:?} {end:?}", began.elapsed());
     assert_eq!(end.exit_code, Some(5), "{heard:?}");
     assert!(heard.out.trim().parse::<u32>().is_ok_and(|count| count > 0), "{heard:?}");
     assert!(!heard.out.contains("planted"), "{heard:?}");
     assert_eq!(fs::read_to_string(folder.path().join("made")).unwrap(), "made\n");
     assert!(!folder.path().join(".git/hooks/pre-commit").exists());
+    let size = haft_core::port::TerminalSize { rows: 1, columns: 1 };
+    let with_terminal = GuestSpec { terminal: Some(size), ..sh("true") };
+    assert!(jail.holds(&with_terminal).unwrap_err().reason.contains("terminal"));
     let mut hungry = sh("head -c 200M /dev/zero | tail -c 200M");
     hungry.limits.memory_bytes = Some(96 << 20);
     let (end, _) = block_on(run(&jail, hungry)).unwrap();
@@ -464,6 +466,43 @@ fn what_the_gate_refuses_is_on_record() {
         assert_eq!(seen, [("UnauthorizedNetworkAccess", true)], "{jail}");
         assert!(end.violations[0].resource.contains("other.test"), "{jail} {:?}", end.violations);
     }
+}
+
+/// The guest of `gvisor_threads_are_held`: says how many threads it has got.
+pub fn start_threads(most: &str) -> i32 {
+    let wait = Duration::from_secs(2);
+    let start =
+        |_| std::thread::Builder::new().stack_size(16384).spawn(move || std::thread::sleep(wait)).ok();
+    let threads: Vec<_> = (0..most.parse().unwrap()).map_while(start).collect();
+    println!("{}", threads.len());
+    0
+}
+
+/// A thread of a guest is one of its kernel's, and only some of them are threads of the machine. So a limit does not hold
+/// for each; what holds is that the machine's own stay within it, and that every one takes memory.
+fn gvisor_threads_are_held() {
+    if !(is_root() && has_runtime("runsc")) {
+        return haft_testkit::not_run("choice::gvisor_threads_are_held", "it takes root and runsc");
+    }
+    let house = House::new();
+    let program = own_program();
+    let threads = |most: &str, processes: u32| {
+        let mut spec = GuestSpec::command([program.to_str().unwrap(), "--threads", most]);
+        spec.level = IsolationLevel::Strict;
+        spec.readable = vec![program.clone()];
+        spec.limits.processes = Some(processes);
+        spec.limits.memory_bytes = Some(160 << 20);
+        spec.limits.wall_time = Some(Duration::from_secs(60));
+        block_on(run(&*house.jail("gvisor"), spec)).unwrap()
+    };
+    let (_, heard) = threads("500", 20);
+    assert_eq!(heard.out, "500\n", "it has got better than the documentation says: {heard:?}");
+    let (end, heard) = threads("20000", 20);
+    assert_eq!(heard.out, "", "{end:?}");
+    let held = end.violations.iter().map(|seen| seen.resource.as_str());
+    assert!(held.clone().any(|limit| ["memoryBytes", "processes"].contains(&limit)), "{end:?}");
+    // And the next one is as it should be.
+    assert_eq!(threads("5", 20).1.out, "5\n");
 }
 
 /// The guest of that test: a program that knows of the gate by its environment.
