@@ -52,7 +52,12 @@ impl LazyJail {
         Ok(Auto::new(&host))
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(windows)]
+    fn make(&self) -> Result<Auto, Unavailable> {
+        Ok(Auto::of_windows())
+    }
+
+    #[cfg(not(any(target_os = "linux", windows)))]
     fn make(&self) -> Result<Auto, Unavailable> {
         Err(Unavailable {
             reason: "this system has no jail that haft knows".into(),

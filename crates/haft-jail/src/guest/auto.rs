@@ -23,7 +23,7 @@ pub struct Auto {
 /// The order in which jails are tried: by cost, but a level's own before those that only nearly deliver it.
 fn order(level: IsolationLevel) -> &'static [&'static str] {
     match level {
-        IsolationLevel::None | IsolationLevel::Standard => &["process", "namespace", "runc", "gvisor"],
+        IsolationLevel::None | IsolationLevel::Standard => &["process", "namespace", "runc", "gvisor", "job"],
         IsolationLevel::Strict => &["namespace", "process", "runc", "gvisor"],
         // The strongest there is.
         IsolationLevel::Restricted => &["gvisor", "namespace", "runc"],
@@ -45,6 +45,12 @@ impl Auto {
             Arc::new(super::Runc::new(host)),
             Arc::new(super::Gvisor::new(host)),
         ])
+    }
+
+    /// What there is on Windows.
+    #[cfg(windows)]
+    pub fn of_windows() -> Self {
+        Auto::of(vec![Arc::new(super::Job::new())])
     }
 
     /// The jails among which it chooses.

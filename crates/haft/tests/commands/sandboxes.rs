@@ -92,7 +92,8 @@ fn more_than_it_grants_is_refused(name: &str) {
         // The call itself asks for more.
         let more = Limits { memory_bytes: Some(65 << 20), ..Limits::default() };
         let refused =
-            call(Arc::clone(&inside), CallOptions { limits: Some(Box::new(more)), ..CallOptions::default() }).await;
+            call(Arc::clone(&inside), CallOptions { limits: Some(Box::new(more)), ..CallOptions::default() })
+                .await;
         assert_eq!(code(&refused), Some("E3102"), "{refused:?}");
         assert!(refused.error.as_ref().unwrap().message.contains("memoryBytes"), "{refused:?}");
         // The grant in its context is wider than the sandbox is.
