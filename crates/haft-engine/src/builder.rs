@@ -9,6 +9,7 @@ use crate::{
     ports::{Ports, StoredOutputs, SystemClock, View},
     redaction::Redaction,
     registry::{Origin, RegisterError, Registry},
+    sandboxes::SandboxTable,
     schedule::{
         adaptive::AdaptiveTimeout,
         breaker::{Breaker, Breakers},
@@ -206,6 +207,7 @@ impl EngineBuilder {
                 clock: self.clock,
                 redaction: Redaction(self.redactor),
                 around: self.around,
+                sandboxes: SandboxTable::default(),
             }),
         });
         Ok(Engine::from_inner(inner))

@@ -16,11 +16,13 @@ pub(crate) fn contain(
     footprint: &Footprint,
 ) -> Result<IsolationLevel, ToolError> {
     if let Some(parent) = &frame.context.parent {
-        known(ports, parent)?;
         within(footprint, parent)?;
     }
     let required = registered.definition.constraints.required_isolation;
-    let level = frame.options.isolation.map_or(required, |asked| asked.max(required));
+    let mut level = frame.options.isolation.map_or(required, |asked| asked.max(required));
+    if let (Some(sandbox), true) = (frame.sandbox.get(), required > IsolationLevel::None) {
+        level = level.max(sandbox.level);
+    }
     if required == IsolationLevel::None && level > required {
         let text = format!(
             "`{}` needs {level:?} isolation, which cannot be had: it runs in haft's own process; call it without",
@@ -38,16 +40,12 @@ pub(crate) fn contain(
     Ok(level)
 }
 
-/// A sandbox that is not there grants nothing.
-fn known(ports: &Ports, parent: &ParentGrant) -> Result<(), ToolError> {
-    match ports.jail.has_sandbox(&parent.sandbox_id) {
-        Some(false) => {
-            let id = haft_core::text::one_line(&parent.sandbox_id, 80);
-            let text = format!("There is no sandbox `{id}`: it was destroyed, or it never was");
-            Err(ToolError::new(ErrorCode::SandboxCreationFailed, text))
-        }
-        Some(true) | None => Ok(()),
+/// Finds the sandbox around a call. One that is not there grants nothing.
+pub(crate) fn enter(ports: &Ports, frame: &Frame) -> Result<(), ToolError> {
+    if let Some(sandbox) = ports.sandboxes.around(ports, &frame.context)? {
+        let _ = frame.sandbox.set(sandbox);
     }
+    Ok(())
 }
 
 /// Hosts and paths that a call says it touches must be granted to the sandbox around it.
@@ -68,6 +66,11 @@ fn within(footprint: &Footprint, parent: &ParentGrant) -> Result<(), ToolError> 
         }
     }
     Ok(())
+}
+
+/// Whether a folder is within the paths of a sandbox.
+pub(crate) fn grants(parent: &ParentGrant, folder: Option<&Path>) -> bool {
+    folder.is_none_or(|folder| parent.mounts.iter().any(|mount| folder.starts_with(mount)))
 }
 
 /// A program in a sandbox gets what both grant.

@@ -14,6 +14,7 @@ use crate::{
     preview::{Preview, preview},
     registry::{Origin, RegisterError},
     request::{BatchRequest, Request},
+    sandboxes::{self, Sandboxes},
     schedule::{
         order::{Manner, manner},
         statistics::{EngineStats, statistics},
@@ -406,6 +407,11 @@ impl Engine {
         Tools(&self.0)
     }
 
+    /// The sandboxes: several calls that share limits, paths and hosts, and one end for all of them.
+    pub fn sandboxes(&self) -> Sandboxes<'_> {
+        Sandboxes(&self.0)
+    }
+
     /// What the tools say about themselves, by name.
     pub fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
         self.0.ports.registry.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
@@ -477,6 +483,7 @@ impl Engine {
             frame.stop(CancelReason::Shutdown, None);
         }
         let _ = tokio::time::timeout(grace, executions.idle()).await;
+        sandboxes::end_all(&self.0).await;
         let _ = tokio::time::timeout(grace, self.0.ports.store.flush()).await;
         Shutdown {
             drained: before.saturating_sub(unfinished.len()),

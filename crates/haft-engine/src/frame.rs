@@ -5,12 +5,13 @@ use crate::{
     event_log::{EventLog, Logged, Source},
     ports::Ports,
     registry::Registered,
+    sandboxes::Entry as SandboxEntry,
     settings::Settings,
     spool::Spool,
 };
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
-    Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError, Violation,
+    Limits, Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError, Violation,
     port::{Approver, ClaimRequest, GuestEnd, GuestSpec, RuleName},
 };
 use haft_sdk::{Cancel, CancelReason, Host, capability::Capabilities};
@@ -170,6 +171,8 @@ pub(crate) struct Frame {
     pub(crate) log: EventLog,
     /// The tool, once it is known.
     pub(crate) registered: OnceLock<Arc<Registered>>,
+    /// The sandbox around it, where it is one of this engine.
+    pub(crate) sandbox: OnceLock<Arc<SandboxEntry>>,
     pub(crate) bounds: OnceLock<Bounds>,
     pub(crate) finished: AtomicBool,
     /// Bytes of its batch's capacity that are its own.
@@ -240,6 +243,7 @@ impl Frame {
             is_inside: arrival.is_inside,
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
+            sandbox: OnceLock::new(),
             bounds: OnceLock::new(),
             finished: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
@@ -280,6 +284,15 @@ impl Frame {
         let cancel = Arc::new(Cancel::new());
         later.cancel = Some(Arc::clone(&cancel));
         Some(cancel)
+    }
+
+    /// The limits of the sandbox around it; none where there is no sandbox.
+    pub(crate) fn parent_limits(&self) -> Limits {
+        let said = self.context.parent.as_ref().map(|parent| parent.limits.clone()).unwrap_or_default();
+        match self.sandbox.get() {
+            Some(sandbox) => said.within(&sandbox.grant.limits),
+            None => said,
+        }
     }
 
     /// Says that it runs, for as long as what comes back is not dropped.
@@ -443,7 +456,8 @@ impl Frame {
 impl Host for Frame {
     fn fit(&self, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
         let mut limits = self.options.limits.clone().unwrap_or_default().or(&spec.limits);
-        spec.level = spec.level.max(self.facts().level);
+        let around = self.sandbox.get().map_or(IsolationLevel::None, |sandbox| sandbox.level);
+        spec.level = spec.level.max(self.facts().level).max(around);
         // A tool that says it changes nothing is held to it: nothing to write to, and no way outward.
         if self.registered.get().is_some_and(|registered| !registered.definition.has_side_effects()) {
             let writable = std::mem::take(&mut spec.writable);
@@ -459,7 +473,13 @@ impl Host for Frame {
             spec.working_dir = None;
         }
         if let Some(parent) = &self.context.parent {
-            limits = limits.within(&parent.limits);
+            limits = limits.within(&self.parent_limits());
+            // Where nobody chose the folder, the first one that is granted does.
+            if spec.working_dir == self.ports.capabilities.commands.template().working_dir
+                && !containment::grants(parent, spec.working_dir.as_deref())
+            {
+                spec.working_dir = None;
+            }
             containment::narrow(&mut spec, parent)?;
         }
         limits.wall_time = limits.wall_time.or(Some(self.timeout()));
@@ -479,6 +499,9 @@ impl Host for Frame {
         let mut facts = self.facts();
         let guest = facts.guest.get_or_insert_default();
         guest.violations.extend_from_slice(&end.violations);
+        if let Some(sandbox) = self.sandbox.get() {
+            sandbox.add(&end.metrics);
+        }
         let so_far = guest.metrics.take().unwrap_or_default();
         guest.metrics = Some(Box::new(so_far.and(&end.metrics)));
     }

@@ -22,6 +22,7 @@ mod redaction;
 mod registry;
 mod request;
 mod run;
+mod sandboxes;
 mod schedule;
 mod schema;
 mod settings;
@@ -37,6 +38,7 @@ pub use parked::{PendingCall, SubmitError};
 pub use preview::Preview;
 pub use registry::{RegisterError, ToolQuery};
 pub use request::{BatchRequest, Request};
+pub use sandboxes::{SandboxSpec, SandboxStatus, Sandboxes};
 pub use schedule::{
     adaptive::AdaptiveTimeout,
     breaker::{Breaker, BreakerStats},

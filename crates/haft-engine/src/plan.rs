@@ -5,7 +5,7 @@
 
 use crate::{
     contained::{Contained, guarded, guarded_async},
-    containment::contain,
+    containment::{contain, enter},
     frame::{Bounds, Frame},
     ports::Ports,
     registry::Registered,
@@ -233,6 +233,7 @@ async fn plan_call(
     }
     // 8. Limits, prepare, footprint, containment. What the tool itself says about the call comes before what would
     // hold it: a tool that cannot run at all needs no jail.
+    enter(ports, frame)?;
     let bounds = bounds(ports, frame, registered, frame.options.timeout)?;
     let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
     let (prepared, footprint, confirm, timeout) = guarded(|| {
@@ -446,20 +447,19 @@ fn bounds(
     requested: Option<Duration>,
 ) -> Result<Bounds, ToolError> {
     let constraints = &registered.definition.constraints;
-    let parent = frame.context.parent.as_ref();
-    let parent_wall = parent.and_then(|parent| parent.limits.wall_time);
+    let parent_limits = frame.parent_limits();
     let timeout = resolve_timeout(
         requested,
         constraints.default_timeout,
         constraints.max_execution_time,
-        parent_wall,
+        parent_limits.wall_time,
         ports.settings.default_timeout,
     )?;
     let timeout = adapted(ports, frame, registered, timeout);
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
-    if let (Some(limits), Some(parent)) = (&frame.options.limits, parent)
-        && let Some((name, mine, theirs)) = limits.exceeds(&parent.limits)
+    if let (Some(limits), Some(parent)) = (&frame.options.limits, &frame.context.parent)
+        && let Some((name, mine, theirs)) = limits.exceeds(&parent_limits)
     {
         let text = format!("{name} of {mine} is above the {theirs} of the sandbox {}", parent.sandbox_id);
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));

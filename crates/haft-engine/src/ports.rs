@@ -5,6 +5,7 @@ use crate::{
     redaction::Redaction,
     registry::{Registry, is_available},
     request::Request,
+    sandboxes::SandboxTable,
     schedule::start::Around,
     settings::Settings,
 };
@@ -35,6 +36,7 @@ pub(crate) struct Ports {
     pub(crate) redaction: Redaction,
     pub(crate) capabilities: Capabilities,
     pub(crate) around: Around,
+    pub(crate) sandboxes: SandboxTable,
 }
 
 /// The time of the system.

@@ -34,6 +34,9 @@ pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, 
         same_paths(ports, &prepared, &ready.footprint)?;
     }
     let enforcement = enforcement(ports, ready.level)?;
+    // The sandbox around it may have ended while it waited.
+    let is_first = frame.facts().attempts == 0;
+    let _inside = frame.sandbox.get().map(|sandbox| sandbox.inhabit(is_first)).transpose()?;
     if ready.has_side_effects {
         record_intent(ports, frame).await?;
     }

@@ -31,6 +31,10 @@ pub struct Settings {
     pub drain: Duration,
     /// How long a shutdown waits for cancelled calls to end.
     pub grace: Duration,
+    /// Sandboxes that a tenant may have at once.
+    pub max_sandboxes_per_tenant: usize,
+    /// Sandboxes of all tenants together.
+    pub max_sandboxes: usize,
     /// Progress and output events that a call's log keeps for slow observers.
     pub event_log_capacity: usize,
     /// Ended calls and batches whose events can still be observed.
@@ -50,6 +54,8 @@ impl Default for Settings {
             max_output_bytes: 100 * 1024,
             drain: Duration::from_secs(10),
             grace: Duration::from_secs(2),
+            max_sandboxes_per_tenant: 16,
+            max_sandboxes: 256,
             event_log_capacity: 1024,
             observable_after_end: 256,
         }

@@ -3,7 +3,7 @@
 use crate::{config::Config, wiring::Folders};
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Unavailable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
 };
 use haft_jail::{
     guest::{self, Auto},
@@ -52,7 +52,12 @@ impl LazyJail {
         Ok(Auto::new(&host))
     }
 
-    #[cfg(not(target_os = "linux"))]
+    #[cfg(windows)]
+    fn make(&self) -> Result<Auto, Unavailable> {
+        Ok(Auto::of_windows())
+    }
+
+    #[cfg(not(any(target_os = "linux", windows)))]
     fn make(&self) -> Result<Auto, Unavailable> {
         Err(Unavailable {
             reason: "this system has no jail that haft knows".into(),
@@ -75,7 +80,19 @@ impl Jail for LazyJail {
     }
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {
-        self.jails().ok()?.has_sandbox(id)
+        // Without jails there never was one; and asking makes none.
+        self.made
+            .get()
+            .map_or(Some(false), |made| made.as_ref().map_or(Some(false), |jails| jails.has_sandbox(id)))
+    }
+
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        match self.jails() {
+            Ok(jails) => jails.open_sandbox(limits),
+            Err(unavailable) => {
+                Err(ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string()))
+            }
+        }
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

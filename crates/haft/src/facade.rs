@@ -75,7 +75,34 @@ impl Haft {
         }
     }
 
-    /// Ends in order, as [`Engine::shutdown`] does, and then ends the commands in the background.
+    /// The sandboxes: several calls that share limits, paths and hosts, and one end for everything in them. They end when
+    /// their time is over, at a shutdown, and when the last clone of this is dropped.
+    ///
+    /// ```no_run
+    /// use haft::{Limits, Request, SandboxSpec, prelude::*};
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// haft::init(); // first in `main`, as everywhere where programs are run
+    /// let haft = Haft::builder().files(haft::Folders::new("/work/project", "/var/lib/haft")).build()?;
+    /// let sandboxes = haft.sandboxes();
+    /// let limits = Limits { memory_bytes: Some(512 << 20), ..Limits::default() };
+    /// let spec = SandboxSpec { limits, mounts: vec!["src".into()], ..SandboxSpec::default() };
+    /// let sandbox = sandboxes.create("local", spec).await?;
+    ///
+    /// let inside = sandboxes.enter(&haft::CallContext::owner(), &sandbox.id)?;
+    /// for command in ["make", "make test"] {
+    ///     let call = ToolCall::new("run_command", json!({"command": command}));
+    ///     haft.execute(Request::new(call).context(inside.clone())).await;
+    /// }
+    /// println!("{:?}", sandboxes.status("local", &sandbox.id)?.used);
+    /// sandboxes.destroy("local", &sandbox.id).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sandboxes(&self) -> crate::Sandboxes<'_> {
+        self.engine.sandboxes()
+    }
+
+    /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the background.
     pub async fn shutdown(&self) -> Shutdown {
         let done = self.engine.shutdown().await;
         self.background.end_all().await;

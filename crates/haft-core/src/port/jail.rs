@@ -250,6 +250,18 @@ pub trait Guest: Send {
     fn wait<'a>(&'a mut self, sink: OutputSink) -> BoxFuture<'a, Result<GuestEnd, ToolError>>;
 }
 
+/// Limits that several programs share. Dropping it ends everything in it.
+pub trait Sandbox: Send + Sync {
+    /// What a program names as its parent.
+    fn id(&self) -> &str;
+
+    /// What everything that ever was in it used, as far as all of it together is measured.
+    fn used(&self) -> Metrics;
+
+    /// Lets nothing more in and ends everything in it. After that nothing of it is left; an error says that something is.
+    fn end<'a>(&'a self) -> BoxFuture<'a, Result<(), ToolError>>;
+}
+
 /// A technology that holds programs in. A guest need not be a process of this machine.
 pub trait Jail: Send + Sync {
     /// Its name, such as `namespace`.
@@ -268,6 +280,12 @@ pub trait Jail: Send + Sync {
     /// know sandboxes.
     fn has_sandbox(&self, _id: &str) -> Option<bool> {
         None
+    }
+
+    /// Opens a sandbox: programs whose [`parent`](GuestSpec::parent) is its id stay together within these limits.
+    fn open_sandbox(&self, _limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        let text = format!("the jail `{}` knows no sandboxes", self.name());
+        Err(ToolError::new(ErrorCode::SandboxCreationFailed, text))
     }
 
     /// Starts a program.

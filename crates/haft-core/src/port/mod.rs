@@ -22,7 +22,7 @@ pub use history::{
 };
 pub use jail::{
     Exceeded, Guest, GuestControl, GuestEnd, GuestSignal, GuestSpec, GuestStdin, Jail, NoJail, OutputSink,
-    Preset, TerminalSize, Unavailable, covers_host,
+    Preset, Sandbox, TerminalSize, Unavailable, covers_host,
 };
 pub use journal::{
     BatchBegin, CallState, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH, Plan,

@@ -1,8 +1,8 @@
 //! `auto`: the cheapest jail that delivers what is asked for.
 
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub struct Auto {
 /// The order in which jails are tried: by cost, but a level's own before those that only nearly deliver it.
 fn order(level: IsolationLevel) -> &'static [&'static str] {
     match level {
-        IsolationLevel::None | IsolationLevel::Standard => &["process", "namespace", "runc", "gvisor"],
+        IsolationLevel::None | IsolationLevel::Standard => &["process", "namespace", "runc", "gvisor", "job"],
         IsolationLevel::Strict => &["namespace", "process", "runc", "gvisor"],
         // The strongest there is.
         IsolationLevel::Restricted => &["gvisor", "namespace", "runc"],
@@ -45,6 +45,12 @@ impl Auto {
             Arc::new(super::Runc::new(host)),
             Arc::new(super::Gvisor::new(host)),
         ])
+    }
+
+    /// What there is on Windows.
+    #[cfg(windows)]
+    pub fn of_windows() -> Self {
+        Auto::of(vec![Arc::new(super::Job::new())])
     }
 
     /// The jails among which it chooses.
@@ -95,6 +101,20 @@ impl Jail for Auto {
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         let answers = self.jails.iter().filter_map(|jail| jail.has_sandbox(id));
         answers.reduce(|one, other| one || other)
+    }
+
+    /// They share what makes them, so that a sandbox of one holds guests of all.
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        let none =
+            || ToolError::new(ErrorCode::SandboxCreationFailed, "there is no jail to make a sandbox of");
+        let mut failed = None;
+        for jail in &self.jails {
+            match jail.open_sandbox(limits) {
+                Ok(sandbox) => return Ok(sandbox),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        Err(failed.unwrap_or_else(none))
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

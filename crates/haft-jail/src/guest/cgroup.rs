@@ -174,7 +174,8 @@ impl Counted {
     /// What was counted since.
     pub(crate) fn since(self, before: Counted) -> Counted {
         Counted {
-            peak_memory: self.peak_memory,
+            // The second version's peak does not start anew: where it did not grow, it was another guest's.
+            peak_memory: self.peak_memory.filter(|_| self.peak_memory != before.peak_memory),
             cpu_micros: self.cpu_micros.map(|now| now.saturating_sub(before.cpu_micros.unwrap_or(0))),
             out_of_memory: self.out_of_memory.saturating_sub(before.out_of_memory),
             refused_forks: self.refused_forks.saturating_sub(before.refused_forks),
@@ -210,6 +211,14 @@ impl SeatCgroups {
             }
         }
         Ok(())
+    }
+
+    /// Lets the folders of seats that will be made below have limits of their own: the second version does that only on
+    /// demand, the first one always.
+    pub(crate) fn hand_down(&self) {
+        if let Some(folder) = &self.v2 {
+            handed_down(folder);
+        }
     }
 
     /// Removes the folders. `false` while something is still in one.
@@ -251,19 +260,23 @@ impl SeatCgroups {
             fs::write(folder.join("cpu.cfs_quota_us"), quota.to_string())?;
         }
         if let Some(folder) = self.v2.as_ref() {
-            if let Some(bytes) = limits.memory_bytes {
-                fs::write(folder.join("memory.max"), bytes.to_string())?;
-                let swap = folder.join("memory.swap.max");
-                if swap.exists() {
-                    fs::write(swap, "0")?;
-                }
+            // Here, too, what the last guest had must not stay.
+            let none = || "max".to_owned();
+            let memory = limits.memory_bytes.map_or_else(none, |bytes| bytes.to_string());
+            fs::write(folder.join("memory.max"), memory)?;
+            let swap = folder.join("memory.swap.max");
+            if swap.exists() {
+                fs::write(swap, if limits.memory_bytes.is_some() { "0" } else { "max" })?;
             }
-            if let Some(count) = limits.processes {
-                fs::write(folder.join("pids.max"), count.saturating_add(seats).to_string())?;
-            }
-            if let Some(millicores) = limits.cpu_millicores {
-                let quota = (u64::from(millicores) * 100).max(1000);
-                fs::write(folder.join("cpu.max"), format!("{quota} 100000"))?;
+            let processes =
+                limits.processes.map_or_else(none, |count| count.saturating_add(seats).to_string());
+            fs::write(folder.join("pids.max"), processes)?;
+            let quota = limits.cpu_millicores.map(|millicores| (u64::from(millicores) * 100).max(1000));
+            let cores = folder.join("cpu.max");
+            // The controller may not be handed down. A limit that cannot be set is an error, none is none.
+            if quota.is_some() || cores.exists() {
+                let quota = quota.map_or_else(none, |quota| quota.to_string());
+                fs::write(cores, format!("{quota} 100000"))?;
             }
         }
         Ok(())
@@ -351,7 +364,8 @@ pub(crate) fn end(folder: &Path) -> bool {
     false
 }
 
-fn remove_tree(folder: &Path) -> bool {
+/// Removes a cgroup with those below it. `false` while something is in one.
+pub(crate) fn remove_tree(folder: &Path) -> bool {
     for below in fs::read_dir(folder).into_iter().flatten().flatten() {
         if below.file_type().is_ok_and(|kind| kind.is_dir()) {
             remove_tree(&below.path());
@@ -419,6 +433,58 @@ mod tests {
         let seat = found.seat(None, "haft-1");
         assert_eq!(seat.v2.unwrap(), Path::new("/sys/fs/cgroup/user.slice/a.scope/haft-1"));
         assert_eq!(seat.kill.unwrap(), Path::new("/sys/fs/cgroup/user.slice/a.scope/haft-1/guest"));
+    }
+
+    /// The second version with controllers, as far as files go: no machine of these tests has it.
+    #[test]
+    fn the_second_version_is_written_and_read_as_the_kernel_has_it() {
+        let root = tempfile::tempdir().unwrap();
+        let has = ["memory", "pids", "cpu"].map(str::to_owned).to_vec();
+        let found = Hierarchies { v1: BTreeMap::new(), v2: Some((root.path().to_owned(), has)) };
+        assert_eq!((found.version(), found.can_kill()), (Some("v2"), true));
+        let seat = found.seat(None, "haft-1");
+        seat.make().unwrap();
+        let folder = root.path().join("haft-1");
+        assert!(folder.join("guest").is_dir(), "the guest alone is in a folder below");
+        assert_eq!(seat.for_the_seat(), [&folder]);
+        let put = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+        put("memory.swap.max", "max");
+        put("cpu.max", "max 100000");
+        let limits = Limits {
+            memory_bytes: Some(64 << 20),
+            processes: Some(10),
+            cpu_millicores: Some(500),
+            ..Limits::default()
+        };
+        seat.limit(&limits, 2).unwrap();
+        let all = || ["memory.max", "memory.swap.max", "pids.max", "cpu.max"].map(read);
+        assert_eq!(all(), ["67108864", "0", "12", "50000 100000"]);
+        // The next guest in the same folder has no limits: nothing of the last one's stays.
+        seat.limit(&Limits::default(), 2).unwrap();
+        assert_eq!(all(), ["max", "max", "max", "max 100000"]);
+
+        put("memory.peak", "1000\n");
+        put("cpu.stat", "usage_usec 2500\nuser_usec 2000\nsystem_usec 500\n");
+        put("memory.events", "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 0\n");
+        put("pids.events", "max 3\n");
+        let before = seat.before();
+        let expected =
+            Counted { peak_memory: Some(1000), cpu_micros: Some(2500), out_of_memory: 1, refused_forks: 3 };
+        assert_eq!(before, expected);
+        assert_eq!(seat.cpu_micros(), Some(2500));
+        put("cpu.stat", "usage_usec 4000\n");
+        let since = seat.counted().since(before);
+        assert_eq!((since.peak_memory, since.cpu_micros, since.out_of_memory), (None, Some(1500), 0));
+
+        // Seats of a sandbox are below it, and have limits of their own.
+        put("cgroup.controllers", "cpuset cpu io memory pids\n");
+        seat.hand_down();
+        assert!(["+cpu", "+memory", "+pids"].contains(&&*read("cgroup.subtree_control")));
+        let inside = found.seat(Some("haft-1"), "haft-2");
+        assert_eq!(inside.v2.as_deref(), Some(&*folder.join("haft-2")));
+        seat.kill();
+        assert_eq!(read("cgroup.kill"), "1");
     }
 
     #[test]

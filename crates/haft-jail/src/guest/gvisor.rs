@@ -5,6 +5,9 @@
 //!
 //! Most of its time goes into starting that kernel. So for guests that are granted no paths, kernels stand ready, each in
 //! a seat of its own and for one guest: it ends with that guest, and nobody else is ever in it.
+//!
+//! A guest that may reach hosts has sockets of the machine's kernel, because a socket cannot be handed to gVisor's own
+//! network stack: they are in a network of the seat's, which consists of a loopback with the gate on it.
 
 use super::{
     host::{Inner, JailHost, broken},
@@ -14,12 +17,13 @@ use super::{
     pool::{Pool, Warm},
     process::{of_walls, refusal},
     running::{self, Scratch},
+    sandbox,
     seat::HOME,
     wire::{Bind, FilterKind, SeatKind, SeatRequest},
 };
 use haft_core::{
     Enforcement, IsolationLevel, Limits, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use serde_json::{Value, json};
 use std::{
@@ -41,6 +45,9 @@ pub struct Gvisor {
 
 /// Its kvm platform can hang when it starts; the others take a tenth of a second.
 const START_WITHIN: Duration = Duration::from_secs(20);
+
+/// Threads of its kernel and of what serves it files, which are counted with the guest's processes. 64 are too few.
+const THREADS: u32 = 96;
 
 impl Gvisor {
     /// Such a jail.
@@ -75,16 +82,15 @@ impl Gvisor {
             }
             .into());
         }
-        if !spec.hosts.is_empty() {
-            return Err(Unavailable {
-                reason: "the `gvisor` jail has no network here".into(),
-                fix: "use the `namespace` jail for programs that reach hosts".into(),
-            }
-            .into());
-        }
+        self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement);
-        plan.network = Network::None;
+        plan.own_processes += THREADS;
+        if plan.network == Network::Gate {
+            plan.enforcement
+                .details
+                .insert("networkStack".into(), json!("machine, in a namespace of its own"));
+        }
         Ok(plan)
     }
 
@@ -145,6 +151,10 @@ impl Jail for Gvisor {
         Some(self.host.has_sandbox(id))
     }
 
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        sandbox::open(&self.host, limits)
+    }
+
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.host;
@@ -181,6 +191,8 @@ fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
     plan.request.binds.is_empty()
         && plan.request.masks.is_empty()
         && spec.parent.is_none()
+        // It was started without a network.
+        && plan.network == Network::None
         && plan.limits.scratch_bytes == limits::with_defaults(&Limits::default(), spec.level).scratch_bytes
         && plan.limits.memory_bytes.is_none_or(|bytes| bytes >= LEAST_MEMORY)
 }
@@ -239,7 +251,9 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         "--root".into(),
         text(&bundle.join("state")),
         "--ignore-cgroups".into(),
-        "--network=none".into(),
+        // With a gate it uses the network of its seat, in which there is nothing but a loopback with the gate on it. Its own
+        // network stack has no way to be handed a socket.
+        if guest.gate { "--network=host" } else { "--network=none" }.into(),
         "run".into(),
         "--bundle".into(),
         text(bundle),
@@ -256,7 +270,6 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         filter: FilterKind::Off,
         landlock: false,
         terminal: false,
-        gate: false,
         ..guest
     }
 }
@@ -275,6 +288,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         json!({"type": "proc", "source": "proc", "destination": "/proc"}),
         memory("/tmp", scratch),
         memory(HOME, scratch),
+        memory("/dev/shm", scratch),
     ];
     let system = [
         "/usr",
@@ -302,7 +316,9 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
             json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
         );
     }
-    let namespaces = ["pid", "network", "ipc", "uts", "mount"].map(|kind| json!({"type": kind}));
+    let network = (!request.gate).then_some("network");
+    let namespaces = ["pid", "ipc", "uts", "mount"].into_iter().chain(network);
+    let namespaces: Vec<Value> = namespaces.map(|kind| json!({"type": kind})).collect();
     json!({
         "ociVersion": "1.0.2",
         "process": process(request),

@@ -5,7 +5,9 @@ use super::{
     gate::Gatekeeper,
     instance::Instance,
     plan::Facts,
-    rules, spawner, sys,
+    rules,
+    sandbox::{self, Around},
+    spawner, sys,
     wire::{self, FromSeat, FromSpawner, SeatKind, ToSpawner},
 };
 use haft_core::{ErrorCode, ToolError};
@@ -15,7 +17,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
 };
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     io,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -83,7 +85,7 @@ pub(super) struct Inner {
     pub(super) facts: Facts,
     pub(super) instance: Instance,
     pub(super) answers: super::probe::Answers,
-    pub(super) sandboxes: Mutex<HashSet<String>>,
+    sandboxes: Mutex<HashMap<String, Arc<Around>>>,
     next: AtomicU64,
     spawner: Mutex<Option<Arc<Spawner>>>,
 }
@@ -177,6 +179,14 @@ impl Inner {
             return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
         }
         let spawner = self.start_spawner().map_err(|error| broken("the spawner does not start", error))?;
+        // What an earlier one left was removed just now, and the folders of sandboxes with it.
+        for around in self.sandboxes().values() {
+            let made = around.furnish().and_then(|cgroups| {
+                let group = ToSpawner::Group { cgroups: cgroups.clone(), make: true };
+                wire::send(&spawner.socket, &group, &[])
+            });
+            made.map_err(|error| broken("no cgroup for the sandbox", error))?;
+        }
         *current = Some(Arc::clone(&spawner));
         Ok(spawner)
     }
@@ -209,9 +219,14 @@ impl Inner {
         }
     }
 
+    /// The sandboxes that are open, by name.
+    pub(super) fn sandboxes(&self) -> MutexGuard<'_, HashMap<String, Arc<Around>>> {
+        lock(&self.sandboxes)
+    }
+
     /// Whether there is a sandbox of that name.
     pub(super) fn has_sandbox(&self, id: &str) -> bool {
-        lock(&self.sandboxes).contains(id)
+        self.sandboxes().contains_key(id)
     }
 
     /// A name that nobody else uses.
@@ -238,8 +253,7 @@ impl Inner {
         fresh: bool,
     ) -> Result<ReadySeat, ToolError> {
         if let Some(unknown) = parent.filter(|parent| !self.has_sandbox(parent)) {
-            let text = format!("there is no sandbox `{unknown}` around the call");
-            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+            return Err(sandbox::unknown(unknown));
         }
         match self.try_seat(kind, parent, fresh).await {
             // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.

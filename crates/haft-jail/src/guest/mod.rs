@@ -23,6 +23,8 @@ mod auto;
 mod environment;
 mod gate;
 mod host_gate;
+#[cfg(windows)]
+mod job;
 mod limits;
 
 #[cfg(target_os = "linux")]
@@ -85,6 +87,8 @@ pub use auto::Auto;
 pub use environment::environment;
 pub use gate::{GateReport, Gatekeeper, OpenGate};
 pub use host_gate::HostGate;
+#[cfg(windows)]
+pub use job::Job;
 pub use limits::with_defaults;
 #[cfg(target_os = "linux")]
 pub use linux::*;

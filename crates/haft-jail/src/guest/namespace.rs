@@ -5,12 +5,12 @@ use super::{
     host::{Inner, JailHost, STALE},
     plan::{self, Walls},
     process::{of_walls, refusal},
-    running,
+    running, sandbox,
     wire::SeatKind,
 };
 use haft_core::{
-    Enforcement, IsolationLevel, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+    Enforcement, IsolationLevel, Limits, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use std::sync::Arc;
 
@@ -43,6 +43,10 @@ impl Jail for Namespace {
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         Some(self.0.has_sandbox(id))
+    }
+
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        sandbox::open(&self.0, limits)
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

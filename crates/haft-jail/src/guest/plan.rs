@@ -235,6 +235,10 @@ pub(crate) fn plan(
         writable_roots.push(real.clone());
         granted.push(real);
     }
+    if spec.parent.is_some() {
+        let paths = spec.readable.iter().chain(&spec.writable);
+        lead_where_they_say(paths.zip(&granted))?;
+    }
     let denied = denied(spec, &granted, facts)?;
     let fixed = protect_repositories(&writable_roots, walls, spec.level, &mut grants, &mut enforcement)?;
     if let (Walls::Process, Some(first)) = (walls, denied.first()) {
@@ -299,6 +303,19 @@ pub(crate) fn plan(
         container: None,
     };
     Ok(Plan { request, enforcement, limits, network, own_processes: 2 })
+}
+
+/// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.
+fn lead_where_they_say<'a>(
+    mut paths: impl Iterator<Item = (&'a PathBuf, &'a PathBuf)>,
+) -> Result<(), ToolError> {
+    match paths.find(|(path, real)| path != real) {
+        Some((path, _)) => {
+            let text = format!("{} leads elsewhere than its sandbox was granted", path.display());
+            Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text))
+        }
+        None => Ok(()),
+    }
 }
 
 /// What must be hidden: matches of the denied patterns, and haft's own folders.

@@ -7,11 +7,12 @@ use super::{
     host::{Inner, JailHost},
     plan::{self, Refusal, Walls},
     running::{self, Scratch},
+    sandbox,
     wire::SeatKind,
 };
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Unavailable},
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use std::sync::Arc;
 
@@ -61,6 +62,10 @@ impl Jail for Process {
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         Some(self.0.has_sandbox(id))
+    }
+
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        sandbox::open(&self.0, limits)
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

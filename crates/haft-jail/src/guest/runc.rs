@@ -14,12 +14,13 @@ use super::{
     plan::{self, Plan, Walls},
     process::{of_walls, refusal},
     running::{self, Scratch, SeatGuest},
+    sandbox,
     seat::{INNER_ID, PROC_HIDDEN},
     wire::{CgroupTree, Container, FilterKind, SeatKind, SeatRequest},
 };
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, ToolError,
-    port::{BoxFuture, Guest, GuestControl, GuestEnd, GuestSpec, Jail, OutputSink, Unavailable},
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    port::{BoxFuture, Guest, GuestControl, GuestEnd, GuestSpec, Jail, OutputSink, Sandbox, Unavailable},
 };
 use serde_json::{Value, json};
 use std::{
@@ -223,6 +224,10 @@ impl Jail for Runc {
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         Some(self.host.has_sandbox(id))
+    }
+
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        sandbox::open(&self.host, limits)
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

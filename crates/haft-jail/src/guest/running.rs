@@ -6,6 +6,7 @@ use super::{
     host::{Inner, ReadySeat, broken, failed, hear},
     limits::{self, Evidence, millis},
     plan::{Network, Plan},
+    sandbox::{Place, unknown},
     sys,
     wire::{self, FromSeat, SeatEnd, ToSeat},
 };
@@ -215,6 +216,8 @@ pub(super) struct SeatGuest {
     feed: Option<Vec<u8>>,
     gate: Option<Box<dyn OpenGate>>,
     started: Instant,
+    /// Its place in the sandbox around it.
+    place: Option<Place>,
     /// Set as long as the guest has not ended.
     running: bool,
     _scratch: Option<Scratch>,
@@ -274,13 +277,18 @@ pub(super) async fn start(
         terminal: ours.terminal,
         grace: spec.grace,
     };
+    let control = Arc::new(control);
+    let around = spec.parent.as_ref().map(|id| host.sandboxes().get(id).cloned().ok_or_else(|| unknown(id)));
+    let as_port = Arc::clone(&control) as Arc<dyn GuestControl>;
+    // Where the sandbox was ended while this one started, dropping the socket ends it, too.
+    let place = around.transpose()?.map(|around| around.enter(&as_port)).transpose()?;
     Ok(SeatGuest {
         sandbox: seat.name,
         enforcement,
         limits,
         cgroups: seat.cgroups,
         before,
-        control: Arc::new(control),
+        control,
         out: ours.out,
         err: ours.err,
         feed: match spec.stdin {
@@ -289,6 +297,7 @@ pub(super) async fn start(
         },
         gate,
         started,
+        place,
         running: true,
         _scratch: scratch,
         _host: Arc::clone(host),
@@ -440,22 +449,34 @@ impl SeatGuest {
     }
 
     fn first_look(&self) -> Duration {
-        self.limits.cpu_time.map_or(Duration::MAX / 4, |allowed| (allowed / cores()).max(OFTEN))
+        match (self.limits.cpu_time, &self.place) {
+            // Others may have used some already.
+            (Some(_), Some(_)) => self.next_look(),
+            (Some(allowed), None) => (allowed / cores()).max(OFTEN),
+            (None, _) => Duration::MAX / 4,
+        }
     }
 
     /// When the time on a core could be over at the earliest.
     fn next_look(&self) -> Duration {
         let Some(allowed) = self.limits.cpu_time else { return Duration::MAX / 4 };
         let used = Duration::from_micros(self.cpu_micros().unwrap_or(0));
-        (allowed.saturating_sub(used) / cores()).max(OFTEN)
+        let mut left = allowed.saturating_sub(used);
+        if let Some((allowed, used)) = self.cpu_time_around() {
+            left = left.min(Duration::from_millis(allowed.saturating_sub(used)));
+        }
+        (left / cores()).max(OFTEN)
+    }
+
+    /// The time on a core of everything in the sandbox around it: what is allowed, and what was used.
+    fn cpu_time_around(&self) -> Option<(u64, u64)> {
+        self.place.as_ref().and_then(|place| place.around.cpu_time())
     }
 
     fn look_at_cpu(&self) -> Option<Passed> {
-        let allowed = millis(self.limits.cpu_time?);
-        let used = self.cpu_micros()? / 1000;
-        if used < allowed {
-            return None;
-        }
+        let own = (millis(self.limits.cpu_time?), self.cpu_micros()? / 1000);
+        let both = [Some(own), self.cpu_time_around()];
+        let (allowed, used) = both.into_iter().flatten().find(|(allowed, used)| used >= allowed)?;
         self.control.kill();
         Some(Passed {
             exceeded: Exceeded { limit: "cpuTime", allowed, used: Some(used) },

@@ -1,19 +1,129 @@
-//! Sandboxes: limits that several guests share.
+//! Sandboxes: limits that several guests share, and one end for all of them.
 
-use super::{cgroup::SeatCgroups, host::Inner, host::JailHost, host::broken};
-use haft_core::{ErrorCode, Limits, ToolError};
-use std::sync::Arc;
+use super::{
+    cgroup::{self, SeatCgroups},
+    host::{Inner, JailHost, broken},
+};
+use haft_core::{
+    ErrorCode, Limits, Metrics, ToolError,
+    port::{self, BoxFuture, GuestControl},
+};
+use std::{
+    collections::HashMap,
+    io,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, Instant},
+};
 
-/// A sandbox. Guests whose `parent` is its id stay together within its limits. Dropping it removes it, once the guests
-/// in it have ended.
+/// Processes of haft's own that may be in a sandbox beside the guests.
+const SEATS: u32 = 64;
+/// Guests that were told to end have ended by then; what is left is ended with their seats.
+const ORDERLY: Duration = Duration::from_secs(1);
+/// Whatever has not ended by then never will.
+const AT_LAST: Duration = Duration::from_secs(10);
+
+/// A sandbox. Guests whose `parent` is its id stay together within its limits. Dropping it ends them.
 pub struct Sandbox {
-    id: String,
-    cgroups: SeatCgroups,
+    around: Arc<Around>,
     host: Arc<Inner>,
 }
 
+/// What guests in a sandbox share.
+pub(super) struct Around {
+    id: String,
+    cgroups: SeatCgroups,
+    limits: Limits,
+    inside: Mutex<Inside>,
+}
+
+#[derive(Default)]
+struct Inside {
+    ended: bool,
+    next: u64,
+    guests: HashMap<u64, Weak<dyn GuestControl>>,
+}
+
+/// A guest's place in a sandbox. Dropping it leaves.
+pub(super) struct Place {
+    pub(super) around: Arc<Around>,
+    number: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.around.inside().guests.remove(&self.number);
+    }
+}
+
+impl Around {
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a guest in, unless everything in it was ended meanwhile.
+    pub(super) fn enter(self: &Arc<Self>, guest: &Arc<dyn GuestControl>) -> Result<Place, ToolError> {
+        let mut inside = self.inside();
+        if inside.ended {
+            return Err(unknown(&self.id));
+        }
+        let number = inside.next;
+        inside.next += 1;
+        inside.guests.insert(number, Arc::downgrade(guest));
+        Ok(Place { around: Arc::clone(self), number })
+    }
+
+    /// The time on a core that all guests together may use, and what they used, in milliseconds.
+    pub(super) fn cpu_time(&self) -> Option<(u64, u64)> {
+        let allowed = super::limits::millis(self.limits.cpu_time?);
+        Some((allowed, self.cgroups.cpu_micros()? / 1000))
+    }
+
+    /// Makes its cgroups and sets its limits: at first, and again where they were removed with a spawner that died.
+    pub(super) fn furnish(&self) -> io::Result<&SeatCgroups> {
+        self.cgroups.make()?;
+        self.cgroups.hand_down();
+        self.cgroups.limit(&self.limits, SEATS)?;
+        Ok(&self.cgroups)
+    }
+
+    /// Lets nothing more in, and tells everything in it to end.
+    fn close(&self) {
+        let mut inside = self.inside();
+        inside.ended = true;
+        let guests: Vec<_> = inside.guests.values().filter_map(Weak::upgrade).collect();
+        drop(inside);
+        for guest in guests {
+            guest.kill();
+        }
+    }
+
+    /// Until nothing of it is left.
+    fn clear(&self) -> io::Result<()> {
+        let began = Instant::now();
+        loop {
+            if self.cgroups.folders().into_iter().rev().filter(|folder| !cgroup::remove_tree(folder)).count()
+                == 0
+            {
+                return Ok(());
+            }
+            match began.elapsed() {
+                waited if waited > AT_LAST => return Err(io::Error::other("processes in it do not end")),
+                waited if waited > ORDERLY => self.cgroups.kill(),
+                _ => {}
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+pub(super) fn unknown(id: &str) -> ToolError {
+    let text = format!("there is no sandbox `{id}` around the call");
+    ToolError::new(ErrorCode::SandboxCreationFailed, text)
+}
+
 impl JailHost {
-    /// Opens a sandbox with limits for all that will be in it.
+    /// Opens a sandbox with limits for all that will be in it: memory, processes, cores and time on them hold for all
+    /// together, the others for each guest by itself.
     pub fn open_sandbox(&self, limits: &Limits) -> Result<Sandbox, ToolError> {
         let host = &self.0;
         if host.facts.cgroups.is_none() {
@@ -26,26 +136,63 @@ impl JailHost {
         if cgroups.v2.is_some() {
             cgroups.kill = None;
         }
-        cgroups.make().map_err(|error| broken("no cgroup for the sandbox", error))?;
-        let sandbox = Sandbox { id: id.clone(), cgroups, host: Arc::clone(host) };
-        sandbox.cgroups.limit(limits, 64).map_err(|error| broken("limits cannot be set", error))?;
-        host.group(sandbox.cgroups.clone(), true)?;
-        host.sandboxes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(id);
+        let around =
+            Arc::new(Around { id: id.clone(), cgroups, limits: limits.clone(), inside: Mutex::default() });
+        // From here on, its drop removes what was made.
+        let sandbox = Sandbox { around: Arc::clone(&around), host: Arc::clone(host) };
+        let cgroups = around.furnish().map_err(|error| broken("no cgroup for the sandbox", error))?;
+        host.group(cgroups.clone(), true)?;
+        host.sandboxes().insert(id, around);
         Ok(sandbox)
     }
+}
+
+/// The same as a port.
+pub(super) fn open(host: &Arc<Inner>, limits: &Limits) -> Result<Arc<dyn port::Sandbox>, ToolError> {
+    JailHost(Arc::clone(host)).open_sandbox(limits).map(|sandbox| Arc::new(sandbox) as Arc<dyn port::Sandbox>)
 }
 
 impl Sandbox {
     /// What a guest names as its parent.
     pub fn id(&self) -> &str {
-        &self.id
+        &self.around.id
+    }
+}
+
+impl port::Sandbox for Sandbox {
+    fn id(&self) -> &str {
+        &self.around.id
+    }
+
+    fn used(&self) -> Metrics {
+        let counted = self.around.cgroups.counted();
+        Metrics {
+            peak_memory_bytes: counted.peak_memory,
+            cpu_time_ms: counted.cpu_micros.map(|micros| micros as f64 / 1000.0),
+            ..Metrics::default()
+        }
+    }
+
+    fn end<'a>(&'a self) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.host.sandboxes().remove(&self.around.id);
+        self.around.close();
+        let around = Arc::clone(&self.around);
+        let cleared = tokio::task::spawn_blocking(move || around.clear());
+        Box::pin(async move {
+            let cleared = cleared.await.map_err(io::Error::other).and_then(|cleared| cleared);
+            cleared.map_err(|error| {
+                ToolError::new(ErrorCode::SandboxCrashed, "something in the sandbox did not end")
+                    .with_diagnostics(error)
+            })
+        })
     }
 }
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        self.host.sandboxes.lock().unwrap_or_else(std::sync::PoisonError::into_inner).remove(&self.id);
+        self.host.sandboxes().remove(&self.around.id);
+        self.around.close();
         // Guests that are about to end hold it a little longer; the spawner removes it then.
-        let _ = self.host.group(self.cgroups.clone(), false);
+        let _ = self.host.group(self.around.cgroups.clone(), false);
     }
 }

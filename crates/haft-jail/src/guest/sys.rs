@@ -136,6 +136,12 @@ pub(super) fn own_cgroup_namespace() -> Result<()> {
     check(libc::c_long::from(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) })).map(drop)
 }
 
+/// Leaves the network for one of its own, in which nothing is.
+pub(super) fn own_network_namespace() -> Result<()> {
+    // SAFETY: a network namespace is about sockets that will be made; no memory or descriptor table is unshared.
+    check(libc::c_long::from(unsafe { libc::unshare(libc::CLONE_NEWNET) })).map(drop)
+}
+
 /// Attributes of mounts.
 pub(super) mod mount_attr {
     pub(in crate::guest) const RDONLY: u64 = 1;

@@ -10,14 +10,16 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 16] = [
+    let tests: [(&'static str, fn()); 18] = [
         ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
         ("choice::crun", crun),
         ("choice::what_is_mounted_later_is_seen", what_is_mounted_later_is_seen),
         ("choice::a_gate_gets_the_socket_of_the_jail", a_gate_gets_the_socket_of_the_jail),
+        ("choice::what_the_gate_refuses_is_on_record", what_the_gate_refuses_is_on_record),
         ("choice::gvisor", gvisor),
+        ("choice::gvisor_threads_are_held", gvisor_threads_are_held),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
         ("choice::an_enforcement_says_what_it_is", an_enforcement_says_what_it_is),
@@ -242,14 +244,15 @@ pub fn gvisor() {
     let mut spec = sh(script);
     spec.writable = vec![folder.path().to_owned()];
     spec.denied = vec![".env".into()];
-    let began = std::time::Instant::now();
     let (end, heard) = block_on(run(&jail, spec)).unwrap();
-    println!("{:?} {heard:?} {end:?}", began.elapsed());
     assert_eq!(end.exit_code, Some(5), "{heard:?}");
     assert!(heard.out.trim().parse::<u32>().is_ok_and(|count| count > 0), "{heard:?}");
     assert!(!heard.out.contains("planted"), "{heard:?}");
     assert_eq!(fs::read_to_string(folder.path().join("made")).unwrap(), "made\n");
     assert!(!folder.path().join(".git/hooks/pre-commit").exists());
+    let size = haft_core::port::TerminalSize { rows: 1, columns: 1 };
+    let with_terminal = GuestSpec { terminal: Some(size), ..sh("true") };
+    assert!(jail.holds(&with_terminal).unwrap_err().reason.contains("terminal"));
     let mut hungry = sh("head -c 200M /dev/zero | tail -c 200M");
     hungry.limits.memory_bytes = Some(96 << 20);
     let (end, _) = block_on(run(&jail, hungry)).unwrap();
@@ -421,7 +424,7 @@ fn a_gate_gets_the_socket_of_the_jail() {
     spec.level = IsolationLevel::Strict;
     spec.readable = vec![program];
     spec.hosts = vec!["example.com".into()];
-    for jail in crate::world::jails().into_iter().filter(|jail| *jail != "process") {
+    for jail in jails_with_gates() {
         let guest_of = |spec: GuestSpec| block_on(run(&*house.jail(jail), spec));
         let (end, heard) = guest_of(spec.clone()).unwrap();
         assert_eq!((heard.out.as_str(), end.exit_code), ("through the gate\n", Some(0)), "{jail} {heard:?}");
@@ -431,8 +434,75 @@ fn a_gate_gets_the_socket_of_the_jail() {
         let (end, _) = guest_of(GuestSpec { hosts: Vec::new(), ..spec.clone() }).unwrap();
         assert_ne!(end.exit_code, Some(0), "{jail}");
     }
-    // The others know no hosts, and say so.
+    // That one knows no hosts, and says so.
     assert!(house.jail("process").holds(&spec).unwrap_err().reason.contains("hosts"));
+}
+
+fn jails_with_gates() -> impl Iterator<Item = &'static str> {
+    let gvisor = (is_root() && has_runtime("runsc")).then_some("gvisor");
+    crate::world::jails().into_iter().filter(|jail| *jail != "process").chain(gvisor)
+}
+
+/// The real gate, and a program that was not written for it.
+fn what_the_gate_refuses_is_on_record() {
+    if !has_runtime("curl") {
+        return haft_testkit::not_run("choice::what_the_gate_refuses_is_on_record", "it takes curl");
+    }
+    let gate = std::sync::Arc::new(haft_jail::guest::HostGate::new());
+    let house = House::with(|options| options.gate = Some(gate));
+    let canary = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    canary.set_nonblocking(true).unwrap();
+    let port = canary.local_addr().unwrap().port();
+    let script = format!(
+        "curl -s -m 10 -o /dev/null -w '%{{http_code}}\\n' http://other.test/; \
+         curl -s -m 10 --noproxy '*' http://127.0.0.1:{port}/; echo $?"
+    );
+    for jail in jails_with_gates() {
+        let spec = GuestSpec { hosts: vec!["allowed.test".into()], ..sh(&script) };
+        let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+        assert_eq!(heard.out, "403\n7\n", "{jail} {heard:?}");
+        assert!(canary.accept().is_err(), "{jail} reached a port of the machine");
+        let seen: Vec<_> = end.violations.iter().map(|seen| (&*seen.kind, seen.was_blocked)).collect();
+        assert_eq!(seen, [("UnauthorizedNetworkAccess", true)], "{jail}");
+        assert!(end.violations[0].resource.contains("other.test"), "{jail} {:?}", end.violations);
+    }
+}
+
+/// The guest of `gvisor_threads_are_held`: says how many threads it has got.
+pub fn start_threads(most: &str) -> i32 {
+    let wait = Duration::from_secs(2);
+    let start =
+        |_| std::thread::Builder::new().stack_size(16384).spawn(move || std::thread::sleep(wait)).ok();
+    let threads: Vec<_> = (0..most.parse().unwrap()).map_while(start).collect();
+    println!("{}", threads.len());
+    0
+}
+
+/// A thread of a guest is one of its kernel's, and only some of them are threads of the machine. So a limit does not hold
+/// for each; what holds is that the machine's own stay within it, and that every one takes memory.
+fn gvisor_threads_are_held() {
+    if !(is_root() && has_runtime("runsc")) {
+        return haft_testkit::not_run("choice::gvisor_threads_are_held", "it takes root and runsc");
+    }
+    let house = House::new();
+    let program = own_program();
+    let threads = |most: &str, processes: u32| {
+        let mut spec = GuestSpec::command([program.to_str().unwrap(), "--threads", most]);
+        spec.level = IsolationLevel::Strict;
+        spec.readable = vec![program.clone()];
+        spec.limits.processes = Some(processes);
+        spec.limits.memory_bytes = Some(160 << 20);
+        spec.limits.wall_time = Some(Duration::from_secs(60));
+        block_on(run(&*house.jail("gvisor"), spec)).unwrap()
+    };
+    let (_, heard) = threads("500", 20);
+    assert_eq!(heard.out, "500\n", "it has got better than the documentation says: {heard:?}");
+    let (end, heard) = threads("20000", 20);
+    assert_eq!(heard.out, "", "{end:?}");
+    let held = end.violations.iter().map(|seen| seen.resource.as_str());
+    assert!(held.clone().any(|limit| ["memoryBytes", "processes"].contains(&limit)), "{end:?}");
+    // And the next one is as it should be.
+    assert_eq!(threads("5", 20).1.out, "5\n");
 }
 
 /// The guest of that test: a program that knows of the gate by its environment.

@@ -33,6 +33,7 @@ fn main() {
         Some("--attack") => std::process::exit(attack::run(&arguments[2..])),
         Some("--reboot") => attack::reboot(),
         Some("--through-the-gate") => std::process::exit(choice::go_through_the_gate()),
+        Some("--threads") => std::process::exit(choice::start_threads(&arguments[2])),
         Some("--haft") => ends::be_haft(&arguments[2..]),
         _ => {}
     }

@@ -19,6 +19,8 @@ mod program;
 #[cfg(target_os = "linux")]
 mod run_command;
 #[cfg(target_os = "linux")]
+mod sandboxes;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -32,6 +34,7 @@ fn main() {
     let mut trials = run_command::trials();
     trials.extend(background::trials());
     trials.extend(program::trials());
+    trials.extend(sandboxes::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

@@ -194,6 +194,10 @@ impl<'a> Seat<'a> {
         let working_dir = request.working_dir.clone();
         let rules = self.walls(&request)?;
         if request.gate {
+            if self.setup.kind == SeatKind::Runtime {
+                sys::own_network_namespace().stage("leave the network of the machine")?;
+                sys::loopback_up().stage("bring up loopback")?;
+            }
             let listener = TcpListener::bind(("127.0.0.1", GATE_PORT)).stage("open the gate's port")?;
             wire::send(socket, &FromSeat::Listening, &[listener.as_fd()])
                 .stage("pass the gate's port out")?;
