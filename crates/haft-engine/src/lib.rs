@@ -27,6 +27,7 @@ mod schema;
 mod settings;
 mod spool;
 mod stats;
+mod tasks;
 mod telemetry;
 mod tools;
 
@@ -48,4 +49,5 @@ pub use schedule::{
     statistics::EngineStats,
 };
 pub use settings::Settings;
+pub use tasks::{TaskOptions, TaskSettings, Tasks};
 pub use tools::{Registration, Tools, ToolsEvent};
