@@ -196,12 +196,12 @@ impl TaskStore for MemoryStore {
         done(())
     }
 
-    fn claim<'a>(
+    fn take_over<'a>(
         &'a self,
         runner: &'a str,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<ClaimedTask>, StoreError>> {
-        done(self.0.state().tasks.claim(runner, most, Timestamp::now()))
+        done(self.0.state().tasks.take_over(runner, most, Timestamp::now()))
     }
 
     fn begin<'a>(

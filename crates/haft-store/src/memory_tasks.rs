@@ -24,7 +24,7 @@ impl Tasks {
         self.0.insert(kept.new.id.clone(), kept);
     }
 
-    pub(crate) fn claim(&mut self, runner: &str, most: usize, now: Timestamp) -> Vec<ClaimedTask> {
+    pub(crate) fn take_over(&mut self, runner: &str, most: usize, now: Timestamp) -> Vec<ClaimedTask> {
         self.end_late(now);
         let mut waiting: Vec<&mut Kept> = self
             .0

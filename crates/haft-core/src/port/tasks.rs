@@ -78,7 +78,7 @@ pub trait TaskStore: Send + Sync {
 
     /// Takes over tasks of that kind which nobody runs: those that wait for a runner, and those whose question is
     /// answered. At most so many; the oldest first.
-    fn claim<'a>(
+    fn take_over<'a>(
         &'a self,
         runner: &'a str,
         most: usize,

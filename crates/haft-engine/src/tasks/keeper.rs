@@ -227,7 +227,7 @@ pub(super) async fn take_over(engine: &Arc<Inner>) -> Result<usize, StoreError> 
     if !settings.takes_over || room == 0 || engine.closed.load(Ordering::Acquire) {
         return Ok(0);
     }
-    let claimed = engine.ports.store.tasks()?.claim(&settings.runner, room).await?;
+    let claimed = engine.ports.store.tasks()?.take_over(&settings.runner, room).await?;
     let count = claimed.len();
     for task in claimed {
         walk::run(engine, task, None);

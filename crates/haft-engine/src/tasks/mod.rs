@@ -136,7 +136,7 @@ impl Engine {
         keeper::take_over(engine).await
     }
 
-    /// Runs a task that this process has [claimed](TaskStore::claim).
+    /// Runs a task that this process has [taken over](TaskStore::take_over).
     pub fn run_claimed(&self, task: ClaimedTask) {
         walk::run(self.inner(), task, None);
     }

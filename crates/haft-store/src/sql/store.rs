@@ -253,13 +253,13 @@ impl TaskStore for DurableStore {
         Box::pin(self.0.write("task", move |work| tasks::submit(work, &task)))
     }
 
-    fn claim<'a>(
+    fn take_over<'a>(
         &'a self,
         runner: &'a str,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<ClaimedTask>, StoreError>> {
         let runner = runner.to_owned();
-        Box::pin(self.0.write("task_claim", move |work| tasks::claim(work, &runner, most)))
+        Box::pin(self.0.write("task_take_over", move |work| tasks::take_over(work, &runner, most)))
     }
 
     fn begin<'a>(

@@ -76,7 +76,7 @@ pub(crate) fn submit(work: &mut Work<'_>, task: &NewTask) -> Result<(), Fault> {
 }
 
 /// Takes over tasks that nobody runs.
-pub(crate) fn claim(work: &mut Work<'_>, runner: &str, most: usize) -> Result<Vec<ClaimedTask>, Fault> {
+pub(crate) fn take_over(work: &mut Work<'_>, runner: &str, most: usize) -> Result<Vec<ClaimedTask>, Fault> {
     recovery::sweep_all(work)?;
     end_late(work)?;
     let now = work.now();
