@@ -14,7 +14,7 @@ use super::{
     writer::{Connect, Handed, Parts, Writer},
 };
 use haft_core::{
-    ApprovalId, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery, ToolResult,
+    ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery, ToolResult,
     port::{
         BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, NewTask, Outcome, Registrations,
         Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
@@ -128,6 +128,18 @@ impl DurableStore {
     /// is about to end and cannot wait until everybody has let go of the store.
     pub async fn leave(&self) -> Result<(), StoreError> {
         self.0.write("leave", instances::leave).await
+    }
+
+    /// How many tasks of that kind of runner are not over.
+    pub async fn open_tasks(&self, runner: &str) -> Result<u64, StoreError> {
+        let runner = runner.to_owned();
+        self.0.write("task_count", move |work| tasks::open(work, &runner)).await
+    }
+
+    /// Ends a task that this process took over and cannot run, with a record that says why.
+    pub async fn refuse_task(&self, id: &TaskId, code: ErrorCode, why: &str) -> Result<(), StoreError> {
+        let (id, why) = (id.clone(), why.to_owned());
+        self.0.write("task_refuse", move |work| tasks::end_at_once(work, id.as_str(), code, &why)).await
     }
 
     /// Lets go what is too old or too much: results, outputs, idempotency keys, batches that are over.

@@ -273,8 +273,16 @@ fn end_late(work: &mut Work<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// How many are not over.
+pub(crate) fn open(work: &mut Work<'_>, runner: &str) -> Result<u64, Fault> {
+    let row = work
+        .sql
+        .query_one("SELECT COUNT(*) FROM tasks WHERE runner = ?1 AND state < 3", &[Value::Text(runner)])?;
+    Ok(row.map_or(Ok(0), |mut row| row.int(0))?.try_into().unwrap_or(0))
+}
+
 /// Ends a task that is not on a walk, with a record.
-fn end_at_once(work: &mut Work<'_>, id: &str, code: ErrorCode, text: &str) -> Result<(), Fault> {
+pub(crate) fn end_at_once(work: &mut Work<'_>, id: &str, code: ErrorCode, text: &str) -> Result<(), Fault> {
     let row = work.sql.query_one(
         "SELECT execution_id, context, call_id, tool_name, created_at, approval_id, call_json FROM tasks \
          WHERE task_id = ?1 AND state < 3",
