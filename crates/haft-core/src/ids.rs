@@ -123,3 +123,11 @@ secret_id! {
     /// ```
     OutputHandle, "out_"
 }
+secret_id! {
+    /// A call that goes on without its caller, by which it is asked about.
+    ///
+    /// ```
+    /// assert!(haft_core::TaskId::random().as_str().starts_with("tsk_"));
+    /// ```
+    TaskId, "tsk_"
+}

@@ -28,6 +28,7 @@ mod parameters;
 pub mod port;
 mod result;
 pub mod suggest;
+mod task;
 pub mod text;
 
 pub use approval::{ApprovalRequest, Decision};
@@ -40,7 +41,7 @@ pub use error::{ErrorCode, Problem, Status, ToolError};
 pub use event::{Event, EventPayload, OutputStream};
 pub use footprint::{Footprint, Resource};
 pub use http_source::{HttpBody, HttpMethod, HttpSource};
-pub use ids::{ApprovalId, BatchId, ExecutionId, OutputHandle};
+pub use ids::{ApprovalId, BatchId, ExecutionId, OutputHandle, TaskId};
 pub use limits::{Limits, ModelBudget, TokenEstimate, UNKNOWN_BUDGET_BYTES};
 pub use modes::{ApprovalMode, ToolsMode};
 pub use options::{BatchOptions, BatchOrigin, CacheUse, CallOptions, Retry, Strategy};
@@ -50,3 +51,4 @@ pub use result::{
     BatchSummary, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata, Scheduling,
     ToolResult, Violation,
 };
+pub use task::{LONGEST_TTL, Task, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState};

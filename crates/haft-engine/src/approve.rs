@@ -103,7 +103,7 @@ fn question(
     let risk = if ready.is_grave { Risk::High } else { risk };
     let summary = summary(ports, ready)?;
     let request = ApprovalRequest {
-        id: asked_before.unwrap_or_else(ApprovalId::random),
+        id: asked_before.or_else(|| waited_for(frame)).unwrap_or_else(ApprovalId::random),
         execution_id: frame.id,
         call_id: Arc::clone(&frame.call.id),
         tool: Arc::clone(frame.tool_name()),
@@ -120,6 +120,11 @@ fn question(
     });
     frame.facts().approval = Some(request.id.clone());
     Ok(request)
+}
+
+/// The question that a task waited for.
+fn waited_for(frame: &Frame) -> Option<ApprovalId> {
+    frame.task.as_ref()?.asked_before.clone()
 }
 
 /// How long a tool may take to say what would change.

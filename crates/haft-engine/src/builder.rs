@@ -21,6 +21,7 @@ use crate::{
         start::Around,
     },
     settings::Settings,
+    tasks::Keeper,
 };
 use haft_core::port::{
     Approver, Authoriser, Clock, ForgetfulRegistrations, GuestSpec, Jail, NoJail, NobodyToAsk, Policy,
@@ -181,6 +182,7 @@ impl EngineBuilder {
         let inner = Arc::new_cyclic(|engine| Inner {
             executions: Executions::new(self.settings.observable_after_end),
             parked: Parked::default(),
+            tasks: Keeper::default(),
             counters: Counters::default(),
             tools_events: broadcast::channel(1024).0,
             closed: AtomicBool::new(false),

@@ -20,9 +20,11 @@ use crate::{
         statistics::{EngineStats, statistics},
     },
     settings::Settings,
+    tasks::{Keeper, OfTask},
     telemetry::{self, within},
     tools::{Tools, ToolsEvent},
 };
+use futures_util::future::Either;
 use haft_core::{
     BatchId, BatchOrigin, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition,
     ToolError, ToolOutput, ToolResult,
@@ -43,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) ports: Arc<Ports>,
     pub(crate) executions: Executions,
     pub(crate) parked: Parked,
+    pub(crate) tasks: Keeper,
     pub(crate) counters: Counters,
     pub(crate) tools_events: broadcast::Sender<ToolsEvent>,
     pub(crate) closed: AtomicBool,
@@ -135,17 +138,45 @@ impl Engine {
         Engine(inner)
     }
 
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.0
+    }
+
     /// Makes one call. Dropping the future cancels it; it is recorded all the same.
+    ///
+    /// One that asks to be [detached](haft_core::CallOptions::detached) becomes a task: the result says under which id, and
+    /// dropping the future changes nothing. [`submit`](Engine::submit) is the same in plainer words.
     pub fn execute<R: Into<Request>>(&self, request: R) -> impl Future<Output = ToolResult> + Send + use<R> {
-        self.begin(request.into(), false)
+        let request = request.into();
+        match request.options.detached {
+            false => Either::Left(self.begin(request, false, None)),
+            true => {
+                let engine = self.clone();
+                Either::Right(Box::pin(async move { engine.detach(request).await }))
+            }
+        }
     }
 
     /// The same for a call that a running call makes: it runs in that one's slot.
     pub(crate) fn execute_inside(&self, request: Request) -> impl Future<Output = ToolResult> + Send + use<> {
-        self.begin(request, true)
+        self.begin(request, true, None)
     }
 
-    fn begin(&self, request: Request, is_inside: bool) -> impl Future<Output = ToolResult> + Send + use<> {
+    /// The same for a task.
+    pub(crate) fn execute_task(
+        &self,
+        request: Request,
+        task: OfTask,
+    ) -> impl Future<Output = ToolResult> + Send + use<> {
+        self.begin(request, false, Some(Box::new(task)))
+    }
+
+    fn begin(
+        &self,
+        request: Request,
+        is_inside: bool,
+        task: Option<Box<OfTask>>,
+    ) -> impl Future<Output = ToolResult> + Send + use<> {
         let arrival = Arrival {
             call: request.call,
             context: request.context,
@@ -153,6 +184,7 @@ impl Engine {
             approver: request.approver,
             batch: None,
             is_inside,
+            task,
             at: self.0.ports.clock.now(),
             instant: Instant::now(),
         };
@@ -207,6 +239,7 @@ impl Engine {
                     approver: approver.clone(),
                     batch: Some((Arc::clone(&batch), index)),
                     is_inside: false,
+                    task: None,
                     at,
                     instant,
                 })
@@ -320,6 +353,7 @@ impl Engine {
                     approver: approver.clone(),
                     batch: Some((Arc::clone(&batch), index)),
                     is_inside: false,
+                    task: None,
                     at,
                     instant,
                 };

@@ -8,6 +8,7 @@ use crate::{
     sandboxes::Entry as SandboxEntry,
     settings::Settings,
     spool::Spool,
+    tasks::OfTask,
 };
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
@@ -168,6 +169,8 @@ pub(crate) struct Frame {
     later: Mutex<Later>,
     /// Made by a call that runs: it has that one's slot.
     pub(crate) is_inside: bool,
+    /// The task whose walk this is.
+    pub(crate) task: Option<Box<OfTask>>,
     pub(crate) log: EventLog,
     /// The tool, once it is known.
     pub(crate) registered: OnceLock<Arc<Registered>>,
@@ -223,6 +226,7 @@ pub(crate) struct Arrival {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) batch: Option<(Arc<Batch>, u32)>,
     pub(crate) is_inside: bool,
+    pub(crate) task: Option<Box<OfTask>>,
     pub(crate) at: Timestamp,
     pub(crate) instant: Instant,
 }
@@ -241,6 +245,7 @@ impl Frame {
             cancel: Cancel::new(),
             later: Mutex::default(),
             is_inside: arrival.is_inside,
+            task: arrival.task,
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
             sandbox: OnceLock::new(),

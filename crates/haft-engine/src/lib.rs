@@ -28,6 +28,7 @@ mod schema;
 mod settings;
 mod spool;
 mod stats;
+mod tasks;
 mod telemetry;
 mod tools;
 
@@ -50,4 +51,5 @@ pub use schedule::{
     statistics::EngineStats,
 };
 pub use settings::Settings;
+pub use tasks::{TaskOptions, TaskSettings, Tasks};
 pub use tools::{Registration, Tools, ToolsEvent};

@@ -328,7 +328,8 @@ fn shape(
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
     }
     if frame.options.detached {
-        let text = "This call asks to be detached, and nothing here runs detached calls. Send it without";
+        let text =
+            "Only a single call can be detached, and not one of a batch or of another call. Send it without";
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
     }
     frame.call.arguments.parse().map_err(|problem| {

@@ -1,5 +1,6 @@
 //! The numbers that the engine keeps to.
 
+use crate::tasks::TaskSettings;
 use haft_core::{Retry, ToolsMode};
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub struct Settings {
     pub event_log_capacity: usize,
     /// Ended calls and batches whose events can still be observed.
     pub observable_after_end: usize,
+    /// Calls that go on without their callers.
+    pub tasks: TaskSettings,
 }
 
 impl Default for Settings {
@@ -58,6 +61,7 @@ impl Default for Settings {
             max_sandboxes: 256,
             event_log_capacity: 1024,
             observable_after_end: 256,
+            tasks: TaskSettings::default(),
         }
     }
 }

@@ -13,6 +13,7 @@
 
 mod lines;
 mod memory;
+mod memory_tasks;
 pub mod private_file;
 mod reads;
 mod registrations;

@@ -1,13 +1,16 @@
 //! A store that lasts as long as the process.
 
+use crate::memory_tasks::Tasks;
 use haft_core::{
-    Arguments, ExecutionId, OutputHandle, Status,
+    ApprovalId, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage, TaskProgress,
+    TaskQuery, ToolResult,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, Outcome,
-        OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart, TenantStore,
-        ToolStatistics,
+        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, ClaimedTask, FoundLines, Intent,
+        NewTask, Outcome, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart,
+        TaskCancel, TaskStore, TenantStore, ToolStatistics,
     },
 };
+use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     future::ready,
@@ -58,6 +61,7 @@ struct State {
     outputs: HashMap<OutputHandle, (Arc<str>, Arc<Vec<u8>>)>,
     output_order: VecDeque<OutputHandle>,
     output_bytes: usize,
+    tasks: Tasks,
 }
 
 /// Tenant, principal, tool and key: nobody can hit another's.
@@ -121,6 +125,9 @@ impl Store for MemoryStore {
         if let Some((request, settlement)) = outcome.settles {
             state.settle(request, settlement, retention.settled_keys);
         }
+        if let Some((task, result)) = outcome.task {
+            state.tasks.finish(&task, result, Timestamp::now());
+        }
         state.audit.push_back(outcome.audit);
         let mut oldest = None;
         if state.audit.len() > retention.audit_records {
@@ -179,8 +186,84 @@ impl Store for MemoryStore {
         done(())
     }
 
+    fn tasks(&self) -> Result<&dyn TaskStore, StoreError> {
+        Ok(self)
+    }
+
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
         Box::new(OneTenant { tenant: tenant.into(), shared: Arc::clone(&self.0) })
+    }
+}
+
+impl TaskStore for MemoryStore {
+    fn submit<'a>(&'a self, task: NewTask) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.state().tasks.submit(task);
+        done(())
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        runner: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimedTask>, StoreError>> {
+        done(self.0.state().tasks.take_over(runner, most, Timestamp::now()))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        id: &'a TaskId,
+        execution_id: ExecutionId,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        done(self.0.state().tasks.begin(id, execution_id, Timestamp::now()))
+    }
+
+    fn note<'a>(
+        &'a self,
+        notes: Vec<(TaskId, TaskProgress)>,
+    ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>> {
+        done(self.0.state().tasks.note(notes, Timestamp::now()))
+    }
+
+    fn asks<'a>(
+        &'a self,
+        id: &'a TaskId,
+        approval: Option<ApprovalId>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.state().tasks.asks(id, approval);
+        done(())
+    }
+
+    fn finish<'a>(
+        &'a self,
+        id: &'a TaskId,
+        result: Arc<ToolResult>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.state().tasks.finish(id, result, Timestamp::now());
+        done(())
+    }
+
+    fn find<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+        done(self.0.state().tasks.find(tenant, id, Timestamp::now()))
+    }
+
+    fn list<'a>(&'a self, tenant: &'a str, query: TaskQuery) -> BoxFuture<'a, Result<TaskPage, StoreError>> {
+        done(self.0.state().tasks.list(tenant, &query, Timestamp::now()))
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a TaskId,
+    ) -> BoxFuture<'a, Result<TaskCancel, StoreError>> {
+        done(self.0.state().tasks.cancel(tenant, id, Timestamp::now()))
+    }
+
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<u64, StoreError>> {
+        done(self.0.state().tasks.sweep(Timestamp::now()))
     }
 }
 

@@ -1,8 +1,8 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    Args, ErrorCode, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
-    config::Config,
+    Args, ErrorCode, ListPolicy, Prepared, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError,
+    ToolsMode, config::Config,
 };
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
@@ -23,6 +23,11 @@ pub(crate) fn settings(config: &Config) -> Settings {
         max_args_bytes: size(tools.max_tool_args_bytes),
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),
         max_output_bytes: size(tools.output.max_bytes),
+        tasks: TaskSettings {
+            max_taken: size(config.tasks.max_running),
+            ttl: Duration::from_secs(config.tasks.keep_hours * 60 * 60),
+            ..TaskSettings::default()
+        },
         ..Settings::default()
     }
 }

@@ -13,6 +13,7 @@ mod reads;
 mod redact;
 mod registrations;
 mod store;
+mod tasks;
 
 pub use guard::{
     Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,
@@ -35,6 +36,7 @@ pub use store::{
     AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
     StoredPart, TenantStore, Wants,
 };
+pub use tasks::{ClaimedTask, NewTask, TaskCancel, TaskStore};
 
 use std::{future::Future, pin::Pin};
 

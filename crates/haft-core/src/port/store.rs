@@ -2,11 +2,11 @@
 
 use super::{
     AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch, RecoveredCall, Recovery,
-    StoredRun, ToolStatistics, Unfinished, UnfinishedId,
+    StoredRun, TaskStore, ToolStatistics, Unfinished, UnfinishedId,
 };
 use crate::{
     ApprovalId, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle, ResultMetadata,
-    Status, ToolResult,
+    Status, TaskId, ToolResult,
 };
 use jiff::Timestamp;
 use std::{future::ready, sync::Arc};
@@ -108,6 +108,8 @@ pub struct Outcome {
     pub result: Option<Arc<ToolResult>>,
     /// For a call with an idempotency key: what a repetition gets. Counts only if this very call holds the key.
     pub settles: Option<(ClaimRequest, Settlement)>,
+    /// The task that this walk was of, and its result: it ends with it, or waits for a person's answer.
+    pub task: Option<(TaskId, Arc<ToolResult>)>,
 }
 
 /// What a call with an idempotency key leaves behind.
@@ -204,6 +206,11 @@ pub trait Store: Send + Sync {
 
     /// Makes sure that everything recorded so far stays.
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Where tasks are kept, or why they are not.
+    fn tasks(&self) -> Result<&dyn TaskStore, StoreError> {
+        Err(StoreError::not_kept("tasks"))
+    }
 
     /// The view of one tenant: the only way to read.
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore>;

@@ -2,7 +2,7 @@
 
 use haft_core::{
     OutputHandle,
-    port::{BoxFuture, Claim, ClaimRequest, Intent, Outcome, Store, StoreError, TenantStore},
+    port::{BoxFuture, Claim, ClaimRequest, Intent, Outcome, Store, StoreError, TaskStore, TenantStore},
 };
 use haft_store::MemoryStore;
 use std::{
@@ -24,6 +24,7 @@ pub(crate) enum Op {
     Output,
     Outcome,
     Flush,
+    Task,
 }
 
 /// A [`MemoryStore`] that fails where it is told to, waits where it is told to, and writes down what it was asked.
@@ -61,6 +62,11 @@ impl TestStore {
     /// From now on that fails.
     pub(crate) fn fail(&self, op: Op) {
         self.shared.failing.lock().unwrap().insert(op);
+    }
+
+    /// From now on that works again.
+    pub(crate) fn mend(&self, op: Op) {
+        self.shared.failing.lock().unwrap().remove(&op);
     }
 
     /// From now on that takes the record and does not return until it is let go.
@@ -142,6 +148,13 @@ impl Store for TestStore {
 
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {
         self.answer(Op::Flush, || self.memory.flush())
+    }
+
+    fn tasks(&self) -> Result<&dyn TaskStore, StoreError> {
+        match self.shared.failing.lock().unwrap().contains(&Op::Task) {
+            true => Err(StoreError(DISK_FULL.to_owned())),
+            false => self.memory.tasks(),
+        }
     }
 
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {

@@ -57,5 +57,6 @@ pub(crate) fn gc(work: &mut Work<'_>) -> Result<Gone, Fault> {
             work.sql.execute("DELETE FROM approvals WHERE state >= 2 AND asked_at < ?1", &[before])?;
         work.sql.execute("DELETE FROM instances WHERE ended_at < ?1", &[before])?;
     }
+    super::tasks::sweep(work)?;
     Ok(gone)
 }

@@ -75,6 +75,9 @@ pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Faul
     if let Some((request, settlement)) = &outcome.settles {
         claims::settle(work, request, settlement)?;
     }
+    if let Some((task, result)) = &outcome.task {
+        super::tasks::ended(work, task, result)?;
+    }
     Ok(())
 }
 

@@ -28,6 +28,7 @@ mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_open;
 mod store;
+mod tasks;
 mod tenant;
 mod value;
 mod work;

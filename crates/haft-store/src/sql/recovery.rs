@@ -3,6 +3,7 @@
 use super::{
     claims, history, instances, journal, projection,
     record::{self, Happening},
+    tasks,
     value::{Fault, FaultKind, Row, Value},
     work::Work,
 };
@@ -52,10 +53,12 @@ pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
             message: ErrorCode::OutcomeUnknown.model_text().to_owned(),
         };
         ended.message.push_str(" The process that ran it was gone before it could say.");
-        ended.write(work)?;
+        let result = ended.write(work)?;
+        tasks::unknown(work, &text, &result)?;
         work.sql.execute("UPDATE intents SET state = 1 WHERE execution_id = ?1", &[Value::Text(&text)])?;
     }
     claims::release(work, instance)?;
+    tasks::interrupted(work, instance)?;
     let now = work.now();
     work.sql
         .execute(
@@ -66,22 +69,23 @@ pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
 }
 
 /// A call that gets its end from here, because its process cannot give it one any more.
-struct Ended {
-    id: ExecutionId,
-    context: Arc<CallContext>,
-    batch: (Option<String>, Option<i64>),
-    call_id: Arc<str>,
-    tool: Arc<str>,
-    arguments: String,
-    approval: Option<String>,
-    attempts: u32,
-    begun_at: i64,
-    code: ErrorCode,
-    message: String,
+pub(crate) struct Ended {
+    pub(crate) id: ExecutionId,
+    pub(crate) context: Arc<CallContext>,
+    pub(crate) batch: (Option<String>, Option<i64>),
+    pub(crate) call_id: Arc<str>,
+    pub(crate) tool: Arc<str>,
+    pub(crate) arguments: String,
+    pub(crate) approval: Option<String>,
+    pub(crate) attempts: u32,
+    pub(crate) begun_at: i64,
+    pub(crate) code: ErrorCode,
+    pub(crate) message: String,
 }
 
 impl Ended {
-    fn write(self, work: &mut Work<'_>) -> Result<(), Fault> {
+    /// Writes the end, with its record.
+    pub(crate) fn write(self, work: &mut Work<'_>) -> Result<ToolResult, Fault> {
         let (batch, index) = self.batch;
         let metadata = ResultMetadata {
             execution_id: self.id,
@@ -141,7 +145,8 @@ impl Ended {
         let seq = work.append(&record::call_text(&audit, &hashes, input)?)?;
         let now = work.now();
         let id = self.id.to_string();
-        journal::keep_result(work, seq, &id, now, Some(&self.arguments), Some(&parts))
+        journal::keep_result(work, seq, &id, now, Some(&self.arguments), Some(&parts))?;
+        Ok(result)
     }
 }
 

@@ -7,17 +7,18 @@ use super::{
     options::{Durability, Options},
     outputs, projection,
     readers::Readers,
-    registrations,
+    registrations, tasks,
     tenant::Tenant,
     value::{Fault, Sql},
     work::Work,
     writer::{Connect, Handed, Parts, Writer},
 };
 use haft_core::{
-    OutputHandle,
+    ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery,
+    ToolResult,
     port::{
-        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Registrations, Store, StoreError,
-        StoredTool, TenantStore, Wants,
+        BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, NewTask, Outcome, Registrations,
+        Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
     },
 };
 use std::{
@@ -130,6 +131,18 @@ impl DurableStore {
         self.0.write("leave", instances::leave).await
     }
 
+    /// How many tasks of that kind of runner are not over.
+    pub async fn open_tasks(&self, runner: &str) -> Result<u64, StoreError> {
+        let runner = runner.to_owned();
+        self.0.write("task_count", move |work| tasks::open(work, &runner)).await
+    }
+
+    /// Ends a task that this process took over and cannot run, with a record that says why.
+    pub async fn refuse_task(&self, id: &TaskId, code: ErrorCode, why: &str) -> Result<(), StoreError> {
+        let (id, why) = (id.clone(), why.to_owned());
+        self.0.write("task_refuse", move |work| tasks::end_at_once(work, id.as_str(), code, &why)).await
+    }
+
     /// Lets go what is too old or too much: results, outputs, idempotency keys, batches that are over.
     pub async fn gc(&self) -> Result<gc::Gone, StoreError> {
         self.0.write("gc", gc::gc).await
@@ -190,7 +203,8 @@ impl Store for DurableStore {
     }
 
     fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
-        let urgent = outcome.had_intent || outcome.settles.is_some() || self.0.is_full();
+        let urgent =
+            outcome.had_intent || outcome.settles.is_some() || outcome.task.is_some() || self.0.is_full();
         let mut tried = false;
         self.0.record("outcome", urgent, move |work| {
             // The answer to an earlier try may have been lost on its way, and the record written all the same.
@@ -239,8 +253,90 @@ impl Store for DurableStore {
         Box::pin(self.0.writer.submit("flush", false, |_| Ok(())).wait())
     }
 
+    fn tasks(&self) -> Result<&dyn TaskStore, StoreError> {
+        Ok(self)
+    }
+
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {
         Box::new(self.tenant(tenant))
+    }
+}
+
+impl TaskStore for DurableStore {
+    fn submit<'a>(&'a self, task: NewTask) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.write("task", move |work| tasks::submit(work, &task)))
+    }
+
+    fn take_over<'a>(
+        &'a self,
+        runner: &'a str,
+        most: usize,
+    ) -> BoxFuture<'a, Result<Vec<ClaimedTask>, StoreError>> {
+        let runner = runner.to_owned();
+        Box::pin(self.0.write("task_take_over", move |work| tasks::take_over(work, &runner, most)))
+    }
+
+    fn begin<'a>(
+        &'a self,
+        id: &'a TaskId,
+        execution_id: ExecutionId,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let id = id.clone();
+        Box::pin(self.0.write("task_begin", move |work| tasks::begin(work, &id, execution_id)))
+    }
+
+    fn note<'a>(
+        &'a self,
+        notes: Vec<(TaskId, TaskProgress)>,
+    ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>> {
+        Box::pin(self.0.write("task_note", move |work| tasks::note(work, &notes)))
+    }
+
+    fn asks<'a>(
+        &'a self,
+        id: &'a TaskId,
+        approval: Option<ApprovalId>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let id = id.clone();
+        let asks =
+            move |work: &mut Work<'_>| tasks::asks(work, &id, approval.as_ref().map(ApprovalId::as_str));
+        Box::pin(self.0.write("task_asks", asks))
+    }
+
+    fn finish<'a>(
+        &'a self,
+        id: &'a TaskId,
+        result: Arc<ToolResult>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let id = id.clone();
+        Box::pin(self.0.write("task_end", move |work| tasks::ended(work, &id, &result)))
+    }
+
+    fn find<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a TaskId,
+    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>> {
+        let (tenant, id) = (tenant.to_owned(), id.clone());
+        Box::pin(self.0.write("task_find", move |work| tasks::find(work, &tenant, &id)))
+    }
+
+    fn list<'a>(&'a self, tenant: &'a str, query: TaskQuery) -> BoxFuture<'a, Result<TaskPage, StoreError>> {
+        let tenant = tenant.to_owned();
+        Box::pin(self.0.write("task_list", move |work| tasks::list(work, &tenant, &query)))
+    }
+
+    fn cancel<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a TaskId,
+    ) -> BoxFuture<'a, Result<TaskCancel, StoreError>> {
+        let (tenant, id) = (tenant.to_owned(), id.clone());
+        Box::pin(self.0.write("task_cancel", move |work| tasks::cancel(work, &tenant, &id)))
+    }
+
+    fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<u64, StoreError>> {
+        Box::pin(self.0.write("task_sweep", tasks::sweep))
     }
 }
 

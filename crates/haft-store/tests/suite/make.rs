@@ -161,6 +161,7 @@ impl Call {
             had_intent: self.effect,
             result: Some(Arc::new(result)),
             settles: None,
+            task: None,
         }
     }
 

@@ -21,7 +21,7 @@ pub(super) struct Cli {
     pub(super) command: Command,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(super) struct Global {
     /// Use this file as your own configuration, in place of the usual one
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Global options")]
@@ -119,6 +119,10 @@ pub(super) enum Command {
     #[cfg(feature = "mcp")]
     #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
     Mcp(McpArgs),
+    /// Run detached calls, until there has been nothing to do for a while
+    #[cfg(all(unix, feature = "durable"))]
+    #[command(after_help = examples::WORKER)]
+    Worker(WorkerArgs),
     /// Write a commented haft.toml
     #[command(after_help = examples::INIT)]
     Init(InitArgs),
@@ -162,8 +166,46 @@ pub(super) struct CallArgs {
     /// Turn "5" into 5 where the tool wants a number, and say so on the result
     #[arg(long)]
     pub(super) coerce: bool,
+    /// Return at once with the id of a task, and let a worker run the call; `haft runs watch` waits for it
+    #[cfg(all(unix, feature = "durable"))]
+    #[arg(long, conflicts_with_all = ["dry_run", "events"])]
+    pub(super) detach: bool,
     #[command(flatten)]
     pub(super) way: Way,
+}
+
+#[cfg(all(unix, feature = "durable"))]
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct WorkerArgs {
+    /// Run here, and write what happens to standard error; else one is started in the background
+    #[arg(long)]
+    pub(super) foreground: bool,
+    /// Which step of a start in the background this is
+    #[arg(long, hide = true, value_name = "N", conflicts_with = "foreground")]
+    pub(super) step: Option<u8>,
+    #[command(subcommand)]
+    pub(super) command: Option<WorkerCommand>,
+}
+
+#[cfg(all(unix, feature = "durable"))]
+#[derive(Debug, Subcommand)]
+pub(super) enum WorkerCommand {
+    /// Say whether one runs, what it runs, and how its engines do in numbers
+    Status {
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// End it: what runs may end for a while, the rest is cancelled
+    Stop {
+        /// Cancel what runs at once
+        #[arg(long)]
+        now: bool,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,8 @@ use std::{io::IsTerminal as _, path::Path};
 
 pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
+    #[cfg(all(unix, feature = "durable"))]
+    let detach = args.detach.then(|| detached(&ground)).transpose()?;
     let setup = match args.way.dry_run {
         true => ground.setup(console)?,
         false => ground.setup_for_calls(console)?,
@@ -34,15 +36,29 @@ pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Res
         ..CallOptions::default()
     };
     let runtime = watch::runtime()?;
-    let ended = if args.way.dry_run {
-        runtime.block_on(plan(args, &setup, call, options, console))
-    } else {
-        runtime.block_on(execute(args, &setup, call, options, console))
-    };
+    let ended = runtime.block_on(async {
+        #[cfg(all(unix, feature = "durable"))]
+        if let Some(detach) = &detach {
+            let caller = setup.caller(args.way.conversation.as_deref());
+            return super::detach::run(detach, &setup, call, caller, options, args.json, console).await;
+        }
+        match args.way.dry_run {
+            true => plan(args, &setup, call, options, console).await,
+            false => execute(args, &setup, call, options, console).await,
+        }
+    });
     // A tool may have left a thread behind; nobody waits for it.
     runtime.shutdown_background();
     setup.end(console)?;
     ended
+}
+
+/// What handing a call over needs to know, before the engine is made.
+#[cfg(all(unix, feature = "durable"))]
+fn detached(ground: &Ground) -> Result<super::detach::Detach, Failure> {
+    use super::worker::{Starter, Whence};
+    let state = ground.surroundings()?.state_folder().ok_or(Failure::NoStateFolder)?;
+    Ok(super::detach::Detach { starter: Starter::of(ground, &state)?, whence: Whence::of(ground), state })
 }
 
 fn call(args: &CallArgs, setup: &Setup, working_folder: &Path) -> Result<ToolCall, Failure> {

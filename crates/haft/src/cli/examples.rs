@@ -24,7 +24,8 @@ Examples:
   haft call validate_content content=@haft.toml format=toml max_problems=3
   haft call validate_content content=@data.json schema=@schema.json
   haft call inspect_tool --args '{\"name\": \"validate_content\"}' --json
-  curl -s https://example.com/a.json | haft call validate_content content=@-";
+  curl -s https://example.com/a.json | haft call validate_content content=@-
+  haft call run_tests --detach";
 
 pub(super) const BATCH: &str = "\
 Examples:
@@ -238,3 +239,20 @@ Examples:
   haft completions bash > ~/.local/share/bash-completion/completions/haft
   haft completions zsh > ~/.zfunc/_haft
   haft completions fish > ~/.config/fish/completions/haft.fish";
+
+#[cfg(all(unix, feature = "durable"))]
+pub(super) const WORKER: &str = "\
+`haft call --detach` starts one by itself. It ends when there has been nothing to do for tasks.worker_idle_seconds.
+
+Examples:
+  haft worker
+  haft worker --foreground
+  haft worker status --json
+  haft worker stop";
+
+#[cfg(feature = "durable")]
+pub(super) const RUNS_TASKS: &str = "\
+Examples:
+  haft runs tasks
+  haft runs tasks --open
+  haft runs tasks --state failed --json";

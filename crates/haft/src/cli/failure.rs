@@ -46,6 +46,21 @@ pub(super) enum Failure {
     BackupExists { path: PathBuf },
     #[error("nothing of the id `{}` runs", words::name(id))]
     NotRunning { id: String },
+    #[error("no worker runs")]
+    NoWorker,
+    #[error("the worker, process {process}, has not stopped yet")]
+    WorkerStays { process: u32 },
+    #[error("the worker could not be started: {}", words::reason(reason))]
+    WorkerNotStarted { log: PathBuf, reason: io::Error },
+    #[error(
+        "the worker that runs, process {process}, has another store: {}",
+        haft_core::text::one_line(store, 400)
+    )]
+    OtherStore { process: u32, store: String },
+    #[error("{}", haft_core::text::one_line(&.0.message, 4096))]
+    Task(crate::ToolError),
+    #[error("calls cannot be detached in this mode: a person supplies their results")]
+    CannotDetach,
     #[error("nothing of the id `{}` waits for a decision", words::name(id))]
     NothingToRecover { id: String },
     #[error("{what} is not the end of an audit chain: {problem}")]
@@ -119,9 +134,11 @@ impl Failure {
             | Failure::NotAnId { .. }
             | Failure::BadHead { .. }
             | Failure::BackupExists { .. }
+            | Failure::CannotDetach
             | Failure::NobodyToAsk { .. } => USAGE,
             #[cfg(feature = "mcp")]
             Failure::Mcp { .. } => USAGE,
+            Failure::Task(error) => error.code.exit(),
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
@@ -135,6 +152,10 @@ impl Failure {
             | Failure::StillRunning { .. }
             | Failure::Vanished { .. }
             | Failure::NothingToRecover { .. }
+            | Failure::NoWorker
+            | Failure::WorkerStays { .. }
+            | Failure::WorkerNotStarted { .. }
+            | Failure::OtherStore { .. }
             | Failure::CannotWrite { .. }
             | Failure::Stdout(_)
             | Failure::Unwritable(_)
@@ -179,6 +200,22 @@ impl Failure {
                 "it had no side effects, so nothing is in doubt; send it again if you need its result".to_owned()
             }
             Failure::BackupExists { .. } => "name another file".to_owned(),
+            Failure::NoWorker => "`haft call --detach` starts one when there is something to do".to_owned(),
+            Failure::WorkerStays { process } => {
+                format!("a tool does not listen; `kill -9 {process}` ends it, and its tasks say so")
+            }
+            Failure::WorkerNotStarted { log, .. } => {
+                format!("see {}; `haft worker --foreground` shows what it says", words::path(log))
+            }
+            Failure::OtherStore { .. } => "end it with `haft worker stop`, then try again".to_owned(),
+            Failure::Task(error) if error.code == ErrorCode::TaskNotFound => {
+                "`haft runs tasks` shows what is known; tasks are forgotten some time after their end".to_owned()
+            }
+            Failure::Task(error) if error.code == ErrorCode::TaskFinished => {
+                "`haft runs show` shows how it ended".to_owned()
+            }
+            Failure::Task(_) => return None,
+            Failure::CannotDetach => "send it without --detach".to_owned(),
             Failure::NothingToRecover { .. } => "`haft recover` shows what does".to_owned(),
             Failure::BadHead { .. } => {
                 "`haft audit verify --json` gives the end of the chain as `head`; keep that document elsewhere"

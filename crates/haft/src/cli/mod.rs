@@ -10,6 +10,7 @@
 //! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
+//! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
 //! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
@@ -41,6 +42,8 @@ mod batch_file;
 mod call;
 mod console;
 mod definition_file;
+#[cfg(all(unix, feature = "durable"))]
+mod detach;
 mod doctor;
 mod examples;
 mod failure;
@@ -61,6 +64,8 @@ mod trust;
 mod undo;
 mod watch;
 mod words;
+#[cfg(all(unix, feature = "durable"))]
+mod worker;
 
 use crate::{Tool, config::Surroundings};
 use args::{Cli, Command};
@@ -166,6 +171,8 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Gc(args) => memory::gc(&args, &ground, console),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::run(&args, ground, console),
+        #[cfg(all(unix, feature = "durable"))]
+        Command::Worker(args) => worker::run(&args, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),
         Command::Trust(args) => trust::run(&args, &ground, console),
         Command::Completions { shell } => {

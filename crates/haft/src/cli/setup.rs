@@ -94,6 +94,12 @@ impl Setup {
         self.state.as_deref().ok_or(Failure::NoStateFolder)
     }
 
+    /// What is remembered, opened.
+    #[cfg(all(unix, feature = "durable"))]
+    pub(super) fn memory_store(&self) -> Result<&crate::DurableStore, Failure> {
+        Ok(self.memory.as_ref().ok_or(Failure::NoStateFolder)?.open()?)
+    }
+
     /// Where a change of the tools is remembered, so that it is there the next time.
     pub(super) fn registrations(&self) -> Result<&FileRegistrations, Failure> {
         self.registrations.as_ref().ok_or(Failure::NoStateFolder)
@@ -151,22 +157,52 @@ impl Ground {
         self.build(console, true)
     }
 
+    /// The engine of a worker, which has its memory already.
+    #[cfg(all(unix, feature = "durable"))]
+    pub(super) fn setup_with(self, console: &Console, memory: LazyStore) -> Result<Setup, Failure> {
+        let configured = self.configured(console)?;
+        self.put_together(console, configured, Some(memory))
+    }
+
     fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         #[cfg(feature = "durable")]
-        let memory = configured.memory();
-        #[cfg(feature = "durable")]
-        if makes_calls && let Some(memory) = &memory {
-            memory.warm();
+        {
+            let memory = configured.memory();
+            if makes_calls && let Some(memory) = &memory {
+                memory.warm();
+            }
+            self.put_together(console, configured, memory)
         }
         #[cfg(not(feature = "durable"))]
-        let _ = makes_calls;
+        {
+            let _ = makes_calls;
+            self.put_together(console, configured)
+        }
+    }
+
+    fn put_together(
+        self,
+        console: &Console,
+        configured: Configured,
+        #[cfg(feature = "durable")] memory: Option<LazyStore>,
+    ) -> Result<Setup, Failure> {
         let Configured { surroundings, resolved } = configured;
         let haft = Haft::builder().config(&resolved.config).tools(self.tools);
         let settings = Settings {
             // Together with the grace this stays below the ten seconds that most supervisors give.
             drain: Duration::from_secs(5),
             ..crate::wiring::settings(&resolved.config)
+        };
+        #[cfg(all(unix, feature = "durable"))]
+        let settings = Settings {
+            // The worker takes tasks over, and then knows which engine runs them.
+            tasks: crate::TaskSettings {
+                runner: super::worker::RUNNER.into(),
+                takes_over: false,
+                ..settings.tasks
+            },
+            ..settings
         };
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);

@@ -204,6 +204,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// The section `mcp`.
     pub mcp: McpConfig,
+    /// The section `tasks`.
+    pub tasks: TasksConfig,
 }
 
 key_table! {
@@ -399,6 +401,18 @@ key_table! {
         approvals: McpApprovals = McpApprovals::Queue, rule::own(Kind::Level(MCP_APPROVALS));
         /// Origins of web pages that may use `haft mcp --http`, such as "http://localhost:*".
         allowed_origins: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// Detached calls, and the worker that runs them. A folder's file has no say in it.
+    [tasks] = TasksConfig {
+        /// Hours that a task is kept after its end; the record of its call stays.
+        keep_hours: u64 = 24, rule::own(Kind::Count { min: 1, max: 30 * 24 });
+        /// How many tasks the worker runs at once.
+        max_running: u64 = 10, rule::own(Kind::Count { min: 1, max: 1_000 });
+        /// Seconds in which a task must be begun; one that nobody began by then says so and does not run.
+        start_within_seconds: u64 = 60 * 60, rule::own(Kind::Count { min: 1, max: WEEK });
+        /// Seconds without a task after which the worker ends.
+        worker_idle_seconds: u64 = 300, rule::own(Kind::Count { min: 1, max: WEEK });
     }
 }
 

@@ -11,7 +11,7 @@ use haft_core::{
     port::{
         AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, JournalStep,
         Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, Store, StoreError, StoredPart,
-        StoredRun, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        StoredRun, TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};
@@ -109,6 +109,10 @@ impl Store for LazyStore {
             // Nothing was handed over.
             None => Box::pin(ready(Ok(()))),
         }
+    }
+
+    fn tasks(&self) -> Result<&dyn TaskStore, StoreError> {
+        Ok(self.open()?)
     }
 
     fn for_tenant(&self, tenant: &str) -> Box<dyn TenantStore> {

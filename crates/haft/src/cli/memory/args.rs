@@ -2,7 +2,7 @@
 
 use super::filter;
 use crate::{
-    BatchId, ErrorCode, Status,
+    BatchId, ErrorCode, Status, TaskKey, TaskState,
     cli::{examples, words},
     port::PageKey,
 };
@@ -69,10 +69,34 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// List tasks, which are detached calls, newest first
+    #[command(after_help = examples::RUNS_TASKS)]
+    Tasks {
+        /// Only those in this state: pending, running, awaiting-approval, completed, failed, cancelled
+        #[arg(long, value_name = "STATE", value_parser = filter::task_state)]
+        state: Option<TaskState>,
+        /// Only those that are not over
+        #[arg(long)]
+        open: bool,
+        /// Only this tool's
+        #[arg(long, value_name = "NAME")]
+        tool: Option<String>,
+        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        tenant: Option<String>,
+        /// At most so many; 100 is the most
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = filter::limit)]
+        limit: usize,
+        /// Go on where the page before ended: with the key that stood below it
+        #[arg(long, value_name = "KEY", value_parser = filter::task_key, allow_hyphen_values = true)]
+        after: Option<TaskKey>,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
     /// Show one call, or the calls of a batch: who, what, how it was decided, how it ended
     #[command(after_help = examples::RUNS_SHOW)]
     Show {
-        /// The execution or the batch
+        /// The execution, the batch or the task
         id: String,
         #[arg(long, value_name = "NAME", help = "Another tenant's")]
         tenant: Option<String>,
@@ -80,10 +104,10 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Wait for a call or a batch, also of another process, and show how it ends
+    /// Wait for a call, a batch or a task, also of another process, and show how it ends
     #[command(after_help = examples::RUNS_WATCH)]
     Watch {
-        /// The execution or the batch
+        /// The execution, the batch or the task
         id: String,
         #[arg(long, value_name = "NAME", help = "Another tenant's")]
         tenant: Option<String>,
@@ -94,10 +118,10 @@ pub(crate) enum RunsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Stop a call or a batch of another process
+    /// Stop a call, a batch or a task of another process
     #[command(after_help = examples::RUNS_CANCEL)]
     Cancel {
-        /// The execution or the batch
+        /// The execution, the batch or the task
         id: String,
         /// Print one JSON document and nothing else
         #[arg(long)]

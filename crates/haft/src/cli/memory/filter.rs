@@ -2,7 +2,7 @@
 
 use super::args::{Filter, Page};
 use crate::{
-    BatchId, ErrorCode, ExecutionId, Status,
+    BatchId, ErrorCode, ExecutionId, Status, TaskKey, TaskState,
     cli::failure::Failure,
     memory::age,
     port::{AuditQuery, PageKey},
@@ -67,6 +67,23 @@ fn typed_form(status: Status) -> String {
         out.extend(c.to_lowercase());
     }
     out
+}
+
+/// `running`, `awaiting-approval`.
+pub(super) fn task_state(typed: &str) -> Result<TaskState, String> {
+    let wanted = typed.to_lowercase().replace('-', "_");
+    TaskState::ALL.into_iter().find(|state| state.as_str() == wanted).ok_or_else(|| {
+        let names: Vec<String> =
+            TaskState::ALL.iter().map(|state| state.as_str().replace('_', "-")).collect();
+        let near = suggest::nearest(&wanted.replace('_', "-"), names.iter().map(String::as_str))
+            .map(|near| format!("; did you mean {near}?"))
+            .unwrap_or_default();
+        format!("there are {}{near}", names.join(", "))
+    })
+}
+
+pub(super) fn task_key(typed: &str) -> Result<TaskKey, String> {
+    typed.parse().map_err(|error: crate::port::NotAPageKey| error.to_string())
 }
 
 pub(super) fn code(typed: &str) -> Result<ErrorCode, String> {

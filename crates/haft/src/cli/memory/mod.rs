@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `args`, `filter` | what can be typed; which calls |
 //! | `runs`, `watching` | `haft runs`: calls that ended, calls that run |
+//! | `tasks` | the same for detached calls |
 //! | `audit` | `haft audit`: the record and its seals |
 //! | `recover` | `haft recover`: what a crash left, and a person's decision about it |
 //! | `upkeep` | `haft backup`, `haft gc` |
@@ -16,6 +17,7 @@ mod record;
 mod recover;
 mod runs;
 mod table;
+mod tasks;
 mod upkeep;
 mod watching;
 

@@ -6,9 +6,10 @@ use super::{
     filter::{self, Id},
     record,
     table::{Side, table},
-    tenant_or_own, watching,
+    tasks, tenant_or_own, watching,
 };
 use crate::{
+    TaskQuery,
     cli::{
         console::{Console, QUIET, STRONG},
         failure::Failure,
@@ -33,6 +34,23 @@ pub(super) async fn run(
             let found = tenant.audit_page(filter.query(Some(page))).await?;
             list("runs", &found, page, *json, console)?;
         }
+        RunsCommand::Tasks { state, open, tool, tenant, limit, after, json } => {
+            let query = TaskQuery {
+                state: *state,
+                open_only: *open,
+                tool: tool.clone(),
+                after: after.clone(),
+                limit: *limit,
+                ..TaskQuery::default()
+            };
+            tasks::list(memory, &tenant_or_own(tenant.as_deref()), query, *json, console).await?;
+        }
+        RunsCommand::Show { id, tenant, json } if tasks::id(id).is_some() => {
+            let tenant = tenant_or_own(tenant.as_deref());
+            if let Some(id) = tasks::id(id) {
+                tasks::show(memory, &tenant, &id, *json, console).await?;
+            }
+        }
         RunsCommand::Show { id, tenant, json } => {
             let wanted = filter::id(id)?;
             let tenant = tenant_or_own(tenant.as_deref());
@@ -43,9 +61,15 @@ pub(super) async fn run(
         }
         RunsCommand::Watch { id, tenant, timeout, json } => {
             let tenant = tenant_or_own(tenant.as_deref());
+            if let Some(id) = tasks::id(id) {
+                return tasks::watch(memory, &tenant, &id, *timeout, *json, console).await;
+            }
             return watching::watch(memory, &tenant, id, *timeout, *json, console).await;
         }
-        RunsCommand::Cancel { id, json } => cancel(memory, id, *json, console)?,
+        RunsCommand::Cancel { id, json } => match tasks::id(id) {
+            Some(id) => tasks::cancel(memory, &tenant_or_own(None), &id, *json, console).await?,
+            None => cancel(memory, id, *json, console)?,
+        },
         RunsCommand::Stats { filter, json } => {
             let tenant = memory.store.tenant(&tenant_or_own(filter.tenant.as_deref()));
             let numbers = tenant.statistics(filter.query(None)).await?;

@@ -1,0 +1,218 @@
+//! `haft runs` for tasks: detached calls, whichever process runs them.
+
+use super::{
+    Memory, record,
+    table::{Side, table},
+};
+use crate::{
+    ErrorCode, Task, TaskId, TaskPage, TaskQuery, TaskState, ToolError, ToolResult,
+    cli::{
+        console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
+        failure::Failure,
+        layout, show, words,
+    },
+    port::{TaskCancel, TaskStore as _},
+};
+use anstyle::Style;
+use haft_core::text::people_text;
+use jiff::Timestamp;
+use serde_json::json;
+use std::{
+    io::IsTerminal as _,
+    time::{Duration, Instant},
+};
+
+/// How often a task of another process is asked about.
+const POLL: Duration = Duration::from_millis(200);
+
+/// The id of a task, where something typed is one.
+pub(super) fn id(typed: &str) -> Option<TaskId> {
+    let typed = typed.trim();
+    typed.starts_with("tsk_").then(|| TaskId::from_text(typed))
+}
+
+fn not_found(id: &TaskId) -> Failure {
+    let text = format!("there is no task `{}`, or not any more", words::name(id.as_str()));
+    Failure::Task(ToolError::new(ErrorCode::TaskNotFound, text))
+}
+
+async fn find(memory: &Memory, tenant: &str, id: &TaskId) -> Result<Task, Failure> {
+    memory.store.find(tenant, id).await?.ok_or_else(|| not_found(id))
+}
+
+pub(super) async fn list(
+    memory: &Memory,
+    tenant: &str,
+    query: TaskQuery,
+    json: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let TaskPage { tasks, next } = memory.store.list(tenant, query).await?;
+    if json {
+        return console.print_json(&json!({"tasks": tasks, "next": next.map(|next| next.to_string())}));
+    }
+    if tasks.is_empty() {
+        return console.print("no task is known that fits\n");
+    }
+    let heading = [("task", Side::Left), ("UTC", Side::Left), ("state", Side::Left), ("tool", Side::Left)];
+    let now = Timestamp::now();
+    let rows: Vec<Vec<String>> = tasks
+        .iter()
+        .map(|task| {
+            let percent = task.progress.percent.filter(|_| task.state == TaskState::Running);
+            let percent = percent.map(|percent| format!(" {percent} %")).unwrap_or_default();
+            vec![
+                task.id.to_string(),
+                record::moment(task.created_at, now),
+                format!("{} {}{percent}", mark(task.state), task.state),
+                words::name(&task.tool),
+            ]
+        })
+        .collect();
+    let mut text = table(&heading, &rows, console.width());
+    if let Some(next) = next {
+        text.push_str(&format!("{QUIET}there are more; go on with --after {next}{QUIET:#}\n"));
+    }
+    console.print(text)
+}
+
+fn mark(state: TaskState) -> String {
+    let (style, sign): (Style, &str) = match state {
+        TaskState::Pending => (QUIET, "·"),
+        TaskState::Running => (STRONG, "▸"),
+        TaskState::AwaitingApproval => (UNSURE, "?"),
+        TaskState::Completed => (GOOD, "✓"),
+        TaskState::Failed => (BAD, "✗"),
+        TaskState::Cancelled => (UNSURE, "⊘"),
+    };
+    format!("{style}{sign}{style:#}")
+}
+
+pub(super) async fn show(
+    memory: &Memory,
+    tenant: &str,
+    id: &TaskId,
+    json: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let task = find(memory, tenant, id).await?;
+    if json {
+        return console.print_json(&task);
+    }
+    let text = text(&task, console.width());
+    console.print(text)
+}
+
+fn text(task: &Task, width: Option<usize>) -> String {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut row = |name: &str, text: String| rows.push((name.to_owned(), text));
+    row("task", task.id.to_string());
+    row("state", format!("{} {}", mark(task.state), task.state));
+    row("tool", words::name(&task.tool));
+    row("execution", task.execution_id.to_string());
+    row("taken", format!("{} (UTC)", task.created_at));
+    if let Some(at) = task.finished_at {
+        row("ended", format!("{at} (UTC)"));
+    }
+    if let Some(at) = task.expires_at {
+        row("kept until", format!("{at} (UTC)"));
+    }
+    if !task.state.is_over() {
+        row("now", record::line(&task.status_message(), 400));
+        if let Some(percent) = task.progress.percent {
+            row("progress", format!("{percent} %"));
+        }
+    }
+    if task.state == TaskState::Running && task.cancel_requested {
+        row("cancel", "asked to end".to_owned());
+    }
+    if let Some(approval) = &task.approval_id {
+        row("approval", record::line(approval.as_str(), 80));
+    }
+    let mut text = layout::list(&rows, width);
+    let mut part = |title: &str, body: &str| {
+        text.push_str(&format!("\n{STRONG}{title}{STRONG:#}\n{}\n", people_text(body).trim_end()));
+    };
+    match &task.result {
+        Some(result) => part("result", &result.text()),
+        None if !task.progress.output_tail.is_empty() => part("output so far", &task.progress.output_tail),
+        None => {}
+    }
+    text
+}
+
+/// Waits for a task, says what happens to it meanwhile, and prints its result as `haft call` would have.
+pub(super) async fn watch(
+    memory: &Memory,
+    tenant: &str,
+    id: &TaskId,
+    timeout: Option<Duration>,
+    json: bool,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let begun = Instant::now();
+    let mut last = None;
+    loop {
+        let task = find(memory, tenant, id).await?;
+        if let (true, Some(result)) = (task.state.is_over(), &task.result) {
+            if json {
+                console.print_json(&task)?;
+            } else {
+                print(result, console)?;
+            }
+            return Ok(result.exit_code());
+        }
+        let now = task.status_message();
+        let now = match task.progress.percent.filter(|_| task.state == TaskState::Running) {
+            Some(percent) => format!("{percent} % {now}"),
+            None => now,
+        };
+        if !json && last.as_ref() != Some(&now) {
+            console.say(format!("{} {}", mark(task.state), record::line(&now, 400)));
+            last = Some(now);
+        }
+        if timeout.is_some_and(|timeout| begun.elapsed() >= timeout) {
+            return Err(Failure::StillRunning { id: id.to_string() });
+        }
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+fn print(result: &ToolResult, console: &mut Console) -> Result<(), Failure> {
+    let text = match &result.error {
+        None => show::text(result),
+        Some(_) => show::output_before_failure(result),
+    };
+    let text = text.trim_end();
+    if !text.is_empty() {
+        console.print(format!("{text}\n"))?;
+    }
+    match &result.error {
+        None if std::io::stderr().is_terminal() => console.say(show::headline(result)),
+        None => {}
+        Some(error) => console.error(&people_text(&error.message), None),
+    }
+    Ok(())
+}
+
+pub(super) async fn cancel(
+    memory: &Memory,
+    tenant: &str,
+    id: &TaskId,
+    json: bool,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    match memory.store.cancel(tenant, id).await? {
+        TaskCancel::Unknown => Err(not_found(id)),
+        TaskCancel::Over => {
+            let text = format!("the task {id} has ended already");
+            Err(Failure::Task(ToolError::new(ErrorCode::TaskFinished, text)))
+        }
+        TaskCancel::Ended if json => console.print_json(&json!({"taskId": id, "cancelled": true})),
+        TaskCancel::Ended => console.print("cancelled; it had not begun\n"),
+        TaskCancel::Asked if json => console.print_json(&json!({"taskId": id, "asked": true})),
+        TaskCancel::Asked => {
+            console.print(format!("asked to stop; `haft runs watch {id}` waits for its end\n"))
+        }
+    }
+}
