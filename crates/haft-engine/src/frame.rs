@@ -6,7 +6,7 @@ use crate::{
     ports::Ports,
     registry::Registered,
     settings::Settings,
-    spool::Spool,
+    spool::{Redactors, Spool},
 };
 use haft_core::{
     ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
@@ -290,6 +290,14 @@ impl Frame {
         }))
     }
 
+    fn redactors(&self) -> Redactors<'_> {
+        Redactors {
+            result: self.ports.strengths.results.0.as_deref(),
+            events: self.ports.redaction.0.as_deref(),
+            is_one: self.ports.strengths.is_one,
+        }
+    }
+
     fn spool(&self) -> MutexGuard<'_, SpoolState> {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -431,7 +439,7 @@ impl Frame {
         state.is_closed = true;
         let mut spool = state.spool.take()?;
         drop(state);
-        for (stream, piece) in spool.finish(self.ports.redaction.0.as_deref()) {
+        for (stream, piece) in spool.finish(self.redactors()) {
             self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
         }
         let total = spool.total();
@@ -560,7 +568,7 @@ impl Frame {
         let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
             stream,
             bytes,
-            self.ports.redaction.0.as_deref(),
+            self.redactors(),
         );
         // Under the lock, so that chunks reach the log in the order of their offsets.
         if let Some(piece) = piece {

@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use haft_core::{
     ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, ToolError,
     ToolResult, ToolsMode, iso_duration,
-    port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
+    port::{Authorisation, Claim, ClaimRequest, GuardError, RuleName, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
 use haft_sdk::{Args, Cancel, Prepared, files::Access};
@@ -202,10 +202,9 @@ async fn plan_call(
         return Err(above_tier(frame, registered).into());
     }
     // 4. Denylist.
-    let denied = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
-    if let Some(reason) = denied.map_err(guard_panicked)? {
-        frame.facts().rule = Some("denylist".into());
-        return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
+    let listed = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
+    if let Some(reason) = listed.map_err(guard_panicked)? {
+        return Err(denied(frame, "denylist".into(), reason).into());
     }
     // 5. Permission.
     match authorise(ports, frame, definition).await? {
@@ -270,8 +269,7 @@ async fn plan_call(
     };
     let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
-            frame.facts().rule = Some(rule);
-            return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
+            return Err(denied(frame, rule, reason).into());
         }
         Verdict::Ask { rule, reason } => (rule, Some(reason), false),
         Verdict::Allow { rule, confirmed } => (rule, None, confirmed),
@@ -330,6 +328,13 @@ fn shape(
         let text = format!("Invalid tool arguments JSON: {problem}");
         ToolError::new(ErrorCode::ValidationFailed, text).with_problems(vec![problem])
     })
+}
+
+/// What policy refuses: the rule is on the record and on the result.
+fn denied(frame: &Frame, rule: RuleName, reason: String) -> ToolError {
+    let data = serde_json::json!({"rule": rule});
+    frame.facts().rule = Some(rule);
+    ToolError::new(ErrorCode::ToolDenied, reason).with_data(data)
 }
 
 fn not_found(ports: &Ports, name: &str) -> ToolError {

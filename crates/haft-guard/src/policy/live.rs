@@ -1,11 +1,12 @@
 //! A policy that can be exchanged while calls are decided.
 
 use super::{ListPolicy, PolicyProblems, PolicySet, read_rules};
+use arc_swap::ArcSwap;
 use haft_core::{
     CallContext, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A policy that is exchanged as a whole. Each call is decided by one of them; a file that is broken changes nothing.
 ///
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// # Ok::<(), haft_guard::policy::PolicyProblems>(())
 /// ```
 pub struct LivePolicy {
-    set: RwLock<Arc<PolicySet>>,
+    set: ArcSwap<PolicySet>,
     /// Held over a whole exchange, so that two of them do not undo one another.
     exchanging: Mutex<()>,
 }
@@ -25,12 +26,12 @@ pub struct LivePolicy {
 impl LivePolicy {
     /// Starts with that one.
     pub fn new(set: PolicySet) -> Self {
-        LivePolicy { set: RwLock::new(Arc::new(set)), exchanging: Mutex::new(()) }
+        LivePolicy { set: ArcSwap::from_pointee(set), exchanging: Mutex::new(()) }
     }
 
     /// The one that holds now.
     pub fn now(&self) -> Arc<PolicySet> {
-        Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
+        self.set.load_full()
     }
 
     /// Reads rules anew, and keeps the grants. Where the text is broken the old policy goes on holding.
@@ -52,14 +53,14 @@ impl LivePolicy {
         let _alone = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.now();
         let new = Arc::new(make(&old)?.with_grant_source(Arc::clone(old.grant_source())));
-        *self.set.write().unwrap_or_else(PoisonError::into_inner) = new;
+        self.set.store(new);
         Ok(())
     }
 }
 
 impl Policy for LivePolicy {
     fn is_enabled(&self) -> bool {
-        self.now().is_enabled()
+        self.set.load().is_enabled()
     }
 
     fn denies(
@@ -67,10 +68,10 @@ impl Policy for LivePolicy {
         context: &CallContext,
         definition: &ToolDefinition,
     ) -> Result<Option<String>, GuardError> {
-        self.now().denies(context, definition)
+        self.set.load().denies(context, definition)
     }
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
-        self.now().decide(subject)
+        self.set.load().decide(subject)
     }
 }

@@ -128,13 +128,19 @@ impl PolicySet {
     }
 
     /// The rule that decides among those that speak: the strictest, and of those the first in the file.
-    pub(super) fn strictest(&self, looked: &Looked<'_>) -> Option<Speaks> {
+    pub(super) fn strictest(&self, looked: &Looked<'_>, counts: impl Fn(&Rule) -> bool) -> Option<Speaks> {
         let mut strictest: Option<Speaks> = None;
         for rule in self.index.candidates(looked, &self.patterns) {
+            if !counts(&self.rules[rule]) {
+                continue;
+            }
             let Some(speaks) = self.speaks(rule, self.fit(rule, looked)) else { continue };
+            // Of two that ask, the one that no remembered answer settles: the other must not speak for it.
+            let settled =
+                |speaks: &Speaks| speaks.effect == Effect::Ask && may_be_remembered(&self.rules[speaks.rule]);
             let is_stricter = strictest.as_ref().is_none_or(|before| {
-                (speaks.effect, before.doubt.is_some(), before.rule)
-                    > (before.effect, speaks.doubt.is_some(), speaks.rule)
+                (speaks.effect, settled(before), before.doubt.is_some(), before.rule)
+                    > (before.effect, settled(&speaks), speaks.doubt.is_some(), speaks.rule)
             });
             if is_stricter {
                 strictest = Some(speaks);
@@ -189,34 +195,48 @@ impl PolicySet {
         if let Some(reason) = self.lists.denied(definition) {
             return Ok(Verdict::Deny { rule: "denylist".into(), reason });
         }
-        let Some(speaks) = self.spoken(subject) else {
-            // Grants are looked for only where they could change something: most calls run without.
-            return match self.lists.by_mode(subject) {
-                allowed @ Verdict::Allow { .. } => Ok(allowed),
-                other => Ok(self.granted(subject)?.unwrap_or(other)),
+        if self.rules.is_empty() {
+            return self.unspoken(subject);
+        }
+        let looked = Looked::new(subject, self.shell);
+        let Some(speaks) = self.strictest(&looked, |_| true) else { return self.unspoken(subject) };
+        if speaks.effect == Effect::Ask && self.rules[speaks.rule].only_tightens {
+            // Asking is less than refusing, and such a rule may not make it less.
+            let without = match self.strictest(&looked, |rule| !rule.only_tightens) {
+                Some(other) => self.spoken(subject, &other)?,
+                None => self.unspoken(subject)?,
             };
-        };
+            if let Verdict::Deny { .. } = without {
+                return Ok(without);
+            }
+        }
+        self.spoken(subject, &speaks)
+    }
+
+    /// What holds where no rule speaks. Grants are looked for only where they could change something: most calls run
+    /// without.
+    fn unspoken(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+        match self.lists.by_mode(subject) {
+            allowed @ Verdict::Allow { .. } => Ok(allowed),
+            other => Ok(self.granted(subject)?.unwrap_or(other)),
+        }
+    }
+
+    /// What holds where that rule decides.
+    fn spoken(&self, subject: &Subject<'_>, speaks: &Speaks) -> Result<Verdict, GuardError> {
         let rule = &self.rules[speaks.rule];
         let name = || rule.name.clone().into();
         Ok(match speaks.effect {
-            Effect::Deny => Verdict::Deny { rule: name(), reason: denial(rule, definition) },
+            Effect::Deny => Verdict::Deny { rule: name(), reason: denial(rule, subject.definition) },
             Effect::Ask => {
                 let answered = if may_be_remembered(rule) { self.granted(subject)? } else { None };
-                answered.unwrap_or_else(|| Verdict::Ask { rule: name(), reason: question(rule, &speaks) })
+                answered.unwrap_or_else(|| Verdict::Ask { rule: name(), reason: question(rule, speaks) })
             }
             Effect::Allow if is_satisfied(rule, subject) => {
                 Verdict::Allow { rule: name(), confirmed: rule.confirms }
             }
             Effect::Allow => self.granted(subject)?.unwrap_or_else(|| tool_asks(subject)),
         })
-    }
-
-    /// The rule that decides, where there is one.
-    fn spoken(&self, subject: &Subject<'_>) -> Option<Speaks> {
-        match self.rules.is_empty() {
-            true => None,
-            false => self.strictest(&Looked::new(subject, self.shell)),
-        }
     }
 }
 
@@ -311,6 +331,19 @@ impl ListPolicy {
     }
 }
 
+/// Names that decisions have which are no rule's.
+const RESERVED: &[&str] = &[
+    "allowlist",
+    "denylist",
+    "disabled",
+    "error",
+    "mode",
+    "mode_deny",
+    "prompt_side_effects",
+    "tool",
+    "tool_requires_confirmation",
+];
+
 /// The most rules that a set has.
 const MOST_RULES: usize = 10_000;
 
@@ -321,6 +354,12 @@ fn check(rule: &Rule, before: &[Rule], problems: &mut Vec<PolicyProblem>) {
     }
     if rule.name.trim().is_empty() {
         problem("the rule has an empty name");
+    }
+    if RESERVED.contains(&rule.name.as_str()) || rule.name.starts_with("grant:") {
+        problem("the name means something else in records; choose another");
+    }
+    if rule.only_tightens && rule.effect == Effect::Allow {
+        problem("the rule allows something, and comes from where only tightening counts");
     }
     if rule.when.is_empty() {
         problem(
