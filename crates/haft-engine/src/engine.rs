@@ -249,6 +249,7 @@ impl Engine {
                 read_only,
                 mutating,
                 overlapped: batch.overlap.count(),
+                note: manner.note.clone().filter(|_| !is_above_tier),
                 ..BatchSummary::of(batch.id, &results, batch.arrived.elapsed())
             };
             walkers.engine.counters.batch(summary.total);

@@ -108,8 +108,9 @@ fn record<'a>(
     let settles = facts.claim.map(|claim| (claim, settlement(&engine.ports, &result)));
     let wants = engine.ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
-    let kept = wants.results.then(|| Arc::new(kept(&engine.ports, &result)));
-    let arguments = wants.results.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
+    let keeps = wants.results && frame.context.tier.keeps_results();
+    let kept = keeps.then(|| Arc::new(kept(&engine.ports, &result)));
+    let arguments = keeps.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
     let had_intent = facts.had_intent;
     let recorded =
         engine.ports.store.outcome(Outcome { audit, arguments, had_intent, result: kept, settles });
@@ -219,6 +220,9 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
         redaction.value(structured);
     }
     parts.iter_mut().for_each(|part| redaction.part(part));
+    if !frame.context.tier.records_side_effects() {
+        side_effects.clear();
+    }
     // They are on the record, too.
     side_effects.iter_mut().for_each(|effect| ports.redaction.side_effect(effect));
     let spooled = frame.take_spool();
@@ -282,10 +286,17 @@ async fn cut(
 ) -> (String, Option<OutputHandle>, bool) {
     let shown = ports.strengths.results.string(text::model_str(&raw).into_owned());
     // Without a handle the result is still right; it only cannot be read on.
-    let whole = stored(ports, raw);
-    let handle = ports.store.keep_output(&frame.context.tenant, whole.into_bytes()).await.ok();
+    let handle = keep(ports, frame, stored(ports, raw)).await;
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
     (cut.text.into_owned(), handle, true)
+}
+
+/// Keeps the whole of an output that is cut, where the caller's tier includes that.
+async fn keep(ports: &Ports, frame: &Frame, whole: String) -> Option<OutputHandle> {
+    match frame.context.tier.keeps_whole_outputs() {
+        true => ports.store.keep_output(&frame.context.tenant, whole.into_bytes()).await.ok(),
+        false => None,
+    }
 }
 
 /// A text of a result as it is stored.
@@ -371,8 +382,7 @@ async fn pass_through(
         return (json.clone(), json, None, false);
     }
     let length = json.len();
-    let whole = stored(ports, json);
-    let handle = ports.store.keep_output(&frame.context.tenant, whole.into_bytes()).await.ok();
+    let handle = keep(ports, frame, stored(ports, json)).await;
     let place =
         handle.as_ref().map_or_else(String::new, |handle| format!("; read it with read_output {handle}"));
     let text = format!("{} failed with a JSON error of {length} bytes{place}", frame.tool_name());

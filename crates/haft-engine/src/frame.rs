@@ -469,6 +469,7 @@ impl Host for Frame {
             limits = limits.within(&parent.limits);
             containment::narrow(&mut spec, parent)?;
         }
+        limits = limits.within(&self.context.tier.limits());
         limits.wall_time = limits.wall_time.or(Some(self.timeout()));
         spec.limits = limits;
         // By which a program tells whether it did this very thing before.

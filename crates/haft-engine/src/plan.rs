@@ -13,7 +13,7 @@ use crate::{
 };
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, ToolError,
+    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, Tier, ToolError,
     ToolResult, ToolsMode, iso_duration,
     port::{Authorisation, Claim, ClaimRequest, GuardError, RuleName, Subject, Verdict},
 };
@@ -245,6 +245,7 @@ async fn plan_call(
     };
     let _ = frame.bounds.set(bounds);
     let level = contain(ports, frame, registered, &footprint)?;
+    within_licence(frame, registered, level)?;
     // 9. Policy.
     let subject = Subject {
         context: &frame.context,
@@ -352,9 +353,46 @@ fn disabled(registered: &Registered) -> ToolError {
 }
 
 fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
-    let (name, needed, has) = (&registered.name, registered.definition.tier, frame.context.tier);
-    let text = format!("`{name}` needs the {needed:?} tier, and this caller has {has:?}");
-    ToolError::new(ErrorCode::LicenseRequired, text)
+    unlicensed(frame, format_args!("`{}`", registered.name), Some(registered.definition.tier))
+}
+
+/// What a call asks for beyond what its caller's tier includes.
+fn within_licence(frame: &Frame, registered: &Registered, level: IsolationLevel) -> Result<(), ToolError> {
+    let tier = frame.context.tier;
+    // Nothing is above it.
+    if tier == Tier::Enterprise {
+        return Ok(());
+    }
+    let lowest = |includes: &dyn Fn(Tier) -> bool| {
+        [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise].into_iter().find(|tier| includes(*tier))
+    };
+    if level > tier.max_isolation() {
+        let needed = lowest(&|tier| level <= tier.max_isolation());
+        let what = format_args!("{level:?} isolation for `{}`", registered.name);
+        return Err(unlicensed(frame, what, needed));
+    }
+    if let Some(asked) = &frame.options.limits
+        && let Some((name, mine, most)) = asked.exceeds(&tier.limits())
+    {
+        let needed = lowest(&|tier| asked.exceeds(&tier.limits()).is_none());
+        return Err(unlicensed(
+            frame,
+            format_args!("{name} of {mine}, where at most {most} are included,"),
+            needed,
+        ));
+    }
+    Ok(())
+}
+
+/// What would be needed, in words for whoever was refused.
+fn unlicensed(frame: &Frame, what: std::fmt::Arguments<'_>, needed: Option<Tier>) -> ToolError {
+    let has = frame.context.tier;
+    let text = match needed {
+        Some(needed) => format!("{what} needs the {needed:?} tier, and this caller has {has:?}"),
+        None => format!("{what} is more than any tier has, and this caller has {has:?}"),
+    };
+    let data = serde_json::json!({"needed": needed, "has": has});
+    ToolError::new(ErrorCode::LicenseRequired, text).with_data(data)
 }
 
 fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {

@@ -74,6 +74,10 @@ pub(super) enum Failure {
     BadBatch { place: String, what: String, help: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
+    #[error("{name} has problems:\n{problems}")]
+    BadPolicy { name: String, problems: String },
+    #[error("the policy of this program is not one of lists and rules")]
+    NoPolicy,
     #[error("{} is there already", words::path(path))]
     Exists { path: PathBuf },
     #[error("{} cannot be written: {}", words::path(path), words::reason(reason))]
@@ -116,6 +120,8 @@ impl Failure {
             | Failure::NotAnId { .. }
             | Failure::BadHead { .. }
             | Failure::BackupExists { .. }
+            | Failure::BadPolicy { .. }
+            | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
@@ -143,6 +149,12 @@ impl Failure {
         Some(match self {
             // It says so itself, for each of its problems.
             Failure::Config(_) => return None,
+            Failure::Build(
+                crate::Error::Policy(_)
+                | crate::Error::Permissions(_)
+                | crate::Error::Licence(_)
+                | crate::Error::Signatures(_),
+            ) => "correct it in your own haft.toml, then try again".to_owned(),
             Failure::Build(_) => "give the tool another name, or correct its definition".to_owned(),
             Failure::Register(error) => return of_register(error),
             Failure::NameTaken { replaceable: true, .. } => {
@@ -210,6 +222,8 @@ impl Failure {
             Failure::NotText { .. } => "save it as UTF-8".to_owned(),
             Failure::StdinTwice => "read one of them from a file".to_owned(),
             Failure::BadBatch { help, .. } => help.clone(),
+            Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
+            Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
             Failure::Exists { .. } => "--force replaces it".to_owned(),
