@@ -1,9 +1,12 @@
 //! Who asks, and with which means.
 
-use crate::Limits;
+use crate::{IsolationLevel, Limits};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::sync::{Arc, LazyLock};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 /// A licence tier. Each includes those before it.
 ///
@@ -59,6 +62,57 @@ impl Tier {
             Tier::Teams => Some(10),
             Tier::Enterprise => None,
         }
+    }
+
+    /// The strictest isolation that it includes.
+    ///
+    /// ```
+    /// use haft_core::{IsolationLevel, Tier};
+    /// assert_eq!(Tier::Core.max_isolation(), IsolationLevel::Standard);
+    /// ```
+    pub const fn max_isolation(self) -> IsolationLevel {
+        match self {
+            Tier::Core | Tier::WriterPro => IsolationLevel::Standard,
+            Tier::Teams => IsolationLevel::Strict,
+            Tier::Enterprise => IsolationLevel::Restricted,
+        }
+    }
+
+    /// Memory and time on a core that a call may have. The highest tier, which the owner of a machine has without any
+    /// licence, is held to the configuration alone.
+    ///
+    /// ```
+    /// use haft_core::Tier;
+    /// assert_eq!(Tier::Core.limits().memory_bytes, Some(64 << 20));
+    /// assert_eq!(Tier::Enterprise.limits().memory_bytes, None);
+    /// ```
+    pub fn limits(self) -> Limits {
+        let limits = |mebibytes: u64, seconds: u64| Limits {
+            memory_bytes: Some(mebibytes << 20),
+            cpu_time: Some(Duration::from_secs(seconds)),
+            ..Limits::default()
+        };
+        match self {
+            Tier::Core => limits(64, 30),
+            Tier::WriterPro => limits(128, 60),
+            Tier::Teams => limits(256, 300),
+            Tier::Enterprise => Limits::default(),
+        }
+    }
+
+    /// Whether results name what was changed.
+    pub const fn records_side_effects(self) -> bool {
+        !matches!(self, Tier::Core)
+    }
+
+    /// Whether results are kept beyond the session.
+    pub const fn keeps_results(self) -> bool {
+        !matches!(self, Tier::Core)
+    }
+
+    /// Whether the whole of an output that was cut can be read.
+    pub const fn keeps_whole_outputs(self) -> bool {
+        matches!(self, Tier::Enterprise)
     }
 
     /// Whether progress and output are part of the events, or only changes of state.

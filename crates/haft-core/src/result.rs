@@ -384,6 +384,9 @@ pub struct BatchSummary {
     /// From the first check to the last result.
     #[serde(rename = "durationMs", with = "millis")]
     pub duration: Duration,
+    /// What was done in another way than asked for, and why: calls one after the other that were to run at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 impl BatchSummary {
@@ -401,6 +404,7 @@ impl BatchSummary {
             mutating: results.len(),
             overlapped: 0,
             duration,
+            note: None,
         }
     }
 }

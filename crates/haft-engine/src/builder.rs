@@ -7,7 +7,7 @@ use crate::{
     metrics::Counters,
     parked::Parked,
     ports::{Ports, StoredOutputs, SystemClock, View},
-    redaction::Redaction,
+    redaction::{Redaction, Strengths},
     registry::{Origin, RegisterError, Registry},
     sandboxes::SandboxTable,
     schedule::{
@@ -41,6 +41,8 @@ pub struct EngineBuilder {
     jail: Arc<dyn Jail>,
     clock: Arc<dyn Clock>,
     redactor: Option<Arc<dyn Redactor>>,
+    result_redactor: Option<Arc<dyn Redactor>>,
+    shows_results_as_they_are: bool,
     registrations: Arc<dyn Registrations>,
     capabilities: Capabilities,
     template: Option<GuestSpec>,
@@ -63,6 +65,8 @@ impl EngineBuilder {
             jail: Arc::new(NoJail),
             clock: Arc::new(SystemClock),
             redactor: None,
+            result_redactor: None,
+            shows_results_as_they_are: false,
             registrations: Arc::new(ForgetfulRegistrations),
             capabilities: Capabilities::default(),
             template: None,
@@ -101,9 +105,23 @@ impl EngineBuilder {
         self
     }
 
-    /// What must not be shown.
+    /// What must not be shown: in summaries, events, logs and records, and in results unless there is
+    /// [another one](EngineBuilder::result_redactor) for those.
     pub fn redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.redactor = Some(redactor);
+        self
+    }
+
+    /// What must not be in results, and in outputs that are stored for whoever reads on in them. Names and randomness,
+    /// by which much is found in what is kept, would take out hashes, images and code there.
+    pub fn result_redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
+        self.result_redactor = Some(redactor);
+        self
+    }
+
+    /// Hands results to the caller as they are. What is stored of them is redacted all the same.
+    pub fn show_results_as_they_are(mut self) -> Self {
+        self.shows_results_as_they_are = true;
         self
     }
 
@@ -207,6 +225,11 @@ impl EngineBuilder {
                 registrations: self.registrations,
                 jail: self.jail,
                 clock: self.clock,
+                strengths: Strengths::new(
+                    self.redactor.as_ref(),
+                    self.result_redactor,
+                    self.shows_results_as_they_are,
+                ),
                 redaction: Redaction(self.redactor),
                 around: self.around,
                 sandboxes: SandboxTable::default(),

@@ -3,6 +3,7 @@
 use crate::{
     builder::EngineBuilder,
     event_log::Observer,
+    examine::examine,
     executions::Executions,
     executor::{Walkers, refuse, walk},
     frame::{Arrival, Batch, Frame},
@@ -28,7 +29,7 @@ use futures_util::future::Either;
 use haft_core::{
     BatchId, BatchOrigin, BatchSummary, ErrorCode, EventPayload, ExecutionId, Strategy, ToolDefinition,
     ToolError, ToolOutput, ToolResult,
-    port::{Authoriser, Policy, Store},
+    port::{Authoriser, Policy, Store, Subject},
 };
 use haft_sdk::{CancelReason, Tool};
 use std::{
@@ -281,6 +282,7 @@ impl Engine {
                 read_only,
                 mutating,
                 overlapped: batch.overlap.count(),
+                note: manner.note.clone().filter(|_| !is_above_tier),
                 ..BatchSummary::of(batch.id, &results, batch.arrived.elapsed())
             };
             walkers.engine.counters.batch(summary.total);
@@ -366,6 +368,16 @@ impl Engine {
             previews.push(preview(ports, planned).await);
         }
         previews
+    }
+
+    /// Shows what policy would decide about, were that call made: the arguments as they were understood, and what it would
+    /// touch, with paths as they were resolved. Nothing is run, claimed or recorded.
+    pub fn examine<T>(
+        &self,
+        request: impl Into<Request>,
+        look: impl FnOnce(&Subject<'_>) -> T,
+    ) -> Result<T, ToolError> {
+        examine(&self.0.ports, &request.into(), look).map_err(|error| self.0.ports.redaction.error(error))
     }
 
     /// Watches a call or a batch: what has happened, what happens, until its end. `None` where there is none of that

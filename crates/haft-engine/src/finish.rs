@@ -105,16 +105,16 @@ fn record<'a>(
         diagnostics: content.diagnostics,
         metadata: Arc::clone(&audit.metadata),
     };
-    let settles = facts.claim.map(|claim| (*claim, settlement(&result)));
+    let settles = facts.claim.map(|claim| (*claim, settlement(&engine.ports, &result)));
     let wants = engine.ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
-    let kept = wants.results.then(|| Arc::new(result.clone()));
-    let arguments = wants.results.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
+    let keeps = wants.results && frame.context.tier.keeps_results();
+    let to_keep = || Arc::new(kept(&engine.ports, &result));
+    let kept = keeps.then(to_keep);
+    let arguments = keeps.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
     let had_intent = facts.had_intent;
-    let task = frame
-        .task
-        .as_ref()
-        .map(|task| (task.id.clone(), kept.clone().unwrap_or_else(|| Arc::new(result.clone()))));
+    // A task has its result from the store alone, whatever else is kept.
+    let task = frame.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
     let outcome = Outcome { audit, arguments, had_intent, result: kept, settles, task };
     let recorded = engine.ports.store.outcome(outcome);
     (recorded, Last { engine, frame, result: Some(result) })
@@ -146,7 +146,10 @@ impl Last<'_> {
         }
         self.engine.counters.call(result);
         telemetry::ended(&self.engine.ports.redaction, frame, result);
-        frame.emit_at(frame.waited() + result.metadata.duration, last_event(frame, result));
+        frame.emit_at(
+            frame.waited() + result.metadata.duration,
+            last_event(&self.engine.ports, frame, result),
+        );
         self.engine.executions.end(frame);
     }
 }
@@ -215,12 +218,16 @@ fn compose<'a>(ports: &'a Ports, frame: &'a Frame, raw: Raw) -> Composed<'a> {
 
 fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Composed<'a> {
     let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole, repeats_stream } = output;
-    let redaction = &ports.redaction;
+    let redaction = &ports.strengths.results;
     if let Some(structured) = &mut structured {
         redaction.value(structured);
     }
     parts.iter_mut().for_each(|part| redaction.part(part));
-    side_effects.iter_mut().for_each(|effect| redaction.side_effect(effect));
+    if !frame.context.tier.records_side_effects() {
+        side_effects.clear();
+    }
+    // They are on the record, too.
+    side_effects.iter_mut().for_each(|effect| ports.redaction.side_effect(effect));
     let spooled = frame.take_spool();
     let streamed = spooled.as_ref().map_or(0, |(_, total)| *total);
     let (raw, returned) = match (text, &structured, spooled) {
@@ -280,33 +287,51 @@ async fn cut(
     raw: String,
     limit: usize,
 ) -> (String, Option<OutputHandle>, bool) {
-    let shown = ports.redaction.string(text::model_str(&raw).into_owned());
+    let shown = ports.strengths.results.string(text::model_str(&raw).into_owned());
     // Without a handle the result is still right; it only cannot be read on.
-    let handle = ports.store.keep_output(&frame.context.tenant, raw.into_bytes()).await.ok();
+    let handle = keep(ports, frame, stored(ports, raw)).await;
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
     (cut.text.into_owned(), handle, true)
+}
+
+/// Keeps the whole of an output that is cut, where the caller's tier includes that.
+async fn keep(ports: &Ports, frame: &Frame, whole: String) -> Option<OutputHandle> {
+    match frame.context.tier.keeps_whole_outputs() {
+        true => ports.store.keep_output(&frame.context.tenant, whole.into_bytes()).await.ok(),
+        false => None,
+    }
+}
+
+/// A text of a result as it is stored.
+fn stored(ports: &Ports, text: String) -> String {
+    // Where results are redacted, this one was.
+    match ports.strengths.results.0 {
+        Some(_) => text,
+        None => ports.strengths.stored.string(text),
+    }
 }
 
 async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
     let spooled = frame.take_spool();
     let size = spooled.as_ref().map_or(0, |(_, total)| *total);
     let ToolError { code, message, diagnostics, mut problems, mut data } = error;
-    problems.iter_mut().for_each(|problem| ports.redaction.problem(problem));
+    let redaction = &ports.strengths.results;
+    problems.iter_mut().for_each(|problem| redaction.problem(problem));
     if let Some(data) = &mut data {
-        ports.redaction.value(data);
+        redaction.value(data);
     }
     let kept = spooled.as_ref().map_or(0, |(bytes, _)| bytes.len());
     // With room for the tool's name and the words around it.
     let limit = frame.claim_output(shown_length(message.len() + kept) + frame.tool_name().len() + 64);
     let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
     let (message, shown, handle, truncated) = if passes {
-        pass_through(ports, frame, ports.redaction.string(message), limit).await
+        pass_through(ports, frame, redaction.string(message), limit).await
     } else {
         let message = match code {
             ErrorCode::ExecutionFailed => format!("{} failed: {message}", frame.tool_name()),
             _ => message,
         };
-        let message = text::truncate(&ports.redaction.model_string(message), limit, None).text.into_owned();
+        let message = text::truncate(&redaction.model_string(message), limit, None).text.into_owned();
         // What a program said before it failed is the most useful part of its failure.
         let shown = match spooled {
             Some((bytes, _)) if !bytes.is_empty() => {
@@ -314,7 +339,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
             }
             _ => message.clone(),
         };
-        let (shown, handle, truncated) = match fits(&ports.redaction, shown, limit) {
+        let (shown, handle, truncated) = match fits(redaction, shown, limit) {
             Ok(shown) => (shown, None, false),
             Err(raw) => cut(ports, frame, raw, limit).await,
         };
@@ -360,7 +385,7 @@ async fn pass_through(
         return (json.clone(), json, None, false);
     }
     let length = json.len();
-    let handle = ports.store.keep_output(&frame.context.tenant, json.into_bytes()).await.ok();
+    let handle = keep(ports, frame, stored(ports, json)).await;
     let place =
         handle.as_ref().map_or_else(String::new, |handle| format!("; read it with read_output {handle}"));
     let text = format!("{} failed with a JSON error of {length} bytes{place}", frame.tool_name());
@@ -368,11 +393,23 @@ async fn pass_through(
     (text.clone(), text, handle, true)
 }
 
+/// A result as it is kept.
+fn kept(ports: &Ports, result: &ToolResult) -> ToolResult {
+    match ports.strengths.is_one {
+        true => result.clone(),
+        false => ports.redaction.result(result.clone()),
+    }
+}
+
 /// What a repetition of a call with an idempotency key gets.
-fn settlement(result: &ToolResult) -> Settlement {
+fn settlement(ports: &Ports, result: &ToolResult) -> Settlement {
     let approval = || result.error.as_ref()?.data.as_ref()?.get("approvalId")?.as_str().map(str::to_owned);
     if result.metadata.attempts > 0 {
-        Settlement::Result(Arc::new(result.clone()))
+        // It is what the first caller got, unless that went out as it is.
+        Settlement::Result(Arc::new(match ports.strengths.results.0 {
+            Some(_) => result.clone(),
+            None => ports.strengths.stored.result(result.clone()),
+        }))
     } else if let (Status::RequiresConfirmation, Some(approval)) = (result.status, approval()) {
         Settlement::Waiting(haft_core::ApprovalId::from_text(approval))
     } else {
@@ -402,14 +439,15 @@ fn unrecorded(result: &mut ToolResult, error: &str) {
     }));
 }
 
-fn last_event(frame: &Frame, result: &ToolResult) -> EventPayload {
+fn last_event(ports: &Ports, frame: &Frame, result: &ToolResult) -> EventPayload {
     let duration = result.metadata.duration;
     let Some(error) = &result.error else {
         return EventPayload::Completed { duration };
     };
+    let message = || ports.redaction.string(error.message.clone());
     match result.status {
         Status::Timeout => EventPayload::Timeout { timeout: frame.timeout() },
-        Status::Cancelled => EventPayload::Cancelled { code: error.code, message: error.message.clone() },
-        status => EventPayload::Failed { status, code: error.code, message: error.message.clone(), duration },
+        Status::Cancelled => EventPayload::Cancelled { code: error.code, message: message() },
+        status => EventPayload::Failed { status, code: error.code, message: message(), duration },
     }
 }

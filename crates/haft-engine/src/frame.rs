@@ -7,7 +7,7 @@ use crate::{
     registry::Registered,
     sandboxes::Entry as SandboxEntry,
     settings::Settings,
-    spool::Spool,
+    spool::{Redactors, Spool},
     tasks::OfTask,
 };
 use haft_core::{
@@ -308,6 +308,14 @@ impl Frame {
         }))
     }
 
+    fn redactors(&self) -> Redactors<'_> {
+        Redactors {
+            result: self.ports.strengths.results.0.as_deref(),
+            events: self.ports.redaction.0.as_deref(),
+            is_one: self.ports.strengths.is_one,
+        }
+    }
+
     fn spool(&self) -> MutexGuard<'_, SpoolState> {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -450,7 +458,7 @@ impl Frame {
         state.is_closed = true;
         let mut spool = state.spool.take()?;
         drop(state);
-        for (stream, piece) in spool.finish(self.ports.redaction.0.as_deref()) {
+        for (stream, piece) in spool.finish(self.redactors()) {
             self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
         }
         let total = spool.total();
@@ -487,6 +495,7 @@ impl Host for Frame {
             }
             containment::narrow(&mut spec, parent)?;
         }
+        limits = limits.within(&self.context.tier.limits());
         limits.wall_time = limits.wall_time.or(Some(self.timeout()));
         spec.limits = limits;
         // By which a program tells whether it did this very thing before.
@@ -589,7 +598,7 @@ impl Frame {
         let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
             stream,
             bytes,
-            self.ports.redaction.0.as_deref(),
+            self.redactors(),
         );
         // Under the lock, so that chunks reach the log in the order of their offsets.
         if let Some(piece) = piece {

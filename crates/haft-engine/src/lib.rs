@@ -8,6 +8,7 @@ mod contained;
 mod containment;
 mod engine;
 mod event_log;
+mod examine;
 mod executions;
 mod executor;
 mod finish;

@@ -13,9 +13,9 @@ use crate::{
 };
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, ToolError,
+    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, Tier, ToolError,
     ToolResult, ToolsMode, iso_duration,
-    port::{Authorisation, Claim, ClaimRequest, GuardError, Subject, Verdict},
+    port::{Authorisation, Claim, ClaimRequest, GuardError, RuleName, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
 use haft_sdk::{Args, Cancel, Prepared, files::Access};
@@ -205,10 +205,9 @@ async fn plan_call(
         return Err(above_tier(frame, registered).into());
     }
     // 4. Denylist.
-    let denied = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
-    if let Some(reason) = denied.map_err(guard_panicked)? {
-        frame.facts().rule = Some("denylist".into());
-        return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
+    let listed = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
+    if let Some(reason) = listed.map_err(guard_panicked)? {
+        return Err(denied(frame, "denylist".into(), reason).into());
     }
     // 5. Permission.
     match authorise(ports, frame, definition).await? {
@@ -250,6 +249,7 @@ async fn plan_call(
     };
     let _ = frame.bounds.set(bounds);
     let level = contain(ports, frame, registered, &footprint)?;
+    within_licence(frame, registered, level)?;
     // 9. Policy.
     let subject = Subject {
         context: &frame.context,
@@ -274,8 +274,7 @@ async fn plan_call(
     };
     let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
-            frame.facts().rule = Some(rule);
-            return Err(ToolError::new(ErrorCode::ToolDenied, reason).into());
+            return Err(denied(frame, rule, reason).into());
         }
         Verdict::Ask { rule, reason } => (rule, Some(reason), false),
         Verdict::Allow { rule, confirmed } => (rule, None, confirmed),
@@ -338,6 +337,13 @@ fn shape(
     })
 }
 
+/// What policy refuses: the rule is on the record and on the result.
+fn denied(frame: &Frame, rule: RuleName, reason: String) -> ToolError {
+    let data = serde_json::json!({"rule": rule});
+    frame.facts().rule = Some(rule);
+    ToolError::new(ErrorCode::ToolDenied, reason).with_data(data)
+}
+
 fn not_found(ports: &Ports, name: &str) -> ToolError {
     let shown = haft_core::text::one_line(name, 80);
     let hint = match ports.registry.nearest(name) {
@@ -353,9 +359,46 @@ fn disabled(registered: &Registered) -> ToolError {
 }
 
 fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
-    let (name, needed, has) = (&registered.name, registered.definition.tier, frame.context.tier);
-    let text = format!("`{name}` needs the {needed:?} tier, and this caller has {has:?}");
-    ToolError::new(ErrorCode::LicenseRequired, text)
+    unlicensed(frame, format_args!("`{}`", registered.name), Some(registered.definition.tier))
+}
+
+/// What a call asks for beyond what its caller's tier includes.
+fn within_licence(frame: &Frame, registered: &Registered, level: IsolationLevel) -> Result<(), ToolError> {
+    let tier = frame.context.tier;
+    // Nothing is above it.
+    if tier == Tier::Enterprise {
+        return Ok(());
+    }
+    let lowest = |includes: &dyn Fn(Tier) -> bool| {
+        [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise].into_iter().find(|tier| includes(*tier))
+    };
+    if level > tier.max_isolation() {
+        let needed = lowest(&|tier| level <= tier.max_isolation());
+        let what = format_args!("{level:?} isolation for `{}`", registered.name);
+        return Err(unlicensed(frame, what, needed));
+    }
+    if let Some(asked) = &frame.options.limits
+        && let Some((name, mine, most)) = asked.exceeds(&tier.limits())
+    {
+        let needed = lowest(&|tier| asked.exceeds(&tier.limits()).is_none());
+        return Err(unlicensed(
+            frame,
+            format_args!("{name} of {mine}, where at most {most} are included,"),
+            needed,
+        ));
+    }
+    Ok(())
+}
+
+/// What would be needed, in words for whoever was refused.
+fn unlicensed(frame: &Frame, what: std::fmt::Arguments<'_>, needed: Option<Tier>) -> ToolError {
+    let has = frame.context.tier;
+    let text = match needed {
+        Some(needed) => format!("{what} needs the {needed:?} tier, and this caller has {has:?}"),
+        None => format!("{what} is more than any tier has, and this caller has {has:?}"),
+    };
+    let data = serde_json::json!({"needed": needed, "has": has});
+    ToolError::new(ErrorCode::LicenseRequired, text).with_data(data)
 }
 
 fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {

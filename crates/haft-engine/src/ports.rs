@@ -2,7 +2,7 @@
 
 use crate::{
     engine::{Engine, Inner},
-    redaction::Redaction,
+    redaction::{Redaction, Strengths},
     registry::{Registry, is_available},
     request::Request,
     sandboxes::SandboxTable,
@@ -33,7 +33,10 @@ pub(crate) struct Ports {
     pub(crate) registrations: Arc<dyn Registrations>,
     pub(crate) jail: Arc<dyn Jail>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// For what people and files keep.
     pub(crate) redaction: Redaction,
+    /// For what callers get back.
+    pub(crate) strengths: Strengths,
     pub(crate) capabilities: Capabilities,
     pub(crate) around: Around,
     pub(crate) sandboxes: SandboxTable,

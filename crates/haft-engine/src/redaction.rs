@@ -1,6 +1,6 @@
 //! Taking secrets out of everything that leaves.
 
-use haft_core::{Arguments, ContentPart, Problem, SideEffect, ToolError, port::Redactor, text};
+use haft_core::{Arguments, ContentPart, Problem, SideEffect, ToolError, ToolResult, port::Redactor, text};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
 
@@ -126,6 +126,53 @@ impl Redaction {
         problem.pointer = self.string(std::mem::take(&mut problem.pointer));
         problem.rule = self.string(std::mem::take(&mut problem.rule));
         problem.message = self.model_string(std::mem::take(&mut problem.message));
+    }
+}
+
+/// The strengths of redaction: what is kept is held to more than what a caller gets back, where names and randomness
+/// would also take out hashes, images and code.
+#[derive(Clone, Default)]
+pub(crate) struct Strengths {
+    /// Results, as the caller gets them.
+    pub(crate) results: Redaction,
+    /// The same as they are stored: also where results go out as they are.
+    pub(crate) stored: Redaction,
+    /// Whether results are held to the same as what is kept.
+    pub(crate) is_one: bool,
+}
+
+impl Strengths {
+    /// `kept` is for what people and files keep.
+    pub(crate) fn new(
+        kept: Option<&Arc<dyn Redactor>>,
+        results: Option<Arc<dyn Redactor>>,
+        show_results_as_they_are: bool,
+    ) -> Self {
+        let is_one = results.is_none() && !show_results_as_they_are;
+        let stored = Redaction(results.or_else(|| kept.cloned()));
+        let results = if show_results_as_they_are { Redaction::default() } else { stored.clone() };
+        Strengths { results, stored, is_one }
+    }
+}
+
+impl Redaction {
+    /// A result without secrets.
+    pub(crate) fn result(&self, mut result: ToolResult) -> ToolResult {
+        if self.0.is_none() {
+            return result;
+        }
+        if let Some(output) = &mut result.output {
+            self.value(output);
+        }
+        result.content.iter_mut().for_each(|part| self.part(part));
+        if let Some(error) = &mut result.error {
+            error.message = self.string(std::mem::take(&mut error.message));
+            error.problems.iter_mut().for_each(|problem| self.problem(problem));
+            if let Some(data) = &mut error.data {
+                self.value(data);
+            }
+        }
+        result
     }
 }
 

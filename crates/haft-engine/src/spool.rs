@@ -13,12 +13,25 @@ pub(crate) struct Spool {
     tail: VecDeque<u8>,
     limit: usize,
     total: u64,
+    /// The bytes that events were made of.
+    told: u64,
     streams: [Stream; 2],
+}
+
+/// What is taken out of the result, and out of events.
+#[derive(Clone, Copy)]
+pub(crate) struct Redactors<'a> {
+    pub(crate) result: Option<&'a dyn Redactor>,
+    pub(crate) events: Option<&'a dyn Redactor>,
+    /// They are the same.
+    pub(crate) is_one: bool,
 }
 
 #[derive(Default)]
 struct Stream {
     raw: Held,
+    /// The same for events, where more is taken out of them.
+    events: Held,
     model_text: ModelText,
     /// An escape may stand in the middle of a secret, so it is looked for again when the escapes are gone.
     shown: Held,
@@ -32,7 +45,14 @@ pub(crate) struct Piece {
 
 impl Spool {
     pub(crate) fn new(limit: usize) -> Self {
-        Spool { head: Vec::new(), tail: VecDeque::new(), limit, total: 0, streams: Default::default() }
+        Spool {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            limit,
+            total: 0,
+            told: 0,
+            streams: Default::default(),
+        }
     }
 
     /// Takes bytes, and gives what can be shown of them now.
@@ -40,26 +60,32 @@ impl Spool {
         &mut self,
         stream: OutputStream,
         bytes: &[u8],
-        redactor: Option<&dyn Redactor>,
+        redactors: Redactors<'_>,
     ) -> Option<Piece> {
-        let offset = self.total;
-        let free = self.streams[stream as usize].raw.push(bytes, redactor);
+        let offset = self.told;
+        let free = self.streams[stream as usize].raw.push(bytes, redactors.result);
         self.keep(&free);
         let state = &mut self.streams[stream as usize];
+        let free = if redactors.is_one { free } else { state.events.push(bytes, redactors.events) };
+        self.told += free.len() as u64;
         let mut text = String::new();
         state.model_text.push(&free, &mut text);
+        let redactor = redactors.events;
         let text = shown(text, |text| state.shown.push(text, redactor).into_owned(), redactor);
         (!text.is_empty()).then_some(Piece { offset, text })
     }
 
     /// The streams have ended: everything that was held can go.
-    pub(crate) fn finish(&mut self, redactor: Option<&dyn Redactor>) -> Vec<(OutputStream, Piece)> {
+    pub(crate) fn finish(&mut self, redactors: Redactors<'_>) -> Vec<(OutputStream, Piece)> {
         let mut pieces = Vec::new();
         for stream in [OutputStream::Stdout, OutputStream::Stderr] {
-            let offset = self.total;
-            let rest = self.streams[stream as usize].raw.finish(redactor);
+            let offset = self.told;
+            let rest = self.streams[stream as usize].raw.finish(redactors.result);
             self.keep(&rest);
             let state = &mut self.streams[stream as usize];
+            let redactor = redactors.events;
+            let rest = if redactors.is_one { rest } else { state.events.finish(redactor) };
+            self.told += rest.len() as u64;
             let mut text = String::new();
             state.model_text.push(&rest, &mut text);
             state.model_text.finish(&mut text);
@@ -118,11 +144,17 @@ fn shown(text: String, redact: impl FnOnce(&[u8]) -> Vec<u8>, redactor: Option<&
 mod tests {
     use super::*;
 
+    const NONE: Redactors<'_> = Redactors { result: None, events: None, is_one: true };
+
+    fn one(redactor: &dyn Redactor) -> Redactors<'_> {
+        Redactors { result: Some(redactor), events: Some(redactor), is_one: true }
+    }
+
     #[test]
     fn head_and_tail_stay_and_the_rest_is_counted() {
         let mut spool = Spool::new(10);
         for chunk in ["abc", "defgh", "", "ijklmnopq", "z"] {
-            spool.write(OutputStream::Stdout, chunk.as_bytes(), None);
+            spool.write(OutputStream::Stdout, chunk.as_bytes(), NONE);
         }
         assert_eq!(spool.total(), 18);
         assert_eq!(spool.into_bytes(), b"abcde\n... [8 bytes not kept]\nnopqz");
@@ -131,7 +163,7 @@ mod tests {
     #[test]
     fn below_the_limit_every_byte_stays() {
         let mut spool = Spool::new(10);
-        spool.write(OutputStream::Stdout, b"0123456789", None);
+        spool.write(OutputStream::Stdout, b"0123456789", NONE);
         assert_eq!(spool.into_bytes(), b"0123456789");
     }
 
@@ -143,10 +175,10 @@ mod tests {
             let mut spool = Spool::new(1000);
             let mut shown = String::new();
             for chunk in [&text[..cut], &text[cut..]] {
-                let piece = spool.write(OutputStream::Stdout, chunk, Some(&secrets));
+                let piece = spool.write(OutputStream::Stdout, chunk, one(&secrets));
                 shown.extend(piece.map(|piece| piece.text));
             }
-            shown.extend(spool.finish(Some(&secrets)).into_iter().map(|(_, piece)| piece.text));
+            shown.extend(spool.finish(one(&secrets)).into_iter().map(|(_, piece)| piece.text));
             assert_eq!(shown, "before [redacted:TOKEN] after", "cut at {cut}");
             assert_eq!(spool.into_bytes(), shown.as_bytes(), "cut at {cut}");
         }
@@ -161,9 +193,9 @@ mod tests {
             (OutputStream::Stderr, "working\n"),
             (OutputStream::Stdout, "-value\n"),
         ] {
-            spool.write(stream, chunk.as_bytes(), Some(&secrets));
+            spool.write(stream, chunk.as_bytes(), one(&secrets));
         }
-        spool.finish(Some(&secrets));
+        spool.finish(one(&secrets));
         assert_eq!(spool.into_bytes(), b"working\n[redacted:TOKEN]\n");
     }
 }

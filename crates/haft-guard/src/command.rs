@@ -98,6 +98,17 @@ pub fn words(text: &str, shell: Shell) -> Result<Vec<String>, NotSimple> {
     Ok(words)
 }
 
+/// Words as one text that [`words`] reads as these again.
+pub(crate) fn joined(words: &[String]) -> String {
+    let quote =
+        |word: &String| match word.is_empty() || !word.chars().all(|letter| is_plain(letter, Shell::Posix)) {
+            true if word.contains('\'') => format!("\"{word}\""),
+            true => format!("'{word}'"),
+            false => word.clone(),
+        };
+    words.iter().map(quote).collect::<Vec<_>>().join(" ")
+}
+
 fn quoted(letters: &mut std::str::Chars<'_>, quote: char, word: &mut String) -> Result<(), NotSimple> {
     for letter in letters {
         match letter {

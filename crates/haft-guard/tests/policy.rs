@@ -9,15 +9,16 @@
 
 use haft_core::{
     ApprovalMode, CallContext, Category, Footprint, Resource, Risk, ToolDefinition,
-    port::{Policy, Subject, Verdict},
+    port::{GuardError, Policy, Subject, Verdict},
 };
 use haft_guard::{
-    Covers, Grant, Lasts, ListPolicy, LivePolicy, PolicySet,
+    Covers, Grant, GrantSource, Lasts, ListPolicy, LivePolicy, PolicySet,
     command::Shell,
     policy::{Conditions, Effect, ListChanges, Rule, read_rules},
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A call to decide about.
 #[derive(Clone)]
@@ -532,9 +533,32 @@ fn a_broken_reload_keeps_the_old_policy_and_grants() {
     assert!(live.reload(lists(), "[[rules]]\neffect = 'deny'\n", "/work").is_err());
     assert_eq!(live.now().rules()[0].name, "old");
     live.reload(lists(), &rules.replace("old", "new"), "/work").unwrap();
-    assert_eq!((live.now().rules()[0].name.as_str(), live.now().grants().len()), ("new", 1));
-    live.set_grants(Vec::new()).unwrap();
-    assert_eq!((live.now().rules()[0].name.as_str(), live.now().grants().len()), ("new", 0));
+    let grants = || live.now().grant_source().grants("acme").unwrap().len();
+    assert_eq!((live.now().rules()[0].name.as_str(), grants()), ("new", 1));
+    live.replace(strict(""));
+    assert_eq!((live.now().rules().len(), grants()), (0, 1));
+}
+
+struct Unreachable;
+
+impl GrantSource for Unreachable {
+    fn grants(&self, _tenant: &str) -> Result<Arc<[Grant]>, GuardError> {
+        Err(GuardError("the store is gone".into()))
+    }
+}
+
+/// A source that fails denies what it could have allowed, and is not asked about what runs anyway.
+#[test]
+fn grants_that_cannot_be_read_deny() {
+    let policy =
+        |mode| PolicySet::new(lists(mode), Vec::new()).unwrap().with_grant_source(Arc::new(Unreachable));
+    let call = Call::of("tool").hosts(&["example.com"]);
+    assert_eq!(
+        policy(ApprovalMode::Prompt).decide(&call.subject()),
+        Err(GuardError("the store is gone".into()))
+    );
+    assert_eq!(policy(ApprovalMode::Prompt).explain(&call.subject()).effect, Effect::Deny);
+    assert_eq!(effect(&policy(ApprovalMode::Auto), &call), "allow");
 }
 
 #[test]
@@ -578,4 +602,62 @@ fn an_explanation_names_every_rule_and_the_way_out() {
          \u{20} tool (ask): does not, the tool does not always ask\n  allowlist (allow): does not, the tool is not on it\n\
          \u{20} mode (auto): holds\nwhat would change it:\n  change or remove the rule `no pushes` (line 1)\n"
     );
+}
+
+/// A rule that may only tighten never turns a refusal into a question, nor lets a grant answer what no grant may.
+#[test]
+fn what_may_only_tighten_loosens_nothing() {
+    let asks = |remember: bool| {
+        let when = Conditions { tools: vec!["tool".into()], ..Conditions::default() };
+        Rule { only_tightens: true, remember, ..Rule::new("folder", Effect::Ask, when) }
+    };
+    let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+    let grant = || vec![Grant::new("g", "acme", covers.clone(), Lasts::Always)];
+    let call = Call::of("tool").hosts(&["example.com"]);
+    let set = |mode, rules: Vec<Rule>| PolicySet::new(lists(mode), rules).unwrap();
+
+    assert_eq!(decided(&set(ApprovalMode::Deny, vec![asks(true)]), &call), ("deny", "mode_deny".into()));
+    assert_eq!(decided(&set(ApprovalMode::Auto, vec![asks(true)]), &call), ("ask", "folder".into()));
+    let granted = set(ApprovalMode::Deny, vec![asks(true)]).with_grants(grant());
+    assert_eq!(decided(&granted, &call), ("allow", "grant:g".into()), "as it is without the rule");
+    let own = read_rules("[[rules]]\nname = 'own'\neffect = 'ask'\nhost = 'example.com'\n", "/work").unwrap();
+    for order in [[own[0].clone(), asks(true)], [asks(true), own[0].clone()]] {
+        let policy = set(ApprovalMode::Auto, order.to_vec()).with_grants(grant());
+        assert_eq!(decided(&policy, &call), ("ask", "own".into()), "a grant does not answer it");
+    }
+    let allows = Rule { effect: Effect::Allow, ..asks(false) };
+    assert!(PolicySet::new(lists(ApprovalMode::Auto), vec![allows]).is_err());
+}
+
+#[test]
+fn a_rule_reads_as_it_is_written() {
+    let text = r#"[[rules]]
+name = "everything"
+effect = "allow"
+reason = "why"
+tool = "run_*"
+category = ["FileSystem", "System"]
+risk = "low"
+path = ["src/**", "**/*.rs"]
+access = "write"
+command = ["cargo test", "git commit -m 'two words'"]
+host = "*.example.com"
+argument = { "/a" = "b*" }
+agent = "did:*"
+tenant = "acme"
+confirms = true
+"#;
+    let rules = read_rules(text, "/work").unwrap();
+    let written = toml::to_string(&json!({"rules": rules})).unwrap();
+    let again = read_rules(&written, "/elsewhere").unwrap();
+    assert_eq!(again, [Rule { line: again[0].line, ..rules[0].clone() }]);
+}
+
+#[test]
+fn a_rule_has_no_name_that_means_something_else() {
+    for name in ["denylist", "mode", "grant:g1", ""] {
+        let text = format!("[[rules]]\nname = '{name}'\neffect = 'deny'\ntool = 'x'\n");
+        let problem = read_rules(&text, "/work").unwrap_err().to_string();
+        assert!(problem.starts_with(&format!("line 1: rule `{name}`: the")), "{problem}");
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     validate_content::{Args, Report, validate},
     worded::Worded,
 };
-use haft_core::{Footprint, ToolDefinition, ToolError, text};
+use haft_core::{Footprint, Tier, ToolDefinition, ToolError, text};
 use haft_sdk::{ToolCtx, TypedTool};
 
 /// Says whether a text is valid JSON or TOML, and whether it fits a JSON Schema.
@@ -35,6 +35,7 @@ impl TypedTool for ValidateContent {
              each problem with line, column, what was expected and how to correct it. Nothing is read from files or \
              the network.",
         );
+        definition.tier = Tier::Teams;
     }
 
     fn footprint(&self, _args: &Args) -> Option<Footprint> {

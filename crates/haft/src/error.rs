@@ -22,6 +22,18 @@ pub enum Error {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The rules of policy contradict each other, or are too many.
+    #[error("{0}")]
+    Policy(String),
+    /// A role cannot be read.
+    #[error("{0}")]
+    Permissions(String),
+    /// The key of whoever gives out licences cannot be read.
+    #[error("{0}")]
+    Licence(String),
+    /// A key that signs tools cannot be read.
+    #[error("{0}")]
+    Signatures(String),
     /// The files that tools are to reach cannot be had.
     #[error("{0}")]
     Files(String),
@@ -36,7 +48,12 @@ impl Error {
         match self {
             Error::Register(error) => Some(error.code()),
             Error::Store(_) => Some(ErrorCode::StoreUnavailable),
-            Error::Config(_) | Error::Files(_) => None,
+            Error::Config(_)
+            | Error::Files(_)
+            | Error::Policy(_)
+            | Error::Permissions(_)
+            | Error::Licence(_)
+            | Error::Signatures(_) => None,
         }
     }
 }

@@ -1,19 +1,21 @@
 //! An engine with everything wired.
 
 use crate::{
-    AdaptiveTimeout, Breaker, Engine, Error, Lanes, ListPolicy, MemoryStore, PermissionStrings, Quotas,
-    RateLimit, RepeatGuard, ResultCache, Settings, Shutdown, Tool,
+    AdaptiveTimeout, Breaker, Engine, Error, Lanes, ListPolicy, MemoryStore, Quotas, RateLimit, RepeatGuard,
+    ResultCache, Settings, Shutdown, Tool,
     commands::{self, LazyJail},
     config::Config,
+    guarding::{Policing, Redacting, permissions, policy_set},
     wiring::{self, DeclaredTool, Folders},
     workplace::Workplace,
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
 use haft_engine::EngineBuilder;
+use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
 use haft_jail::path::TakenBack;
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
-use std::{any::Any, ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
 /// The engine that runs calls, with everything it stands on. Cheap to clone.
 ///
@@ -35,6 +37,8 @@ pub struct Haft {
     taken_back: Arc<[TakenBack]>,
     background: BackgroundCommands,
     workplace: Option<Arc<Workplace>>,
+    policy: Option<Arc<LivePolicy>>,
+    licensing: Arc<Licensing>,
 }
 
 impl Haft {
@@ -102,6 +106,39 @@ impl Haft {
         self.engine.sandboxes()
     }
 
+    /// The policy that holds now; `None` where somebody brought one of another kind.
+    pub fn policy(&self) -> Option<Arc<PolicySet>> {
+        self.policy.as_ref().map(|policy| policy.now())
+    }
+
+    /// Lets the lists and rules of another configuration hold from the next call on; grants stay. Where they cannot be
+    /// used, or somebody brought a policy of another kind, nothing changes. [`PolicyReload`](crate::PolicyReload) does
+    /// this when the files change.
+    pub fn reload_policy(&self, config: &Config) -> Result<(), Error> {
+        let fixed = || Error::Policy("the policy of this program is not from a configuration".to_owned());
+        let live = self.policy.as_ref().ok_or_else(fixed)?;
+        let definitions = self.engine.definitions();
+        let definitions = definitions.iter().map(|definition| &**definition);
+        let set = policy_set(wiring::policy(config), config.policy.rules.clone(), definitions);
+        live.replace(set.map_err(|problems| Error::Policy(problems.to_string()))?);
+        Ok(())
+    }
+
+    /// How licence tiers are given here.
+    pub fn licensing(&self) -> &Licensing {
+        &self.licensing
+    }
+
+    /// The licence tier of a tenant now: for the contexts of its calls.
+    ///
+    /// ```
+    /// assert_eq!(haft::Haft::builder().build()?.tier("local"), haft::Tier::Enterprise);
+    /// # Ok::<(), haft::Error>(())
+    /// ```
+    pub fn tier(&self, tenant: &str) -> crate::Tier {
+        self.licensing.tier(jiff::Timestamp::now(), tenant).0
+    }
+
     /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the background.
     pub async fn shutdown(&self) -> Shutdown {
         let done = self.engine.shutdown().await;
@@ -134,14 +171,6 @@ impl std::fmt::Debug for Haft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Haft").field("running", &self.engine.running()).finish_non_exhaustive()
     }
-}
-
-/// What decides about calls.
-enum Policing {
-    /// Lists that may name tools by their aliases.
-    Lists(ListPolicy),
-    /// Whatever somebody brought.
-    Own(Arc<dyn Policy>),
 }
 
 /// Where everything is recorded.
@@ -181,12 +210,14 @@ pub struct Builder {
     has_builtins: bool,
     settings: Settings,
     policy: Policing,
-    authoriser: Arc<dyn Authoriser>,
+    grants: Option<Arc<dyn GrantSource>>,
+    authoriser: Option<Arc<dyn Authoriser>>,
+    licensing: Licensing,
     store: Storing,
     approver: Option<Arc<dyn Approver>>,
     jail: Option<Arc<dyn Jail>>,
     clock: Option<Arc<dyn Clock>>,
-    redactor: Option<Arc<dyn Redactor>>,
+    redacting: Redacting,
     registrations: Option<Arc<dyn Registrations>>,
     capabilities: Option<Capabilities>,
     around: Around,
@@ -252,13 +283,15 @@ impl Default for Builder {
             tools: Vec::new(),
             has_builtins: true,
             settings: Settings::default(),
-            policy: Policing::Lists(ListPolicy::default()),
-            authoriser: Arc::new(PermissionStrings),
+            policy: Policing::Lists(ListPolicy::default(), Vec::new()),
+            grants: None,
+            authoriser: None,
+            licensing: Licensing::Unlimited,
             store: Storing::Own(Arc::new(MemoryStore::new())),
             approver: None,
             jail: None,
             clock: None,
-            redactor: None,
+            redacting: Redacting::Rules(None),
             registrations: None,
             capabilities: None,
             around: Around::default(),
@@ -286,18 +319,29 @@ impl Builder {
         self
     }
 
-    /// What may run, what must be asked, what must not. The lists of a [`ListPolicy`] may name tools by their aliases.
+    /// What may run, what must be asked, what must not. The lists of a [`ListPolicy`] may name tools by their aliases; a
+    /// [`PolicySet`] has rules, too.
     pub fn policy<P: Policy + 'static>(mut self, policy: P) -> Self {
-        self.policy = match (&policy as &dyn Any).downcast_ref::<ListPolicy>() {
-            Some(lists) => Policing::Lists(lists.clone()),
-            None => Policing::Own(Arc::new(policy)),
-        };
+        self.policy = Policing::own(policy);
         self
     }
 
-    /// Who has which permissions.
+    /// Where grants come from: what a person agreed to earlier. Without it, there are none. A policy of one's own that is
+    /// neither lists nor a [`PolicySet`] knows about grants itself.
+    pub fn grants(mut self, grants: impl GrantSource + 'static) -> Self {
+        self.grants = Some(Arc::new(grants));
+        self
+    }
+
+    /// Who has which permissions. Without it, [`Permissions`](crate::Permissions) with the roles of the configuration.
     pub fn authoriser(mut self, authoriser: impl Authoriser + 'static) -> Self {
-        self.authoriser = Arc::new(authoriser);
+        self.authoriser = Some(Arc::new(authoriser));
+        self
+    }
+
+    /// How licence tiers are given. Without it, nobody is limited.
+    pub fn licensing(mut self, licensing: Licensing) -> Self {
+        self.licensing = licensing;
         self
     }
 
@@ -353,9 +397,43 @@ impl Builder {
         self
     }
 
-    /// What must not be shown.
+    /// What must not be shown, in place of what haft takes out by itself: tokens and keys by their look, and the values of
+    /// variables that programs do not get.
     pub fn redactor(mut self, redactor: impl Redactor + 'static) -> Self {
-        self.redactor = Some(Arc::new(redactor));
+        self.redacting = Redacting::Own(Arc::new(redactor));
+        self
+    }
+
+    /// Shows everything as it is.
+    ///
+    /// ```
+    /// use haft::prelude::*;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    /// let say = || {
+    ///     let token = token.clone();
+    ///     tool_fn("say", move |_: Nothing, _: ToolCtx| { let token = token.clone(); async move { Ok::<_, ToolError>(token) } })
+    /// #       .read_only()
+    /// };
+    /// # /// Nothing.
+    /// # #[derive(Deserialize, JsonSchema)]
+    /// # struct Nothing {}
+    /// let call = || ToolCall::new("say", json!({}));
+    /// let haft = Haft::builder().tool(say()).build()?;
+    /// assert_eq!(haft.execute(call()).await.text(), "[redacted:github-token]");
+    /// let haft = Haft::builder().tool(say()).without_redaction().build()?;
+    /// assert_eq!(haft.execute(call()).await.text(), token);
+    /// # Ok::<(), haft::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn without_redaction(mut self) -> Self {
+        self.redacting = Redacting::Off;
+        self
+    }
+
+    /// Takes these for the variables of the process: the values of those that programs do not get are not shown.
+    pub fn variables(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        self.redacting = Redacting::Rules(Some(variables.into_iter().collect()));
         self
     }
 
@@ -457,7 +535,7 @@ impl Builder {
     pub fn config(mut self, config: &Config) -> Self {
         self.config = config.clone();
         self.settings = wiring::settings(config);
-        self.policy = Policing::Lists(wiring::policy(config));
+        self.policy = Policing::of(config);
         self.tools.extend(
             wiring::declared(config)
                 .map(|definition| Box::new(DeclaredTool::new(definition)) as Box<dyn Tool>),
@@ -509,15 +587,14 @@ impl Builder {
             tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config), &background));
         }
         tools.extend(self.tools);
-        let policy = match self.policy {
-            Policing::Own(policy) => policy,
-            Policing::Lists(lists) => {
-                let definitions = tools.iter().map(|tool| &**tool.definition());
-                Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
-            }
+        let (policy, live) = self.policy.put(tools.iter().map(|tool| &**tool.definition()), self.grants)?;
+        let authoriser = match self.authoriser {
+            Some(authoriser) => authoriser,
+            None => Arc::new(permissions(&self.config)?),
         };
-        let builder = Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);
-        let mut builder = self.around.put(builder);
+        let builder = Engine::builder(policy, authoriser, self.store.open()?).settings(self.settings);
+        let builder = self.around.put(builder);
+        let mut builder = self.redacting.put(&self.config, builder);
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }
@@ -539,9 +616,6 @@ impl Builder {
         if let Some(clock) = self.clock {
             builder = builder.clock(clock);
         }
-        if let Some(redactor) = self.redactor {
-            builder = builder.redactor(redactor);
-        }
         if let Some(registrations) = self.registrations {
             builder = builder.registrations(registrations);
         }
@@ -549,7 +623,8 @@ impl Builder {
             builder = builder.capabilities(capabilities);
         }
         let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
-        Ok(Haft { engine, taken_back: taken_back.into(), background, workplace })
+        let licensing = Arc::new(self.licensing);
+        Ok(Haft { engine, taken_back: taken_back.into(), background, workplace, policy: live, licensing })
     }
 }
 

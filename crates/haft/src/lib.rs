@@ -51,6 +51,7 @@ pub mod config;
 pub mod doctor;
 mod error;
 mod facade;
+mod guarding;
 #[cfg(feature = "durable")]
 mod memory;
 pub mod prelude;
@@ -64,6 +65,7 @@ pub use facade::{Builder, Haft};
 pub use haft_jail::{init, path::TakenBack};
 pub use wiring::{DeclaredTool, Folders};
 
+pub use guarding::{PolicyReload, Reloaded};
 pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
     CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints,
@@ -79,7 +81,11 @@ pub use haft_engine::{
     RepeatGuard, Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown,
     SubmitError, Target, TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
 };
-pub use haft_guard::{KnownSecrets, ListPolicy, PermissionStrings};
+pub use haft_guard::{
+    GrantSource, KnownSecrets, Licence, Licensing, ListPolicy, MemoryGrants, PermissionStrings, Permissions,
+    PolicySet, PublicKey, Role, Secrets, TrustedKeys,
+    policy::{Explanation, Rule, read_rules},
+};
 pub use haft_sdk::{
     Args, CancelReason, FnTool, IntoToolOutput, Json, Prepared, Tool, ToolCtx, ToolFuture, Typed, TypedTool,
     capability, testing, tool_fn, typed,

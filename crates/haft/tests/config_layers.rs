@@ -13,6 +13,14 @@ use std::path::{Path, PathBuf};
 
 const TOOL: &str = "{ name = 'ask_desk', description = 'Asks at the desk' }";
 
+const DENIES: &str = "[{ name = 'a', effect = 'deny', tool = 'x' }]";
+const ALLOWS: &str = "[{ name = 'b', effect = 'allow', tool = 'x' }]";
+
+/// Rules are added in every layer, and know where they stand: they have tests of their own.
+fn is_plain(key: &&Key) -> bool {
+    key.rule().kind != Kind::Rules
+}
+
 /// For each key a tight and a loose value, as they stand in a file. A key without a line here fails the tests
 /// below.
 const EXAMPLES: &[(&str, &str, &str)] = &[
@@ -31,6 +39,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.timeouts.file_operations_seconds", "1", "604800"),
     ("tools.timeouts.shell_commands_seconds", "300", "301"),
     ("tools.output.max_bytes", "256", "102401"),
+    ("tools.output.redact_results", "true", "false"),
     ("tools.environment.denylist", "['MY_*']", "[]"),
     ("tools.approval.enabled", "false", "true"),
     ("tools.approval.mode", "'prompt'", "'auto'"),
@@ -63,6 +72,13 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.per_process_limits", "false", "true"),
     ("tools.http.hosts", "[]", "['api.example.com']"),
     ("tools.http.private_hosts", "[]", "['localhost:8080']"),
+    ("tools.signatures.require_signatures", "true", "false"),
+    ("tools.signatures.trusted_keys", "[]", "['ed25519:AAAA']"),
+    ("policy.rules", DENIES, ALLOWS),
+    ("permissions.roles", "[]", "['auditor: *']"),
+    ("permissions.local_roles", "['viewer']", "[]"),
+    ("license.authority", "'ed25519:AAAA'", "'ed25519:BBBB'"),
+    ("license.file", "'/here'", "'/elsewhere'"),
     ("store.backend", "'sqlite'", "'postgres'"),
     ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
     ("store.durability", "'full'", "'effects'"),
@@ -127,7 +143,7 @@ fn what_a_folder_loosens_does_not_count_and_is_said_once() {
         let with = resolved(&inputs(&user, &line(key.path(), loose)));
         assert_eq!(with.config, without, "{}", key.path());
         let notes: Vec<_> = with.notes.iter().filter(|note| is_ignored(note)).collect();
-        if key.rule().configured == Configured::Adds {
+        if key.rule().configured == Configured::Adds && is_plain(&key) {
             // Whatever is written is added: nothing can be taken away, so there is nothing to say.
             assert!(notes.is_empty(), "{}", key.path());
             continue;
@@ -143,7 +159,7 @@ fn what_a_folder_loosens_does_not_count_and_is_said_once() {
 
 #[test]
 fn what_a_folder_tightens_counts() {
-    for key in keys().iter().filter(|key| key.rule().tighter != Tighter::Nothing) {
+    for key in keys().iter().filter(is_plain).filter(|key| key.rule().tighter != Tighter::Nothing) {
         let (tight, loose) = example(key);
         let user = line(key.path(), loose);
         let with = resolved(&inputs(&user, &line(key.path(), tight)));
@@ -192,7 +208,7 @@ fn many_ignored_keys_make_one_note() {
     let lines: Vec<_> = ignored.iter().map(|ignored| ignored.place.to_string()).collect();
     assert_eq!(
         lines.len(),
-        keys().iter().filter(|key| key.rule().configured == Configured::Replaces).count()
+        keys().iter().filter(|key| key.rule().configured == Configured::Replaces || !is_plain(key)).count()
     );
     assert!(
         lines[0].starts_with("haft.toml:1:") && lines[1].starts_with("haft.toml:2:"),
@@ -243,6 +259,122 @@ fn trap_the_environment_denylist_is_added_to_the_defaults() {
     inputs.flags = vec![("tools.environment.denylist".into(), "[]".into())];
     let denylist = resolved(&inputs).config.tools.environment.denylist;
     assert_eq!(denylist, [defaults, vec!["A_*".into(), "B_*".into(), "C_*".into()]].concat());
+}
+
+/// What each rule is called, what it does, where it is from, and whether it may only tighten.
+fn rules(inputs: &Inputs) -> Vec<(String, String, String, bool)> {
+    let rules = resolved(inputs).config.policy.rules;
+    rules
+        .into_iter()
+        .map(|rule| (rule.name.clone(), rule.effect.to_string(), rule.place(), rule.only_tightens))
+        .collect()
+}
+
+fn known(name: &str, effect: &str, place: &str, only_tightens: bool) -> (String, String, String, bool) {
+    (name.to_owned(), effect.to_owned(), place.to_owned(), only_tightens)
+}
+
+const OWN_RULES: &str = "\
+[tools.approval]
+mode = 'auto'
+
+[[policy.rules]]
+name = 'same'
+effect = 'allow'
+path = 'src/**'
+
+[[policy.rules]]
+effect = 'ask'
+tool = 'deploy'
+";
+
+const FOLDER_RULES: &str = "\
+[[policy.rules]]
+name = 'same'
+effect = 'deny'
+path = 'secrets/**'
+examples = { match = ['secrets/a'], no_match = ['src/a'] }
+
+[[policy.rules]]
+name = 'opens'
+effect = 'allow'
+command = 'cargo test'
+";
+
+#[test]
+fn rules_of_all_layers_come_together_and_a_folder_only_tightens() {
+    let own = "/home/ada/.config/haft/haft.toml";
+    let mut inputs = inputs(OWN_RULES, FOLDER_RULES);
+    inputs.env = vec![("HAFT_POLICY_RULES".into(), "[{ name = 'env', effect = 'ask', tool = 'x' }]".into())];
+    let both = [
+        known("same", "allow", &format!("{own} line 4"), false),
+        known("rule 2", "ask", &format!("{own} line 9"), false),
+    ];
+    let untrusted = [
+        both[0].clone(),
+        both[1].clone(),
+        known("env", "ask", "HAFT_POLICY_RULES", false),
+        known("same (2)", "deny", "haft.toml line 1", true),
+    ];
+    assert_eq!(rules(&inputs), untrusted);
+    let note = resolved(&inputs).notes[0].to_string();
+    assert_eq!(
+        note,
+        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+         policy.rules: `opens` (line 7) allows something\n  \
+         help: read the file; if you want all of it to count, run `haft trust`"
+    );
+    // Paths start where the file is, or where one works.
+    let patterns: Vec<String> =
+        resolved(&inputs).config.policy.rules.iter().flat_map(|rule| rule.when.paths.clone()).collect();
+    assert_eq!(patterns, ["/repo/src/**", "/repo/secrets/**"]);
+
+    let inputs = trusted(inputs);
+    let expected = [
+        both[0].clone(),
+        both[1].clone(),
+        known("same (2)", "deny", "haft.toml line 1", false),
+        known("opens", "allow", "haft.toml line 7", false),
+        known("env", "ask", "HAFT_POLICY_RULES", false),
+    ];
+    assert_eq!(rules(&inputs), expected);
+    let explanation = explain(&inputs).unwrap().to_string();
+    assert!(
+        explanation.contains("+ { name = \"opens\", effect = \"allow\", command = [\"cargo test\"] }"),
+        "{explanation}"
+    );
+}
+
+#[test]
+fn a_rule_that_is_wrong_is_named_with_its_place() {
+    let wrong = FOLDER_RULES.replace("no_match = ['src/a']", "no_match = ['secrets/b']");
+    let error = resolve(&inputs("", &wrong)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "rule `same`: the example `secrets/b` must not match, and does, in haft.toml:5:1
+  help: change the rule, or the example if it is the one that is wrong; until then nothing of the file counts
+  help: to go on without the file in this folder, add `--no-folder-config`"
+    );
+    for (text, expected) in [
+        (
+            "[[policy.rules]]\neffect = 'denny'\n",
+            "unknown variant `denny`, expected one of `allow`, `ask`, `deny`, in haft.toml:2:1",
+        ),
+        ("[[policy.rules]]\neffect = 'deny'\n", "rule `rule 1`: the rule has no condition"),
+        ("[[policy.rules]]\neffect = 'deny'\ntoool = 'x'\n", "unknown field `toool`"),
+        (
+            "[policy]\nrules = 'x'\n",
+            "`policy.rules` must be a list of tables, not a string, in haft.toml:2:9",
+        ),
+        ("[policy]\nrulez = []\n", "unknown key `policy.rulez`"),
+    ] {
+        let error = resolve(&inputs("", text)).unwrap_err().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+    let env = vec![("HAFT_POLICY_RULES".to_owned(), "[{ effect = 'deny' }]".to_owned())];
+    let error = resolve(&Inputs { env, ..Inputs::default() }).unwrap_err().to_string();
+    assert!(error.starts_with("rule `rule 1`: the rule has no condition"), "{error}");
+    assert!(error.contains("in HAFT_POLICY_RULES"), "{error}");
 }
 
 #[test]
@@ -327,7 +459,7 @@ fn a_link_does_not_lead_out() {
 
 #[test]
 fn variables_and_flags_set_every_key() {
-    for key in keys() {
+    for key in keys().iter().filter(is_plain) {
         let (tight, loose) = example(key);
         for text in [tight, loose] {
             // As a person writes it in a shell: without quotes around a word.
@@ -455,6 +587,15 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
         (Kind::Tools, _) => {
             list(&["{ name = 'a', description = 'A' }", "{ name = 'b', description = 'B' }", TOOL], 0)
         }
+        (Kind::Rules, _) => list(
+            &[
+                "{ name = 'a', effect = 'deny', tool = 'x' }",
+                "{ name = 'b', effect = 'ask', path = 'src/**', remember = true }",
+                "{ name = 'c', effect = 'allow', command = 'cargo test', confirms = true }",
+                "{ name = 'd', effect = 'allow', tool = 'x' }",
+            ],
+            0,
+        ),
         other => panic!("what are values of {other:?}?"),
     }
 }
@@ -508,6 +649,13 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
         }
         (Tighter::Fewer, Value::Tools(before), Value::Tools(after)) => {
             after.iter().any(|tool| !before.contains(tool))
+        }
+        (Tighter::Stricter, Value::Rules(before), Value::Rules(after)) => {
+            let added = after.iter().filter(|rule| !before.contains(rule));
+            let only_tighten = |rule: &haft_guard::policy::Rule| {
+                rule.effect != haft_guard::policy::Effect::Allow && rule.only_tightens
+            };
+            before.iter().any(|rule| !after.contains(rule)) || !added.into_iter().all(only_tighten)
         }
         (Tighter::Inside, Value::Folders(before), Value::Folders(after)) => {
             let may_be_empty = key.default_value() == Value::Folders(Vec::new());

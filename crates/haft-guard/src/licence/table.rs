@@ -149,7 +149,15 @@ pub const LIMITS: &[LimitRow] = &[
             most(Tier::Enterprise.max_batch()),
         ],
     },
-    LimitRow { name: "calls at the same time", tiers: [Most(1), Most(1), Most(10), Unlimited] },
+    LimitRow {
+        name: "calls at the same time",
+        tiers: [
+            most(Tier::Core.max_parallelism()),
+            most(Tier::WriterPro.max_parallelism()),
+            most(Tier::Teams.max_parallelism()),
+            most(Tier::Enterprise.max_parallelism()),
+        ],
+    },
     LimitRow {
         name: "progress and output as events",
         tiers: [
@@ -174,7 +182,12 @@ pub const LIMITS: &[LimitRow] = &[
     },
     LimitRow {
         name: "isolation (none 0, standard 1, strict 2, restricted 3)",
-        tiers: [Most(1), Most(1), Most(2), Most(3)],
+        tiers: [
+            Most(Tier::Core.max_isolation() as u64),
+            Most(Tier::WriterPro.max_isolation() as u64),
+            Most(Tier::Teams.max_isolation() as u64),
+            Most(Tier::Enterprise.max_isolation() as u64),
+        ],
     },
     LimitRow { name: "jails of one's own", tiers: [No, No, No, Unlimited] },
     LimitRow {
@@ -190,12 +203,28 @@ pub const LIMITS: &[LimitRow] = &[
         name: "search (by category 0, name 1, everything 2, custom 3)",
         tiers: [Most(0), Most(1), Most(2), Most(3)],
     },
-    LimitRow { name: "records of side effects", tiers: [No, Unlimited, Unlimited, Unlimited] },
+    LimitRow {
+        name: "records of side effects",
+        tiers: [
+            yes_if(Tier::Core.records_side_effects()),
+            yes_if(Tier::WriterPro.records_side_effects()),
+            yes_if(Tier::Teams.records_side_effects()),
+            yes_if(Tier::Enterprise.records_side_effects()),
+        ],
+    },
     LimitRow {
         name: "keeping of results beyond the session, in seconds",
         tiers: [No, Most(7 * DAY), Most(30 * DAY), Unlimited],
     },
-    LimitRow { name: "the whole of an output that was cut", tiers: [No, No, No, Unlimited] },
+    LimitRow {
+        name: "the whole of an output that was cut",
+        tiers: [
+            yes_if(Tier::Core.keeps_whole_outputs()),
+            yes_if(Tier::WriterPro.keeps_whole_outputs()),
+            yes_if(Tier::Teams.keeps_whole_outputs()),
+            yes_if(Tier::Enterprise.keeps_whole_outputs()),
+        ],
+    },
     LimitRow {
         name: "roles (one person 0, basic 1, full 2, attributes 3)",
         tiers: [Most(0), Most(1), Most(2), Most(3)],
@@ -214,7 +243,7 @@ pub const LIMITS: &[LimitRow] = &[
 pub fn built_in_tier(name: &str) -> Tier {
     match name {
         "send_message" | "create_entity" | "validate_content" => Tier::Teams,
-        "run_command" | "execute_code" => Tier::Teams,
+        "run_command" | "start_command" | "execute_code" => Tier::Teams,
         _ => Tier::Core,
     }
 }
@@ -417,6 +446,19 @@ mod tests {
             }
         }
         assert!(rows_seen.iter().all(|seen| *seen > 0), "a limit without a case: {rows_seen:?}");
+    }
+
+    /// The engine goes by the tier itself where it limits a program.
+    #[test]
+    fn the_engine_and_the_table_have_the_same_numbers() {
+        for tier in [Tier::Core, Tier::WriterPro, Tier::Teams] {
+            let limits = tier.limits();
+            let (memory, time) = (limits.memory_bytes.unwrap(), limits.cpu_time.unwrap());
+            assert!(check_licence(tier, Need::Memory(memory)).is_ok());
+            assert!(check_licence(tier, Need::Memory(memory + 1)).is_err());
+            assert!(check_licence(tier, Need::CpuTime(time)).is_ok());
+            assert!(check_licence(tier, Need::CpuTime(time + Duration::from_secs(1))).is_err());
+        }
     }
 
     #[test]

@@ -28,6 +28,44 @@ pub struct Role {
 }
 
 impl Role {
+    /// A role as a configuration writes it: `[TENANT/]NAME: PERMISSION …`, where `!` takes a permission away.
+    ///
+    /// ```
+    /// use haft_guard::Role;
+    /// let (tenant, name, role) = Role::read("acme/auditor: tool.*.read !tool.secrets.*")?;
+    /// assert_eq!((tenant.as_deref(), name.as_str()), (Some("acme"), "auditor"));
+    /// assert_eq!((role.allow, role.deny), (vec!["tool.*.read".into()], vec!["tool.secrets.*".into()]));
+    /// assert!(Role::read("auditor tool.*").is_err());
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn read(text: &str) -> Result<(Option<String>, String, Role), String> {
+        let wrong = |why: &str| {
+            format!("`{text}` is no role: {why}; write it like \"auditor: tool.*.read !tool.secrets.*\"")
+        };
+        let (name, permissions) =
+            text.split_once(':').ok_or_else(|| wrong("it has no `:` after its name"))?;
+        let (tenant, name) = match name.trim().split_once('/') {
+            Some((tenant, name)) => (Some(tenant.trim()), name.trim()),
+            None => (None, name.trim()),
+        };
+        let is_plain = |text: &str| !text.is_empty() && !text.contains(char::is_whitespace);
+        if !is_plain(name) || tenant.is_some_and(|tenant| !is_plain(tenant)) {
+            return Err(wrong("its name is no single word"));
+        }
+        let mut role = Role::default();
+        for permission in permissions.split([' ', ',', '\t']).filter(|permission| !permission.is_empty()) {
+            match permission.strip_prefix('!') {
+                Some("") => return Err(wrong("`!` stands alone")),
+                Some(denied) => role.deny.push(denied.to_owned()),
+                None => role.allow.push(permission.to_owned()),
+            }
+        }
+        match role.allow.is_empty() && role.deny.is_empty() {
+            true => Err(wrong("it names no permission")),
+            false => Ok((tenant.map(str::to_owned), name.to_owned(), role)),
+        }
+    }
+
     /// A role that allows these.
     pub fn new<P: Into<String>>(allow: impl IntoIterator<Item = P>) -> Self {
         Role { allow: allow.into_iter().map(Into::into).collect(), deny: Vec::new() }
@@ -46,7 +84,7 @@ impl Role {
     pub fn built_in(name: &str) -> Option<Role> {
         const VIEWER: &[&str] = &["tool.*.read", "tool.*.search", "tool.*.list"];
         const CONTRIBUTOR: &[&str] = &["tool.*.write", "tool.*.create", "tool.system.validate"];
-        const EDITOR: &[&str] = &["tool.*.delete", "tool.*.execute", "tool.*.send"];
+        const EDITOR: &[&str] = &["tool.*.delete", "tool.*.execute", "tool.*.run", "tool.*.send"];
         let parts: &[&[&str]] = match name {
             "viewer" => &[VIEWER],
             "contributor" => &[VIEWER, CONTRIBUTOR],
@@ -120,6 +158,12 @@ impl Permissions {
         self.change(|roles| roles.insert((tenant.into(), name.into()), role));
     }
 
+    /// Defines a role of every tenant. One that a tenant has of the same name comes before it.
+    pub fn define_for_all(&self, name: impl Into<String>, role: Role) {
+        // No caller has an empty tenant.
+        self.define("", name, role);
+    }
+
     /// Removes a role of a tenant. A built-in of that name holds again.
     pub fn remove(&self, tenant: &str, name: &str) -> bool {
         self.change(|roles| roles.remove(&(tenant.to_owned(), name.to_owned()))).is_some()
@@ -181,8 +225,8 @@ fn decide(
         .roles
         .iter()
         .map(|name| {
-            let own = book.get(&(context.tenant.to_string(), name.clone())).cloned();
-            (name, own.or_else(|| Role::built_in(name)))
+            let of = |tenant: &str| book.get(&(tenant.to_owned(), name.clone())).cloned();
+            (name, of(&context.tenant).or_else(|| of("")).or_else(|| Role::built_in(name)))
         })
         .collect();
     for required in &definition.required_permissions {
@@ -316,6 +360,20 @@ mod tests {
         ours.tenant = "acme".into();
         assert!(permissions.remove("acme", "viewer") && !permissions.remove("acme", "viewer"));
         assert!(!granted(&ours));
+    }
+
+    #[test]
+    fn a_role_of_every_tenant_stands_behind_a_tenants_own() {
+        let permissions = Permissions::default();
+        permissions.define_for_all("auditor", Role::new(["audit.*"]));
+        permissions.define("acme", "auditor", Role::new(["tool.*"]));
+        let mut ours = caller(&["auditor"], &[]);
+        let granted = |context: &CallContext, required| {
+            permissions.check(context, &tool(&[required])) == Authorisation::Granted
+        };
+        assert!(granted(&ours, "tool.read") && !granted(&ours, "audit.read"));
+        ours.tenant = "other".into();
+        assert!(!granted(&ours, "tool.read") && granted(&ours, "audit.read"));
     }
 
     #[test]

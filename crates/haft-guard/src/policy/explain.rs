@@ -35,6 +35,9 @@ pub struct Considered {
     pub name: String,
     /// What it would do.
     pub effect: String,
+    /// The file that the rule is from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// Where the rule stands in its file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
@@ -104,6 +107,7 @@ impl PolicySet {
         let fixed = |name: &str, effect: &str, outcome| Considered {
             name: name.to_owned(),
             effect: effect.to_owned(),
+            file: None,
             line: None,
             outcome,
         };
@@ -112,6 +116,7 @@ impl PolicySet {
         all.extend(self.rules.iter().enumerate().map(|(index, rule)| Considered {
             name: rule.name.clone(),
             effect: rule.effect.to_string(),
+            file: rule.file.clone(),
             line: rule.line,
             outcome: match self.fit(index, &looked) {
                 Fit::Yes => Outcome::Holds,
@@ -119,7 +124,9 @@ impl PolicySet {
                 Fit::Unknown(doubt) => Outcome::Unclear { why: doubt.words() },
             },
         }));
-        all.extend(self.grants.iter().map(|grant| {
+        // Where they cannot be read, the decision above says so.
+        let grants = self.grants.grants(&subject.context.tenant).unwrap_or_default();
+        all.extend(grants.iter().map(|grant| {
             let outcome = match grant.why_not(subject, self.shell) {
                 None => Outcome::Holds,
                 Some(why) => Outcome::DoesNot { why: why.to_owned() },
@@ -138,14 +145,17 @@ impl PolicySet {
     fn would_change(&self, subject: &Subject<'_>, effect: Effect, decided: &str) -> Vec<String> {
         let name = &subject.definition.name;
         let rule = self.rules.iter().find(|rule| rule.name == decided);
-        let place = |line: Option<usize>| line.map_or_else(String::new, |line| format!(" (line {line})"));
+        let place = |rule: &super::Rule| match rule.place() {
+            place if place.is_empty() => place,
+            place => format!(" ({place})"),
+        };
         let mut ways = Vec::new();
         match (effect, rule) {
             (Effect::Deny, Some(rule)) => {
-                ways.push(format!("change or remove the rule `{decided}`{}", place(rule.line)));
+                ways.push(format!("change or remove the rule `{decided}`{}", place(rule)));
             }
             (Effect::Ask, Some(rule)) => {
-                ways.push(format!("change or remove the rule `{decided}`{}", place(rule.line)));
+                ways.push(format!("change or remove the rule `{decided}`{}", place(rule)));
                 match may_be_remembered(rule) {
                     true => ways.push("a grant that covers this call".to_owned()),
                     false => {
@@ -156,6 +166,7 @@ impl PolicySet {
             (Effect::Deny, None) => match decided {
                 "denylist" => ways.push(format!("take `{name}` off [tools.approval] denylist")),
                 "disabled" => ways.push("set [tools.approval] enabled = true".to_owned()),
+                "error" => ways.push("repair what could not be checked".to_owned()),
                 _ => ways.push(format!("put `{name}` on [tools.approval] allowlist, or set another mode")),
             },
             (Effect::Ask, None) => {
@@ -189,11 +200,14 @@ impl fmt::Display for Explanation {
             writeln!(f, "  why: {reason}")?;
         }
         writeln!(f, "looked at:")?;
-        for Considered { name, effect, line, outcome } in &self.considered {
+        for Considered { name, effect, file, line, outcome } in &self.considered {
             let mark = if *name == self.rule { ">" } else { " " };
             write!(f, "{mark} {name} ({effect}")?;
-            if let Some(line) = line {
-                write!(f, ", line {line}")?;
+            match (file, line) {
+                (Some(file), Some(line)) => write!(f, ", {file} line {line}")?,
+                (None, Some(line)) => write!(f, ", line {line}")?,
+                (Some(file), None) => write!(f, ", {file}")?,
+                (None, None) => {}
             }
             match outcome {
                 Outcome::Holds => writeln!(f, "): holds")?,

@@ -1,7 +1,7 @@
 //! Rules in a file: TOML, with the line of every problem, and with examples that must hold.
 
 use super::{
-    Access, ArgumentPattern, Conditions, Effect, ListPolicy, PolicySet, Rule,
+    Access, ArgumentPattern, Conditions, Effect, ExampleCount, ListPolicy, PolicySet, Rule,
     conditions::{Fit, Looked},
 };
 use crate::command::{self, Shell};
@@ -58,6 +58,19 @@ impl std::error::Error for PolicyProblems {}
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
+    #[serde(default)]
+    rules: Vec<Spanned<RawRule>>,
+}
+
+/// A file of which only the rules are looked at.
+#[derive(Deserialize)]
+struct RawWhole {
+    #[serde(default)]
+    policy: RawSection,
+}
+
+#[derive(Default, Deserialize)]
+struct RawSection {
     #[serde(default)]
     rules: Vec<Spanned<RawRule>>,
 }
@@ -176,21 +189,59 @@ struct RawCall {
 /// # Ok::<(), haft_guard::policy::PolicyProblems>(())
 /// ```
 pub fn read_rules(text: &str, base: &str) -> Result<Vec<Rule>, PolicyProblems> {
-    let line_of = |offset: usize| text.get(..offset).map_or(1, |before| before.matches('\n').count() + 1);
-    let file: RawFile = toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|span| line_of(span.start));
+    let lines = Lines::of(text);
+    let file: RawFile = toml::from_str(text).map_err(|error| lines.broken(&error))?;
+    checked(file.rules, &lines, base)
+}
+
+/// The same for rules that stand as `[[policy.rules]]` in a larger file. What else is in the file is not looked at.
+///
+/// ```
+/// use haft_guard::policy::read_policy_section;
+/// let text = "[tools]\nmode = 'enabled'\n[[policy.rules]]\nname = 'r'\neffect = 'ask'\ntool = 'deploy'\n";
+/// assert_eq!(read_policy_section(text, "/work")?[0].line, Some(3));
+/// # Ok::<(), haft_guard::policy::PolicyProblems>(())
+/// ```
+pub fn read_policy_section(text: &str, base: &str) -> Result<Vec<Rule>, PolicyProblems> {
+    let lines = Lines::of(text);
+    let whole: RawWhole = toml::from_str(text).map_err(|error| lines.broken(&error))?;
+    checked(whole.policy.rules, &lines, base)
+}
+
+/// Where the lines of a text begin, so that many places in it are found fast.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Lines(text.match_indices('\n').map(|(end, _)| end + 1).collect())
+    }
+
+    fn at(&self, offset: usize) -> usize {
+        self.0.partition_point(|start| *start <= offset) + 1
+    }
+
+    fn broken(&self, error: &toml::de::Error) -> PolicyProblems {
+        let line = error.span().map(|span| self.at(span.start));
         PolicyProblems(vec![PolicyProblem { line, rule: None, message: error.message().to_owned() }])
-    })?;
+    }
+}
+
+fn checked(raw: Vec<Spanned<RawRule>>, lines: &Lines, base: &str) -> Result<Vec<Rule>, PolicyProblems> {
+    let line_of = |offset: usize| lines.at(offset);
     let mut problems = Vec::new();
-    let mut rules = Vec::with_capacity(file.rules.len());
+    let mut rules = Vec::with_capacity(raw.len());
+    let mut names = std::collections::HashSet::new();
     let mut examples = Vec::new();
-    for (index, raw) in file.rules.into_iter().enumerate() {
+    for (index, raw) in raw.into_iter().enumerate() {
         let line = line_of(raw.span().start);
         let mut raw = raw.into_inner();
         let said = std::mem::take(&mut raw.examples);
         let name = raw.name.take().unwrap_or_else(|| format!("rule {}", index + 1));
-        let rule = Rule { line: Some(line), ..compile(raw, name, base, line, &mut problems) };
-        if rules.iter().any(|before: &Rule| before.name == rule.name) {
+        let examples_of_it =
+            ExampleCount { matching: said.matching.len(), not_matching: said.no_match.len() };
+        let rule = compile(raw, name, base, line, &mut problems);
+        let rule = Rule { line: Some(line), examples: examples_of_it, ..rule };
+        if !names.insert(rule.name.clone()) {
             problems.push(PolicyProblem::of(&rule, "another rule has the same name".to_owned()));
         }
         rules.push(rule);

@@ -1,12 +1,12 @@
 //! A policy that can be exchanged while calls are decided.
 
 use super::{ListPolicy, PolicyProblems, PolicySet, read_rules};
-use crate::Grant;
+use arc_swap::ArcSwap;
 use haft_core::{
     CallContext, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A policy that is exchanged as a whole. Each call is decided by one of them; a file that is broken changes nothing.
 ///
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 /// # Ok::<(), haft_guard::policy::PolicyProblems>(())
 /// ```
 pub struct LivePolicy {
-    set: RwLock<Arc<PolicySet>>,
+    set: ArcSwap<PolicySet>,
     /// Held over a whole exchange, so that two of them do not undo one another.
     exchanging: Mutex<()>,
 }
@@ -26,28 +26,24 @@ pub struct LivePolicy {
 impl LivePolicy {
     /// Starts with that one.
     pub fn new(set: PolicySet) -> Self {
-        LivePolicy { set: RwLock::new(Arc::new(set)), exchanging: Mutex::new(()) }
+        LivePolicy { set: ArcSwap::from_pointee(set), exchanging: Mutex::new(()) }
     }
 
     /// The one that holds now.
     pub fn now(&self) -> Arc<PolicySet> {
-        Arc::clone(&self.set.read().unwrap_or_else(PoisonError::into_inner))
+        self.set.load_full()
     }
 
     /// Reads rules anew, and keeps the grants. Where the text is broken the old policy goes on holding.
     pub fn reload(&self, lists: ListPolicy, rules: &str, base: &str) -> Result<(), PolicyProblems> {
         let rules = read_rules(rules, base)?;
-        self.exchange(|old| {
-            Ok(PolicySet::new(lists, rules)?.with_grants(old.grants().to_vec()).for_shell(old.shell))
-        })
+        self.exchange(|old| Ok(PolicySet::new(lists, rules)?.for_shell(old.shell)))
     }
 
-    /// Exchanges the grants: one was added, revoked, or has expired.
-    pub fn set_grants(&self, grants: Vec<Grant>) -> Result<(), PolicyProblems> {
-        self.exchange(|old| {
-            let same = PolicySet::new(old.lists().clone(), old.rules().to_vec())?;
-            Ok(same.with_grants(grants).for_shell(old.shell))
-        })
+    /// Exchanges everything but where grants come from.
+    pub fn replace(&self, set: PolicySet) {
+        // It cannot fail: nothing is made that could.
+        let _ = self.exchange(|_| Ok(set));
     }
 
     fn exchange(
@@ -55,15 +51,16 @@ impl LivePolicy {
         make: impl FnOnce(&PolicySet) -> Result<PolicySet, PolicyProblems>,
     ) -> Result<(), PolicyProblems> {
         let _alone = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = Arc::new(make(&self.now())?);
-        *self.set.write().unwrap_or_else(PoisonError::into_inner) = new;
+        let old = self.now();
+        let new = Arc::new(make(&old)?.with_grant_source(Arc::clone(old.grant_source())));
+        self.set.store(new);
         Ok(())
     }
 }
 
 impl Policy for LivePolicy {
     fn is_enabled(&self) -> bool {
-        self.now().is_enabled()
+        self.set.load().is_enabled()
     }
 
     fn denies(
@@ -71,10 +68,10 @@ impl Policy for LivePolicy {
         context: &CallContext,
         definition: &ToolDefinition,
     ) -> Result<Option<String>, GuardError> {
-        self.now().denies(context, definition)
+        self.set.load().denies(context, definition)
     }
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
-        self.now().decide(subject)
+        self.set.load().decide(subject)
     }
 }

@@ -37,24 +37,28 @@ use std::borrow::Cow;
 /// ```
 pub struct Secrets {
     known: KnownSecrets,
-    scanner: &'static Scanner,
     is_full: bool,
 }
 
 impl Secrets {
     /// For what is kept: by value, look, name and randomness.
     pub fn full(known: KnownSecrets) -> Self {
-        Secrets { known, scanner: Scanner::full(), is_full: true }
+        Secrets { known, is_full: true }
     }
 
     /// For results: by value, and by a look of their own.
     pub fn results(known: KnownSecrets) -> Self {
-        Secrets { known, scanner: Scanner::results(), is_full: false }
+        Secrets { known, is_full: false }
+    }
+
+    /// Made with the first bytes that are looked at: most programs that start look at few, or at none.
+    fn scanner(&self) -> &'static Scanner {
+        if self.is_full { Scanner::full() } else { Scanner::results() }
     }
 
     /// The rules that it goes by, by the names that the collection of rules has for them.
     pub fn rules(&self) -> Vec<&'static str> {
-        let mut ids: Vec<&'static str> = self.scanner.ids().collect();
+        let mut ids: Vec<&'static str> = self.scanner().ids().collect();
         ids.sort_unstable();
         ids.dedup();
         ids
@@ -62,7 +66,7 @@ impl Secrets {
 
     /// Compiles everything now instead of when it is first needed. Gives the rules that could not be: none.
     pub fn warm_up(&self) -> Vec<&'static str> {
-        self.scanner.build_all()
+        self.scanner().build_all()
     }
 }
 
@@ -90,7 +94,7 @@ impl Secrets {
 
 impl Redactor for Secrets {
     fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let spans = self.scanner.scan(bytes).spans;
+        let spans = self.scanner().scan(bytes).spans;
         let shaped = spans.into_iter().map(|span| (span.start, span.end, span.kind));
         Secrets::without(bytes, shaped.chain(self.known.spans(bytes)).collect())
     }
@@ -101,7 +105,7 @@ impl Redactor for Secrets {
 
     /// Both answers from one look at the bytes.
     fn let_go<'a>(&self, bytes: &'a [u8]) -> (usize, Cow<'a, [u8]>) {
-        let scan::Scan { mut spans, open } = self.scanner.scan(bytes);
+        let scan::Scan { mut spans, open } = self.scanner().scan(bytes);
         let known = self.known.spans(bytes);
         let open = open.min(self.known.decided_but(bytes, &known));
         let places = known.iter().map(|&(start, end, _)| Span { from: start, start, end, kind: "" });

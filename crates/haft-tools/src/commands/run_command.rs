@@ -2,7 +2,8 @@
 
 use super::{DeniedVariables, taken::Taken};
 use haft_core::{
-    Category, ErrorCode, IsolationLevel, OutputStream, Risk, Source, ToolDefinition, ToolError, ToolOutput,
+    Category, ErrorCode, IsolationLevel, OutputStream, Risk, Source, Tier, ToolDefinition, ToolError,
+    ToolOutput,
     port::{GuestEnd, GuestSpec, GuestStdin},
     text,
 };
@@ -101,6 +102,7 @@ impl TypedTool for RunCommand {
         definition.required_permissions = vec!["tool.command.run".to_owned()];
         definition.requires_confirmation = true;
         definition.risk = Some(Risk::High);
+        definition.tier = Tier::Teams;
         definition.version = Some("1.0.0".to_owned());
         definition.source = Source::BuiltIn;
         definition.aliases = vec!["RunCommand".to_owned(), "Bash".to_owned()];

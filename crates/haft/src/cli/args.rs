@@ -86,6 +86,18 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: ToolsCommand,
     },
+    /// Say why a call is allowed, asked about or denied, and check the rules
+    #[command(after_help = examples::POLICY, arg_required_else_help = true, subcommand_required = true)]
+    Policy {
+        #[command(subcommand)]
+        command: PolicyCommand,
+    },
+    /// Look at the licence and what it includes
+    #[command(after_help = examples::LICENSE, arg_required_else_help = true, subcommand_required = true)]
+    License {
+        #[command(subcommand)]
+        command: LicenseCommand,
+    },
     /// Try what the jails of this machine enforce, and say how to get what is missing
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
@@ -203,6 +215,59 @@ pub(super) enum WorkerCommand {
         #[arg(long)]
         now: bool,
         /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PolicyCommand {
+    /// Say what is decided about a call, by which rule, and what would change it; nothing is run
+    #[command(after_help = examples::POLICY_EXPLAIN)]
+    Explain(PolicyExplainArgs),
+    /// Check the examples of all rules, or of those in a file
+    #[command(after_help = examples::POLICY_TEST)]
+    Test {
+        /// A file with rules; those in effect here when left out
+        #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+        /// Print what was found as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the lists, the mode and the rules that are in effect here
+    #[command(after_help = examples::POLICY_SHOW)]
+    Show {
+        /// Print them as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PolicyExplainArgs {
+    /// The tool's name or one of its aliases
+    pub(super) tool: String,
+    /// Arguments, as `haft call` takes them
+    #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
+    pub(super) pairs: Vec<String>,
+    /// All arguments as one JSON object; - reads it from standard input
+    #[arg(long, value_name = "JSON|-", allow_hyphen_values = true)]
+    pub(super) args: Option<String>,
+    /// The conversation that it would belong to
+    #[arg(long, value_name = "NAME")]
+    pub(super) conversation: Option<String>,
+    /// Print the explanation as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum LicenseCommand {
+    /// Show the tier, why it is that, and what it includes
+    #[command(after_help = examples::LICENSE)]
+    Show {
+        /// Print it as one JSON document and nothing else
         #[arg(long)]
         json: bool,
     },

@@ -58,6 +58,34 @@ Examples:
   haft mcp install vscode --print
   haft mcp install codex --approvals host";
 
+pub(super) const POLICY: &str = "\
+Examples:
+  haft policy explain run_command command='git push'
+  haft policy show
+  haft policy test";
+
+pub(super) const POLICY_EXPLAIN: &str = "\
+Exits with 0 where it would run, 5 where a person is asked, 3 where it is denied.
+
+Examples:
+  haft policy explain write_file path=notes.txt content=x
+  haft policy explain run_command command='git push' --json";
+
+pub(super) const POLICY_TEST: &str = "\
+Examples:
+  haft policy test
+  haft policy test rules.toml";
+
+pub(super) const POLICY_SHOW: &str = "\
+Examples:
+  haft policy show
+  haft policy show --json";
+
+pub(super) const LICENSE: &str = "\
+Examples:
+  haft license show
+  haft license show --json";
+
 pub(super) const UNDO: &str = "\
 A file that changed since is not touched, and then nothing is. Typing this is the approval.
 

@@ -89,6 +89,10 @@ pub(super) enum Failure {
     BadBatch { place: String, what: String, help: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
+    #[error("{name} has problems:\n{problems}")]
+    BadPolicy { name: String, problems: String },
+    #[error("the policy of this program is not one of lists and rules")]
+    NoPolicy,
     #[error("{} is there already", words::path(path))]
     Exists { path: PathBuf },
     #[error("{} cannot be written: {}", words::path(path), words::reason(reason))]
@@ -135,6 +139,8 @@ impl Failure {
             | Failure::BadHead { .. }
             | Failure::BackupExists { .. }
             | Failure::CannotDetach
+            | Failure::BadPolicy { .. }
+            | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
             #[cfg(feature = "mcp")]
             Failure::Mcp { .. } => USAGE,
@@ -169,6 +175,12 @@ impl Failure {
         Some(match self {
             // It says so itself, for each of its problems.
             Failure::Config(_) => return None,
+            Failure::Build(
+                crate::Error::Policy(_)
+                | crate::Error::Permissions(_)
+                | crate::Error::Licence(_)
+                | crate::Error::Signatures(_),
+            ) => "correct it in your own haft.toml, then try again".to_owned(),
             Failure::Build(_) => "give the tool another name, or correct its definition".to_owned(),
             Failure::Register(error) => return of_register(error),
             Failure::NameTaken { replaceable: true, .. } => {
@@ -254,6 +266,8 @@ impl Failure {
             Failure::BadBatch { help, .. } => help.clone(),
             #[cfg(feature = "mcp")]
             Failure::Mcp { help, .. } => help.clone(),
+            Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
+            Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
             Failure::Exists { .. } => "--force replaces it".to_owned(),

@@ -33,10 +33,18 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
                 set_in(&setup.resolved, "tools.approval.mode")
             )
         }
+        ErrorCode::ToolDenied if !is_denylisted(setup, tool) => {
+            format!("`haft policy explain {tool} …` shows the rule, and what would change it")
+        }
         ErrorCode::ToolDenied => {
             let key = "tools.approval.denylist";
             format!("to allow it, remove it from {key}{}", set_in(&setup.resolved, key))
         }
+        ErrorCode::LicenseRequired => "`haft license show` shows what the licence includes".to_owned(),
+        ErrorCode::PermissionDenied if !setup.resolved.config.permissions.local_roles.is_empty() => format!(
+            "permissions.local_roles is what you may here{}",
+            set_in(&setup.resolved, "permissions.local_roles")
+        ),
         ErrorCode::ConfirmationRequired if always_asks(setup, tool) => {
             "this tool asks every time, and nobody can be asked here".to_owned()
         }

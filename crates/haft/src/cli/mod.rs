@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `args`, `examples` | what can be typed |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
@@ -51,11 +51,13 @@ mod help;
 mod init;
 mod input;
 mod layout;
+mod license;
 #[cfg(feature = "mcp")]
 mod mcp;
 #[cfg(feature = "durable")]
 mod memory;
 mod pairs;
+mod policy;
 mod progress;
 mod setup;
 mod show;
@@ -156,6 +158,8 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
     match command {
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),
+        Command::Policy { command } => policy::run(&command, ground, console),
+        Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),

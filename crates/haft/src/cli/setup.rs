@@ -7,6 +7,7 @@ use crate::{
     CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
     Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
+    guarding::{environment, licensing, local},
     running::{Running, Shown},
 };
 use haft_core::text::one_line;
@@ -188,7 +189,13 @@ impl Ground {
         #[cfg(feature = "durable")] memory: Option<LazyStore>,
     ) -> Result<Setup, Failure> {
         let Configured { surroundings, resolved } = configured;
-        let haft = Haft::builder().config(&resolved.config).tools(self.tools);
+        let own_folder = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
+        let licensing = licensing(&resolved.config, own_folder.as_deref()).map_err(Failure::Build)?;
+        let haft = Haft::builder()
+            .config(&resolved.config)
+            .licensing(licensing)
+            .variables(environment(surroundings.env.iter().cloned()))
+            .tools(self.tools);
         let settings = Settings {
             // Together with the grace this stays below the ten seconds that most supervisors give.
             drain: Duration::from_secs(5),
@@ -214,6 +221,8 @@ impl Ground {
         let commands = crate::wiring::command_tools(&resolved.config);
         restore(&haft, registrations.as_ref().map(FileRegistrations::path), &commands, console)?;
         let owner = owner(&surroundings);
+        let owner = CallContext { tier: haft.tier(&owner.tenant), ..local(&resolved.config, &owner) };
+        let owner = Arc::new(owner);
         Ok(Setup {
             haft,
             resolved,

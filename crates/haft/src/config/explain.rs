@@ -133,6 +133,7 @@ fn lines(value: &Value) -> Vec<String> {
             folders.iter().map(|folder| visible::quoted(&folder.to_string_lossy())).collect()
         }
         Value::Tools(tools) => tools.iter().map(ToString::to_string).collect(),
+        Value::Rules(rules) => rules.iter().map(super::value::rule_text).collect(),
         Value::Switch(_) | Value::Count(_) | Value::Level(_) | Value::Text(_) => vec![value.to_string()],
     }
 }

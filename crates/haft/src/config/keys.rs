@@ -8,6 +8,7 @@
 use std::path::PathBuf;
 
 use haft_core::{ApprovalMode, IsolationLevel, ToolsMode};
+use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
 use super::rule::{self, Kind, Rule};
@@ -200,6 +201,12 @@ macro_rules! key_table {
 pub struct Config {
     /// The section `tools`.
     pub tools: ToolsConfig,
+    /// The section `policy`.
+    pub policy: PolicyConfig,
+    /// The section `permissions`.
+    pub permissions: PermissionsConfig,
+    /// The section `license`.
+    pub license: LicenseConfig,
     /// The section `store`.
     pub store: StoreConfig,
     /// The section `mcp`.
@@ -224,6 +231,7 @@ key_table! {
         undo: UndoConfig,
         commands: CommandsConfig,
         http: HttpConfig,
+        signatures: SignaturesConfig,
     } {
         /// What happens to a call: refused, recorded for a person to answer, or run.
         mode: ToolsMode = ToolsMode::Enabled, rule::level(TOOLS_MODES);
@@ -267,6 +275,8 @@ key_table! {
     [tools.output] = OutputConfig {
         /// How many bytes of one result a model sees; the whole is kept.
         max_bytes: u64 = 100 << 10, rule::at_most(256, GIB);
+        /// Whether tokens and keys with a look of their own are taken out of it. What is kept has none either way.
+        redact_results: bool = true, rule::switch_on();
     }
 
     /// Which environment variables commands get.
@@ -371,6 +381,36 @@ key_table! {
         hosts: Vec<String> = Vec::new(), rule::allow_list();
         /// Hosts that may be on this machine or in a private network, each with its port: "localhost:8080".
         private_hosts: Vec<String> = Vec::new(), rule::allow_list();
+    }
+
+    /// Whose tools are accepted. What is trusted is your own affair: a folder's file can only demand signatures.
+    [tools.signatures] = SignaturesConfig {
+        /// Whether a tool is added only with a signature of a trusted key.
+        require_signatures: bool = false, rule::switch_on();
+        /// Keys whose signatures count, such as "ed25519:…"; `haft keys generate` makes one.
+        trusted_keys: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// Rules: what runs, what is asked and what is denied, beyond the lists of [tools.approval].
+    [policy] = PolicyConfig {
+        /// The rules. Those of a folder are added to yours; until it is trusted, only those that ask or deny.
+        rules: Vec<PolicyRule> = Vec::new(), rule::policy_rules();
+    }
+
+    /// Who may do what. Whoever runs haft on their own machine may everything.
+    [permissions] = PermissionsConfig {
+        /// Roles besides viewer, contributor, editor and admin, such as "auditor: tool.*.read !tool.secrets.*".
+        roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
+        /// The roles of whoever runs haft here, in place of everything.
+        local_roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// Licences. Without an authority nobody is limited.
+    [license] = LicenseConfig {
+        /// Whose licences count: their public key, such as "ed25519:…".
+        authority: String = String::new(), rule::own(Kind::Text);
+        /// The licence's file; "" is license.json beside your own configuration.
+        file: String = String::new(), rule::own(Kind::Text);
     }
 
     /// What haft remembers, where, and for how long. A folder's file has no say in it, but for durability.

@@ -1,6 +1,7 @@
 //! The layers: what each source says, and how one is laid on another. Pure.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::keys::{Config, ENV_PREFIX, Key, key, keys, sections};
 use super::note::{Ignored, Note};
@@ -30,7 +31,10 @@ impl Layers {
     /// Reads all sources; the problems of all of them come together.
     pub(super) fn read(inputs: &Inputs) -> Result<Self, ConfigError> {
         let home = inputs.home.as_deref();
-        let own = Start { folder: None, home };
+        let real = |folder: &Path| (inputs.real_path)(folder).unwrap_or_else(|| folder.to_path_buf());
+        let working = real(&inputs.working_folder);
+        let own = Start { folder: None, home, rules: Some(&working) };
+        let project = inputs.folder.as_ref().and_then(|folder| folder.source.path.parent()).map(real);
         let file = |source: &SourceText, owner, start| {
             let place = Place::File { path: inputs.shown(&source.path), owner, position: None };
             read::file(&source.bytes, place, start)
@@ -38,7 +42,7 @@ impl Layers {
         let user = inputs.user.as_ref().map_or_else(Reading::default, |user| file(user, Owner::User, own));
         let folder = inputs.folder.as_ref().map_or_else(Reading::default, |folder| {
             // What a project says about folders is about the project, wherever in it one stands.
-            let start = Start { folder: folder.source.path.parent(), home };
+            let start = Start { folder: folder.source.path.parent(), home, rules: project.as_deref() };
             file(&folder.source, Owner::Folder, start)
         });
         let (env, notes) = variables(&inputs.env, own);

@@ -82,6 +82,10 @@ impl fmt::Display for Note {
                 let path = visible::path(path);
                 write!(f, "{path} is not trusted, so it can only tighten; this did not count:")?;
                 for Ignored { key, proposed, in_effect, place } in ignored {
+                    if let Value::Rules(rules) = proposed {
+                        ignored_rules(f, key, rules)?;
+                        continue;
+                    }
                     let proposed = visible::shortened(&proposed.to_string());
                     let in_effect = visible::shortened(&in_effect.to_string());
                     write!(f, "\n  {key} = {proposed}")?;
@@ -104,4 +108,16 @@ impl fmt::Display for Note {
         }
         write!(f, "\n  help: {}", self.help())
     }
+}
+
+/// The rules that did not count: those that allow something.
+fn ignored_rules(f: &mut fmt::Formatter<'_>, key: &str, rules: &[haft_guard::policy::Rule]) -> fmt::Result {
+    for rule in rules.iter().filter(|rule| rule.effect == haft_guard::policy::Effect::Allow) {
+        write!(f, "\n  {key}: `{}`", visible::plain(&rule.name))?;
+        if let Some(line) = rule.line {
+            write!(f, " (line {line})")?;
+        }
+        f.write_str(" allows something")?;
+    }
+    Ok(())
 }

@@ -108,6 +108,16 @@ pub enum Problem {
         /// Where the tool is.
         place: Place,
     },
+    /// A rule of policy that cannot be right, or whose examples do not hold.
+    #[error("{}{}, {}", .rule.as_ref().map_or_else(String::new, |rule| format!("rule `{}`: ", visible::plain(rule))), visible::plain(.what), .place.within())]
+    BadRule {
+        /// The rule's name, where it is known.
+        rule: Option<String>,
+        /// What is wrong with it.
+        what: String,
+        /// Where it is.
+        place: Place,
+    },
     /// Not TOML.
     #[error("{} {}", visible::plain(.message), .place.within())]
     Syntax {
@@ -185,6 +195,7 @@ impl Problem {
             | Self::NoFolder { place, .. }
             | Self::MissingField { place, .. }
             | Self::BadDefinition { place, .. }
+            | Self::BadRule { place, .. }
             | Self::Syntax { place, .. }
             | Self::NotText { place }
             | Self::TooBig { place, .. }
@@ -203,6 +214,7 @@ impl Problem {
             | Self::NoFolder { place, .. }
             | Self::MissingField { place, .. }
             | Self::BadDefinition { place, .. }
+            | Self::BadRule { place, .. }
             | Self::Syntax { place, .. }
             | Self::NotText { place }
             | Self::TooBig { place, .. }
@@ -232,6 +244,11 @@ impl Problem {
             Self::NoFolder { .. } => "remove the line to allow the working folder only".to_owned(),
             Self::MissingField { field, .. } => format!("add a line `{field} = …` to it"),
             Self::BadDefinition { fix, .. } => visible::plain(fix),
+            Self::BadRule { what, .. } if what.starts_with("the example") => {
+                "change the rule, or the example if it is the one that is wrong; until then nothing of the file counts"
+                    .to_owned()
+            }
+            Self::BadRule { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Self::Syntax { message, .. } if message.starts_with("duplicate key") => {
                 "keep one of the two".to_owned()
             }

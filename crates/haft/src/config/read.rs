@@ -41,6 +41,8 @@ pub(super) struct Start<'a> {
     /// `None` leaves relative folders as they are: relative to the working folder.
     pub(super) folder: Option<&'a Path>,
     pub(super) home: Option<&'a Path>,
+    /// What paths in rules are relative to, as it really is.
+    pub(super) rules: Option<&'a Path>,
 }
 
 /// Reads a whole file.
@@ -96,7 +98,8 @@ pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>
             Ok(value) => reader.value(key, &value),
             Err(error) => reader.syntax(&error, None),
         },
-        Kind::Tools => reader.wrong_type(key, found(), None),
+        Kind::Rules if text.starts_with('[') => reader.rules(key, &format!("[policy]\nrules = {text}"), None),
+        Kind::Tools | Kind::Rules => reader.wrong_type(key, found(), None),
         Kind::Names | Kind::Folders => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             reader.list(key, items.map(|item| (item, None)).collect(), None);
@@ -184,6 +187,7 @@ impl<'a> Reader<'a> {
                 }
             }
             (Kind::Tools, DeValue::Array(items)) => self.tools(key, items, offset),
+            (Kind::Rules, DeValue::Array(_)) => self.rules(key, self.text, offset),
             (_, other) => self.wrong_type(key, described(other).to_owned(), offset),
         }
     }
@@ -257,6 +261,38 @@ impl<'a> Reader<'a> {
         Some(folder)
     }
 
+    /// Rules as haft-guard reads them, from the whole text: it knows their lines, and checks their examples.
+    fn rules(&mut self, key: &'static Key, text: &str, offset: Offset) {
+        let base = self.start.rules.unwrap_or(Path::new("/")).to_string_lossy();
+        let line_start = |line: usize| match line.checked_sub(2) {
+            None => 0,
+            Some(before) => text.match_indices('\n').nth(before).map_or(text.len(), |(end, _)| end + 1),
+        };
+        match haft_guard::policy::read_policy_section(text, &base) {
+            Ok(rules) => {
+                let file = match &self.place {
+                    Place::File { .. } => Some(self.place.to_string()),
+                    Place::Variable { .. } | Place::Flag { .. } => None,
+                };
+                let place = |rule: haft_guard::policy::Rule| haft_guard::policy::Rule {
+                    line: rule.line.filter(|_| file.is_some()),
+                    file: Some(file.clone().unwrap_or_else(|| self.place.to_string())),
+                    ..rule
+                };
+                let rules = rules.into_iter().map(place).collect();
+                self.keep(key, Value::Rules(rules), offset);
+            }
+            Err(found) => {
+                for problem in found.0 {
+                    let (rule, what) = (problem.rule, problem.message);
+                    let problem_offset = offset.and(problem.line).map(line_start);
+                    let bad = Problem::BadRule { rule, what, place: self.place.clone() };
+                    self.problems.push((problem_offset.or(offset), bad));
+                }
+            }
+        }
+    }
+
     pub(super) fn keep(&mut self, key: &'static Key, value: Value, offset: Offset) {
         let place = offset.map_or_else(|| self.place.clone(), |offset| at(&self.place, self.text, offset));
         self.entries.push(Entry { key, value, place });
@@ -272,10 +308,12 @@ impl<'a> Reader<'a> {
         let expected = match key.rule().kind {
             Kind::Level(choices) => choices_in_words(choices),
             Kind::Count { .. } => "a whole number".to_owned(),
-            Kind::Switch | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools => key.rule().expected(),
+            Kind::Switch | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools | Kind::Rules => {
+                key.rule().expected()
+            }
         };
         let example = match key.rule().kind {
-            Kind::Tools => format!("[[{}]]", key.path()),
+            Kind::Tools | Kind::Rules => format!("[[{}]]", key.path()),
             _ => format!("{} = {}", key.name(), key.default_value()),
         };
         let (key, place) = (key.path().to_owned(), self.place.clone());

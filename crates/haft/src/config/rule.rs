@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::value::Value;
+use haft_guard::policy::{Effect as RuleEffect, Rule as PolicyRule};
 
 /// What a key takes and which change of it is tighter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +44,8 @@ pub enum Kind {
     Folders,
     /// A list of declared tools.
     Tools,
+    /// A list of rules of policy.
+    Rules,
 }
 
 /// Which change of a value is tighter.
@@ -65,6 +68,8 @@ pub enum Tighter {
     Fewer,
     /// Folders inside those that are allowed already.
     Inside,
+    /// More rules that ask or deny.
+    Stricter,
     /// No change: a folder has no say in it.
     Nothing,
 }
@@ -156,6 +161,11 @@ pub(super) const fn declared_tools() -> Rule {
     replacing(Kind::Tools, Tighter::Fewer)
 }
 
+/// Rules are only ever added: nobody's are emptied by somebody else's file.
+pub(super) const fn policy_rules() -> Rule {
+    Rule { configured: Configured::Adds, ..replacing(Kind::Rules, Tighter::Stricter) }
+}
+
 const fn replacing(kind: Kind, tighter: Tighter) -> Rule {
     Rule { kind, tighter, configured: Configured::Replaces }
 }
@@ -208,6 +218,14 @@ impl Rule {
                 let adds = new.iter().any(|tool| !old.contains(tool));
                 Tightened { value: Value::Tools(kept), ignored: adds }
             }
+            (Tighter::Stricter, Value::Rules(old), Value::Rules(new)) => {
+                let new: Vec<&PolicyRule> = new.iter().filter(|rule| !old.contains(rule)).collect();
+                let allows = |rule: &&PolicyRule| rule.effect == RuleEffect::Allow;
+                let ignored = new.iter().any(|rule| allows(rule));
+                let stricter = new.into_iter().filter(|rule| !allows(rule));
+                let stricter = stricter.map(|rule| PolicyRule { only_tightens: true, ..rule.clone() });
+                Tightened { value: Value::Rules(with_rules(old, stricter)), ignored }
+            }
             (Tighter::Nothing, old, new) => stricter(current, proposed, old == new),
             (Tighter::Inside, Value::Folders(old), Value::Folders(new)) => narrow(old, new, ground),
             _ => Tightened { value: current.clone(), ignored: true },
@@ -218,6 +236,9 @@ impl Rule {
     pub(super) fn apply(&self, below: &Value, above: &Value) -> Value {
         match (self.configured, below, above) {
             (Configured::Adds, Value::Names(below), Value::Names(above)) => Value::Names(union(below, above)),
+            (Configured::Adds, Value::Rules(below), Value::Rules(above)) => {
+                Value::Rules(with_rules(below, above.iter().cloned()))
+            }
             (Configured::Adds | Configured::Replaces, _, above) => above.clone(),
         }
     }
@@ -232,16 +253,20 @@ impl Rule {
             Kind::Text => "text".to_owned(),
             Kind::Names => "a list of strings".to_owned(),
             Kind::Folders => "a list of folders".to_owned(),
-            Kind::Tools => "a list of tables".to_owned(),
+            Kind::Tools | Kind::Rules => "a list of tables".to_owned(),
         }
     }
 
     fn place(&self, level: &str) -> Option<usize> {
         match self.kind {
             Kind::Level(choices) => choices.iter().position(|choice| *choice == level),
-            Kind::Switch | Kind::Count { .. } | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools => {
-                None
-            }
+            Kind::Switch
+            | Kind::Count { .. }
+            | Kind::Text
+            | Kind::Names
+            | Kind::Folders
+            | Kind::Tools
+            | Kind::Rules => None,
         }
     }
 }
@@ -270,6 +295,21 @@ fn union(old: &[String], new: &[String]) -> Vec<String> {
 fn is_subset(part: &[String], whole: &[String]) -> bool {
     let whole: HashSet<&String> = whole.iter().collect();
     part.iter().all(|name| whole.contains(name))
+}
+
+/// Both, each with a name of its own: by it a record says which rule decided.
+fn with_rules(old: &[PolicyRule], new: impl Iterator<Item = PolicyRule>) -> Vec<PolicyRule> {
+    let mut names: HashSet<String> = old.iter().map(|rule| rule.name.clone()).collect();
+    let mut all = old.to_vec();
+    for mut rule in new {
+        if names.contains(&rule.name) {
+            let free = (2_u32..).map(|number| format!("{} ({number})", rule.name));
+            rule.name = free.into_iter().find(|name| !names.contains(name)).unwrap_or_default();
+        }
+        names.insert(rule.name.clone());
+        all.push(rule);
+    }
+    all
 }
 
 /// The new roots that lie inside an old one, as real paths; the old ones where that leaves none, or changes

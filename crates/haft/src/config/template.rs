@@ -36,6 +36,7 @@ pub fn template() -> String {
                     let _ = writeln!(out, "## It can be {}.", key.rule().expected());
                 }
                 Kind::Tools => out.push_str(EXAMPLE),
+                Kind::Rules => out.push_str(RULE_EXAMPLE),
                 Kind::Switch | Kind::Count { .. } | Kind::Text | Kind::Names | Kind::Folders => {}
             }
             let _ = writeln!(out, "# {} = {}", key.name(), key.default_value());
@@ -43,6 +44,14 @@ pub fn template() -> String {
     }
     out
 }
+
+const RULE_EXAMPLE: &str = "\
+    ## A rule looks like this (at the end of the file, in place of the line below):\n\
+    ##   [[policy.rules]]\n\
+    ##   name = \"no pushes\"\n\
+    ##   effect = \"deny\"\n\
+    ##   command = \"git push\"\n\
+    ##   examples = { match = [\"git push -f\"], no_match = [\"git status\"] }\n";
 
 const EXAMPLE: &str = "\
     ## A declared tool looks like this (at the end of the file, in place of the line below):\n\

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, ToolDefinition, ToolsMode};
+use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
 use super::visible;
@@ -36,6 +37,8 @@ pub enum Value {
     Folders(Vec<PathBuf>),
     /// Tools that are declared, not built in.
     Tools(Vec<DeclaredTool>),
+    /// Rules of policy.
+    Rules(Vec<PolicyRule>),
 }
 
 /// A tool that exists only as a declaration (`[[tools.definitions]]`), for `mode = "parse_only"`: a model may
@@ -127,6 +130,7 @@ impl fmt::Display for Value {
                 list(f, folders.iter().map(|folder| visible::quoted(&folder.to_string_lossy())))
             }
             Self::Tools(tools) => list(f, tools.iter().map(DeclaredTool::to_string)),
+            Self::Rules(rules) => list(f, rules.iter().map(rule_text)),
         }
     }
 }
@@ -137,6 +141,28 @@ impl fmt::Display for DeclaredTool {
         write!(f, "{{ name = {name}, description = {description}, parameters = ")?;
         json_as_toml(f, &self.parameters)?;
         f.write_str(" }")
+    }
+}
+
+/// A rule as inline TOML: its name and what it does first.
+pub(super) fn rule_text(rule: &PolicyRule) -> String {
+    struct Inline(serde_json::Map<String, serde_json::Value>);
+    impl fmt::Display for Inline {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            let first = ["name", "effect"];
+            let rest = self.0.keys().map(String::as_str).filter(|key| !first.contains(key));
+            f.write_str("{ ")?;
+            for (index, key) in first.into_iter().chain(rest).enumerate() {
+                write!(f, "{}{key} = ", if index == 0 { "" } else { ", " })?;
+                json_as_toml(f, self.0.get(key).unwrap_or(&serde_json::Value::Null))?;
+            }
+            f.write_str(" }")
+        }
+    }
+    match serde_json::to_value(rule) {
+        Ok(serde_json::Value::Object(keys)) => Inline(keys).to_string(),
+        // A rule is texts and switches: it always has a form in JSON.
+        Ok(_) | Err(_) => rule.name.clone(),
     }
 }
 
@@ -245,6 +271,18 @@ impl Setting for Vec<DeclaredTool> {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Tools(tools) => Some(tools.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for Vec<PolicyRule> {
+    fn to_value(&self) -> Value {
+        Value::Rules(self.clone())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Rules(rules) => Some(rules.clone()),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use super::{
     BackgroundCommands, Owner,
 };
 use haft_core::{
-    Category, IsolationLevel, Risk, Source, ToolDefinition, ToolError, ToolOutput,
+    Category, IsolationLevel, Risk, Source, Tier, ToolDefinition, ToolError, ToolOutput,
     port::{GuestStdin, TerminalSize},
 };
 use haft_sdk::{IntoToolOutput, Json, ToolCtx, TypedTool};
@@ -116,6 +116,7 @@ impl TypedTool for StartCommand {
         definition.required_permissions = vec!["tool.command.run".to_owned()];
         definition.requires_confirmation = true;
         definition.risk = Some(Risk::High);
+        definition.tier = Tier::Teams;
         definition.version = Some("1.0.0".to_owned());
         definition.source = Source::BuiltIn;
     }

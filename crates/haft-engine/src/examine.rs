@@ -1,0 +1,39 @@
+//! What policy would decide about, for whoever wants to know why.
+
+use crate::{contained::guarded, plan::resolved, ports::Ports, request::Request};
+use haft_core::{ErrorCode, ToolError, port::Subject};
+use haft_schema::{Coercion, Fitting};
+use haft_sdk::Args;
+
+/// Prepares a call as planning does, and shows what came of it. Lists, permissions and policy itself are not asked: a
+/// call that they refuse is one that somebody wants explained.
+pub(crate) fn examine<T>(
+    ports: &Ports,
+    request: &Request,
+    look: impl FnOnce(&Subject<'_>) -> T,
+) -> Result<T, ToolError> {
+    let registered = ports.registry.lookup(&request.call.name).ok_or_else(|| {
+        let name = haft_core::text::one_line(&request.call.name, 80);
+        ToolError::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}"))
+    })?;
+    let definition = &registered.definition;
+    let arguments = request.call.arguments.parse().map_err(|problem| {
+        let text = format!("Invalid tool arguments JSON: {problem}");
+        ToolError::new(ErrorCode::ValidationFailed, text).with_problems(vec![problem])
+    })?;
+    let coercion = if request.options.coerce { Coercion::Lossless } else { Coercion::Off };
+    let Fitting { arguments, .. } = registered.arguments.check(definition, arguments, coercion)?;
+    let arguments = Args { value: arguments, original: request.call.arguments.clone() };
+    let (footprint, confirm) = guarded(|| {
+        let prepared = registered.tool.prepare(&arguments)?;
+        Ok((resolved(ports, prepared.footprint())?, prepared.confirm()))
+    })?;
+    Ok(look(&Subject {
+        context: &request.context,
+        definition,
+        arguments: &arguments.value,
+        footprint: &footprint,
+        confirm: confirm.as_deref(),
+        now: ports.clock.now(),
+    }))
+}

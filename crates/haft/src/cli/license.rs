@@ -1,0 +1,54 @@
+//! `haft license`: the tier, why it is that, and what it includes.
+
+use super::{
+    args::LicenseCommand,
+    console::{Console, STRONG},
+    failure::Failure,
+    setup::Ground,
+};
+use haft_core::text::one_line;
+use haft_guard::{Allowance, LIMITS, Licensing, TierSource};
+use serde_json::{Value, json};
+
+pub(super) fn run(command: &LicenseCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    let LicenseCommand::Show { json } = command;
+    let setup = ground.setup(console)?;
+    let licensing = setup.haft.licensing();
+    let (tier, source) = licensing.tier(jiff::Timestamp::now(), &setup.owner.tenant);
+    let why = match &source {
+        TierSource::Owner => "no authority gives out licences here, so nobody is limited".to_owned(),
+        TierSource::Licence(id) => format!("by the licence {id}"),
+        TierSource::None => "there is no licence; put one where license.file says".to_owned(),
+        TierSource::Refused(problem) => problem.to_string(),
+    };
+    let licence = match licensing {
+        Licensing::ByLicence(Ok(Some(licence))) => Some(licence),
+        Licensing::ByLicence(_) | Licensing::Unlimited => None,
+    };
+    let included = |row: &haft_guard::LimitRow| row.tiers[tier as usize];
+    if *json {
+        let limits: serde_json::Map<String, Value> =
+            LIMITS.iter().map(|row| (row.name.to_owned(), amount(included(row)))).collect();
+        console.print_json(&json!({"tier": tier, "why": why, "licence": licence, "limits": limits}))?;
+        return Ok(0);
+    }
+    console.print(format!("{STRONG}{tier:?}{STRONG:#}: {}\n", one_line(&why, 1000)))?;
+    if let Some(licence) = licence {
+        let until = licence.expires.map_or_else(|| "without an end".to_owned(), |end| format!("until {end}"));
+        console.print(format!("for {}, {until}\n", one_line(&licence.holder, 200)))?;
+    }
+    console.print("\n")?;
+    let width = LIMITS.iter().map(|row| row.name.len()).max().unwrap_or_default();
+    for row in LIMITS {
+        console.print(format!("{:width$}  {}\n", row.name, included(row)))?;
+    }
+    Ok(0)
+}
+
+fn amount(allowance: Allowance) -> Value {
+    match allowance {
+        Allowance::Most(most) => json!(most),
+        Allowance::Unlimited => json!("unlimited"),
+        Allowance::No => json!(false),
+    }
+}
