@@ -221,6 +221,9 @@ pub struct ToolDefinition {
     /// The program, where the code is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Box<CommandSource>>,
+    /// The flow, where the code is one: what its file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<Value>>,
     /// Other names for it. Rules and lists always match the canonical name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -261,6 +264,7 @@ impl ToolDefinition {
             version: None,
             source: Source::BuiltIn,
             command: None,
+            flow: None,
             aliases: Vec::new(),
             annotations: Annotations::default(),
             metadata: Map::new(),

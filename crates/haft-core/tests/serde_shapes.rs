@@ -98,6 +98,7 @@ fn full_definition() -> ToolDefinition {
         version: Some("1.2.3".into()),
         source: Source::Mcp,
         command: None,
+        flow: None,
         aliases: vec!["Edit".into()],
         annotations: Annotations { destructive: Some(true), open_world: Some(false) },
         metadata: object(json!({"owner": "files"})),

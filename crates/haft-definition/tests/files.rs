@@ -224,6 +224,7 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 version,
                 source,
                 command,
+                flow: None,
                 aliases,
                 annotations,
                 metadata,

@@ -35,6 +35,8 @@ pub(crate) struct Batch {
     pub(crate) capacity: AtomicUsize,
     /// Which of its calls run at the same time.
     pub(crate) overlap: Overlap,
+    /// More calls of it may come: it is a flow that has not ended.
+    pub(crate) goes_on: AtomicBool,
 }
 
 impl Logged for Batch {
@@ -62,6 +64,7 @@ impl Batch {
             log: EventLog::new(at, settings.event_log_capacity),
             capacity: AtomicUsize::new(model.available_bytes()),
             overlap: Overlap::default(),
+            goes_on: AtomicBool::new(false),
         }
     }
 
@@ -167,6 +170,8 @@ pub(crate) struct Frame {
     later: Mutex<Later>,
     /// Made by a call that runs: it has that one's slot.
     pub(crate) is_inside: bool,
+    /// The call that made it, where one did.
+    pub(crate) outer: Option<Arc<Frame>>,
     pub(crate) log: EventLog,
     /// The tool, once it is known.
     pub(crate) registered: OnceLock<Arc<Registered>>,
@@ -220,6 +225,7 @@ pub(crate) struct Arrival {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) batch: Option<(Arc<Batch>, u32)>,
     pub(crate) is_inside: bool,
+    pub(crate) outer: Option<Arc<Frame>>,
     pub(crate) at: Timestamp,
     pub(crate) instant: Instant,
 }
@@ -238,6 +244,7 @@ impl Frame {
             cancel: Cancel::new(),
             later: Mutex::default(),
             is_inside: arrival.is_inside,
+            outer: arrival.outer,
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
             bounds: OnceLock::new(),
