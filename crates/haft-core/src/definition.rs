@@ -224,6 +224,9 @@ pub struct ToolDefinition {
     /// The HTTP service, where the code is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<HttpSource>>,
+    /// The flow, where the code is one: what its file says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<Box<Value>>,
     /// Other names for it. Rules and lists always match the canonical name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -265,6 +268,7 @@ impl ToolDefinition {
             source: Source::BuiltIn,
             command: None,
             http: None,
+            flow: None,
             aliases: Vec::new(),
             annotations: Annotations::default(),
             metadata: Map::new(),

@@ -76,7 +76,7 @@ pub fn locate(text: &str, format: Format, place: &str) -> Option<Position> {
 }
 
 /// The steps of `parameters[0].schema.properties["a b"].type`.
-fn steps(place: &str) -> Vec<String> {
+pub(crate) fn steps(place: &str) -> Vec<String> {
     let mut steps = Vec::new();
     let mut rest = place;
     while !rest.is_empty() {

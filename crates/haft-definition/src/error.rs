@@ -74,8 +74,9 @@ impl fmt::Display for ReadError {
 pub struct ReadErrors(Vec<ReadError>);
 
 impl ReadErrors {
-    /// They need not be in order; there is at least one.
-    pub(crate) fn new(mut errors: Vec<ReadError>) -> Self {
+    /// They need not be in order. There is to be at least one: none at all reads as if nothing were wrong.
+    #[must_use]
+    pub fn new(mut errors: Vec<ReadError>) -> Self {
         errors.sort_by_key(|error| error.position);
         errors.dedup();
         ReadErrors(errors)

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod document;
 mod error;
 mod format;
 mod json_tree;
@@ -37,6 +38,7 @@ mod tree;
 mod write;
 
 pub use check::{check, locate, read_checked};
+pub use document::Document;
 pub use error::{Position, ReadError, ReadErrors};
 pub use format::{Format, read_file_name_format};
 pub use read::{FILE_SCHEMA, read};

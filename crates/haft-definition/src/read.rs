@@ -69,7 +69,17 @@ pub(crate) fn definition(tree: &Node, text: &str, format: Format) -> Result<Tool
 
 /// What the schema of the file finds.
 fn shape(tree: &Node, value: &Value, text: &str, format: Format) -> Vec<ReadError> {
-    let Some(checker) = &*CHECKER else { return Vec::new() };
+    CHECKER.as_ref().map_or_else(Vec::new, |checker| shape_of(checker, tree, value, text, format))
+}
+
+/// The same for the schema of another kind of file.
+pub(crate) fn shape_of(
+    checker: &Checker,
+    tree: &Node,
+    value: &Value,
+    text: &str,
+    format: Format,
+) -> Vec<ReadError> {
     let problems = match checker.check(value) {
         Ok(checked) => checked.problems,
         Err(error) => {
@@ -170,7 +180,7 @@ fn constraints(tree: &Node, value: &Value, text: &str) -> Vec<ReadError> {
 }
 
 /// The steps of a JSON pointer.
-fn steps(pointer: &str) -> Vec<String> {
+pub(crate) fn steps(pointer: &str) -> Vec<String> {
     pointer.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 

@@ -226,6 +226,7 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 source,
                 command,
                 http,
+                flow: None,
                 aliases,
                 annotations,
                 metadata,

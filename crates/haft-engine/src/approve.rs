@@ -82,7 +82,7 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     block(decided, open)
 }
 
-fn without_asking(planned: Planned) -> Decided {
+pub(crate) fn without_asking(planned: Planned) -> Decided {
     match planned {
         Planned::Ready(ready) => Decided::Go(ready),
         Planned::NeedsApproval(asking) => Decided::Go(asking.ready),
@@ -250,6 +250,9 @@ fn answered(ready: Ready, request: &ApprovalRequest, decision: Result<Decision, 
 /// what these would touch.
 fn block(decided: Vec<Decided>, open: Vec<(usize, Footprint)>) -> Vec<Decided> {
     let mut open = open;
+    // The nodes of a flow that are asked about together need not be its first ones.
+    let place_of = |decided: &Decided| decided.frame().batch_place().map_or(0, |(_, index)| index);
+    let numbers: Vec<u32> = decided.iter().map(|decided| place_of(decided) + 1).collect();
     let mut checked = Vec::with_capacity(decided.len());
     for (place, decided) in decided.into_iter().enumerate() {
         let blocked_by = |footprint: &Footprint| {
@@ -259,9 +262,10 @@ fn block(decided: Vec<Decided>, open: Vec<(usize, Footprint)>) -> Vec<Decided> {
             Decided::Go(ready) => match blocked_by(&ready.footprint) {
                 None => Decided::Go(ready),
                 Some((earlier, _)) => {
+                    let number = numbers[*earlier];
                     let text = format!(
-                        "Not started, because it touches what call {} of this batch touches, which waits for approval",
-                        earlier + 1
+                        "Not started, because it touches what call {number} of this batch touches, which waits for \
+                         approval"
                     );
                     open.push((place, ready.footprint.clone()));
                     Decided::Resolved(ready.frame, ToolError::new(ErrorCode::Blocked, text).into())

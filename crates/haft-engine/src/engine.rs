@@ -60,7 +60,7 @@ impl Inner {
     }
 
     /// Notes the runtime that calls are made on.
-    fn note_runtime(&self) {
+    pub(crate) fn note_runtime(&self) {
         if self.runtime.get().is_none()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
@@ -88,7 +88,7 @@ impl Background {
 
 /// What takes calls, checks them, has them approved, runs them and answers each exactly once. Cheap to clone.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(pub(crate) Arc<Inner>);
 
 /// A single call overlaps nothing.
 const ALONE: Manner = Manner { strategy: Strategy::Sequential, at_once: 1, note: None };
@@ -150,7 +150,7 @@ impl Engine {
     pub fn execute<R: Into<Request>>(&self, request: R) -> impl Future<Output = ToolResult> + Send + use<R> {
         let request = request.into();
         match request.options.detached {
-            false => Either::Left(self.begin(request, false, None)),
+            false => Either::Left(self.begin(request, None, None)),
             true => {
                 let engine = self.clone();
                 Either::Right(Box::pin(async move { engine.detach(request).await }))
@@ -159,8 +159,12 @@ impl Engine {
     }
 
     /// The same for a call that a running call makes: it runs in that one's slot.
-    pub(crate) fn execute_inside(&self, request: Request) -> impl Future<Output = ToolResult> + Send + use<> {
-        self.begin(request, true, None)
+    pub(crate) fn execute_inside(
+        &self,
+        request: Request,
+        outer: Arc<Frame>,
+    ) -> impl Future<Output = ToolResult> + Send + use<> {
+        self.begin(request, Some(outer), None)
     }
 
     /// The same for a task.
@@ -169,13 +173,13 @@ impl Engine {
         request: Request,
         task: OfTask,
     ) -> impl Future<Output = ToolResult> + Send + use<> {
-        self.begin(request, false, Some(Box::new(task)))
+        self.begin(request, None, Some(Box::new(task)))
     }
 
     fn begin(
         &self,
         request: Request,
-        is_inside: bool,
+        outer: Option<Arc<Frame>>,
         task: Option<Box<OfTask>>,
     ) -> impl Future<Output = ToolResult> + Send + use<> {
         let arrival = Arrival {
@@ -184,7 +188,8 @@ impl Engine {
             options: request.options,
             approver: request.approver,
             batch: None,
-            is_inside,
+            is_inside: outer.is_some(),
+            outer,
             task,
             at: self.0.ports.clock.now(),
             instant: Instant::now(),
@@ -241,6 +246,7 @@ impl Engine {
                     batch: Some((Arc::clone(&batch), index)),
                     is_inside: false,
                     task: None,
+                    outer: None,
                     at,
                     instant,
                 })
@@ -305,7 +311,7 @@ impl Engine {
     }
 
     /// Puts a call on the list; with the reason, if it cannot be taken.
-    fn open(&self, arrival: Arrival) -> (Arc<Frame>, Option<Box<ToolError>>) {
+    pub(crate) fn open(&self, arrival: Arrival) -> (Arc<Frame>, Option<Box<ToolError>>) {
         let at = arrival.at;
         let ports = &self.0.ports;
         let mut refusal = self
@@ -356,6 +362,7 @@ impl Engine {
                     batch: Some((Arc::clone(&batch), index)),
                     is_inside: false,
                     task: None,
+                    outer: None,
                     at,
                     instant,
                 };
@@ -391,7 +398,18 @@ impl Engine {
 
     /// Whether a call, or any call of a batch, has no result yet.
     pub fn is_executing(&self, target: impl Into<Target>) -> bool {
-        !self.unfinished(target.into()).is_empty()
+        let target = target.into();
+        self.goes_on(target) || !self.unfinished(target).is_empty()
+    }
+
+    /// Whether it is a flow that may still make calls.
+    fn goes_on(&self, target: Target) -> bool {
+        match target {
+            Target::Call(_) => false,
+            Target::Batch(id) => {
+                self.0.executions.batch(id).is_some_and(|batch| batch.goes_on.load(Ordering::Acquire))
+            }
+        }
     }
 
     /// The calls that have no result yet.
@@ -417,16 +435,18 @@ impl Engine {
     /// False where nothing of that id runs.
     pub fn cancel(&self, target: impl Into<Target>, reason: CancelReason, note: Option<&str>) -> bool {
         let target = target.into();
-        let unfinished = self.unfinished(target);
+        let goes_on = self.goes_on(target);
+        // First, so that a flow that makes a call just now sees it, or its call is among those below.
         if let Target::Batch(id) = target
             && let Some(batch) = self.0.executions.batch(id)
         {
             batch.cancel.cancel(reason, note);
         }
+        let unfinished = self.unfinished(target);
         for frame in &unfinished {
             frame.stop(reason, note);
         }
-        !unfinished.is_empty()
+        goes_on || !unfinished.is_empty()
     }
 
     /// The calls that wait for somebody to supply their results, in parse-only mode.

@@ -50,7 +50,7 @@ pub(crate) async fn walk(
     clippy::manual_async_fn,
     reason = "an async fn keeps its arguments twice, and this is moved with every call"
 )]
-fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
+pub(crate) fn take(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
     async move {
         let frame = Arc::clone(turn.decided.frame());
         if frame.batch.is_some() {

@@ -37,6 +37,8 @@ pub(crate) struct Batch {
     pub(crate) capacity: AtomicUsize,
     /// Which of its calls run at the same time.
     pub(crate) overlap: Overlap,
+    /// More calls of it may come: it is a flow that has not ended.
+    pub(crate) goes_on: AtomicBool,
 }
 
 impl Logged for Batch {
@@ -64,6 +66,7 @@ impl Batch {
             log: EventLog::new(at, settings.event_log_capacity),
             capacity: AtomicUsize::new(model.available_bytes()),
             overlap: Overlap::default(),
+            goes_on: AtomicBool::new(false),
         }
     }
 
@@ -171,6 +174,8 @@ pub(crate) struct Frame {
     pub(crate) is_inside: bool,
     /// The task whose walk this is.
     pub(crate) task: Option<Box<OfTask>>,
+    /// The call that made it, where one did.
+    pub(crate) outer: Option<Arc<Frame>>,
     pub(crate) log: EventLog,
     /// The tool, once it is known.
     pub(crate) registered: OnceLock<Arc<Registered>>,
@@ -227,6 +232,7 @@ pub(crate) struct Arrival {
     pub(crate) batch: Option<(Arc<Batch>, u32)>,
     pub(crate) is_inside: bool,
     pub(crate) task: Option<Box<OfTask>>,
+    pub(crate) outer: Option<Arc<Frame>>,
     pub(crate) at: Timestamp,
     pub(crate) instant: Instant,
 }
@@ -246,6 +252,7 @@ impl Frame {
             later: Mutex::default(),
             is_inside: arrival.is_inside,
             task: arrival.task,
+            outer: arrival.outer,
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
             sandbox: OnceLock::new(),

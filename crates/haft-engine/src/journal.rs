@@ -2,7 +2,7 @@
 
 use crate::{approve::Decided, executor::Walkers, frame::Batch, plan::Exit, ports::Ports};
 use haft_core::{
-    BatchOptions, BatchOrigin, ErrorCode, ToolError,
+    BatchOptions, BatchOrigin, CallContext, ErrorCode, ToolError,
     port::{BatchBegin, JournalCall, JournalStep, Plan, StoreError},
 };
 use std::sync::Arc;
@@ -27,6 +27,22 @@ pub(crate) async fn begin(walkers: &Walkers) -> Result<(), ToolError> {
     });
     let calls = JournalStep::Calls { batch: batch.id, calls: calls.collect(), at };
     // Both are handed over before either is waited for, so that they are written together.
+    let begun = ports.store.journal(JournalStep::Begin(begin));
+    let taken = ports.store.journal(calls);
+    begun.await.and(taken.await).map_err(unavailable)
+}
+
+/// A flow is there. Its calls are as its file has them: what they take from each other is not known yet.
+pub(crate) async fn begin_flow(
+    ports: &Ports,
+    batch: &Batch,
+    context: &Arc<CallContext>,
+    calls: Vec<JournalCall>,
+) -> Result<(), ToolError> {
+    let at = ports.clock.now();
+    let (context, assistant_text) = (Arc::clone(context), Arc::default());
+    let begin = BatchBegin { batch: batch.id, context, model: None, assistant_text, at };
+    let calls = JournalStep::Calls { batch: batch.id, calls, at };
     let begun = ports.store.journal(JournalStep::Begin(begin));
     let taken = ports.store.journal(calls);
     begun.await.and(taken.await).map_err(unavailable)

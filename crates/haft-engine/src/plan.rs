@@ -59,6 +59,12 @@ impl Ready {
         self.only_reads() || (self.has_side_effects && is_idempotent)
     }
 
+    /// Whether it is a flow.
+    pub(crate) fn is_flow(&self) -> bool {
+        self.frame.registered.get().is_some_and(|tool| tool.definition.source == haft_core::Source::Flow)
+            && self.passes_on()
+    }
+
     /// Whether it is not the tool itself that changes anything, but something that it calls.
     pub(crate) fn passes_on(&self) -> bool {
         !self.has_side_effects && !self.footprint.writes.is_empty()

@@ -89,6 +89,10 @@ impl EngineView for View {
         ranked.into_iter().map(|(_, registered)| Arc::clone(&registered.definition)).collect()
     }
 
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        Some(self)
+    }
+
     fn call<'a>(
         &'a self,
         outer: ExecutionId,
@@ -104,7 +108,7 @@ impl EngineView for View {
                 options: Arc::new(CallOptions { model: frame.options.model, ..CallOptions::default() }),
                 approver: frame.approver.clone(),
             };
-            Ok(Engine::from_inner(engine).execute_inside(request).await)
+            Ok(Engine::from_inner(engine).execute_inside(request, frame).await)
         })
     }
 }

@@ -79,6 +79,10 @@ pub trait EngineView: Send + Sync {
     fn metrics(&self, tool: Option<&str>) -> Value;
     /// The tools that a caller of that tier may call and that fit a question in words, best first.
     fn search(&self, question: &str, most: usize, tier: Tier) -> Vec<Arc<ToolDefinition>>;
+    /// The view itself, for tools that come with the engine behind it and do with it what others may not.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
     /// Makes a call on behalf of the call `outer`: by the same caller, through every check, asking the same people.
     fn call<'a>(&'a self, outer: ExecutionId, call: ToolCall)
     -> BoxFuture<'a, Result<ToolResult, ToolError>>;

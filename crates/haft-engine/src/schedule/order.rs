@@ -41,6 +41,11 @@ pub(crate) fn dependencies(strategy: Strategy, steps: &[Step<'_>]) -> Vec<Vec<us
     all
 }
 
+/// Whether two calls must not run at the same time; each with what it touches and whether it has side effects.
+pub(crate) fn conflict(one: (&Footprint, bool), other: (&Footprint, bool)) -> bool {
+    Touch::of(one.0, one.1).conflicts_with(&Touch::of(other.0, other.1))
+}
+
 /// What a call touches, as the order sees it.
 enum Touch<'a> {
     /// Nobody knows what it changes: it runs alone.

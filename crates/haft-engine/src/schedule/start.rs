@@ -196,8 +196,9 @@ async fn attempt(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolErr
         None => None,
     };
     let slot = match &around.lanes {
-        // What a running call calls runs in that call's slot: it would wait for itself.
-        Some(lanes) if !frame.is_inside => match slot(lanes, ready)? {
+        // What a running call calls runs in that call's slot: it would wait for itself. A flow only waits for its nodes,
+        // which have slots of their own.
+        Some(lanes) if !frame.is_inside && !ready.is_flow() => match slot(lanes, ready)? {
             Ok(slot) => Some(slot),
             Err(waiting) => Some(waiting.await?),
         },
