@@ -1,7 +1,11 @@
 //! Where a tool's bytes go while it runs: counted, limited, redacted, kept for events and for the result.
 
 use crate::redaction::Held;
-use haft_core::{OutputStream, port::Redactor, text::ModelText};
+use haft_core::{
+    OutputStream,
+    port::{Redactor, RunningOutput},
+    text::ModelText,
+};
 use std::collections::VecDeque;
 
 /// What a tool has put out so far.
@@ -14,6 +18,8 @@ pub(crate) struct Spool {
     limit: usize,
     total: u64,
     streams: [Stream; 2],
+    /// Gets every byte, too, where a crash must not lose it.
+    running: Option<Box<dyn RunningOutput>>,
 }
 
 #[derive(Default)]
@@ -31,8 +37,15 @@ pub(crate) struct Piece {
 }
 
 impl Spool {
-    pub(crate) fn new(limit: usize) -> Self {
-        Spool { head: Vec::new(), tail: VecDeque::new(), limit, total: 0, streams: Default::default() }
+    pub(crate) fn new(limit: usize, running: Option<Box<dyn RunningOutput>>) -> Self {
+        Spool {
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            limit,
+            total: 0,
+            streams: Default::default(),
+            running,
+        }
     }
 
     /// Takes bytes, and gives what can be shown of them now.
@@ -77,6 +90,9 @@ impl Spool {
     }
 
     fn keep(&mut self, bytes: &[u8]) {
+        if let Some(running) = self.running.as_mut().filter(|_| !bytes.is_empty()) {
+            running.put(bytes);
+        }
         self.total += bytes.len() as u64;
         let head_limit = self.limit / 2;
         let (first, rest) = bytes.split_at(bytes.len().min(head_limit.saturating_sub(self.head.len())));
@@ -120,7 +136,7 @@ mod tests {
 
     #[test]
     fn head_and_tail_stay_and_the_rest_is_counted() {
-        let mut spool = Spool::new(10);
+        let mut spool = Spool::new(10, None);
         for chunk in ["abc", "defgh", "", "ijklmnopq", "z"] {
             spool.write(OutputStream::Stdout, chunk.as_bytes(), None);
         }
@@ -130,7 +146,7 @@ mod tests {
 
     #[test]
     fn below_the_limit_every_byte_stays() {
-        let mut spool = Spool::new(10);
+        let mut spool = Spool::new(10, None);
         spool.write(OutputStream::Stdout, b"0123456789", None);
         assert_eq!(spool.into_bytes(), b"0123456789");
     }
@@ -140,7 +156,7 @@ mod tests {
         let secrets = haft_guard::KnownSecrets::new([("TOKEN", "s3cr3t-value")]);
         let text = b"before s3cr3t-value after";
         for cut in 0..=text.len() {
-            let mut spool = Spool::new(1000);
+            let mut spool = Spool::new(1000, None);
             let mut shown = String::new();
             for chunk in [&text[..cut], &text[cut..]] {
                 let piece = spool.write(OutputStream::Stdout, chunk, Some(&secrets));
@@ -155,7 +171,7 @@ mod tests {
     #[test]
     fn a_secret_on_one_stream_is_seen_through_the_other() {
         let secrets = haft_guard::KnownSecrets::new([("TOKEN", "s3cr3t-value")]);
-        let mut spool = Spool::new(1000);
+        let mut spool = Spool::new(1000, None);
         for (stream, chunk) in [
             (OutputStream::Stdout, "s3cr3t"),
             (OutputStream::Stderr, "working\n"),

@@ -53,6 +53,8 @@ mod error;
 mod facade;
 #[cfg(feature = "durable")]
 mod memory;
+#[cfg(feature = "otlp")]
+mod otlp;
 pub mod prelude;
 mod running;
 mod wiring;
@@ -61,6 +63,8 @@ pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
 pub use haft_jail::{init, path::TakenBack};
+#[cfg(feature = "otlp")]
+pub use otlp::{Otlp, OtlpError};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_core::{

@@ -7,17 +7,17 @@ use super::{
     options::{Durability, Options},
     outputs, projection,
     readers::Readers,
-    registrations,
+    registrations, running,
     tenant::Tenant,
     value::{Fault, Sql},
     work::Work,
     writer::{Connect, Handed, Parts, Writer},
 };
 use haft_core::{
-    OutputHandle,
+    ExecutionId, OutputHandle,
     port::{
-        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Registrations, Store, StoreError,
-        StoredTool, TenantStore, Wants,
+        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Registrations, RunningOutput, Store,
+        StoreError, StoredTool, TenantStore, Wants,
     },
 };
 use std::{
@@ -59,6 +59,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) chain_id: String,
     pub(crate) file: Option<PathBuf>,
+    pub(crate) running: Arc<running::Calls>,
     instance: String,
     _presence: Box<dyn Any + Send + Sync>,
 }
@@ -97,8 +98,18 @@ impl DurableStore {
             chain_id: chain_id.clone(),
         })?;
         let readers = Readers::start(reading)?;
-        let inner =
-            Inner { place, folder, writer, readers, options, chain_id, file, instance, _presence: presence };
+        let inner = Inner {
+            place,
+            folder,
+            writer,
+            readers,
+            options,
+            chain_id,
+            file,
+            running: Arc::default(),
+            instance,
+            _presence: presence,
+        };
         let entered = inner.writer.submit("enter", false, open::enter).wait_blocking();
         entered.map_err(|error| Fault::new(super::value::FaultKind::Other, error.0))?;
         Ok(DurableStore(Arc::new(inner)))
@@ -192,7 +203,12 @@ impl Store for DurableStore {
     fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
         let urgent = outcome.had_intent || outcome.settles.is_some() || self.0.is_full();
         let mut tried = false;
+        let was_running = outcome.had_intent.then_some(outcome.audit.metadata.execution_id);
+        let was_running = was_running.filter(|id| self.0.running.take(*id)).map(|id| id.to_string());
         self.0.record("outcome", urgent, move |work| {
+            if let Some(id) = &was_running {
+                running::forget(work, id)?;
+            }
             // The answer to an earlier try may have been lost on its way, and the record written all the same.
             if std::mem::replace(&mut tried, true) && journal::is_recorded(work, &outcome)? {
                 return Ok(());
@@ -233,6 +249,10 @@ impl Store for DurableStore {
             let tenant = tenant.to_owned();
             self.0.write("output", move |work| outputs::keep(work, &tenant, &packed)).await
         })
+    }
+
+    fn running_output(&self, id: ExecutionId, limit: u64) -> Option<Box<dyn RunningOutput>> {
+        Some(Box::new(running::Running::new(id, limit, &self.0)))
     }
 
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {

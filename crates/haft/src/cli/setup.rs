@@ -1,6 +1,6 @@
 //! The configuration, and the engine that it gives.
 
-use super::{args::Global, console::Console, failure::Failure, words};
+use super::{args::Global, console::Console, failure::Failure, observe::Observing, words};
 #[cfg(feature = "durable")]
 use crate::memory::{LazyStore, StorePlace};
 use crate::{
@@ -33,6 +33,7 @@ pub(super) struct Setup {
     state: Option<PathBuf>,
     #[cfg(feature = "durable")]
     memory: Option<LazyStore>,
+    observing: Observing,
 }
 
 /// The configuration in effect, with where it holds.
@@ -77,14 +78,13 @@ impl Setup {
     }
 
     /// The end of a command that made calls: what was recorded is safe, and a person hears of what a crash left.
-    pub(super) fn end(&self, console: &Console) -> Result<(), Failure> {
+    pub(super) fn end(self, console: &Console) -> Result<(), Failure> {
+        self.observing.end(console);
         #[cfg(feature = "durable")]
         if let Some(store) = self.memory.as_ref().and_then(LazyStore::opened) {
             super::memory::say_unfinished(store, &self.owner.tenant, console);
             now(store.leave())??;
         }
-        #[cfg(not(feature = "durable"))]
-        let _ = console;
         Ok(())
     }
 
@@ -147,6 +147,7 @@ impl Ground {
 
     fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
+        let observing = Observing::begin(self.global.log, &configured, console);
         #[cfg(feature = "durable")]
         let memory = configured.memory();
         #[cfg(feature = "durable")]
@@ -181,6 +182,7 @@ impl Ground {
             state: surroundings.state_folder(),
             #[cfg(feature = "durable")]
             memory,
+            observing,
         })
     }
 }

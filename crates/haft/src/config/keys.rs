@@ -202,6 +202,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// The section `store`.
     pub store: StoreConfig,
+    /// The section `telemetry`.
+    pub telemetry: TelemetryConfig,
 }
 
 key_table! {
@@ -380,6 +382,12 @@ key_table! {
         keep_audit_days: u64 = 0, rule::own(DAYS);
         /// The same for some calls, the first that fits: "get_metrics 7d", "tier:core 30d", "deploy forever".
         retention: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// Who is told what haft does. A folder's file has no say in it.
+    [telemetry] = TelemetryConfig {
+        /// The collector that gets spans over OTLP, such as "http://localhost:4318"; without it, OTEL_EXPORTER_OTLP_ENDPOINT.
+        otlp_endpoint: String = String::new(), rule::own(Kind::Text);
     }
 }
 

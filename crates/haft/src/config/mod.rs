@@ -55,7 +55,7 @@ pub use discover::{
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, OutputConfig, ReadFileConfig,
-    SandboxConfig, StoreConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    SandboxConfig, StoreConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};
