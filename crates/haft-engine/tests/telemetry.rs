@@ -12,7 +12,7 @@ mod common;
 
 use common::{Setup, call, tool};
 use haft_core::{ToolCall, ToolError};
-use haft_engine::BatchRequest;
+use haft_engine::{BatchRequest, Request};
 use haft_guard::{KnownSecrets, ListPolicy};
 use serde_json::{Value, json};
 use std::{
@@ -139,8 +139,9 @@ fn each_message_is_told_with_what_it_is_about() {
             Ok("never")
         });
         let denied = ["denied".to_owned()].into();
-        let setup =
-            Setup { policy: ListPolicy { denylist: denied, ..Setup::default().policy }, ..Setup::default() };
+        let policy =
+            ListPolicy { mode: haft_core::ApprovalMode::Auto, denylist: denied, ..ListPolicy::default() };
+        let setup = Setup { policy: Arc::new(policy), ..Setup::default() };
         let house = setup.build([
             slow,
             tool("denied", |_, _| async { Ok("no") }),
@@ -150,7 +151,7 @@ fn each_message_is_told_with_what_it_is_about() {
             timeout: Some(std::time::Duration::from_millis(20)),
             ..haft_core::CallOptions::default()
         };
-        house.engine.execute(call("slow").options(options)).await;
+        house.engine.execute(Request::new(call("slow")).options(options)).await;
         let calls = ["denied", "nobody", "echo"].map(|name| ToolCall::new(name, json!({}))).to_vec();
         house.engine.execute_batch(BatchRequest::from(calls)).await;
     });
@@ -234,11 +235,8 @@ fn counts_of_tools_and_results_say_what_happened() {
         let tools = house.engine.tools();
         tools.find(&haft_engine::ToolQuery::default(), haft_core::Tier::Core);
         tools.rank("say hello", 3, haft_core::Tier::Core);
-        let again = house
-            .engine
-            .tools()
-            .add(tool("echo", |_, _| async { Ok("twice") }), &haft_core::CallContext::owner());
-        assert!(again.await.is_err());
+        let (twice, by) = (tool("echo", |_, _| async { Ok("twice") }), haft_core::CallContext::owner());
+        assert!(house.engine.tools().add(twice, &by).await.is_err());
         house.engine.metrics_text()
     });
     for line in [

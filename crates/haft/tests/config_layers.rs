@@ -63,6 +63,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.per_process_limits", "false", "true"),
     ("store.backend", "'sqlite'", "'postgres'"),
     ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
+    ("store.allow_layout_change", "false", "true"),
     ("store.durability", "'full'", "'effects'"),
     ("store.audit_input", "false", "true"),
     ("store.keep_results_days", "30", "0"),

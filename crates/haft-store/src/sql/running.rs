@@ -117,10 +117,10 @@ fn write(work: &mut Work<'_>, id: &str, limit: u64, piece: &Piece) -> Result<(),
     // As in memory: the first half of what is kept stays, and the last; the pieces between go.
     let end = piece.offset + piece.bytes.len() as u64;
     if end > limit {
-        let last = piece.offset.min(end.saturating_sub(limit / 2));
         work.sql.execute(
-            "DELETE FROM running_output WHERE execution_id = ?1 AND byte_offset >= ?2 AND byte_offset < ?3",
-            &[Value::Text(id), number(limit / 2), number(last)],
+            "DELETE FROM running_output WHERE execution_id = ?1 AND byte_offset >= ?2 \
+             AND byte_offset + length(data) <= ?3",
+            &[Value::Text(id), number(limit / 2), number(end.saturating_sub(limit / 2))],
         )?;
     }
     Ok(())

@@ -19,8 +19,14 @@ pub(super) struct Observing {
 impl Observing {
     /// Spans, when they end, and messages go where the options and the configuration say. A program that has its own
     /// subscriber keeps it. Without anybody to tell, there is no subscriber, and a span costs a comparison.
-    pub(super) fn begin(log: bool, configured: &Configured, console: &Console) -> Observing {
-        let collector = collector(configured);
+    /// Only a command that makes calls has something to tell a collector.
+    pub(super) fn begin(
+        log: bool,
+        makes_calls: bool,
+        configured: &Configured,
+        console: &Console,
+    ) -> Observing {
+        let collector = makes_calls.then(|| collector(configured)).flatten();
         let lines = log.then(|| {
             tracing_subscriber::fmt::layer()
                 .json()

@@ -147,15 +147,13 @@ impl Ground {
 
     fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
-        let observing = Observing::begin(self.global.log, &configured, console);
+        let observing = Observing::begin(self.global.log, makes_calls, &configured, console);
         #[cfg(feature = "durable")]
         let memory = configured.memory();
         #[cfg(feature = "durable")]
         if makes_calls && let Some(memory) = &memory {
             memory.warm();
         }
-        #[cfg(not(feature = "durable"))]
-        let _ = makes_calls;
         let Configured { surroundings, resolved } = configured;
         let haft = Haft::builder().config(&resolved.config).tools(self.tools);
         let settings = Settings {

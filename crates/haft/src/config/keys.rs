@@ -368,6 +368,8 @@ key_table! {
         backend: StoreBackend = StoreBackend::Sqlite, rule::own(Kind::Level(STORE_BACKENDS));
         /// The server's address, by reference: "env:NAME" or "file:PATH". In the open only without a password.
         url: String = String::new(), rule::own(Kind::Text);
+        /// Whether the tables of an earlier haft on a server may be changed. Make a copy with pg_dump first.
+        allow_layout_change: bool = false, rule::own(Kind::Switch);
         /// What is on the disk before a call goes on: everything, or what has effects.
         durability: StoreDurability = StoreDurability::Effects, rule::level(STORE_DURABILITIES);
         /// Whether the audit keeps whole arguments, without known secrets, and not only their hash.

@@ -11,7 +11,11 @@ mod help;
 mod memory;
 mod own_tools;
 mod pipes;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod programs;
+#[cfg(unix)]
+mod recover;
 mod stop;
 mod support;
 mod tools;
