@@ -19,6 +19,8 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
 /// How long a process that ends waits for its last spans to be taken.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// The variables that choose the form in which spans are sent.
+const PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 /// Where collectors take spans.
 const PATH: &str = "/v1/traces";
 
@@ -85,10 +87,15 @@ impl Otlp {
     /// For a collector at that address, such as `http://localhost:4318`. It need not be there yet.
     pub fn new(endpoint: &str) -> Result<Self, OtlpError> {
         let endpoint = address(endpoint)?;
-        let exporter = opentelemetry_otlp::SpanExporter::builder()
+        let mut builder = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_endpoint(&endpoint)
-            .with_timeout(PATIENCE)
+            .with_timeout(PATIENCE);
+        // What every collector reads, unless the operator chose; the library would rather send JSON.
+        if PROTOCOL.iter().all(|name| std::env::var_os(name).is_none()) {
+            builder = builder.with_protocol(opentelemetry_otlp::Protocol::HttpBinary);
+        }
+        let exporter = builder
             .build()
             .map_err(|error| OtlpError(format!("spans cannot be sent to {endpoint}: {error}")))?;
         let mut resource = Resource::builder();

@@ -227,6 +227,16 @@ fn a_collector_that_never_answers_holds_nobody_for_long() {
     assert!(String::from_utf8_lossy(&said.stderr).contains("spans could not be sent"), "{said:?}");
 }
 
+/// Leaks.
+#[derive(haft::serde::Deserialize, haft::schemars::JsonSchema)]
+#[serde(crate = "haft::serde")]
+#[schemars(crate = "haft::schemars")]
+struct Token {
+    /// What must not be seen.
+    #[expect(dead_code, reason = "it is only sent")]
+    token: String,
+}
+
 #[test]
 fn a_program_that_embeds_haft_sends_no_secret() {
     let collector = Collector::taking();
@@ -237,7 +247,7 @@ fn a_program_that_embeds_haft_sends_no_secret() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let leaks =
-                haft::tool_fn("leaks", async |_: Value, _: haft::ToolCtx| -> Result<String, ToolError> {
+                haft::tool_fn("leaks", async |_: Token, _: haft::ToolCtx| -> Result<String, ToolError> {
                     Err(ToolError::failed(SECRET).with_diagnostics(SECRET))
                 });
             let secrets = KnownSecrets::new([("TOKEN", SECRET.to_owned())]);
