@@ -302,6 +302,10 @@ fn what_a_call_had_printed_is_kept_when_its_process_is_killed() {
     let handle = text(&runs[0]["metadata"], "outputHandle").to_owned();
     let shown = place.haft(&["runs", "show", text(&runs[0], "executionId")]);
     assert!(shown.stdout.contains(&handle), "{shown:?}");
+    assert!(
+        shown.stdout.contains("held by    not known") && !shown.stdout.contains("not started"),
+        "{shown:?}"
+    );
     let read = place.haft(&["call", "read_output", &format!("handle={handle}")]);
     assert_eq!(read.stdout, "wrote the first half\n[bytes 0 to 21 of 21: the end]\n", "{read:?}");
 }
