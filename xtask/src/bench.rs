@@ -25,7 +25,7 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-guard", "--bench", "guard"]);
+    cargo.args(["bench", "-p", "haft", "-p", "haft-guard", "--bench", "guard", "--bench", "startup"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)
 }

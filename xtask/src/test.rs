@@ -66,7 +66,9 @@ fn lints(options: TestOptions) -> [Check; 2] {
     };
     let clippy: &[&str] = match options.quick {
         true => &["clippy", "--workspace", "--", "-D", "warnings"],
-        false => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        false => {
+            &["clippy", "--workspace", "--all-targets", "--features", "haft/otlp", "--", "-D", "warnings"]
+        }
     };
     [format, Check::new("clippy", clippy)]
 }
@@ -81,7 +83,28 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
     };
     let mut checks = vec![(Check::new("tests", tests), runner)];
     if !options.quick {
-        let doc_tests = Check::new("doc tests", &["test", "--workspace", "--no-fail-fast", "--doc"]);
+        // What is off by default. The whole workspace is named, so that what it shares with the tests before is not built
+        // a second time in another form.
+        let otlp: &[&str] = match runner {
+            Runner::Nextest => &[
+                "nextest",
+                "run",
+                "--workspace",
+                "--no-fail-fast",
+                "--features",
+                "haft/otlp",
+                "--test",
+                "otlp",
+            ],
+            Runner::CargoTest => {
+                &["test", "--workspace", "--no-fail-fast", "--features", "haft/otlp", "--test", "otlp"]
+            }
+        };
+        checks.push((Check::new("otlp", otlp), runner));
+        let doc_tests = Check::new(
+            "doc tests",
+            &["test", "--workspace", "--no-fail-fast", "--features", "haft/otlp", "--doc"],
+        );
         checks.push((doc_tests, Runner::CargoTest));
     }
     checks
@@ -90,7 +113,7 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
 fn rustdoc() -> Check {
     Check {
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
-        ..Check::new("rustdoc", &["doc", "--workspace", "--no-deps"])
+        ..Check::new("rustdoc", &["doc", "--workspace", "--no-deps", "--features", "haft/otlp"])
     }
 }
 
@@ -176,10 +199,14 @@ mod tests {
             let checks = tests(TestOptions::default(), runner);
             assert_eq!(
                 checks.iter().map(|(_, runner)| *runner).collect::<Vec<_>>(),
-                [runner, Runner::CargoTest]
+                [runner, runner, Runner::CargoTest]
             );
             let lines = lines(checks.into_iter().map(|(check, _)| check));
             assert_eq!(lines.iter().filter(|line| line.contains("--doc")).count(), 1);
+            assert_eq!(
+                lines.iter().filter(|line| line.ends_with("--features haft/otlp --test otlp")).count(),
+                1
+            );
             assert!(lines.iter().all(|line| !line.contains("--all-targets") && !line.contains("--benches")));
         }
     }

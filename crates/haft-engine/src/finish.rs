@@ -131,8 +131,10 @@ impl Last<'_> {
     fn end(mut self, recorded: Result<(), StoreError>) -> ToolResult {
         // It was put there when this was made, and only this takes it.
         let Some(mut result) = self.result.take() else { unreachable!("a call ends once") };
-        if let Err(error) = recorded {
-            unrecorded(&mut result, &error.to_string());
+        match recorded {
+            Ok(()) if self.engine.ports.wants.results => self.engine.counters.stored(),
+            Ok(()) => {}
+            Err(error) => unrecorded(&mut result, &error.to_string()),
         }
         self.close(&result);
         result
@@ -142,7 +144,7 @@ impl Last<'_> {
         let frame = self.frame;
         frame.settle_output(result.text().len());
         if let Some(registered) = frame.registered.get() {
-            registered.stats().record(result.status, result.metadata.duration);
+            registered.stats().record(result.status, result.metadata.duration, result.metadata.output_size);
         }
         self.engine.counters.call(result);
         telemetry::ended(&self.engine.ports.redaction, frame, result);

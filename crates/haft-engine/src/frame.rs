@@ -601,12 +601,12 @@ impl Frame {
         }
         let limit =
             self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
-            stream,
-            bytes,
-            self.redactors(),
-        );
+        let begin = || {
+            // What has no effect can be asked for again; what may have had one can not.
+            let running = self.facts().had_intent.then(|| self.ports.store.running_output(self.id, limit));
+            Box::new(Spool::new(usize::try_from(limit).unwrap_or(usize::MAX), running.flatten()))
+        };
+        let piece = state.spool.get_or_insert_with(begin).write(stream, bytes, self.redactors());
         // Under the lock, so that chunks reach the log in the order of their offsets.
         if let Some(piece) = piece {
             self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });

@@ -128,7 +128,8 @@ impl Checks<'_> {
             return;
         }
         if let Err(wrong) = Outline::of(schema).follow(&path.steps[1..]) {
-            let problem = format!("`{path}`: {}", wrong.problem(&format!("what `{}` gives", definition.name)));
+            let problem =
+                format!("`{path}`: {}", wrong.problem(&format!("what `{}` gives", definition.name)));
             let help = wrong.help(&format!("see `haft tools show {}`", definition.name));
             self.problems.at(at, problem, help);
         }
@@ -164,7 +165,9 @@ impl Checks<'_> {
             let list = |types: &BTreeSet<&str>| {
                 types.iter().map(|kind| in_words(kind)).collect::<Vec<_>>().join(" or ")
             };
-            let what = hole.whole.map_or_else(|| "a text with references in it".to_owned(), |path| format!("`{path}`"));
+            let what = hole
+                .whole
+                .map_or_else(|| "a text with references in it".to_owned(), |path| format!("`{path}`"));
             let problem = format!(
                 "the arguments of `{}`: {} takes {}, and {what} is {}",
                 definition.name,

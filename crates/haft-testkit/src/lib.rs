@@ -26,6 +26,10 @@
 
 mod data;
 mod not_run;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 pub use data::{DATA_VAR, shared_data};
 pub use not_run::{NOT_RUN_VAR, not_run};
+#[cfg(feature = "postgres")]
+pub use postgres::{Postgres, ServerCertificate};

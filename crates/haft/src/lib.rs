@@ -54,6 +54,8 @@ mod facade;
 mod guarding;
 #[cfg(feature = "durable")]
 mod memory;
+#[cfg(feature = "otlp")]
+mod otlp;
 pub mod prelude;
 mod running;
 mod wiring;
@@ -63,6 +65,8 @@ pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
 pub use haft_jail::{init, path::TakenBack};
+#[cfg(feature = "otlp")]
+pub use otlp::{Otlp, OtlpError};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use guarding::{PolicyReload, Reloaded};

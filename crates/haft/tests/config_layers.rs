@@ -81,6 +81,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("license.file", "'/here'", "'/elsewhere'"),
     ("store.backend", "'sqlite'", "'postgres'"),
     ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
+    ("store.allow_layout_change", "false", "true"),
     ("store.durability", "'full'", "'effects'"),
     ("store.audit_input", "false", "true"),
     ("store.keep_results_days", "30", "0"),
@@ -90,6 +91,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("store.retention", "[]", "['deploy 1d']"),
     ("mcp.approvals", "'queue'", "'host'"),
     ("mcp.allowed_origins", "[]", "['https://evil.example:443']"),
+    ("telemetry.otlp_endpoint", "''", "'http://elsewhere.example:4318'"),
 ];
 
 /// The key's tight and loose value.

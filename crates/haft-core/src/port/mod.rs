@@ -33,8 +33,8 @@ pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
-    AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
-    StoredPart, TenantStore, Wants,
+    AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, RunningOutput, Settlement, Store,
+    StoreError, StoredPart, TenantStore, Wants,
 };
 pub use tasks::{ClaimedTask, NewTask, TaskCancel, TaskStore};
 

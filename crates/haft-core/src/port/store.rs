@@ -169,6 +169,12 @@ pub struct OutputRange {
 /// A part of a stored output, with the length of the whole.
 pub type StoredPart = (Vec<u8>, u64);
 
+/// Takes what a call puts out while it runs: see [`Store::running_output`].
+pub trait RunningOutput: Send {
+    /// More output, without secrets. Never waits, and may lose something where the store is too slow.
+    fn put(&mut self, bytes: &[u8]);
+}
+
 /// What is remembered. Writing goes through here with the tenant on every record; reading only through
 /// [`for_tenant`](Store::for_tenant).
 pub trait Store: Send + Sync {
@@ -203,6 +209,13 @@ pub trait Store: Send + Sync {
         tenant: &'a str,
         bytes: Vec<u8>,
     ) -> BoxFuture<'a, Result<OutputHandle, StoreError>>;
+
+    /// Where a call that has a recorded intent puts its output while it runs, so that a crash does not lose it. At most
+    /// about `limit` bytes are kept, the first and the last of them. Let go of, without a word, when the call's
+    /// [`outcome`](Store::outcome) is recorded. `None` where nothing would outlast the process anyway.
+    fn running_output(&self, _id: ExecutionId, _limit: u64) -> Option<Box<dyn RunningOutput>> {
+        None
+    }
 
     /// Makes sure that everything recorded so far stays.
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>>;

@@ -18,11 +18,14 @@ mod outputs;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_open;
+#[cfg(feature = "postgres")]
+mod postgres_tls;
 mod projection;
 mod readers;
 mod record;
 mod recovery;
 mod registrations;
+mod running;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]

@@ -7,7 +7,7 @@ use super::{
     options::{Durability, Options},
     outputs, projection,
     readers::Readers,
-    registrations, tasks,
+    registrations, running, tasks,
     tenant::Tenant,
     value::{Fault, Sql},
     work::Work,
@@ -18,7 +18,7 @@ use haft_core::{
     ToolResult,
     port::{
         BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, NewTask, Outcome, Registrations,
-        Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
+        RunningOutput, Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
     },
 };
 use std::{
@@ -60,6 +60,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) chain_id: String,
     pub(crate) file: Option<PathBuf>,
+    pub(crate) running: Arc<running::Calls>,
     instance: String,
     _presence: Box<dyn Any + Send + Sync>,
 }
@@ -98,8 +99,18 @@ impl DurableStore {
             chain_id: chain_id.clone(),
         })?;
         let readers = Readers::start(reading)?;
-        let inner =
-            Inner { place, folder, writer, readers, options, chain_id, file, instance, _presence: presence };
+        let inner = Inner {
+            place,
+            folder,
+            writer,
+            readers,
+            options,
+            chain_id,
+            file,
+            running: Arc::default(),
+            instance,
+            _presence: presence,
+        };
         let entered = inner.writer.submit("enter", false, open::enter).wait_blocking();
         entered.map_err(|error| Fault::new(super::value::FaultKind::Other, error.0))?;
         Ok(DurableStore(Arc::new(inner)))
@@ -206,7 +217,12 @@ impl Store for DurableStore {
         let urgent =
             outcome.had_intent || outcome.settles.is_some() || outcome.task.is_some() || self.0.is_full();
         let mut tried = false;
+        let was_running = outcome.had_intent.then_some(outcome.audit.metadata.execution_id);
+        let was_running = was_running.filter(|id| self.0.running.take(*id)).map(|id| id.to_string());
         self.0.record("outcome", urgent, move |work| {
+            if let Some(id) = &was_running {
+                running::forget(work, id)?;
+            }
             // The answer to an earlier try may have been lost on its way, and the record written all the same.
             if std::mem::replace(&mut tried, true) && journal::is_recorded(work, &outcome)? {
                 return Ok(());
@@ -247,6 +263,10 @@ impl Store for DurableStore {
             let tenant = tenant.to_owned();
             self.0.write("output", move |work| outputs::keep(work, &tenant, &packed)).await
         })
+    }
+
+    fn running_output(&self, id: ExecutionId, limit: u64) -> Option<Box<dyn RunningOutput>> {
+        Some(Box::new(running::Running::new(id, limit, &self.0)))
     }
 
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {

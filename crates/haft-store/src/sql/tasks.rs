@@ -303,6 +303,7 @@ pub(crate) fn end_at_once(work: &mut Work<'_>, id: &str, code: ErrorCode, text: 
         begun_at,
         code,
         message: text.to_owned(),
+        output: None,
     };
     let result = ended.write(work)?;
     finish(work, "task_id", id, &result)

@@ -20,6 +20,7 @@ pub async fn run(home: &dyn Home) {
     everything_is_there_after_a_restart(home).await;
     a_run_has_its_input_and_result(home).await;
     what_was_started_and_not_ended_is_unknown(home).await;
+    output_on_its_way_survives_a_crash(home).await;
     living_processes_are_left_alone(home).await;
     keys_survive_a_crash(home).await;
     a_crash_while_calls_stream_in(home).await;
@@ -97,6 +98,63 @@ async fn what_was_started_and_not_ended_is_unknown(home: &dyn Home) {
     assert!(tenant.unfinished().await.unwrap().is_empty());
     assert!(tenant.recover(left.id, Recovery::Resume).await.unwrap().is_none(), "once");
     assert!(store.intent(started.intent()).await.is_err(), "its id cannot be used again");
+}
+
+async fn output_on_its_way_survives_a_crash(home: &dyn Home) {
+    let store = home.open();
+    let (ended, cut, long, again) =
+        (call("out", "ended"), call("out", "cut"), call("out", "long"), call("out", "again"));
+    for call in [&ended, &cut, &long, &again] {
+        store.intent(call.intent()).await.unwrap();
+    }
+    let put = |id, limit| store.running_output(id, limit).expect("this store keeps it");
+    let mut output = put(ended.id, 100);
+    output.put(b"all of it is in the result");
+    store.flush().await.unwrap();
+    store.outcome(ended.outcome()).await.unwrap();
+
+    let mut output = put(cut.id, 1000);
+    output.put(b"one, ");
+    output.put(b"two, ");
+    store.flush().await.unwrap();
+    output.put(b"three");
+    store.flush().await.unwrap();
+
+    // Of what is too long, the beginning and the end stay.
+    let mut output = put(long.id, 40);
+    for n in 0..10 {
+        output.put(format!("piece {n}, ").as_bytes());
+        store.flush().await.unwrap();
+    }
+    // A try that failed is not heard any more, once the next one says something.
+    put(again.id, 100).put(b"the first try");
+    store.flush().await.unwrap();
+    put(again.id, 100).put(b"2nd");
+    store.flush().await.unwrap();
+    home.crash(store);
+
+    let store = home.open();
+    let tenant = store.for_tenant("out");
+    let all = OutputRange { offset: 0, length: 1000 };
+    for (call, expected) in [
+        (&cut, "one, two, three"),
+        (&long, "piece 0, piece 1, piece 2, \n... [36 bytes not kept]\npiece 7, piece 8, piece 9, "),
+        (&again, "2nd"),
+    ] {
+        let run = tenant.run(call.id).await.unwrap().expect("it is recorded");
+        assert_eq!(run.record.code, Some(ErrorCode::OutcomeUnknown));
+        let facts = &run.record.metadata;
+        let handle = facts.output_handle.as_ref().unwrap_or_else(|| panic!("{expected} has a handle"));
+        let (bytes, _) = tenant.output(handle, all).await.unwrap().expect("it is kept");
+        assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        assert!(run.result.unwrap().text().contains(&format!("read_output {handle}")));
+        assert!(store.for_tenant("other").output(handle, all).await.unwrap().is_none());
+    }
+    let run = tenant.run(ended.id).await.unwrap().expect("it is recorded");
+    assert_eq!((run.record.code, &run.record.metadata.output_handle), (None, &None));
+    for left in tenant.unfinished().await.unwrap() {
+        tenant.recover(left.id, Recovery::Discard).await.unwrap().expect("it waits");
+    }
 }
 
 async fn living_processes_are_left_alone(home: &dyn Home) {

@@ -14,6 +14,7 @@
 //! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
+//! | `observe` | who is told what the engine does |
 //! | `console`, `failure` | the two streams; what went wrong before or beside a call |
 //!
 //! A program can have the same command line with tools of its own:
@@ -56,6 +57,7 @@ mod license;
 mod mcp;
 #[cfg(feature = "durable")]
 mod memory;
+mod observe;
 mod pairs;
 mod policy;
 mod progress;
@@ -130,9 +132,6 @@ where
 
 fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<dyn Tool>>) -> ExitCode {
     let mut console = Console::new(cli.global.color, cli.global.verbose);
-    if cli.global.log {
-        log();
-    }
     let ended = surroundings.and_then(|surroundings| {
         let ground = Ground { surroundings, global: cli.global, tools };
         dispatch(cli.command, ground, &mut console)
@@ -141,17 +140,6 @@ fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<
         console.fail(&failure);
         failure.exit()
     }))
-}
-
-/// Spans, when they end, and messages go to standard error. A program that has its own subscriber keeps it.
-fn log() {
-    let lines = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(tracing::Level::INFO)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
-        .with_writer(std::io::stderr)
-        .finish();
-    let _ = tracing::subscriber::set_global_default(lines);
 }
 
 fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u8, Failure> {

@@ -1,6 +1,6 @@
 //! The configuration, and the engine that it gives.
 
-use super::{args::Global, console::Console, failure::Failure, words};
+use super::{args::Global, console::Console, failure::Failure, observe::Observing, words};
 #[cfg(feature = "durable")]
 use crate::memory::{LazyStore, StorePlace};
 use crate::{
@@ -34,6 +34,7 @@ pub(super) struct Setup {
     state: Option<PathBuf>,
     #[cfg(feature = "durable")]
     memory: Option<LazyStore>,
+    observing: Observing,
 }
 
 /// The configuration in effect, with where it holds.
@@ -78,14 +79,13 @@ impl Setup {
     }
 
     /// The end of a command that made calls: what was recorded is safe, and a person hears of what a crash left.
-    pub(super) fn end(&self, console: &Console) -> Result<(), Failure> {
+    pub(super) fn end(self, console: &Console) -> Result<(), Failure> {
+        self.observing.end(console);
         #[cfg(feature = "durable")]
         if let Some(store) = self.memory.as_ref().and_then(LazyStore::opened) {
             super::memory::say_unfinished(store, &self.owner.tenant, console);
             now(store.leave())??;
         }
-        #[cfg(not(feature = "durable"))]
-        let _ = console;
         Ok(())
     }
 
@@ -162,23 +162,24 @@ impl Ground {
     #[cfg(all(unix, feature = "durable"))]
     pub(super) fn setup_with(self, console: &Console, memory: LazyStore) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
-        self.put_together(console, configured, Some(memory))
+        let observing = Observing::begin(self.global.log, true, &configured, console);
+        self.put_together(console, configured, observing, Some(memory))
     }
 
     fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
+        let observing = Observing::begin(self.global.log, makes_calls, &configured, console);
         #[cfg(feature = "durable")]
         {
             let memory = configured.memory();
             if makes_calls && let Some(memory) = &memory {
                 memory.warm();
             }
-            self.put_together(console, configured, memory)
+            self.put_together(console, configured, observing, memory)
         }
         #[cfg(not(feature = "durable"))]
         {
-            let _ = makes_calls;
-            self.put_together(console, configured)
+            self.put_together(console, configured, observing)
         }
     }
 
@@ -186,6 +187,7 @@ impl Ground {
         self,
         console: &Console,
         configured: Configured,
+        observing: Observing,
         #[cfg(feature = "durable")] memory: Option<LazyStore>,
     ) -> Result<Setup, Failure> {
         let Configured { surroundings, resolved } = configured;
@@ -232,6 +234,7 @@ impl Ground {
             state: surroundings.state_folder(),
             #[cfg(feature = "durable")]
             memory,
+            observing,
         })
     }
 }

@@ -213,6 +213,8 @@ pub struct Config {
     pub mcp: McpConfig,
     /// The section `tasks`.
     pub tasks: TasksConfig,
+    /// The section `telemetry`.
+    pub telemetry: TelemetryConfig,
 }
 
 key_table! {
@@ -419,6 +421,8 @@ key_table! {
         backend: StoreBackend = StoreBackend::Sqlite, rule::own(Kind::Level(STORE_BACKENDS));
         /// The server's address, by reference: "env:NAME" or "file:PATH". In the open only without a password.
         url: String = String::new(), rule::own(Kind::Text);
+        /// Whether the tables of an earlier haft on a server may be changed. Make a copy with pg_dump first.
+        allow_layout_change: bool = false, rule::own(Kind::Switch);
         /// What is on the disk before a call goes on: everything, or what has effects.
         durability: StoreDurability = StoreDurability::Effects, rule::level(STORE_DURABILITIES);
         /// Whether the audit keeps whole arguments, without known secrets, and not only their hash.
@@ -453,6 +457,12 @@ key_table! {
         start_within_seconds: u64 = 60 * 60, rule::own(Kind::Count { min: 1, max: WEEK });
         /// Seconds without a task after which the worker ends.
         worker_idle_seconds: u64 = 300, rule::own(Kind::Count { min: 1, max: WEEK });
+    }
+
+    /// Who is told what haft does. A folder's file has no say in it.
+    [telemetry] = TelemetryConfig {
+        /// The collector that gets spans over OTLP, such as "http://localhost:4318"; without it, OTEL_EXPORTER_OTLP_ENDPOINT.
+        otlp_endpoint: String = String::new(), rule::own(Kind::Text);
     }
 }
 

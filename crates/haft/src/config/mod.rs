@@ -56,7 +56,7 @@ pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, LicenseConfig, OutputConfig,
     PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, SignaturesConfig, StoreConfig,
-    TasksConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};

@@ -10,8 +10,8 @@ use haft_core::{
     ExecutionId, OutputHandle,
     port::{
         AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, JournalStep,
-        Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, Store, StoreError, StoredPart,
-        StoredRun, TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, RunningOutput, Store, StoreError,
+        StoredPart, StoredRun, TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};
@@ -101,6 +101,11 @@ impl Store for LazyStore {
             Ok(store) => store.keep_output(tenant, bytes),
             Err(error) => refused(error),
         }
+    }
+
+    fn running_output(&self, id: ExecutionId, limit: u64) -> Option<Box<dyn RunningOutput>> {
+        // Only for a call whose intent is recorded, so it is open.
+        self.opened()?.running_output(id, limit)
     }
 
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -12,7 +12,11 @@ mod http_tools;
 mod memory;
 mod own_tools;
 mod pipes;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod programs;
+#[cfg(unix)]
+mod recover;
 mod stop;
 mod support;
 mod tools;
