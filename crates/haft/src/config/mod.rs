@@ -32,6 +32,7 @@
 
 mod declared;
 mod discover;
+pub(crate) mod entries;
 mod explain;
 mod keys;
 mod layer;
@@ -55,7 +56,7 @@ pub use discover::{
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, OutputConfig, ReadFileConfig,
-    SandboxConfig, StoreConfig, TasksConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    SandboxConfig, SchedulingConfig, StoreConfig, TasksConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use haft_core::ToolsMode;
 
+use super::entries;
 use super::keys::Config;
 use super::layer::{Layers, Stack};
 use super::note::Note;
@@ -192,6 +193,7 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
         }
     }
     let config = stack.config()?;
+    entries::together(&config, |key| stack.origins.get(key).cloned().unwrap_or_default())?;
     if !config.tools.definitions.is_empty() && config.tools.mode == ToolsMode::Enabled {
         notes.push(Note::DefinitionsUnused { count: config.tools.definitions.len() });
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, ToolDefinition, ToolsMode};
+use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, Strategy, ToolDefinition, ToolsMode};
 use serde::Serialize;
 
 use super::visible;
@@ -266,5 +266,6 @@ levels! {
     ];
     StoreBackend: STORE_BACKENDS = ["sqlite" => Sqlite, "postgres" => Postgres];
     StoreDurability: STORE_DURABILITIES = ["full" => Full, "effects" => Effects];
+    Strategy: STRATEGIES = ["sequential" => Sequential, "smart" => Smart, "parallel" => Parallel];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];
 }

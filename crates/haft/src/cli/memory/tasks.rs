@@ -64,7 +64,7 @@ pub(super) async fn list(
             vec![
                 task.id.to_string(),
                 record::moment(task.created_at, now),
-                format!("{} {}{percent}", mark(task.state), task.state),
+                format!("{} {}{percent}", sign(task.state).1, task.state),
                 words::name(&task.tool),
             ]
         })
@@ -76,15 +76,19 @@ pub(super) async fn list(
     console.print(text)
 }
 
-fn mark(state: TaskState) -> String {
-    let (style, sign): (Style, &str) = match state {
+fn sign(state: TaskState) -> (Style, &'static str) {
+    match state {
         TaskState::Pending => (QUIET, "·"),
         TaskState::Running => (STRONG, "▸"),
         TaskState::AwaitingApproval => (UNSURE, "?"),
         TaskState::Completed => (GOOD, "✓"),
         TaskState::Failed => (BAD, "✗"),
         TaskState::Cancelled => (UNSURE, "⊘"),
-    };
+    }
+}
+
+fn mark(state: TaskState) -> String {
+    let (style, sign) = sign(state);
     format!("{style}{sign}{style:#}")
 }
 

@@ -202,7 +202,8 @@ impl Worker<'_> {
         say(self.console, &format!("task {id}: {}", task.call.name));
         let whence = task.place.clone().map(serde_json::from_value::<Whence>);
         let problem = match whence {
-            Some(Ok(whence)) => match self.engines.of(&whence, self.console) {
+            // Making an engine reads files, and waits for them.
+            Some(Ok(whence)) => match tokio::task::block_in_place(|| self.engines.of(&whence, self.console)) {
                 Ok(engine) => {
                     let setup = &engine.setup;
                     let names = [(task.call.name.to_string(), task.call.id.to_string())];
