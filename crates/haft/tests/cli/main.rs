@@ -14,5 +14,7 @@ mod pipes;
 mod programs;
 mod stop;
 mod support;
+#[cfg(unix)]
+mod tasks;
 mod tools;
 mod words;

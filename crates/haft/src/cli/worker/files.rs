@@ -69,6 +69,13 @@ impl Files {
         File::options().append(true).open(log)
     }
 
+    /// Listens. The folder keeps other users out, and so does the socket itself.
+    pub(super) fn bind(&self) -> io::Result<tokio::net::UnixListener> {
+        let listener = tokio::net::UnixListener::bind(self.socket())?;
+        fs::set_permissions(self.socket(), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        Ok(listener)
+    }
+
     /// Takes the place that a worker before this one left. Whoever calls this holds the lock.
     pub(super) fn clear_socket(&self) {
         let _ = fs::remove_file(self.socket());

@@ -106,7 +106,7 @@ impl Worker<'_> {
         let (sender, mut heard) = mpsc::channel(16);
         files.clear_socket();
         // Where there can be no socket, such as under a very long path, it still looks every second.
-        let listening = match UnixListener::bind(files.socket()) {
+        let listening = match files.bind() {
             Ok(listener) => Some(tokio::spawn(listen(listener, sender))),
             Err(error) => {
                 say(self.console, &format!("no socket: {error}"));
