@@ -111,9 +111,10 @@ fn record<'a>(
     let kept = wants.results.then(|| Arc::new(result.clone()));
     let arguments = wants.results.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
     let had_intent = facts.had_intent;
-    let task = frame.task.as_ref().map(|task| {
-        (task.id.clone(), kept.clone().unwrap_or_else(|| Arc::new(result.clone())))
-    });
+    let task = frame
+        .task
+        .as_ref()
+        .map(|task| (task.id.clone(), kept.clone().unwrap_or_else(|| Arc::new(result.clone()))));
     let outcome = Outcome { audit, arguments, had_intent, result: kept, settles, task };
     let recorded = engine.ports.store.outcome(outcome);
     (recorded, Last { engine, frame, result: Some(result) })

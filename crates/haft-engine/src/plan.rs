@@ -323,7 +323,8 @@ fn shape(
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
     }
     if frame.options.detached {
-        let text = "Only a single call can be detached, and not one of a batch or of another call. Send it without";
+        let text =
+            "Only a single call can be detached, and not one of a batch or of another call. Send it without";
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
     }
     frame.call.arguments.parse().map_err(|problem| {

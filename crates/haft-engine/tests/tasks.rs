@@ -12,8 +12,8 @@ mod common;
 
 use common::{Count, House, Op, Scripted, Setup, call, call_with, house, tool, until, within};
 use haft_core::{
-    ApprovalRequest, CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status, Task, TaskId, TaskQuery,
-    TaskState, ToolCall, ToolError,
+    ApprovalRequest, CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status, Task, TaskId,
+    TaskQuery, TaskState, ToolCall, ToolError,
     port::{Approver, BoxFuture, GuardError, Store, TaskStore},
 };
 use haft_engine::{BatchRequest, Engine, Request, Settings, TaskOptions, TaskSettings};
@@ -156,8 +156,7 @@ async fn a_caller_that_goes_away_while_it_submits_leaves_no_task_that_nobody_run
         async { Ok("done") }
     })]);
     for _ in 0..50 {
-        let mut submitting =
-            Box::pin(house.engine.submit(call("quick"), TaskOptions::default()));
+        let mut submitting = Box::pin(house.engine.submit(call("quick"), TaskOptions::default()));
         // Polled once, and given up.
         let _ = futures_poll(&mut submitting).await;
         drop(submitting);
@@ -285,7 +284,8 @@ async fn a_list_is_paged_by_key_and_filtered() {
     }
     expected.reverse();
     assert_eq!(seen, expected.iter().map(|task| task.id.clone()).collect::<Vec<_>>());
-    let open = tasks.list(TaskQuery { open_only: true, tool: Some("hangs".to_owned()), ..TaskQuery::default() });
+    let open =
+        tasks.list(TaskQuery { open_only: true, tool: Some("hangs".to_owned()), ..TaskQuery::default() });
     assert_eq!(open.await.unwrap().tasks[0].id, hanging.id);
 }
 
@@ -341,7 +341,8 @@ impl Approver for Desk {
             for request in requests {
                 let failed = |error: haft_core::port::StoreError| GuardError(error.0);
                 tenant.ask(&CallContext::owner(), request.clone(), None).await.map_err(failed)?;
-                let question = tenant.question(&request.id).await.map_err(failed)?.expect("it is on the list");
+                let question =
+                    tenant.question(&request.id).await.map_err(failed)?.expect("it is on the list");
                 assert_eq!(question.request.fingerprint, request.fingerprint, "the same call");
                 decisions.push(match question.state {
                     QuestionState::Approved => Decision::Approve,

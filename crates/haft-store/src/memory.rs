@@ -1,14 +1,15 @@
 //! A store that lasts as long as the process.
 
+use crate::memory_tasks::Tasks;
 use haft_core::{
-    ApprovalId, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage, TaskProgress, TaskQuery, ToolResult,
+    ApprovalId, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage, TaskProgress,
+    TaskQuery, ToolResult,
     port::{
         AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, ClaimedTask, FoundLines, Intent,
         NewTask, Outcome, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart,
         TaskCancel, TaskStore, TenantStore, ToolStatistics,
     },
 };
-use crate::memory_tasks::Tasks;
 use jiff::Timestamp;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -245,11 +246,7 @@ impl TaskStore for MemoryStore {
         done(self.0.state().tasks.find(tenant, id, Timestamp::now()))
     }
 
-    fn list<'a>(
-        &'a self,
-        tenant: &'a str,
-        query: TaskQuery,
-    ) -> BoxFuture<'a, Result<TaskPage, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str, query: TaskQuery) -> BoxFuture<'a, Result<TaskPage, StoreError>> {
         done(self.0.state().tasks.list(tenant, &query, Timestamp::now()))
     }
 

@@ -1,8 +1,8 @@
 //! Tasks that last as long as the process.
 
 use haft_core::{
-    ApprovalId, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, Task, TaskId, TaskKey, TaskPage,
-    TaskProgress, TaskQuery, TaskState, ToolResult,
+    ApprovalId, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, Task, TaskId,
+    TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, ToolResult,
     port::{ClaimedTask, NewTask, TaskCancel},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -143,9 +143,7 @@ impl Tasks {
 }
 
 fn matches(query: &TaskQuery, task: &Task) -> bool {
-    let is = |wanted: &Option<String>, found: Option<&str>| {
-        wanted.is_none() || wanted.as_deref() == found
-    };
+    let is = |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
     query.state.is_none_or(|state| state == task.state)
         && !(query.open_only && task.state.is_over())
         && is(&query.tool, Some(&task.tool))

@@ -67,16 +67,16 @@ pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
     CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints,
     ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId,
-    FailedTry, Footprint, FromCache, IsolationLevel, Limits, ModelBudget, OutputStream, Problem, Resource,
-    ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Tier,
-    LONGEST_TTL, Task, TaskId, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState,
-    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
+    FailedTry, Footprint, FromCache, IsolationLevel, LONGEST_TTL, Limits, ModelBudget, OutputStream, Problem,
+    Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy,
+    Task, TaskId, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, Tier, ToolCall, ToolDefinition,
+    ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
     AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, LaneStats, Lanes,
     Observer, PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration,
-    RepeatGuard, Request, ResultCache, Settings, Shutdown, SubmitError, Target, TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery,
-    Tools, ToolsEvent,
+    RepeatGuard, Request, ResultCache, Settings, Shutdown, SubmitError, Target, TaskOptions, TaskSettings,
+    Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
 };
 pub use haft_guard::{KnownSecrets, ListPolicy, PermissionStrings};
 pub use haft_sdk::{

@@ -1,8 +1,8 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    AdaptiveTimeout, Args, Breaker, ErrorCode, Lanes, ListPolicy, Prepared, Quota, Quotas, RepeatGuard, ResultCache,
-    Retry, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError, ToolsMode,
+    AdaptiveTimeout, Args, Breaker, ErrorCode, Lanes, ListPolicy, Prepared, Quota, Quotas, RepeatGuard,
+    ResultCache, Retry, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError, ToolsMode,
     config::{Config, entries},
     facade::Around,
 };
@@ -393,7 +393,13 @@ mod tests {
                 queue_total: 5,
                 ..Lanes::default()
             }),
-            breaker: Some(Breaker { percent: 13, window: 14, min_calls: 14, open_for: seconds(15), trials: 16 }),
+            breaker: Some(Breaker {
+                percent: 13,
+                window: 14,
+                min_calls: 14,
+                open_for: seconds(15),
+                trials: 16,
+            }),
             cache: Some(ResultCache { ttl: seconds(17), max_bytes: 18, max_result_bytes: 19 }),
             repeat_guard: Some(RepeatGuard { warn_at: 20, stop_after: 21, forget_after: seconds(22) }),
             adaptive_timeout: Some(AdaptiveTimeout {
@@ -408,7 +414,8 @@ mod tests {
         let settings = settings(&config);
         assert_eq!((settings.retry.max_retries, settings.batch_retry.max_retries), (6, 7));
         assert_eq!(settings.retry.base, Duration::from_millis(8));
-        let off = "[scheduling]\nbreaker.enabled = false\ncache.enabled = false\nrepeat_guard.enabled = false\n";
+        let off =
+            "[scheduling]\nbreaker.enabled = false\ncache.enabled = false\nrepeat_guard.enabled = false\n";
         let off = around(&config::parse(off).unwrap());
         assert_eq!((off.breaker, off.cache, off.repeat_guard), (None, None, None));
     }

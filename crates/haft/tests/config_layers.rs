@@ -466,6 +466,21 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
             .prop_map(|items| format!("[{}]", items.join(", ")))
             .boxed()
     };
+    // Lists whose entries have a form, and numbers that must not be above each other.
+    let numbers = |from: u64, to: u64| (from..=to).prop_map(|number| number.to_string()).boxed();
+    match key.path() {
+        "scheduling.rates" => {
+            return list(&["'agent 100/m'", "'tenant 9/h'", "'all 1/s'", "'tool:deploy 1/d'"], 0);
+        }
+        "scheduling.quotas.tenants" => {
+            return list(&["'acme calls=1'", "'acme bytes=9'", "'other calls=0'"], 0);
+        }
+        "scheduling.breaker.min_calls" | "scheduling.repeat_guard.warn_at" => return numbers(1, 5),
+        "scheduling.breaker.window" | "scheduling.repeat_guard.stop_after" => return numbers(10, 10_000),
+        "scheduling.lanes.queue_per_tenant" => return numbers(1, 2048),
+        "scheduling.lanes.queue_total" => return numbers(2048, 100_000),
+        _ => {}
+    }
     match (key.rule().kind, key.default_value()) {
         (Kind::Switch, _) => any::<bool>().prop_map(|on| on.to_string()).boxed(),
         (Kind::Count { min, max }, Value::Count(default)) => {
@@ -528,6 +543,9 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
                 "none",
                 "full",
                 "effects",
+                "sequential",
+                "smart",
+                "parallel",
             ];
             let place = |level| order.iter().position(|known| *known == level).unwrap();
             place(*after) > place(*before)

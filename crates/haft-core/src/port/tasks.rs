@@ -106,32 +106,19 @@ pub trait TaskStore: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Ends a task of this process whose walk could not be recorded.
-    fn finish<'a>(
-        &'a self,
-        id: &'a TaskId,
-        result: Arc<ToolResult>,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn finish<'a>(&'a self, id: &'a TaskId, result: Arc<ToolResult>)
+    -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// One task of a tenant; `None` where there is none of that id, or not any more.
-    fn find<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a TaskId,
-    ) -> BoxFuture<'a, Result<Option<Task>, StoreError>>;
+    fn find<'a>(&'a self, tenant: &'a str, id: &'a TaskId)
+    -> BoxFuture<'a, Result<Option<Task>, StoreError>>;
 
     /// Tasks of a tenant, newest first, without their results.
-    fn list<'a>(
-        &'a self,
-        tenant: &'a str,
-        query: TaskQuery,
-    ) -> BoxFuture<'a, Result<TaskPage, StoreError>>;
+    fn list<'a>(&'a self, tenant: &'a str, query: TaskQuery) -> BoxFuture<'a, Result<TaskPage, StoreError>>;
 
     /// Wants a task of a tenant to end.
-    fn cancel<'a>(
-        &'a self,
-        tenant: &'a str,
-        id: &'a TaskId,
-    ) -> BoxFuture<'a, Result<TaskCancel, StoreError>>;
+    fn cancel<'a>(&'a self, tenant: &'a str, id: &'a TaskId)
+    -> BoxFuture<'a, Result<TaskCancel, StoreError>>;
 
     /// Forgets tasks that were kept long enough, and ends those that nobody began in time. How many were forgotten.
     fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<u64, StoreError>>;

@@ -3,7 +3,8 @@
 use super::walk;
 use crate::engine::{Engine, Inner};
 use haft_core::{
-    ApprovalId, EventPayload, ExecutionId, Task, TaskId, TaskProgress, TaskState, ToolResult, port::StoreError,
+    ApprovalId, EventPayload, ExecutionId, Task, TaskId, TaskProgress, TaskState, ToolResult,
+    port::StoreError,
 };
 use haft_sdk::CancelReason;
 use std::{
@@ -69,8 +70,7 @@ impl Keeper {
     pub(super) fn begin(&self, id: &TaskId, walk: ExecutionId) {
         let mut state = self.state();
         state.parked.remove(id);
-        let live =
-            Live { walk, progress: TaskProgress::default(), is_noted: true, asks: None, result: None };
+        let live = Live { walk, progress: TaskProgress::default(), is_noted: true, asks: None, result: None };
         state.live.insert(id.clone(), live);
     }
 

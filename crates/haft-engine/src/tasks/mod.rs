@@ -85,11 +85,7 @@ impl Engine {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn submit(
-        &self,
-        request: impl Into<Request>,
-        options: TaskOptions,
-    ) -> Result<Task, ToolError> {
+    pub async fn submit(&self, request: impl Into<Request>, options: TaskOptions) -> Result<Task, ToolError> {
         let request = request.into();
         let engine = self.inner();
         let settings = &engine.ports.settings.tasks;
@@ -99,7 +95,8 @@ impl Engine {
             return Err(crate::run::cancelled_with(None, CancelReason::Shutdown));
         }
         if engine.tasks.count() >= settings.max_open {
-            let text = format!("{} tasks are under way, and no more are taken. Try again later", settings.max_open);
+            let text =
+                format!("{} tasks are under way, and no more are taken. Try again later", settings.max_open);
             return Err(ToolError::new(ErrorCode::ConcurrentLimitExceeded, text));
         }
         let at = engine.ports.clock.now();

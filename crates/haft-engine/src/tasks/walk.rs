@@ -6,8 +6,8 @@ use crate::{
     request::Request,
 };
 use haft_core::{
-    ApprovalId, CallOptions, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, Task, TaskId,
-    TaskState, ToolError, ToolResult,
+    ApprovalId, CallOptions, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, Task,
+    TaskId, TaskState, ToolError, ToolResult,
     port::{Approver, ClaimedTask, NewTask, StoreError, TaskStore},
 };
 use std::{

@@ -14,7 +14,8 @@ use super::{
     writer::{Connect, Handed, Parts, Writer},
 };
 use haft_core::{
-    ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery, ToolResult,
+    ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery,
+    ToolResult,
     port::{
         BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, NewTask, Outcome, Registrations,
         Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
@@ -202,7 +203,8 @@ impl Store for DurableStore {
     }
 
     fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
-        let urgent = outcome.had_intent || outcome.settles.is_some() || outcome.task.is_some() || self.0.is_full();
+        let urgent =
+            outcome.had_intent || outcome.settles.is_some() || outcome.task.is_some() || self.0.is_full();
         let mut tried = false;
         self.0.record("outcome", urgent, move |work| {
             // The answer to an earlier try may have been lost on its way, and the record written all the same.
@@ -296,7 +298,8 @@ impl TaskStore for DurableStore {
         approval: Option<ApprovalId>,
     ) -> BoxFuture<'a, Result<(), StoreError>> {
         let id = id.clone();
-        let asks = move |work: &mut Work<'_>| tasks::asks(work, &id, approval.as_ref().map(ApprovalId::as_str));
+        let asks =
+            move |work: &mut Work<'_>| tasks::asks(work, &id, approval.as_ref().map(ApprovalId::as_str));
         Box::pin(self.0.write("task_asks", asks))
     }
 
@@ -318,11 +321,7 @@ impl TaskStore for DurableStore {
         Box::pin(self.0.write("task_find", move |work| tasks::find(work, &tenant, &id)))
     }
 
-    fn list<'a>(
-        &'a self,
-        tenant: &'a str,
-        query: TaskQuery,
-    ) -> BoxFuture<'a, Result<TaskPage, StoreError>> {
+    fn list<'a>(&'a self, tenant: &'a str, query: TaskQuery) -> BoxFuture<'a, Result<TaskPage, StoreError>> {
         let tenant = tenant.to_owned();
         Box::pin(self.0.write("task_list", move |work| tasks::list(work, &tenant, &query)))
     }

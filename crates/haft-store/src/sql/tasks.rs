@@ -137,10 +137,7 @@ pub(crate) fn begin(work: &mut Work<'_>, id: &TaskId, execution: ExecutionId) ->
 }
 
 /// How far tasks of this process are; gives those that somebody wants to end.
-pub(crate) fn note(
-    work: &mut Work<'_>,
-    notes: &[(TaskId, TaskProgress)],
-) -> Result<Vec<TaskId>, Fault> {
+pub(crate) fn note(work: &mut Work<'_>, notes: &[(TaskId, TaskProgress)]) -> Result<Vec<TaskId>, Fault> {
     let now = work.now();
     for (id, progress) in notes {
         work.sql.execute(
@@ -247,7 +244,9 @@ pub(crate) fn interrupted(work: &mut Work<'_>, instance: &str) -> Result<(), Fau
     for mut row in rows {
         let (id, state) = (row.text(0)?, row.int(1)?);
         let text = match state {
-            PENDING => "Never started: the process that was to run it was gone before it began. Send it again",
+            PENDING => {
+                "Never started: the process that was to run it was gone before it began. Send it again"
+            }
             _ => {
                 "Interrupted: the process that ran it was gone before it ended. It had no side effect of its own. \
                  Send it again"

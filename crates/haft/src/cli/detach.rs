@@ -8,8 +8,7 @@ use super::{
     worker::{self, RUNNER, Starter, Whence},
 };
 use crate::{
-    BatchRequest, CallContext, CallOptions, ExecutionId, Preview, Task, TaskId, ToolCall,
-    port::NewTask,
+    BatchRequest, CallContext, CallOptions, ExecutionId, Preview, Task, TaskId, ToolCall, port::NewTask,
 };
 use haft_core::text::people_text;
 use jiff::{SignedDuration, Timestamp};
@@ -75,6 +74,9 @@ pub(super) async fn run(
         return Ok(0);
     }
     console.print(format!("{}\n", task.id))?;
-    console.say(format!("{QUIET}it runs without you; `haft runs watch {}` waits for its result{QUIET:#}", task.id));
+    console.say(format!(
+        "{QUIET}it runs without you; `haft runs watch {}` waits for its result{QUIET:#}",
+        task.id
+    ));
     Ok(0)
 }

@@ -52,7 +52,10 @@ pub(super) enum Failure {
     WorkerStays { process: u32 },
     #[error("the worker could not be started: {}", words::reason(reason))]
     WorkerNotStarted { log: PathBuf, reason: io::Error },
-    #[error("the worker that runs, process {process}, has another store: {}", haft_core::text::one_line(store, 400))]
+    #[error(
+        "the worker that runs, process {process}, has another store: {}",
+        haft_core::text::one_line(store, 400)
+    )]
     OtherStore { process: u32, store: String },
     #[error("{}", haft_core::text::one_line(&.0.message, 4096))]
     Task(crate::ToolError),

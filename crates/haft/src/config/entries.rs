@@ -25,7 +25,9 @@ pub(crate) fn rate(entry: &str) -> Option<RateLimit> {
         "tenant" => RateScope::Tenant,
         "agent" => RateScope::Agent,
         "tool" => RateScope::Tool,
-        named => RateScope::NamedTool(named.strip_prefix("tool:").filter(|name| !name.is_empty())?.to_owned()),
+        named => {
+            RateScope::NamedTool(named.strip_prefix("tool:").filter(|name| !name.is_empty())?.to_owned())
+        }
     };
     let (calls, per) = rate.trim().split_once('/')?;
     let per = match per.trim() {
@@ -69,13 +71,25 @@ pub(super) fn together(config: &Config, origins: impl Fn(&str) -> Vec<Origin>) -
     // The first must not be above the second.
     let pairs = [
         ("scheduling.breaker.min_calls", breaker.min_calls, "scheduling.breaker.window", breaker.window),
-        ("scheduling.repeat_guard.warn_at", guard.warn_at, "scheduling.repeat_guard.stop_after", guard.stop_after),
-        ("scheduling.lanes.queue_per_tenant", lanes.queue_per_tenant, "scheduling.lanes.queue_total", lanes.queue_total),
+        (
+            "scheduling.repeat_guard.warn_at",
+            guard.warn_at,
+            "scheduling.repeat_guard.stop_after",
+            guard.stop_after,
+        ),
+        (
+            "scheduling.lanes.queue_per_tenant",
+            lanes.queue_per_tenant,
+            "scheduling.lanes.queue_total",
+            lanes.queue_total,
+        ),
     ];
-    let written = |key: &str| origins(key).into_iter().rev().find_map(|origin| match origin {
-        Origin::Set(place) => Some(place),
-        Origin::Default => None,
-    });
+    let written = |key: &str| {
+        origins(key).into_iter().rev().find_map(|origin| match origin {
+            Origin::Set(place) => Some(place),
+            Origin::Default => None,
+        })
+    };
     let mut problems = Vec::new();
     for (low, least, high, most) in pairs {
         if least <= most {
@@ -87,12 +101,20 @@ pub(super) fn together(config: &Config, origins: impl Fn(&str) -> Vec<Origin>) -
             _ => (0, u64::MAX),
         };
         let problem = match (written(low), written(high)) {
-            (Some(place), _) => {
-                Problem::OutOfRange { key: low.to_owned(), found: least.to_string(), min: bounds(low).0, max: most, place }
-            }
-            (None, Some(place)) => {
-                Problem::OutOfRange { key: high.to_owned(), found: most.to_string(), min: least, max: bounds(high).1, place }
-            }
+            (Some(place), _) => Problem::OutOfRange {
+                key: low.to_owned(),
+                found: least.to_string(),
+                min: bounds(low).0,
+                max: most,
+                place,
+            },
+            (None, Some(place)) => Problem::OutOfRange {
+                key: high.to_owned(),
+                found: most.to_string(),
+                min: least,
+                max: bounds(high).1,
+                place,
+            },
             (None, None) => continue,
         };
         problems.push(problem);
@@ -111,14 +133,29 @@ mod tests {
     fn rates_and_quotas_have_a_form() {
         let minute = Duration::from_secs(60);
         assert_eq!(rate("agent 100/m"), RateLimit::new(RateScope::Agent, 100, minute));
-        assert_eq!(rate("tool:web_fetch 5/10s"), RateLimit::new(RateScope::NamedTool("web_fetch".into()), 5, minute / 6));
+        assert_eq!(
+            rate("tool:web_fetch 5/10s"),
+            RateLimit::new(RateScope::NamedTool("web_fetch".into()), 5, minute / 6)
+        );
         assert_eq!(rate("all  1 / PT1M"), RateLimit::new(RateScope::Global, 1, minute));
-        for wrong in ["", "agent", "agent 100", "agent 0/m", "agent -1/m", "agent 1/0s", "agents 1/m", "tool: 1/m", "agent 1/x"] {
+        for wrong in [
+            "",
+            "agent",
+            "agent 100",
+            "agent 0/m",
+            "agent -1/m",
+            "agent 1/0s",
+            "agents 1/m",
+            "tool: 1/m",
+            "agent 1/x",
+        ] {
             assert_eq!(rate(wrong), None, "{wrong}");
         }
         let acme = Quota { calls: Some(10), bytes: Some(0), ..Quota::default() };
         assert_eq!(quota("acme calls=10 bytes=0"), Some(("acme".to_owned(), acme)));
-        for wrong in ["", "acme", "calls=10", "acme calls", "acme calls=-1", "acme calls=1 calls=2", "acme cals=1"] {
+        for wrong in
+            ["", "acme", "calls=10", "acme calls", "acme calls=-1", "acme calls=1 calls=2", "acme cals=1"]
+        {
             assert_eq!(quota(wrong), None, "{wrong}");
         }
     }

@@ -414,7 +414,7 @@ key_table! {
         strategy: Strategy = Strategy::Sequential, rule::level(STRATEGIES);
         /// Calls of a batch at once, unless the batch says.
         max_parallelism: u64 = 4, rule::at_most(1, 1_000);
-        /// So many calls in so much time: "agent 100/m", "tenant 1000/h", "tool 10/s", "tool:web_fetch 10/m", "all 10000/h".
+        /// So many calls in so much time: "agent 100/m", "tenant 1000/h", "tool:web_fetch 10/m", "all 10000/d".
         rates: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
@@ -450,7 +450,7 @@ key_table! {
         cpu_seconds_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
         /// Bytes that tools put out, and those that went over the network.
         bytes_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
-        /// The same for single tenants, in place of those above: "acme calls=1000 cpu_seconds=600 bytes=1000000".
+        /// The same for single tenants, in place of those above: "acme calls=1000 cpu_seconds=600 bytes=9000".
         tenants: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 

@@ -267,7 +267,9 @@ impl EntryFault {
             Self::Control => "remove the control character",
             Self::NoHome => "write the whole path",
             Self::Repeated => "keep one of the two",
-            Self::NotARate => "write it like \"agent 100/m\"; it counts for all, tenant, agent, tool or tool:NAME",
+            Self::NotARate => {
+                "write it like \"agent 100/m\"; it counts for all, tenant, agent, tool or tool:NAME"
+            }
             Self::NotAQuota => "write it like \"acme calls=1000 cpu_seconds=600 bytes=1000000\"",
             Self::NotJson => "write it as a string",
         }

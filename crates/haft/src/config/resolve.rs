@@ -185,6 +185,8 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     }
     stack.apply(&layers.env);
     stack.apply(&layers.flags);
+    // Before an untrusted file has its say: by lowering one number it must not make another one wrong.
+    entries::together(&stack.config()?, |key| stack.origins.get(key).cloned().unwrap_or_default())?;
     let mut notes = layers.notes;
     if !pinned {
         let ignored = stack.tighten(&layers.folder, &inputs.ground());
@@ -193,7 +195,6 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
         }
     }
     let config = stack.config()?;
-    entries::together(&config, |key| stack.origins.get(key).cloned().unwrap_or_default())?;
     if !config.tools.definitions.is_empty() && config.tools.mode == ToolsMode::Enabled {
         notes.push(Note::DefinitionsUnused { count: config.tools.definitions.len() });
     }

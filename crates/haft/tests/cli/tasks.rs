@@ -98,7 +98,10 @@ fn a_detached_call_starts_a_worker_and_can_be_waited_for() {
     let said = place.haft(&["call", "validate_content", "content=[1]", "--detach"]);
     assert_eq!(said.code, 0, "{said:?}");
     let id = said.stdout.trim();
-    assert!(id.starts_with("tsk_") && said.stdout.lines().count() == 1, "only the id, to be piped on: {said:?}");
+    assert!(
+        id.starts_with("tsk_") && said.stdout.lines().count() == 1,
+        "only the id, to be piped on: {said:?}"
+    );
     assert!(said.stderr.contains(&format!("haft runs watch {id}")), "{said:?}");
     let watched = place.haft(&["runs", "watch", id]);
     assert_eq!((watched.code, watched.stdout.as_str()), (0, "valid JSON\n"), "{watched:?}");
@@ -111,7 +114,10 @@ fn a_detached_call_starts_a_worker_and_can_be_waited_for() {
     assert!(listed.stdout.contains(id) && listed.stdout.contains("✓ completed"), "{listed:?}");
     let status = place.haft(&["worker", "status", "--json"]).json();
     assert_eq!((&status["running"], &status["tasks"]), (&true.into(), &0.into()));
-    assert_eq!(status["engines"][0]["stats"]["tools"]["validate_content"]["byStatus"]["Success"], 1, "{status}");
+    assert_eq!(
+        status["engines"][0]["stats"]["tools"]["validate_content"]["byStatus"]["Success"], 1,
+        "{status}"
+    );
     let folder = place.state().join("worker");
     let mode = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(folder.clone()), 0o700);
@@ -170,7 +176,8 @@ fn neither_ctrl_c_nor_the_terminal_reaches_the_worker() {
     let place = place();
     // A shell in a group of its own, which interrupts everybody in it after the call was handed over.
     let haft = env!("CARGO_BIN_EXE_haft");
-    let script = format!("trap '' INT; {haft} call validate_content content=[1] --detach; kill -INT 0; sleep 0.3");
+    let script =
+        format!("trap '' INT; {haft} call validate_content content=[1] --detach; kill -INT 0; sleep 0.3");
     let mut shell = place.command("/bin/sh");
     shell.args(["-c", &script]).process_group(0);
     let said = crate::support::Said::of(shell.output().unwrap());
@@ -190,7 +197,9 @@ fn neither_ctrl_c_nor_the_terminal_reaches_the_worker() {
 #[test]
 fn a_killed_workers_tasks_say_what_is_known_and_are_not_run_again() {
     let place = place();
-    place.own_config("[tools.approval]\nmode = 'auto'\nprompt_side_effects = false\n[tasks]\nmax_running = 2\n");
+    place.own_config(
+        "[tools.approval]\nmode = 'auto'\nprompt_side_effects = false\n[tasks]\nmax_running = 2\n",
+    );
     let worker = place.worker();
     let effects = place.detach_own("slow_touch");
     let reads = place.detach_own("slow");
@@ -272,7 +281,8 @@ fn a_call_runs_as_in_the_folder_where_it_was_made() {
     assert_eq!(place.haft(&["runs", "watch", &here]).stdout, "here\n");
     assert_eq!(place.haft(&["runs", "watch", there]).stdout, "there\n");
     // A setting of one call is not another's.
-    let set = ["call", "read_file", "path=notes.txt", "--detach", "--json", "--set", "tools.output.max_bytes=256"];
+    let set =
+        ["call", "read_file", "path=notes.txt", "--detach", "--json", "--set", "tools.output.max_bytes=256"];
     let id = place.detach(&set);
     assert_eq!(place.haft(&["runs", "watch", &id]).stdout, "here\n");
     // The folder's file says no between the call and its run: it does not run.

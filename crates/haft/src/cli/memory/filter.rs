@@ -73,7 +73,8 @@ fn typed_form(status: Status) -> String {
 pub(super) fn task_state(typed: &str) -> Result<TaskState, String> {
     let wanted = typed.to_lowercase().replace('-', "_");
     TaskState::ALL.into_iter().find(|state| state.as_str() == wanted).ok_or_else(|| {
-        let names: Vec<String> = TaskState::ALL.iter().map(|state| state.as_str().replace('_', "-")).collect();
+        let names: Vec<String> =
+            TaskState::ALL.iter().map(|state| state.as_str().replace('_', "-")).collect();
         let near = suggest::nearest(&wanted.replace('_', "-"), names.iter().map(String::as_str))
             .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();

@@ -53,7 +53,8 @@ pub(super) fn run(args: &WorkerArgs, ground: Ground, console: &mut Console) -> R
         (None, None) if args.foreground => serve::serve(&files, ground, console),
         (None, None) => {
             let told = ensure(&Starter::of(&ground, &state)?, None)?;
-            console.print(format!("a worker runs as process {}; `haft worker stop` ends it\n", told.process))?;
+            console
+                .print(format!("a worker runs as process {}; `haft worker stop` ends it\n", told.process))?;
             Ok(0)
         }
     }

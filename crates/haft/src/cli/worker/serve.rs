@@ -203,18 +203,20 @@ impl Worker<'_> {
         let whence = task.place.clone().map(serde_json::from_value::<Whence>);
         let problem = match whence {
             // Making an engine reads files, and waits for them.
-            Some(Ok(whence)) => match tokio::task::block_in_place(|| self.engines.of(&whence, self.console)) {
-                Ok(engine) => {
-                    let setup = &engine.setup;
-                    let names = [(task.call.name.to_string(), task.call.id.to_string())];
-                    let shown = setup.show_running(Target::Call(task.execution_id), &names);
-                    let (haft, tenant) = (setup.haft.clone(), task.context.tenant.to_string());
-                    haft.run_claimed(task);
-                    tokio::spawn(accompany(haft, tenant, id, shown));
-                    return;
+            Some(Ok(whence)) => {
+                match tokio::task::block_in_place(|| self.engines.of(&whence, self.console)) {
+                    Ok(engine) => {
+                        let setup = &engine.setup;
+                        let names = [(task.call.name.to_string(), task.call.id.to_string())];
+                        let shown = setup.show_running(Target::Call(task.execution_id), &names);
+                        let (haft, tenant) = (setup.haft.clone(), task.context.tenant.to_string());
+                        haft.run_claimed(task);
+                        tokio::spawn(accompany(haft, tenant, id, shown));
+                        return;
+                    }
+                    Err(failure) => failure.to_string(),
                 }
-                Err(failure) => failure.to_string(),
-            },
+            }
             Some(Err(error)) => format!("where it was made cannot be read: {error}"),
             None => "it is not known where it was made".to_owned(),
         };
