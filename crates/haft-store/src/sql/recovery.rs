@@ -53,8 +53,9 @@ pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
             message: ErrorCode::OutcomeUnknown.model_text().to_owned(),
         };
         ended.message.push_str(" The process that ran it was gone before it could say.");
+        let tenant = Arc::clone(&ended.context.tenant);
         let result = ended.write(work)?;
-        tasks::unknown(work, &text, &result)?;
+        tasks::unknown(work, instance, &tenant, &text, &result)?;
         work.sql.execute("UPDATE intents SET state = 1 WHERE execution_id = ?1", &[Value::Text(&text)])?;
     }
     claims::release(work, instance)?;

@@ -293,6 +293,21 @@ fn a_call_runs_as_in_the_folder_where_it_was_made() {
 }
 
 #[test]
+fn a_state_folder_with_a_long_path_has_a_worker_too() {
+    let place = place();
+    let state = place.home().join("a".repeat(120));
+    let long = |args: &[&str]| {
+        let output = place.program(args).env("HAFT_STATE_DIR", &state).output().unwrap();
+        crate::support::Said::of(output)
+    };
+    let said = long(&VALID);
+    assert_eq!(said.code, 0, "{said:?}");
+    let watched = long(&["runs", "watch", said.json()["taskId"].as_str().unwrap()]);
+    assert_eq!((watched.code, watched.stdout.as_str()), (0, "valid JSON\n"), "{watched:?}");
+    assert_eq!(long(&["worker", "stop"]).code, 0);
+}
+
+#[test]
 fn state_folders_have_their_own_workers() {
     let (one, other) = (place(), place());
     let (first, second) = (one.detach(&VALID), other.detach(&VALID));

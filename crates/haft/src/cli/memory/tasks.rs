@@ -138,7 +138,7 @@ fn text(task: &Task, width: Option<usize>) -> String {
         text.push_str(&format!("\n{STRONG}{title}{STRONG:#}\n{}\n", people_text(body).trim_end()));
     };
     match &task.result {
-        Some(result) => part("result", &result.text()),
+        Some(result) => part("result", result.text()),
         None if !task.progress.output_tail.is_empty() => part("output so far", &task.progress.output_tail),
         None => {}
     }

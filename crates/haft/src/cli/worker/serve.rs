@@ -44,7 +44,7 @@ pub(super) fn serve(files: &Files, ground: Ground, console: &mut Console) -> Res
     let user_id = ground.surroundings.user_id;
     let engines = Engines::new(ground.tools, lazy.clone(), user_id);
     let runtime = watch::runtime()?;
-    let worker = Worker { store, settings, engines, console, since: Timestamp::now() };
+    let worker = Worker { store, settings, engines, console, since: Timestamp::now(), trouble: None };
     let ended = runtime.block_on(worker.serve(files));
     runtime.shutdown_background();
     leave(&lazy)?;
@@ -89,6 +89,8 @@ struct Worker<'a> {
     engines: Engines,
     console: &'a Console,
     since: Timestamp,
+    /// What keeps it from taking tasks over.
+    trouble: Option<String>,
 }
 
 /// What somebody said over the socket, and where the answer goes.
@@ -187,11 +189,17 @@ impl Worker<'_> {
         }
         match self.store.take_over(RUNNER, room).await {
             Ok(taken) => {
+                self.trouble = None;
                 for task in taken {
                     self.run(task).await;
                 }
             }
-            Err(error) => say(self.console, &format!("tasks cannot be taken over: {error}")),
+            // Once, and not every second.
+            Err(error) if self.trouble.as_deref() != Some(&error.0) => {
+                say(self.console, &format!("tasks cannot be taken over: {error}"));
+                self.trouble = Some(error.0);
+            }
+            Err(_) => {}
         }
         // What was kept long enough; cheap where there is nothing.
         let _ = self.store.sweep().await;
