@@ -59,8 +59,9 @@ pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
             let more = format!(" What it had put out by then, {size} bytes, is kept: read_output {handle}.");
             ended.message.push_str(&more);
         }
+        let tenant = Arc::clone(&ended.context.tenant);
         let result = ended.write(work)?;
-        tasks::unknown(work, &text, &result)?;
+        tasks::unknown(work, instance, &tenant, &text, &result)?;
         work.sql.execute("UPDATE intents SET state = 1 WHERE execution_id = ?1", &[Value::Text(&text)])?;
     }
     claims::release(work, instance)?;

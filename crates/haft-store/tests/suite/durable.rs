@@ -33,6 +33,7 @@ pub async fn run(home: &dyn Home) {
     registrations_stay(home).await;
     outputs_are_searched_kept_once_and_let_go(home).await;
     what_is_too_old_goes(home).await;
+    super::tasks::durable(home).await;
 }
 
 async fn everything_is_there_after_a_restart(home: &dyn Home) {
@@ -352,7 +353,7 @@ async fn an_approval_is_used_once(home: &dyn Home) {
     store.intent(second).await.expect("nothing of the refused one was written");
 }
 
-fn question(tool: &str) -> ApprovalRequest {
+pub fn question(tool: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: ApprovalId::random(),
         execution_id: ExecutionId::at(noon()),

@@ -5,7 +5,7 @@ use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
 use super::memory::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
 use super::{examples, tools::ToolsCommand, words};
-use crate::IsolationLevel;
+use crate::{IsolationLevel, Strategy};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::{path::PathBuf, time::Duration};
@@ -284,6 +284,12 @@ pub(super) struct BatchArgs {
     /// Start nothing more after the first call that does not succeed
     #[arg(long)]
     pub(super) stop_on_failure: bool,
+    /// How the calls follow each other: one by one, all that do not conflict at once, or all at once
+    #[arg(long, value_name = "STRATEGY")]
+    pub(super) strategy: Option<BatchStrategy>,
+    /// Calls at once, where the strategy overlaps any
+    #[arg(long, value_name = "N", value_parser = words::at_once)]
+    pub(super) max_parallelism: Option<usize>,
     /// Show all of every result, also on a terminal
     #[arg(long, conflicts_with = "json")]
     pub(super) full: bool,
@@ -319,6 +325,23 @@ pub(super) struct Way {
     /// The conversation that it belongs to: what was read in one can be edited in it
     #[arg(long, value_name = "NAME")]
     pub(super) conversation: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum BatchStrategy {
+    Sequential,
+    Smart,
+    Parallel,
+}
+
+impl From<BatchStrategy> for Strategy {
+    fn from(strategy: BatchStrategy) -> Self {
+        match strategy {
+            BatchStrategy::Sequential => Strategy::Sequential,
+            BatchStrategy::Smart => Strategy::Smart,
+            BatchStrategy::Parallel => Strategy::Parallel,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -31,6 +31,7 @@ pub(super) const BATCH: &str = "\
 Examples:
   haft batch calls.json
   haft batch calls.jsonl --json --stop-on-failure
+  haft batch calls.json --strategy smart --max-parallelism 8
   echo '[{\"id\": \"c1\", \"name\": \"get_metrics\", \"arguments\": {}}]' | haft batch -";
 
 pub(super) const DOCTOR: &str = "\

@@ -7,19 +7,21 @@
 
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, IsolationLevel, ToolsMode};
+use haft_core::{ApprovalMode, IsolationLevel, Strategy, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
 use super::rule::{self, Kind, Rule};
 use super::value::{
     APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, MCP_APPROVALS, McpApprovals, STORE_BACKENDS,
-    STORE_DURABILITIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
+    STORE_DURABILITIES, STRATEGIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
 };
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const WEEK: u64 = 7 * 24 * 60 * 60;
+/// More than anybody uses in a day.
+const AMOUNT: u64 = 1 << 50;
 /// Days that something is kept; 0 is for ever.
 const DAYS: Kind = Kind::Count { min: 0, max: 36_500 };
 
@@ -215,6 +217,8 @@ pub struct Config {
     pub tasks: TasksConfig,
     /// The section `telemetry`.
     pub telemetry: TelemetryConfig,
+    /// The section `scheduling`.
+    pub scheduling: SchedulingConfig,
 }
 
 key_table! {
@@ -463,6 +467,112 @@ key_table! {
     [telemetry] = TelemetryConfig {
         /// The collector that gets spans over OTLP, such as "http://localhost:4318"; without it, OTEL_EXPORTER_OTLP_ENDPOINT.
         otlp_endpoint: String = String::new(), rule::own(Kind::Text);
+    }
+
+    /// How many calls at once, and what stands around the start of each.
+    [scheduling] = SchedulingConfig with {
+        lanes: LanesConfig,
+        retry: RetryConfig,
+        quotas: QuotasConfig,
+        breaker: BreakerConfig,
+        cache: CacheConfig,
+        repeat_guard: RepeatGuardConfig,
+        adaptive_timeout: AdaptiveTimeoutConfig,
+    } {
+        /// How the calls of a batch follow each other, unless the batch says.
+        strategy: Strategy = Strategy::Sequential, rule::level(STRATEGIES);
+        /// Calls of a batch at once, unless the batch says.
+        max_parallelism: u64 = 4, rule::at_most(1, 1_000);
+        /// So many calls in so much time: "agent 100/m", "tenant 1000/h", "tool:web_fetch 10/m", "all 10000/d".
+        rates: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// How many calls run at once in one process, and how many may wait.
+    [scheduling.lanes] = LanesConfig {
+        /// Calls of one agent at once.
+        per_agent: u64 = 4, rule::at_most(1, 10_000);
+        /// Calls of one tenant at once; 0 is any number.
+        per_tenant: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
+        /// All calls at once; 0 is any number.
+        global: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
+        /// Calls of one tenant that may wait; one more is refused.
+        queue_per_tenant: u64 = 1024, rule::at_most(1, 1_000_000);
+        /// Calls that may wait in all.
+        queue_total: u64 = 65_536, rule::at_most(1, 10_000_000);
+    }
+
+    /// Further tries of calls that change nothing, or whose tool is idempotent.
+    [scheduling.retry] = RetryConfig {
+        /// Further tries of a single call.
+        max_retries: u64 = 2, rule::at_most(0, 20);
+        /// Further tries of a call of a batch.
+        batch_max_retries: u64 = 0, rule::at_most(0, 20);
+        /// Milliseconds of the first wait at most; each further one doubles.
+        base_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
+    }
+
+    /// What a tenant may use in a day, counted in one process; 0 is any amount.
+    [scheduling.quotas] = QuotasConfig {
+        /// Calls that start.
+        calls_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
+        /// Seconds on a core.
+        cpu_seconds_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
+        /// Bytes that tools put out, and those that went over the network.
+        bytes_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
+        /// The same for single tenants, in place of those above: "acme calls=1000 cpu_seconds=600 bytes=9000".
+        tenants: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// When a tool that keeps failing is left alone.
+    [scheduling.breaker] = BreakerConfig {
+        /// Whether it ever is.
+        enabled: bool = true, rule::switch_on();
+        /// The share of failures at which it is, in percent.
+        percent: u64 = 50, rule::own(Kind::Count { min: 1, max: 100 });
+        /// How many of the last calls are looked at.
+        window: u64 = 100, rule::own(Kind::Count { min: 1, max: 10_000 });
+        /// How many there must be; not more than are looked at.
+        min_calls: u64 = 10, rule::own(Kind::Count { min: 1, max: 10_000 });
+        /// Seconds for which it is left alone.
+        open_seconds: u64 = 60, rule::own(Kind::Count { min: 1, max: WEEK });
+        /// How many calls are then let through to see.
+        trials: u64 = 10, rule::own(Kind::Count { min: 1, max: 10_000 });
+    }
+
+    /// Stored results of tools that allow it.
+    [scheduling.cache] = CacheConfig {
+        /// Whether any are stored.
+        enabled: bool = true, rule::switch_off();
+        /// Seconds for which one answers.
+        ttl_seconds: u64 = 300, rule::at_most(1, WEEK);
+        /// Bytes of all of them.
+        max_bytes: u64 = 64 * MIB, rule::at_most(1, 64 * GIB);
+        /// Bytes of one of them; a larger one is not stored.
+        max_result_bytes: u64 = MIB, rule::at_most(1, GIB);
+    }
+
+    /// The same call that fails again and again.
+    [scheduling.repeat_guard] = RepeatGuardConfig {
+        /// Whether it is warned about, and then stopped.
+        enabled: bool = true, rule::switch_on();
+        /// The failure in a row from which on the error says so; not after it is stopped.
+        warn_at: u64 = 3, rule::at_most(1, 10_000);
+        /// So many failures in a row, and it is not run again.
+        stop_after: u64 = 5, rule::at_most(1, 10_000);
+        /// Seconds that a failure is remembered.
+        forget_after_seconds: u64 = 600, rule::own(Kind::Count { min: 1, max: WEEK });
+    }
+
+    /// Shorter deadlines for tools that have always been quick.
+    [scheduling.adaptive_timeout] = AdaptiveTimeoutConfig {
+        /// Whether there are any.
+        enabled: bool = false, rule::switch_on();
+        /// Calls that must have been made before.
+        min_calls: u64 = 50, rule::own(Kind::Count { min: 1, max: 1_000_000 });
+        /// How many times the time below which 99 of 100 calls stayed.
+        factor: u64 = 4, rule::own(Kind::Count { min: 1, max: 1_000 });
+        /// Milliseconds that are always allowed.
+        floor_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
     }
 }
 

@@ -32,6 +32,7 @@
 
 mod declared;
 mod discover;
+pub(crate) mod entries;
 mod explain;
 mod keys;
 mod layer;
@@ -55,8 +56,8 @@ pub use discover::{
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, LicenseConfig, OutputConfig,
-    PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, SignaturesConfig, StoreConfig,
-    TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, SchedulingConfig, SignaturesConfig,
+    StoreConfig, TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};

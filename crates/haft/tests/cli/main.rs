@@ -19,5 +19,7 @@ mod programs;
 mod recover;
 mod stop;
 mod support;
+#[cfg(unix)]
+mod tasks;
 mod tools;
 mod words;
