@@ -72,11 +72,12 @@ pub use haft_core::{
     ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
-    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, LaneStats, Lanes,
-    Observer, PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration,
+    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,
+    FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer, PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration,
     RepeatGuard, Request, ResultCache, Settings, Shutdown, SubmitError, Target, TenantStats, ToolQuery,
     Tools, ToolsEvent,
 };
+pub use haft_flow as flow;
 pub use haft_guard::{KnownSecrets, ListPolicy, PermissionStrings};
 pub use haft_sdk::{
     Args, CancelReason, FnTool, IntoToolOutput, Json, Prepared, Tool, ToolCtx, ToolFuture, Typed, TypedTool,

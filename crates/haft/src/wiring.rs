@@ -1,7 +1,7 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    Args, ErrorCode, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
+    Args, ErrorCode, FlowTool, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
     config::Config,
 };
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
@@ -201,14 +201,14 @@ impl Tool for DeclaredTool {
             Source::Http => "an HTTP service",
             Source::Wasm => "a WebAssembly module",
             Source::Mcp => "a tool of an MCP server",
-            Source::Flow => "a flow of other tools",
+            Source::Flow => "a flow of other tools that its definition does not hold",
         };
         let text = format!("`{}` is {what}, and there is nothing here that could run it", self.0.name);
         Err(ToolError::new(ErrorCode::ToolDisabled, text))
     }
 }
 
-/// The tool of a definition: a program where it names one, else one without code behind it.
+/// The tool of a definition: a program or a flow where it names one, else one without code behind it.
 pub(crate) fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,
@@ -216,6 +216,9 @@ pub(crate) fn described(
     if definition.source == Source::Command && definition.command.is_some() {
         let tool = CommandTool::new(definition, commands).map_err(|problem| problem.to_string())?;
         return Ok(Box::new(tool));
+    }
+    if definition.source == Source::Flow && definition.flow.is_some() {
+        return Ok(Box::new(FlowTool::of(definition).map_err(|problem| problem.to_string())?));
     }
     Ok(Box::new(DeclaredTool::new(definition)))
 }

@@ -31,6 +31,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.timeouts.file_operations_seconds", "1", "604800"),
     ("tools.timeouts.shell_commands_seconds", "300", "301"),
     ("tools.output.max_bytes", "256", "102401"),
+    ("tools.flows.max_nodes", "10", "101"),
     ("tools.environment.denylist", "['MY_*']", "[]"),
     ("tools.approval.enabled", "false", "true"),
     ("tools.approval.mode", "'prompt'", "'auto'"),

@@ -220,3 +220,29 @@ Examples:
   haft completions bash > ~/.local/share/bash-completion/completions/haft
   haft completions zsh > ~/.zfunc/_haft
   haft completions fish > ~/.config/fish/completions/haft.fish";
+
+pub(super) const FLOW: &str = "\
+Examples:
+  haft flow check report.flow.toml
+  haft flow graph report.flow.toml
+  haft flow run report.flow.toml folder=src
+  haft tools add report.flow.toml";
+
+pub(super) const FLOW_RUN: &str = "\
+What the flow gave is on standard output, what became of its nodes on standard error. Exits with the code of the first
+node that did not succeed, unless that node may fail.
+
+Examples:
+  haft flow run report.flow.toml folder=src
+  haft flow run report.flow.toml --input '{\"folder\": \"src\"}' --json
+  haft flow run report.flow.toml folder=src --dry-run";
+
+pub(super) const FLOW_CHECK: &str = "\
+Examples:
+  haft flow check report.flow.toml
+  haft flow check flows/*.flow.toml --json";
+
+pub(super) const FLOW_GRAPH: &str = "\
+Examples:
+  haft flow graph report.flow.toml
+  haft flow graph report.flow.toml --format mermaid > report.mmd";

@@ -72,6 +72,10 @@ pub(super) enum Failure {
     StdinTwice,
     #[error("{place}: {what}")]
     BadBatch { place: String, what: String, help: String },
+    #[error("{name} is not a flow that can be run:\n{list}")]
+    BadFlow { name: String, list: String },
+    #[error("{message}")]
+    FlowRefused { code: ErrorCode, message: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
     #[error("{} is there already", words::path(path))]
@@ -119,6 +123,8 @@ impl Failure {
             | Failure::NobodyToAsk { .. } => USAGE,
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
+            Failure::BadFlow { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::FlowRefused { code, .. } => code.exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
@@ -210,6 +216,8 @@ impl Failure {
             Failure::NotText { .. } => "save it as UTF-8".to_owned(),
             Failure::StdinTwice => "read one of them from a file".to_owned(),
             Failure::BadBatch { help, .. } => help.clone(),
+            Failure::BadFlow { .. } => "nothing was run; docs/flows.md has the whole format".to_owned(),
+            Failure::FlowRefused { .. } => "nothing was run; `haft flow run FILE KEY=VALUE …` gives it what it takes".to_owned(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
             Failure::Exists { .. } => "--force replaces it".to_owned(),

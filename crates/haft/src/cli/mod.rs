@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `args`, `examples` | what can be typed |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `flow`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
@@ -43,6 +43,7 @@ mod definition_file;
 mod doctor;
 mod examples;
 mod failure;
+mod flow;
 mod help;
 mod init;
 mod input;
@@ -148,6 +149,7 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
     match command {
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),
+        Command::Flow { command } => flow::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
