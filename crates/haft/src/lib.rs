@@ -73,9 +73,9 @@ pub use haft_core::{
 };
 pub use haft_engine::{
     AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,
-    FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer, PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration,
-    RepeatGuard, Request, ResultCache, Settings, Shutdown, SubmitError, Target, TenantStats, ToolQuery,
-    Tools, ToolsEvent,
+    FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
+    PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration, RepeatGuard,
+    Request, ResultCache, Settings, Shutdown, SubmitError, Target, TenantStats, ToolQuery, Tools, ToolsEvent,
 };
 pub use haft_flow as flow;
 pub use haft_guard::{KnownSecrets, ListPolicy, PermissionStrings};

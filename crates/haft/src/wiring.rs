@@ -1,8 +1,8 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    Args, ErrorCode, FlowTool, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
-    config::Config,
+    Args, ErrorCode, FlowTool, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError,
+    ToolsMode, config::Config,
 };
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;

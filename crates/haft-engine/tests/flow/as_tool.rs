@@ -32,14 +32,20 @@ fn passes_on() -> Scripted {
 
 #[tokio::test]
 async fn it_takes_and_gives_what_its_flow_does() {
-    let both = named("both", json!([
-        {"name": "a", "tool": "echo", "arguments": {"v": "${input.v}"}},
-        {"name": "b", "tool": "echo", "arguments": {"w": "${a.output.v}"}},
-    ]));
+    let both = named(
+        "both",
+        json!([
+            {"name": "a", "tool": "echo", "arguments": {"v": "${input.v}"}},
+            {"name": "b", "tool": "echo", "arguments": {"w": "${a.output.v}"}},
+        ]),
+    );
     let house = adding(house([echo()]), [both]);
     let result = house.engine.execute(ToolCall::new("both", json!({"v": 5}))).await;
     assert_eq!((code(&result), result.output.clone()), ("OK", Some(json!({"w": 5}))));
-    assert_eq!(code(&house.engine.execute(ToolCall::new("both", json!({"v": "x"}))).await), "VALIDATION_FAILED");
+    assert_eq!(
+        code(&house.engine.execute(ToolCall::new("both", json!({"v": "x"}))).await),
+        "VALIDATION_FAILED"
+    );
     let inside: Vec<_> = house
         .audit()
         .await
@@ -61,10 +67,8 @@ async fn what_it_calls_passes_every_check() {
         ..haft_guard::ListPolicy::default()
     };
     let setup = Setup { approver: Arc::clone(&answers) as _, policy: Arc::new(policy), ..Setup::default() };
-    let house = setup.build([
-        tool("denied", |_, _| async { Ok("no") }),
-        tool("asked", |_, _| async { Ok("no") }).asks(),
-    ]);
+    let house = setup
+        .build([tool("denied", |_, _| async { Ok("no") }), tool("asked", |_, _| async { Ok("no") }).asks()]);
     let house = adding(
         house,
         [
@@ -119,10 +123,13 @@ async fn flows_inside_flows_need_one_slot_for_what_runs() {
         setup.build([slow, passes_on()]),
         [
             named("inner", json!([{"name": "a", "tool": "slow"}, {"name": "b", "tool": "slow"}])),
-            named("outer", json!([
-                {"name": "x", "tool": "inner"}, {"name": "y", "tool": "slow"},
-                {"name": "z", "tool": "passes_on", "arguments": {"name": "inner"}},
-            ])),
+            named(
+                "outer",
+                json!([
+                    {"name": "x", "tool": "inner"}, {"name": "y", "tool": "slow"},
+                    {"name": "z", "tool": "passes_on", "arguments": {"name": "inner"}},
+                ]),
+            ),
         ],
     );
     let both = [(); 3].map(|()| house.engine.execute(ToolCall::new("outer", json!({}))));

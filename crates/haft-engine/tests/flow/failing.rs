@@ -17,13 +17,20 @@ async fn a_failure_blocks_its_dependents_with_the_reason_and_nothing_else() {
     let result = run(&house, flow, json!({})).await;
     assert_eq!(statuses(&result), "bad failed, needs blocked, needs_that blocked, apart success");
     assert_eq!(result.status, FlowStatus::PartialFailure);
-    assert_eq!(result.error.as_ref().unwrap().message, "The node `bad` did not succeed: fails failed: it broke");
+    assert_eq!(
+        result.error.as_ref().unwrap().message,
+        "The node `bad` did not succeed: fails failed: it broke"
+    );
     assert_eq!(
         reason(&result, "needs"),
         "Not started, because it depends on `bad`, which did not succeed (EXECUTION_FAILED)"
     );
-    assert_eq!(reason(&result, "needs_that"), "Not started, because it depends on `needs`, which is blocked itself");
-    let codes: Vec<_> = house.audit().await.iter().map(|record| (record.call_id.to_string(), record.code)).collect();
+    assert_eq!(
+        reason(&result, "needs_that"),
+        "Not started, because it depends on `needs`, which is blocked itself"
+    );
+    let codes: Vec<_> =
+        house.audit().await.iter().map(|record| (record.call_id.to_string(), record.code)).collect();
     assert!(codes.contains(&("needs".to_owned(), Some(haft_core::ErrorCode::Blocked))), "{codes:?}");
     assert_eq!(codes.len(), 4, "each node is on record");
     assert_eq!(result.exit_code(), 1);

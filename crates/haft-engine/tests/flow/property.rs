@@ -15,20 +15,24 @@ struct Plan {
 }
 
 fn plans() -> impl Strategy<Value = Plan> {
-    let node = (proptest::collection::vec(0..20_usize, 0..4), prop::bool::weighted(0.2), prop::bool::weighted(0.3));
-    (proptest::collection::vec(node, 1..20), 1..6_usize, 0..20_usize).prop_map(|(nodes, at_once, turn)| Plan {
-        nodes: nodes
-            .into_iter()
-            .enumerate()
-            .map(|(place, (earlier, fails, goes_on))| {
-                let mut earlier: Vec<usize> = earlier.into_iter().filter(|earlier| *earlier < place).collect();
-                earlier.sort_unstable();
-                earlier.dedup();
-                (earlier, fails, goes_on)
-            })
-            .collect(),
-        at_once,
-        turn,
+    let node =
+        (proptest::collection::vec(0..20_usize, 0..4), prop::bool::weighted(0.2), prop::bool::weighted(0.3));
+    (proptest::collection::vec(node, 1..20), 1..6_usize, 0..20_usize).prop_map(|(nodes, at_once, turn)| {
+        Plan {
+            nodes: nodes
+                .into_iter()
+                .enumerate()
+                .map(|(place, (earlier, fails, goes_on))| {
+                    let mut earlier: Vec<usize> =
+                        earlier.into_iter().filter(|earlier| *earlier < place).collect();
+                    earlier.sort_unstable();
+                    earlier.dedup();
+                    (earlier, fails, goes_on)
+                })
+                .collect(),
+            at_once,
+            turn,
+        }
     })
 }
 

@@ -109,7 +109,8 @@ async fn a_crash_leaves_each_node_where_it_was() {
     let unfinished = tenant.unfinished().await.unwrap();
     assert_eq!(unfinished.len(), 1, "{unfinished:?}");
     tenant.recover(unfinished[0].id, Recovery::Resume).await.unwrap().expect("it waits");
-    let query = AuditQuery { batch: Some(BatchId::from_uuid(id.as_uuid())), limit: 10, ..AuditQuery::default() };
+    let query =
+        AuditQuery { batch: Some(BatchId::from_uuid(id.as_uuid())), limit: 10, ..AuditQuery::default() };
     let page = tenant.audit_page(query).await.unwrap();
     let mut ends: Vec<_> =
         page.records.iter().map(|(_, record)| (record.call_id.to_string(), record.code)).collect();

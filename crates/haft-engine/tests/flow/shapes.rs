@@ -34,9 +34,8 @@ async fn a_chain_runs_in_order_without_references() {
             Ok("done")
         }
     });
-    let nodes: Vec<Value> = (0..20)
-        .map(|n| json!({"name": format!("n{n}"), "tool": "step", "arguments": {"n": n}}))
-        .collect();
+    let nodes: Vec<Value> =
+        (0..20).map(|n| json!({"name": format!("n{n}"), "tool": "step", "arguments": {"n": n}})).collect();
     let result = run(&house([step]), flow_with(json!({"shape": "chain", "nodes": nodes})), json!({})).await;
     assert!(result.is_success());
     assert_eq!(*order.lock().unwrap(), (0..20).collect::<Vec<_>>());
@@ -163,7 +162,9 @@ async fn what_does_not_fit_is_refused_before_anything_runs() {
     })
     .takes(json!({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}},
                   "required": ["n"], "additionalProperties": false}))
-    .gives(json!({"type": "object", "properties": {"total": {"type": "integer"}, "name": {"type": "string"}}}));
+    .gives(
+        json!({"type": "object", "properties": {"total": {"type": "integer"}, "name": {"type": "string"}}}),
+    );
     let effects = tool("effects", |_, _| async { Ok("x") }).effects();
     let house = house([echo(), typed, effects]);
     let first = json!({"name": "a", "tool": "typed", "arguments": {"n": 1}});
@@ -179,9 +180,15 @@ async fn what_does_not_fit_is_refused_before_anything_runs() {
         (json!({"tool": "typed"}), "missing required property \"n\""),
         (json!({"tool": "typed", "arguments": {"s": "${a.output.name}"}}), "missing required property \"n\""),
         (json!({"tool": "typed", "arguments": {"n": "${a.output.totl}"}}), "did you mean `total`?"),
-        (json!({"tool": "typed", "arguments": {"n": "${a.output.name}"}}), "/n takes a whole number, and `a.output.name` is a string"),
+        (
+            json!({"tool": "typed", "arguments": {"n": "${a.output.name}"}}),
+            "/n takes a whole number, and `a.output.name` is a string",
+        ),
         (json!({"tool": "typed", "arguments": {"n": "${a.text}"}}), "and `a.text` is a string"),
-        (json!({"tool": "typed", "arguments": {"n": "x${a.output.total}"}}), "a text with references in it is a string"),
+        (
+            json!({"tool": "typed", "arguments": {"n": "x${a.output.total}"}}),
+            "a text with references in it is a string",
+        ),
         (json!({"tool": "echo", "when": "a.output.totals > 1"}), "did you mean `total`?"),
         (json!({"tool": "echo", "timeout": "PT20M"}), "may take at most 600 s"),
         (json!({"tool": "effects", "retry": {"max_retries": 2}}), "so it is never tried again"),
@@ -191,7 +198,8 @@ async fn what_does_not_fit_is_refused_before_anything_runs() {
         assert!(said.contains("at line 1, column "), "{said}");
     }
     assert_eq!(count.get(), 0, "nothing ran");
-    let fine = second(json!({"tool": "typed", "arguments": {"n": "${a.output.total}", "s": "n ${a.output.total}"}}));
+    let fine =
+        second(json!({"tool": "typed", "arguments": {"n": "${a.output.total}", "s": "n ${a.output.total}"}}));
     assert!(run(&house, fine, json!({})).await.is_success());
 }
 
@@ -203,7 +211,10 @@ async fn an_input_that_does_not_fit_is_refused_before_anything_runs() {
         "nodes": [{"name": "a", "tool": "echo", "arguments": {"n": "${input.n}"}}],
     }));
     let said = refused(&house, Arc::clone(&flow), json!({}));
-    assert_eq!(said, "VALIDATION_FAILED: The input does not fit the flow `a_flow`: missing required property \"n\"");
+    assert_eq!(
+        said,
+        "VALIDATION_FAILED: The input does not fit the flow `a_flow`: missing required property \"n\""
+    );
     assert!(refused(&house, Arc::clone(&flow), json!({"n": "x"})).contains("expected an integer"));
     assert!(house.audit().await.is_empty());
 }

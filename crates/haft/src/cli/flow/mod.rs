@@ -92,7 +92,10 @@ fn check(files: &[PathBuf], json: bool, ground: Ground, console: &mut Console) -
             console.print(match checked {
                 Ok(flow) => {
                     let nodes = words::count(flow.nodes.len(), "node");
-                    format!("{GOOD}ok{GOOD:#}  {STRONG}{name}{STRONG:#}: {}, {nodes}\n", words::name(&flow.name))
+                    format!(
+                        "{GOOD}ok{GOOD:#}  {STRONG}{name}{STRONG:#}: {}, {nodes}\n",
+                        words::name(&flow.name)
+                    )
                 }
                 Err(errors) => {
                     let count = words::count(errors.errors().len(), "problem");

@@ -1,17 +1,21 @@
 //! `haft flow run`.
 
-use super::{super::{
-    call::{preview_exit, preview_help, preview_json, say_more},
-    console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
-    failure::Failure,
-    help,
-    input::Input,
-    pairs,
-    setup::{Ground, Setup},
-    show::{self, Sheet},
-    watch::{self, Ended, Watch},
-    words,
-}, args::RunArgs, bad, read_fine};
+use super::{
+    super::{
+        call::{preview_exit, preview_help, preview_json, say_more},
+        console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
+        failure::Failure,
+        help,
+        input::Input,
+        pairs,
+        setup::{Ground, Setup},
+        show::{self, Sheet},
+        watch::{self, Ended, Watch},
+        words,
+    },
+    args::RunArgs,
+    bad, read_fine,
+};
 use crate::{
     Arguments, BatchId, BatchRequest, CallOptions, ExecutionId, FlowError, FlowRequest, FlowResult, Preview,
     Target, ToolCall, ToolResult,
@@ -34,7 +38,7 @@ pub(super) fn run(args: &RunArgs, ground: Ground, console: &mut Console) -> Resu
     let runtime = watch::runtime()?;
     let flow = Arc::new(flow);
     let ended = if args.way.dry_run {
-        runtime.block_on(plan(args, &setup, &flow, console))
+        runtime.block_on(plan(args, &setup, &flow, &input, console))
     } else {
         runtime.block_on(execute(args, &setup, flow, input, console))
     };
@@ -45,7 +49,12 @@ pub(super) fn run(args: &RunArgs, ground: Ground, console: &mut Console) -> Resu
 }
 
 /// What the flow is given.
-fn input(args: &RunArgs, flow: &Flow, files: &mut Input, folder: &Path) -> Result<Map<String, Value>, Failure> {
+fn input(
+    args: &RunArgs,
+    flow: &Flow,
+    files: &mut Input,
+    folder: &Path,
+) -> Result<Map<String, Value>, Failure> {
     let given = match args.input.as_deref() {
         Some("-") => Arguments::from_text(files.stdin()?),
         Some(text) => Arguments::from_text(text),
@@ -66,7 +75,8 @@ async fn execute(
 ) -> Result<u8, Failure> {
     let id = ExecutionId::at(jiff::Timestamp::now());
     let target = Target::Batch(BatchId::from_uuid(id.as_uuid()));
-    let calls: Vec<_> = flow.nodes.iter().map(|node| (node.tool.to_string(), node.name.to_string())).collect();
+    let calls: Vec<_> =
+        flow.nodes.iter().map(|node| (node.tool.to_string(), node.name.to_string())).collect();
     let request = FlowRequest::new(Arc::clone(&flow), input)
         .options(CallOptions { execution_id: Some(id), ..CallOptions::default() })
         .context(setup.caller(args.way.conversation.as_deref()));
@@ -77,7 +87,8 @@ async fn execute(
     })?;
     let shown = setup.show_running(target, &calls);
     let what = Watch { target, calls, events: args.way.events, shown };
-    let Ended { value: result, stopped_by, .. } = watch::watch(console, &setup.haft, what, |_| running).await?;
+    let Ended { value: result, stopped_by, .. } =
+        watch::watch(console, &setup.haft, what, |_| running).await?;
     let results: Vec<ToolResult> = result.nodes.iter().filter_map(|node| node.result.clone()).collect();
     if stopped_by.is_some() {
         show::stopped(&results, result.summary.duration).iter().for_each(|line| console.say(line));
@@ -144,6 +155,8 @@ fn print(setup: &Setup, result: &FlowResult, console: &mut Console) -> Result<()
             let text = serde_json::to_string_pretty(value).map_err(Failure::Unwritable)?;
             console.print(format!("{}\n", people_text(&text)))
         }
+        // What a node says stands there already.
+        (None, Some(_)) if summary.failed + summary.blocked + summary.cancelled > 0 => Ok(()),
         (None, Some(error)) => {
             console.error(&people_text(&error.message), None);
             Ok(())
@@ -152,19 +165,31 @@ fn print(setup: &Setup, result: &FlowResult, console: &mut Console) -> Result<()
 }
 
 /// What would happen, as far as it is known before anything runs.
-async fn plan(args: &RunArgs, setup: &Setup, flow: &Flow, console: &mut Console) -> Result<u8, Failure> {
-    let known: Vec<usize> =
-        (0..flow.nodes.len()).filter(|&place| flow.nodes[place].arguments.is_constant()).collect();
-    let call = |place: usize| {
-        let node = &flow.nodes[place];
-        let arguments = node.arguments.fill(&mut |_: &haft_flow::Path| Ok::<_, std::convert::Infallible>(Value::Null));
-        let Ok(arguments) = arguments;
-        ToolCall::new(Arc::clone(&node.tool), arguments).with_id(Arc::clone(&node.name))
-    };
-    let calls: Vec<ToolCall> = known.iter().map(|&place| call(place)).collect();
+async fn plan(
+    args: &RunArgs,
+    setup: &Setup,
+    flow: &Flow,
+    input: &Map<String, Value>,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    // Known is what is written in the file, and what was given to the flow.
+    let input = Value::Object(input.clone());
+    let mut known = Vec::new();
+    let mut calls = Vec::new();
+    for (place, node) in flow.nodes.iter().enumerate() {
+        let arguments = node.arguments.fill(&mut |path: &haft_flow::Path| {
+            let found = haft_flow::Path::follow(&path.steps, &input).filter(|_| path.root == "input");
+            found.cloned().ok_or(())
+        });
+        if let Ok(arguments) = arguments {
+            known.push(place);
+            calls.push(ToolCall::new(Arc::clone(&node.tool), arguments).with_id(Arc::clone(&node.name)));
+        }
+    }
     let request = BatchRequest::from(calls.clone()).context(setup.caller(args.way.conversation.as_deref()));
     let previews = setup.haft.plan(request).await;
-    let preview = |place: usize| known.iter().position(|&other| other == place).map(|at| (&calls[at], &previews[at]));
+    let preview =
+        |place: usize| known.iter().position(|&other| other == place).map(|at| (&calls[at], &previews[at]));
     let depends_on: Vec<&[usize]> = flow.nodes.iter().map(|node| &*node.depends_on).collect();
     let order = haft_flow::order(&depends_on);
     if args.json {

@@ -39,8 +39,12 @@ pub(super) fn add(
     setup.registrations()?;
     let (name, read) = match adding.import {
         false if super::super::definition_file::is_flow(file) => {
-            let (name, flow) =
-                super::super::flow::read_fine(file, &mut Input::default(), working_folder, setup.most_nodes())?;
+            let (name, flow) = super::super::flow::read_fine(
+                file,
+                &mut Input::default(),
+                working_folder,
+                setup.most_nodes(),
+            )?;
             // With the tools that are here: what it calls must be there, and must not lead back to it.
             let checked = setup.haft.check_flow(&flow);
             checked.map_err(|errors| super::super::flow::bad(name.clone(), &errors))?;
