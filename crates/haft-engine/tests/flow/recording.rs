@@ -117,7 +117,7 @@ async fn a_crash_leaves_each_node_where_it_was() {
     ends.sort_by(|one, other| one.0.cmp(&other.0));
     assert_eq!(ends[0], ("a".to_owned(), None));
     assert_eq!(ends[1], ("b".to_owned(), Some(ErrorCode::OutcomeUnknown)));
-    assert!(ends.iter().all(|(name, code)| name != "c" || *code != None), "{ends:?}");
+    assert!(ends.iter().all(|(name, code)| name != "c" || code.is_some()), "{ends:?}");
     assert_eq!(std::fs::read_to_string(&effects).unwrap().lines().count(), 2, "nothing ran again");
     // A flow that ends leaves nothing to decide about.
     let fine = flow(json!([{"name": "a", "tool": "write", "arguments": {"line": "four"}}]));
