@@ -38,6 +38,11 @@ pub fn check(flow: &Flow, tools: &dyn Tools) -> Result<(), ReadErrors> {
         let pointer = format!("/nodes/{place}");
         match &found[place] {
             Some(definition) => checker.node(node, definition, &pointer, tools),
+            None if *node.tool == *flow.name => {
+                let at = flow.document.value_at(&format!("{pointer}/tool"));
+                let problem = format!("the flow would call itself: {0} → {0}", flow.name);
+                checker.problems.at(at, problem, "call a tool that does not lead back here");
+            }
             None => {
                 let at = flow.document.value_at(&format!("{pointer}/tool"));
                 let help = match tools.nearest(&node.tool) {

@@ -80,11 +80,13 @@ pub use haft_core::{
     ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
-    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, LaneStats, Lanes,
-    Observer, PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration,
-    RepeatGuard, Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown,
-    SubmitError, Target, TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
+    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,
+    FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
+    PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration, RepeatGuard,
+    Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target,
+    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
 };
+pub use haft_flow as flow;
 pub use haft_guard::{
     GrantSource, KnownSecrets, Licence, Licensing, ListPolicy, MemoryGrants, PermissionStrings, Permissions,
     PolicySet, PublicKey, Role, Secrets, TrustedKeys,

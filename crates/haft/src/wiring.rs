@@ -1,8 +1,9 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    AdaptiveTimeout, Args, Breaker, ErrorCode, Lanes, ListPolicy, Prepared, Quota, Quotas, RepeatGuard,
-    ResultCache, Retry, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError, ToolsMode,
+    AdaptiveTimeout, Args, Breaker, ErrorCode, FlowTool, Lanes, ListPolicy, Prepared, Quota, Quotas,
+    RepeatGuard, ResultCache, Retry, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError,
+    ToolsMode,
     config::{Config, entries},
     facade::Around,
 };
@@ -276,14 +277,14 @@ impl Tool for DeclaredTool {
             Source::Http => "an HTTP service that its definition does not name in a table `http`",
             Source::Wasm => "a WebAssembly module",
             Source::Mcp => "a tool of an MCP server",
-            Source::Flow => "a flow of other tools",
+            Source::Flow => "a flow of other tools that its definition does not hold",
         };
         let text = format!("`{}` is {what}, and there is nothing here that could run it", self.0.name);
         Err(ToolError::new(ErrorCode::ToolDisabled, text))
     }
 }
 
-/// The tool of a definition: a program or an HTTP service where it names one, else one without code behind it.
+/// The tool of a definition: a program, an HTTP service or a flow where it names one, else one without code behind it.
 pub(crate) fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,
@@ -296,6 +297,9 @@ pub(crate) fn described(
         let tool =
             HttpTool::new(definition, commands.variables.clone()).map_err(|problem| problem.to_string())?;
         return Ok(Box::new(tool));
+    }
+    if definition.source == Source::Flow && definition.flow.is_some() {
+        return Ok(Box::new(FlowTool::of(definition).map_err(|problem| problem.to_string())?));
     }
     Ok(Box::new(DeclaredTool::new(definition)))
 }

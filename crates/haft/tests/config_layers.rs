@@ -40,6 +40,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.timeouts.shell_commands_seconds", "300", "301"),
     ("tools.output.max_bytes", "256", "102401"),
     ("tools.output.redact_results", "true", "false"),
+    ("tools.flows.max_nodes", "10", "101"),
     ("tools.environment.denylist", "['MY_*']", "[]"),
     ("tools.approval.enabled", "false", "true"),
     ("tools.approval.mode", "'prompt'", "'auto'"),

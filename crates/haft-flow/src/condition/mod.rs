@@ -277,7 +277,10 @@ fn not_cel(text: &str, errors: &cel::ParseErrors) -> BadCondition {
         return BadCondition { problem: "this is not CEL".to_owned(), help: None, offset: 0 };
     };
     let said = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg);
-    let said = one_line(said.lines().next().unwrap_or_default(), 160);
+    // What could stand there instead is a long list of names that only the parser knows.
+    let said = said.lines().next().unwrap_or_default();
+    let said = said.split(" expecting ").next().unwrap_or_default().replace("'<EOF>'", "the end");
+    let said = one_line(&said, 160);
     let is_deep = said.contains("recursion") || said == "UNKNOWN";
     let problem = match is_deep {
         true => format!("this is not CEL, or its operators nest more than {MOST_DEPTH} levels deep"),

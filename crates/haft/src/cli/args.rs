@@ -4,7 +4,7 @@
 use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
 use super::memory::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
-use super::{examples, tools::ToolsCommand, words};
+use super::{examples, flow::FlowCommand, tools::ToolsCommand, words};
 use crate::{IsolationLevel, Strategy};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
@@ -77,6 +77,12 @@ pub(super) enum Command {
     /// Make several calls, planned together and answered in order
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),
+    /// Run, check and draw flows: calls that take something from each other
+    #[command(after_help = examples::FLOW, arg_required_else_help = true, subcommand_required = true)]
+    Flow {
+        #[command(subcommand)]
+        command: FlowCommand,
+    },
     /// Put back the files that a call changed
     #[command(after_help = examples::UNDO)]
     Undo(UndoArgs),

@@ -285,3 +285,29 @@ Examples:
   haft runs tasks
   haft runs tasks --open
   haft runs tasks --state failed --json";
+
+pub(super) const FLOW: &str = "\
+Examples:
+  haft flow check report.flow.toml
+  haft flow graph report.flow.toml
+  haft flow run report.flow.toml folder=src
+  haft tools add report.flow.toml";
+
+pub(super) const FLOW_RUN: &str = "\
+What the flow gave is on standard output, what became of its nodes on standard error. Exits with the code of the first
+node that did not succeed, unless that node may fail.
+
+Examples:
+  haft flow run report.flow.toml folder=src
+  haft flow run report.flow.toml --input '{\"folder\": \"src\"}' --json
+  haft flow run report.flow.toml folder=src --dry-run";
+
+pub(super) const FLOW_CHECK: &str = "\
+Examples:
+  haft flow check report.flow.toml
+  haft flow check flows/*.flow.toml --json";
+
+pub(super) const FLOW_GRAPH: &str = "\
+Examples:
+  haft flow graph report.flow.toml
+  haft flow graph report.flow.toml --format mermaid > report.mmd";

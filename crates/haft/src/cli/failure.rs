@@ -87,6 +87,10 @@ pub(super) enum Failure {
     StdinTwice,
     #[error("{place}: {what}")]
     BadBatch { place: String, what: String, help: String },
+    #[error("{name} is not a flow that can be run:\n{list}")]
+    BadFlow { name: String, list: String },
+    #[error("{message}")]
+    FlowRefused { code: ErrorCode, message: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
     #[error("{name} has problems:\n{problems}")]
@@ -147,6 +151,8 @@ impl Failure {
             Failure::Task(error) => error.code.exit(),
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
+            Failure::BadFlow { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::FlowRefused { code, .. } => code.exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
@@ -268,6 +274,8 @@ impl Failure {
             Failure::Mcp { help, .. } => help.clone(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
+            Failure::BadFlow { .. } => "nothing was run; docs/flows.md has the whole format".to_owned(),
+            Failure::FlowRefused { .. } => "nothing was run; `haft flow run FILE KEY=VALUE …` gives it what it takes".to_owned(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
             Failure::Exists { .. } => "--force replaces it".to_owned(),

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `args`, `examples` | what can be typed |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `flow`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
@@ -48,6 +48,7 @@ mod detach;
 mod doctor;
 mod examples;
 mod failure;
+mod flow;
 mod help;
 mod init;
 mod input;
@@ -146,6 +147,7 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
     match command {
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),
+        Command::Flow { command } => flow::run(&command, ground, console),
         Command::Policy { command } => policy::run(&command, ground, console),
         Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),

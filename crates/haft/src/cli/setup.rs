@@ -49,6 +49,11 @@ impl Setup {
         crate::wiring::command_tools(&self.resolved.config)
     }
 
+    /// Nodes that a flow may have here.
+    pub(super) fn most_nodes(&self) -> usize {
+        most_nodes(&self.resolved)
+    }
+
     /// Who calls, in that conversation. Without one, calls of this user from a terminal are one.
     pub(super) fn caller(&self, conversation: Option<&str>) -> Arc<CallContext> {
         match conversation {
@@ -237,6 +242,17 @@ impl Ground {
             observing,
         })
     }
+}
+
+impl Configured {
+    /// Nodes that a flow may have here.
+    pub(super) fn most_nodes(&self) -> usize {
+        most_nodes(&self.resolved)
+    }
+}
+
+fn most_nodes(resolved: &Resolved) -> usize {
+    usize::try_from(resolved.config.tools.flows.max_nodes).unwrap_or(usize::MAX)
 }
 
 #[cfg(feature = "durable")]

@@ -235,6 +235,7 @@ key_table! {
         fileops: FileopsConfig,
         delete: DeleteConfig,
         undo: UndoConfig,
+        flows: FlowsConfig,
         commands: CommandsConfig,
         http: HttpConfig,
         signatures: SignaturesConfig,
@@ -357,6 +358,12 @@ key_table! {
         max_bytes: u64 = 512 * MIB, rule::at_most(1, 1024 * GIB);
         /// The largest file that is changed or deleted at all; a larger one could not be put back.
         max_file_bytes: u64 = 128 * MIB, rule::at_most(1, 64 * GIB);
+    }
+
+    /// Limits of flows.
+    [tools.flows] = FlowsConfig {
+        /// How many nodes a flow may have.
+        max_nodes: u64 = 100, rule::at_most(1, 10_000);
     }
 
     /// How commands run: run_command, background commands, and tools that are programs.

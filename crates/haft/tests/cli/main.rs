@@ -7,6 +7,7 @@ mod calls;
 mod config;
 mod dialects;
 mod files;
+mod flow;
 mod help;
 mod http_tools;
 mod memory;

@@ -226,7 +226,11 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
         ),
     );
     if let (Some(batch), Some(index)) = (facts.batch_id, facts.batch_index) {
-        row("batch", format!("{batch}, call {}", index + 1));
+        let name = match &*record.call_id {
+            "" => String::new(),
+            id => format!(" ({})", words::name(id)),
+        };
+        row("batch", format!("{batch}, call {}{name}", index + 1));
     }
     row(
         "rule",

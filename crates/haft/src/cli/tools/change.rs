@@ -38,6 +38,18 @@ pub(super) fn add(
 ) -> Result<(), Failure> {
     setup.registrations()?;
     let (name, read) = match adding.import {
+        false if super::super::definition_file::is_flow(file) => {
+            let (name, flow) = super::super::flow::read_fine(
+                file,
+                &mut Input::default(),
+                working_folder,
+                setup.most_nodes(),
+            )?;
+            // With the tools that are here: what it calls must be there, and must not lead back to it.
+            let checked = setup.haft.check_flow(&flow);
+            checked.map_err(|errors| super::super::flow::bad(name.clone(), &errors))?;
+            (name, Ok(vec![flow.definition()]))
+        }
         true => imported(file, working_folder, console)?,
         false => check::read(file, &mut Input::default(), working_folder)?,
     };
@@ -85,7 +97,7 @@ pub(super) fn add(
             console.print(format!("{what} `{name}`\n"))?;
         }
     }
-    if definitions.iter().all(|definition| definition.command.is_some() || definition.http.is_some()) {
+    if definitions.iter().all(ToolDefinition::says_what_runs) {
         return Ok(());
     }
     console.print(
