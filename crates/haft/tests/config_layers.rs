@@ -71,7 +71,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("store.max_output_bytes", "1073741824", "1048576"),
     ("store.keep_audit_days", "0", "1"),
     ("store.retention", "[]", "['deploy 1d']"),
-    ("telemetry.otlp_endpoint", "''", "'http://elsewhere.example:4318'"),
+    ("telemetry.otlp_endpoint", "'http://localhost:4318'", "'http://elsewhere.example:4318'"),
 ];
 
 /// The key's tight and loose value.
