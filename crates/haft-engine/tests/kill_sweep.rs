@@ -253,7 +253,7 @@ fn sweep(random_kills: usize) {
             std::thread::sleep(Duration::from_millis(2));
         }
         for child in &mut children {
-            std::thread::sleep(Duration::from_micros(random.u64(..60_000)));
+            std::thread::sleep(Duration::from_micros(random.u64(..120_000)));
             child.kill().unwrap();
             let status = child.wait().unwrap();
             assert_eq!(status.signal(), Some(9), "it worked until it was killed: {status}");

@@ -92,7 +92,6 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("store.retention", "[]", "['deploy 1d']"),
     ("mcp.approvals", "'queue'", "'host'"),
     ("mcp.allowed_origins", "[]", "['https://evil.example:443']"),
-    ("telemetry.otlp_endpoint", "''", "'http://elsewhere.example:4318'"),
     ("tasks.keep_hours", "24", "25"),
     ("tasks.max_running", "10", "11"),
     ("tasks.start_within_seconds", "3600", "3601"),
@@ -130,6 +129,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("scheduling.adaptive_timeout.min_calls", "50", "51"),
     ("scheduling.adaptive_timeout.factor", "4", "5"),
     ("scheduling.adaptive_timeout.floor_ms", "1000", "1001"),
+    ("telemetry.otlp_endpoint", "'http://localhost:4318'", "'http://elsewhere.example:4318'"),
 ];
 
 /// The key's tight and loose value.

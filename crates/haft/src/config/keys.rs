@@ -472,7 +472,7 @@ key_table! {
 
     /// Who is told what haft does. A folder's file has no say in it.
     [telemetry] = TelemetryConfig {
-        /// The collector that gets spans over OTLP, such as "http://localhost:4318"; without it, OTEL_EXPORTER_OTLP_ENDPOINT.
+        /// The collector of spans over OTLP, such as "http://localhost:4318"; else OTEL_EXPORTER_OTLP_ENDPOINT.
         otlp_endpoint: String = String::new(), rule::own(Kind::Text);
     }
 
