@@ -74,6 +74,16 @@ pub(super) enum Failure {
     BadBatch { place: String, what: String, help: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
+    #[error("{name} is not accepted: {}", haft_core::text::one_line(problem, 4096))]
+    BadSignature { name: String, problem: String },
+    #[error("`{}` is not what it was, so it was left as it is:\n{changes}", words::name(name))]
+    Changed { name: String, changes: String },
+    #[error("no changed definition of `{}` waits to be accepted", words::name(name))]
+    NothingToAccept { name: String },
+    #[error("{} is there already", words::path(path))]
+    KeyExists { path: PathBuf },
+    #[error("{name} cannot be used as a key: {reason}")]
+    NoKey { name: String, reason: String },
     #[error("{name} has problems:\n{problems}")]
     BadPolicy { name: String, problems: String },
     #[error("the policy of this program is not one of lists and rules")]
@@ -121,16 +131,21 @@ impl Failure {
             | Failure::BadHead { .. }
             | Failure::BackupExists { .. }
             | Failure::BadPolicy { .. }
+            | Failure::KeyExists { .. }
+            | Failure::NoKey { .. }
+            | Failure::Changed { .. }
             | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::BadSignature { .. } => ErrorCode::BadSignature.exit(),
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
+            | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
             | Failure::NotRunning { .. }
             | Failure::StillRunning { .. }
@@ -222,6 +237,18 @@ impl Failure {
             Failure::NotText { .. } => "save it as UTF-8".to_owned(),
             Failure::StdinTwice => "read one of them from a file".to_owned(),
             Failure::BadBatch { help, .. } => help.clone(),
+            Failure::BadSignature { .. } => {
+                "nothing was added; `haft tools verify FILE` checks it again, docs/signed-tools.md says how to sign"
+                    .to_owned()
+            }
+            Failure::Changed { name, .. } => {
+                format!("once you have read that, `haft tools accept {}` takes it", words::name(name))
+            }
+            Failure::NothingToAccept { .. } => {
+                "`haft tools add FILE --replace` proposes one, `haft tools show` shows the one that holds".to_owned()
+            }
+            Failure::KeyExists { .. } => "name another file with --out; a key is never replaced".to_owned(),
+            Failure::NoKey { .. } => "`haft keys generate` makes a key".to_owned(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),

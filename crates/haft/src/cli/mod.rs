@@ -46,6 +46,7 @@ mod failure;
 mod help;
 mod init;
 mod input;
+mod keys;
 mod layout;
 mod license;
 #[cfg(feature = "durable")]
@@ -151,6 +152,7 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),
         Command::Policy { command } => policy::run(&command, ground, console),
+        Command::Keys { command } => keys::run(&command, &ground, console),
         Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),

@@ -6,6 +6,7 @@ mod check;
 mod export;
 mod page;
 mod search;
+mod sign;
 
 pub(super) use args::ToolsCommand;
 
@@ -26,10 +27,17 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
     if let ToolsCommand::Check { files, json } = command {
         return check::run(files, *json, &ground, console);
     }
+    if let ToolsCommand::Sign { file, key, json } = command {
+        return sign::sign(file, key.as_deref(), *json, &ground, console);
+    }
+    if let ToolsCommand::Verify { files, json } = command {
+        return sign::verify(files, *json, &ground, console);
+    }
     let working_folder = ground.surroundings.working_folder.clone();
     let setup = ground.setup(console)?;
     match command {
-        ToolsCommand::Check { .. } => {}
+        ToolsCommand::Check { .. } | ToolsCommand::Sign { .. } | ToolsCommand::Verify { .. } => {}
+        ToolsCommand::Accept { name, json } => change::accept(name, *json, &setup, console)?,
         ToolsCommand::List(args) => list(args, &setup.haft, console)?,
         ToolsCommand::Show { name, json } => show(name, *json, &setup, console)?,
         ToolsCommand::Search { words, limit, json } => {
