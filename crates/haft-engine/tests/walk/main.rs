@@ -14,6 +14,7 @@ mod common;
 mod approval;
 mod dropping;
 mod idempotency;
+mod licence;
 mod memory;
 mod observing;
 mod output;
@@ -22,6 +23,7 @@ mod parse_only;
 mod planning;
 mod secrets;
 mod shutdown;
+mod strengths;
 mod timeouts;
 
 /// STYLE: "One pipeline file that reads like the picture … an executor short enough to read on one screen". What does

@@ -7,11 +7,14 @@ mod calls;
 mod config;
 mod dialects;
 mod files;
+mod guard;
 mod help;
 mod memory;
 mod own_tools;
 mod pipes;
 mod programs;
+#[cfg(unix)]
+mod signed;
 mod stop;
 mod support;
 mod tools;

@@ -76,16 +76,19 @@ pub(super) fn add(
     for definition in &definitions {
         may_add(definition, adding, setup)?;
     }
+    let made = |definition: &ToolDefinition| {
+        described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
+            name: name.clone(),
+            list: format!("  {}", one_line(&problem, 1000)),
+        })
+    };
     for definition in &definitions {
-        is_as_it_was(definition, &source, setup)?;
+        is_as_it_was(made(definition)?.definition(), &source, setup)?;
     }
     let (mut added, mut replaced) = (Vec::new(), Vec::new());
     for definition in &definitions {
         let tools = setup.haft.tools();
-        let tool = described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
-            name: name.clone(),
-            list: format!("  {}", one_line(&problem, 1000)),
-        })?;
+        let tool = made(definition)?;
         if tools.exists(&definition.name) {
             now(tools.replace(tool, &setup.owner))??;
             replaced.push(definition.name.as_str());
@@ -159,11 +162,11 @@ pub(super) fn accept(name: &str, json: bool, setup: &Setup, console: &mut Consol
     let admitted = setup.signatures.admit(&source).map_err(refused)?;
     let new = admitted.definitions.into_iter().find(|definition| definition.name == name);
     let new = new.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
-    let changes = DefinitionChanges::between(&registration.definition, &new);
     let tool = described(new, &setup.command_tools()).map_err(|problem| Failure::BadDefinitions {
         name: format!("`{name}`"),
         list: format!("  {}", one_line(&problem, 1000)),
     })?;
+    let changes = DefinitionChanges::between(&registration.definition, tool.definition());
     now(setup.haft.tools().replace(tool, &setup.owner))??;
     keep(name, &source, setup)?;
     if json {

@@ -93,7 +93,7 @@ impl Signatures {
     pub(crate) fn checked(
         &self,
         remembered: ToolDefinition,
-        make: impl FnOnce(ToolDefinition) -> Result<Box<dyn Tool>, String>,
+        make: impl Fn(ToolDefinition) -> Result<Box<dyn Tool>, String>,
     ) -> Result<Box<dyn Tool>, String> {
         let record = self.record(Kind::Signed, &remembered.name).map_err(|error| error.to_string())?;
         let Some(source) = record else {
@@ -104,9 +104,13 @@ impl Signatures {
         };
         let admitted = self.admit(&source)?;
         let signed = admitted.definitions.into_iter().find(|signed| signed.name == remembered.name);
-        let signed = signed.filter(|signed| *signed == remembered);
-        let signed = signed.ok_or("what is remembered of it is not what was signed; add it again")?;
-        Ok(tool::watched(make(signed)?, admitted.payload))
+        let changed = "what is remembered of it is not what was signed; add it again";
+        let signed = make(signed.ok_or(changed)?)?;
+        // As tools, because making one adds what the configuration of the day says.
+        match signed.definition() == make(remembered)?.definition() {
+            true => Ok(tool::watched(signed, admitted.payload)),
+            false => Err(changed.to_owned()),
+        }
     }
 
     /// Keeps what a tool was added from, where it is signed; else forgets what was kept of that name.
