@@ -21,6 +21,7 @@ mod output;
 mod panics;
 mod parse_only;
 mod planning;
+mod precedence;
 mod secrets;
 mod shutdown;
 mod strengths;
