@@ -28,14 +28,18 @@ use std::sync::{Arc, Mutex};
 
 const TOOLS: [&str; 4] = ["look", "change", "asks", "host"];
 
+/// Effect, tool, path, whether it confirms, whether it may only tighten.
+type RuleOf = (Effect, Option<usize>, Option<u8>, bool, bool);
+/// What policy said about each call.
+type Said = Arc<Mutex<Vec<(String, Result<Verdict, GuardError>)>>>;
+
 #[derive(Clone, Debug)]
 struct World {
     mode: ApprovalMode,
     prompt: bool,
     allowlist: Vec<usize>,
     denylist: Vec<usize>,
-    /// Effect, tool, path, and whether it may only tighten.
-    rules: Vec<(Effect, Option<usize>, Option<u8>, bool, bool)>,
+    rules: Vec<RuleOf>,
     granted: Vec<usize>,
     /// Tool and path of each call.
     calls: Vec<(usize, u8)>,
@@ -120,7 +124,7 @@ impl GrantSource for Broken {
 struct Watched {
     set: PolicySet,
     fails: u8,
-    said: Arc<Mutex<Vec<(String, Result<Verdict, GuardError>)>>>,
+    said: Said,
 }
 
 impl Policy for Watched {
@@ -165,7 +169,7 @@ impl Authoriser for Permitting {
 /// What ran, and whether somebody was still being asked or decided about when it did.
 type Ran = Arc<Mutex<Vec<(String, usize)>>>;
 
-fn tools(ran: &Ran, said: &Arc<Mutex<Vec<(String, Result<Verdict, GuardError>)>>>) -> Vec<Scripted> {
+fn tools(ran: &Ran, said: &Said) -> Vec<Scripted> {
     let place = |args: &haft_sdk::Args| format!("/work/{}/file", args.value["place"]);
     TOOLS
         .iter()
