@@ -98,6 +98,12 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Make and look at keys that sign tools
+    #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Look at the licence and what it includes
     #[command(after_help = examples::LICENSE, arg_required_else_help = true, subcommand_required = true)]
     License {
@@ -266,6 +272,30 @@ pub(super) struct PolicyExplainArgs {
     /// Print the explanation as one JSON document and nothing else
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysCommand {
+    /// Make a key that signs tools, and print what others check with
+    #[command(after_help = examples::KEYS)]
+    Generate {
+        /// Where to put it; beside your own configuration when left out
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        out: Option<PathBuf>,
+        /// Print it as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what others check with
+    #[command(after_help = examples::KEYS)]
+    Show {
+        /// The key; the one beside your own configuration when left out
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+        /// Print it as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Subcommand)]

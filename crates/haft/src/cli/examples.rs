@@ -82,6 +82,31 @@ Examples:
   haft policy show
   haft policy show --json";
 
+pub(super) const KEYS: &str = "\
+Examples:
+  haft keys generate
+  haft keys generate --out release.key
+  haft keys show";
+
+pub(super) const TOOLS_SIGN: &str = "\
+The signature is written beside the file, as FILE.sig. It covers every byte of the file, and the programs and files that its
+tools run.
+
+Examples:
+  haft tools sign tool.toml
+  haft tools sign tool.toml --key release.key";
+
+pub(super) const TOOLS_VERIFY: &str = "\
+Examples:
+  haft tools verify tool.toml
+  haft tools verify tools/*.toml --json";
+
+pub(super) const TOOLS_ACCEPT: &str = "\
+`haft tools add --replace` refuses a definition that is not what it was, and keeps it for this.
+
+Examples:
+  haft tools accept deploy";
+
 pub(super) const LICENSE: &str = "\
 Examples:
   haft license show

@@ -93,6 +93,16 @@ pub(super) enum Failure {
     FlowRefused { code: ErrorCode, message: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
+    #[error("{name} is not accepted: {}", haft_core::text::one_line(problem, 4096))]
+    BadSignature { name: String, problem: String },
+    #[error("`{}` is not what it was, so it was left as it is:\n{changes}", words::name(name))]
+    Changed { name: String, changes: String },
+    #[error("no changed definition of `{}` waits to be accepted", words::name(name))]
+    NothingToAccept { name: String },
+    #[error("{} is there already", words::path(path))]
+    KeyExists { path: PathBuf },
+    #[error("{name} cannot be used as a key: {reason}")]
+    NoKey { name: String, reason: String },
     #[error("{name} has problems:\n{problems}")]
     BadPolicy { name: String, problems: String },
     #[error("the policy of this program is not one of lists and rules")]
@@ -144,6 +154,9 @@ impl Failure {
             | Failure::BackupExists { .. }
             | Failure::CannotDetach
             | Failure::BadPolicy { .. }
+            | Failure::KeyExists { .. }
+            | Failure::NoKey { .. }
+            | Failure::Changed { .. }
             | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
             #[cfg(feature = "mcp")]
@@ -155,10 +168,12 @@ impl Failure {
             Failure::FlowRefused { code, .. } => code.exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::BadSignature { .. } => ErrorCode::BadSignature.exit(),
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
+            | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
             | Failure::NotRunning { .. }
             | Failure::StillRunning { .. }
@@ -272,6 +287,18 @@ impl Failure {
             Failure::BadBatch { help, .. } => help.clone(),
             #[cfg(feature = "mcp")]
             Failure::Mcp { help, .. } => help.clone(),
+            Failure::BadSignature { .. } => {
+                "nothing was added; `haft tools verify FILE` checks it again, docs/signed-tools.md says how to sign"
+                    .to_owned()
+            }
+            Failure::Changed { name, .. } => {
+                format!("once you have read that, `haft tools accept {}` takes it", words::name(name))
+            }
+            Failure::NothingToAccept { .. } => {
+                "`haft tools add FILE --replace` proposes one, `haft tools show` shows the one that holds".to_owned()
+            }
+            Failure::KeyExists { .. } => "name another file with --out; a key is never replaced".to_owned(),
+            Failure::NoKey { .. } => "`haft keys generate` makes a key".to_owned(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
             Failure::BadFlow { .. } => "nothing was run; docs/flows.md has the whole format".to_owned(),

@@ -52,6 +52,7 @@ mod flow;
 mod help;
 mod init;
 mod input;
+mod keys;
 mod layout;
 mod license;
 #[cfg(feature = "mcp")]
@@ -149,6 +150,7 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Batch(args) => batch::run(&args, ground, console),
         Command::Flow { command } => flow::run(&command, ground, console),
         Command::Policy { command } => policy::run(&command, ground, console),
+        Command::Keys { command } => keys::run(&command, &ground, console),
         Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),

@@ -7,7 +7,7 @@ use crate::{
     CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
     Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
-    guarding::{environment, licensing, local},
+    guarding::{Signatures, environment, licensing, local},
     running::{Running, Shown},
 };
 use haft_core::text::one_line;
@@ -28,6 +28,8 @@ pub(super) struct Setup {
     pub(super) own_file: String,
     /// Who runs this.
     pub(super) owner: Arc<CallContext>,
+    /// Whose tools are accepted.
+    pub(super) signatures: Signatures,
     /// Where changes of the tools are remembered.
     registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
@@ -226,7 +228,10 @@ impl Ground {
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(&haft, console);
         let commands = crate::wiring::command_tools(&resolved.config);
-        restore(&haft, registrations.as_ref().map(FileRegistrations::path), &commands, console)?;
+        let signatures =
+            Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
+        let file = registrations.as_ref().map(FileRegistrations::path);
+        restore(&haft, file, &commands, &signatures, console)?;
         let owner = owner(&surroundings);
         let owner = CallContext { tier: haft.tier(&owner.tenant), ..local(&resolved.config, &owner) };
         let owner = Arc::new(owner);
@@ -235,6 +240,7 @@ impl Ground {
             resolved,
             own_file: own_file(&surroundings),
             owner,
+            signatures,
             registrations,
             state: surroundings.state_folder(),
             #[cfg(feature = "durable")]
@@ -306,9 +312,12 @@ fn restore(
     haft: &Haft,
     file: Option<PathBuf>,
     commands: &CommandToolSettings,
+    signatures: &Signatures,
     console: &Console,
 ) -> Result<(), Failure> {
-    let described = |definition| crate::wiring::described(definition, commands);
+    let described = |definition| {
+        signatures.checked(definition, |definition| crate::wiring::described(definition, commands))
+    };
     let skipped = match (now(haft.tools().restore(described))?, file) {
         (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
             return Err(Failure::CannotRemember { path, reason });

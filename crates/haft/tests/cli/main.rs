@@ -8,6 +8,7 @@ mod config;
 mod dialects;
 mod files;
 mod flow;
+mod guard;
 mod help;
 mod http_tools;
 mod memory;
@@ -18,6 +19,8 @@ mod postgres;
 mod programs;
 #[cfg(unix)]
 mod recover;
+mod signed;
+#[cfg(unix)]
 mod stop;
 mod support;
 #[cfg(unix)]
