@@ -8,6 +8,8 @@ mod config;
 mod dialects;
 mod files;
 mod help;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod memory;
 mod own_tools;
 mod pipes;
