@@ -83,6 +83,23 @@ async fn errors_are_answers_that_a_model_can_read() {
 }
 
 #[tokio::test]
+async fn parameters_of_another_shape_are_named_as_such() {
+    for version in revisions() {
+        let mut wire = Wire::new(&server(haft()).build(), version, json!({})).await;
+        for wrong in [
+            json!({"name": 5}),
+            json!({"arguments": {}}),
+            json!({"name": "echo", "arguments": [1]}),
+            json!({"name": "echo", "arguments": "{}"}),
+        ] {
+            let answer = wire.ask("tools/call", wrong.clone()).await;
+            assert_eq!(answer["error"]["code"], -32602, "{version} {wrong}: {answer}");
+        }
+        assert_eq!(wire.ask("nothing/known", json!({})).await["error"]["code"], -32601, "{version}");
+    }
+}
+
+#[tokio::test]
 async fn progress_and_warnings_are_told_and_a_cancelled_call_ends() {
     for version in revisions() {
         let haft = haft();
