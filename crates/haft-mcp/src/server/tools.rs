@@ -11,7 +11,10 @@ use std::{
 
 /// What clients are told, kept until a definition changes: a list of a thousand tools is asked for again and again.
 #[derive(Default)]
-pub(super) struct Shown(Mutex<HashMap<String, (Arc<ToolDefinition>, Option<Tool>)>>);
+pub(super) struct Shown(Mutex<HashMap<String, Known>>);
+
+/// A definition, and what is told of it.
+type Known = (Arc<ToolDefinition>, Option<Tool>);
 
 impl Shown {
     /// The tool as a client is told of it; `None` where MCP has no form for it.
