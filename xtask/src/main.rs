@@ -40,7 +40,7 @@ Commands:
       --strict          Fail when a test could not run on this machine
   portable            Check that the portable crates compile for Windows and macOS
   conformance         Run the public conformance suite of MCP against a server of haft's
-  bench               Measure the pipeline, the registry, files, jails and the durable store in a release build, beside their goals
+  bench               Measure the pipeline, the registry, files, jails, MCP and the durable store in a release build, beside their goals
   soak                Kill processes that share a state folder, some two thousand times, and look at what is left
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
