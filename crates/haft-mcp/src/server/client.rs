@@ -26,6 +26,8 @@ use std::{
     time::Duration,
 };
 
+const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+
 tokio::task_local! {
     static CURRENT: Client;
 }
@@ -78,8 +80,7 @@ impl Client {
         session_level: Option<LoggingLevel>,
         round: Round,
     ) -> Self {
-        let version = meta.protocol_version().or_else(|| Some(peer.peer_info()?.protocol_version.clone()));
-        let is_stateless = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let is_stateless = is_stateless(&meta, &peer);
         let log_level = if is_stateless { meta.log_level() } else { session_level };
         Client(Arc::new(Inner { server, peer, meta, is_stateless, log_level, round, open: Mutex::default() }))
     }
@@ -118,7 +119,14 @@ impl Client {
 
     /// Whether it can put a form before a person.
     pub fn has_forms(&self) -> bool {
-        self.capabilities().elicitation.is_some_and(|can| can.form.is_some() || can.url.is_none())
+        let form = |can: &ClientCapabilities| {
+            can.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
+        };
+        match self.0.is_stateless {
+            true => form(&self.capabilities()),
+            // Not copied: this is asked with every call.
+            false => self.0.peer.peer_info().is_some_and(|info| form(&info.capabilities)),
+        }
     }
 
     /// Whether each request stands for itself (2026-07-28), so that a question ends the call and it comes again.
@@ -270,6 +278,16 @@ impl Client {
 
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a request says of itself which revision it is of, and that is one without a handshake; else the handshake did.
+fn is_stateless(meta: &RequestMetaObject, peer: &Peer<RoleServer>) -> bool {
+    let since = ProtocolVersion::V_2026_07_28;
+    match meta.get(PROTOCOL_VERSION).and_then(Value::as_str) {
+        // Revisions are dates, so the order of letters is that of time.
+        Some(version) => version >= since.as_str(),
+        None => peer.peer_info().is_some_and(|info| info.protocol_version >= since),
     }
 }
 

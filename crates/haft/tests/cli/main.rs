@@ -11,6 +11,8 @@ mod flow;
 mod guard;
 mod help;
 mod http_tools;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod memory;
 mod own_tools;
 mod pipes;
