@@ -474,7 +474,11 @@ async fn what_nobody_began_is_begun_by_one_runner_of_its_kind_and_only_in_time()
     for claim in claims {
         claimed.extend(claim.await.unwrap());
     }
-    assert_eq!(claimed.iter().map(|task| task.id.clone()).collect::<Vec<_>>(), [mine.clone()], "once");
+    assert_eq!(
+        claimed.iter().map(|task| task.id.clone()).collect::<Vec<_>>(),
+        std::slice::from_ref(&mine),
+        "once"
+    );
     assert_eq!(claimed[0].place, Some(json!({"folder": "/work"})));
     world.engine.run_claimed(claimed.remove(0));
     reaches(&world.engine, &mine, TaskState::Completed).await;
