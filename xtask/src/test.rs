@@ -75,7 +75,7 @@ fn lints(options: TestOptions) -> [Check; 2] {
     let clippy: &[&str] = match options.quick {
         true => &["clippy", "--workspace", "--", "-D", "warnings"],
         false => {
-            &["clippy", "--workspace", "--all-targets", "--features", "haft/otlp", "--", "-D", "warnings"]
+            &["clippy", "--workspace", "--features", "haft/otlp", "--all-targets", "--", "-D", "warnings"]
         }
     };
     [format, Check::new("clippy", clippy)]
