@@ -242,8 +242,6 @@ pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Consol
         Ok(registration) => {
             let name = registration.definition.name.clone();
             now(setup.haft.tools().remove(&name))??;
-            let forgotten = setup.signatures.forget_all(&name);
-            forgotten.map_err(|error| unremembered(StoreError(error.to_string())))?;
             name
         }
         // What is remembered may not have come back: then there is no tool, and still something to forget.
@@ -255,6 +253,8 @@ pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Consol
             known.name
         }
     };
+    let forgotten = setup.signatures.forget_all(&name);
+    forgotten.map_err(|error| unremembered(StoreError(error.to_string())))?;
     if json {
         return console.print_json(&json!({"removed": name}));
     }
