@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`policy`] | allow, ask or deny: lists, rules with examples, grants; why |
 //! | [`command`] | whether a text is one simple command, and its words |
-//! | grants: [`Grant`], [`Covers`] | what is remembered of a person's answer |
+//! | grants: [`Grant`], [`Covers`], [`GrantSource`] | what is remembered of a person's answer |
 //! | permissions: [`Permissions`], [`PermissionStrings`] | whether a caller has what a tool requires |
 //! | licence: [`Licensing`], [`check_licence`] | the tier, and what it includes |
 //! | signatures: [`admit_tool`], [`DefinitionChanges`] | whether a definition is the one that was signed, or accepted |
@@ -18,6 +18,7 @@ mod changed;
 pub mod command;
 mod environment;
 mod grant;
+mod grant_source;
 mod keys;
 mod licence;
 mod permission;
@@ -29,6 +30,7 @@ mod wildcard;
 pub use changed::{Change, DefinitionChanges};
 pub use environment::{DENIED_VARIABLES, EnvironmentFilter, NameCase, Variables};
 pub use grant::{Covers, Grant, Lasts, PastPrompt, covers_how_many};
+pub use grant_source::{GrantSource, MemoryGrants};
 pub use keys::{KeyError, PublicKey, SecretKey, TrustedKeys};
 pub use licence::{
     Allowance, LIMITS, Licence, LicenceProblem, LicenceRefusal, Licensing, LimitRow, Need, RoleSupport,

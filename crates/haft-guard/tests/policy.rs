@@ -9,15 +9,16 @@
 
 use haft_core::{
     ApprovalMode, CallContext, Category, Footprint, Resource, Risk, ToolDefinition,
-    port::{Policy, Subject, Verdict},
+    port::{GuardError, Policy, Subject, Verdict},
 };
 use haft_guard::{
-    Covers, Grant, Lasts, ListPolicy, LivePolicy, PolicySet,
+    Covers, Grant, GrantSource, Lasts, ListPolicy, LivePolicy, PolicySet,
     command::Shell,
     policy::{Conditions, Effect, ListChanges, Rule, read_rules},
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A call to decide about.
 #[derive(Clone)]
@@ -532,9 +533,32 @@ fn a_broken_reload_keeps_the_old_policy_and_grants() {
     assert!(live.reload(lists(), "[[rules]]\neffect = 'deny'\n", "/work").is_err());
     assert_eq!(live.now().rules()[0].name, "old");
     live.reload(lists(), &rules.replace("old", "new"), "/work").unwrap();
-    assert_eq!((live.now().rules()[0].name.as_str(), live.now().grants().len()), ("new", 1));
-    live.set_grants(Vec::new()).unwrap();
-    assert_eq!((live.now().rules()[0].name.as_str(), live.now().grants().len()), ("new", 0));
+    let grants = || live.now().grant_source().grants("acme").unwrap().len();
+    assert_eq!((live.now().rules()[0].name.as_str(), grants()), ("new", 1));
+    live.replace(strict(""));
+    assert_eq!((live.now().rules().len(), grants()), (0, 1));
+}
+
+struct Unreachable;
+
+impl GrantSource for Unreachable {
+    fn grants(&self, _tenant: &str) -> Result<Arc<[Grant]>, GuardError> {
+        Err(GuardError("the store is gone".into()))
+    }
+}
+
+/// A source that fails denies what it could have allowed, and is not asked about what runs anyway.
+#[test]
+fn grants_that_cannot_be_read_deny() {
+    let policy =
+        |mode| PolicySet::new(lists(mode), Vec::new()).unwrap().with_grant_source(Arc::new(Unreachable));
+    let call = Call::of("tool").hosts(&["example.com"]);
+    assert_eq!(
+        policy(ApprovalMode::Prompt).decide(&call.subject()),
+        Err(GuardError("the store is gone".into()))
+    );
+    assert_eq!(policy(ApprovalMode::Prompt).explain(&call.subject()).effect, Effect::Deny);
+    assert_eq!(effect(&policy(ApprovalMode::Auto), &call), "allow");
 }
 
 #[test]

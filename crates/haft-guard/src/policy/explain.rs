@@ -119,7 +119,9 @@ impl PolicySet {
                 Fit::Unknown(doubt) => Outcome::Unclear { why: doubt.words() },
             },
         }));
-        all.extend(self.grants.iter().map(|grant| {
+        // Where they cannot be read, the decision above says so.
+        let grants = self.grants.grants(&subject.context.tenant).unwrap_or_default();
+        all.extend(grants.iter().map(|grant| {
             let outcome = match grant.why_not(subject, self.shell) {
                 None => Outcome::Holds,
                 Some(why) => Outcome::DoesNot { why: why.to_owned() },

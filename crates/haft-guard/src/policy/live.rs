@@ -1,7 +1,6 @@
 //! A policy that can be exchanged while calls are decided.
 
 use super::{ListPolicy, PolicyProblems, PolicySet, read_rules};
-use crate::Grant;
 use haft_core::{
     CallContext, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
@@ -37,17 +36,13 @@ impl LivePolicy {
     /// Reads rules anew, and keeps the grants. Where the text is broken the old policy goes on holding.
     pub fn reload(&self, lists: ListPolicy, rules: &str, base: &str) -> Result<(), PolicyProblems> {
         let rules = read_rules(rules, base)?;
-        self.exchange(|old| {
-            Ok(PolicySet::new(lists, rules)?.with_grants(old.grants().to_vec()).for_shell(old.shell))
-        })
+        self.exchange(|old| Ok(PolicySet::new(lists, rules)?.for_shell(old.shell)))
     }
 
-    /// Exchanges the grants: one was added, revoked, or has expired.
-    pub fn set_grants(&self, grants: Vec<Grant>) -> Result<(), PolicyProblems> {
-        self.exchange(|old| {
-            let same = PolicySet::new(old.lists().clone(), old.rules().to_vec())?;
-            Ok(same.with_grants(grants).for_shell(old.shell))
-        })
+    /// Exchanges everything but where grants come from.
+    pub fn replace(&self, set: PolicySet) {
+        // It cannot fail: nothing is made that could.
+        let _ = self.exchange(|_| Ok(set));
     }
 
     fn exchange(
@@ -55,7 +50,8 @@ impl LivePolicy {
         make: impl FnOnce(&PolicySet) -> Result<PolicySet, PolicyProblems>,
     ) -> Result<(), PolicyProblems> {
         let _alone = self.exchanging.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = Arc::new(make(&self.now())?);
+        let old = self.now();
+        let new = Arc::new(make(&old)?.with_grant_source(Arc::clone(old.grant_source())));
         *self.set.write().unwrap_or_else(PoisonError::into_inner) = new;
         Ok(())
     }

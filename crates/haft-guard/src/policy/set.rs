@@ -5,12 +5,13 @@ use super::{
     conditions::{Compiled, Fit, Looked, PathPatterns},
     index::Index,
 };
-use crate::{Grant, command::Shell};
+use crate::{Grant, GrantSource, MemoryGrants, command::Shell};
 use globset::{GlobBuilder, GlobSetBuilder};
 use haft_core::{
     ApprovalMode, CallContext, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
+use std::sync::Arc;
 
 /// Everything that policy goes by: lists and mode, rules, grants.
 ///
@@ -31,7 +32,7 @@ pub struct PolicySet {
     pub(super) compiled: Vec<Compiled>,
     pub(super) patterns: PathPatterns,
     index: Index,
-    pub(super) grants: Vec<Grant>,
+    pub(super) grants: Arc<dyn GrantSource>,
     pub(super) shell: Shell,
 }
 
@@ -85,13 +86,18 @@ impl PolicySet {
             compiled,
             patterns: PathPatterns { set, fixed },
             index,
-            grants: Vec::new(),
+            grants: Arc::new(MemoryGrants::default()),
             shell: Shell::of_this_system(),
         })
     }
 
     /// The same with these grants instead of those it had.
-    pub fn with_grants(mut self, grants: Vec<Grant>) -> Self {
+    pub fn with_grants(self, grants: Vec<Grant>) -> Self {
+        self.with_grant_source(Arc::new(MemoryGrants::new(grants)))
+    }
+
+    /// The same, with grants from there.
+    pub fn with_grant_source(mut self, grants: Arc<dyn GrantSource>) -> Self {
         self.grants = grants;
         self
     }
@@ -112,8 +118,8 @@ impl PolicySet {
         &self.rules
     }
 
-    /// The grants.
-    pub fn grants(&self) -> &[Grant] {
+    /// Where its grants come from.
+    pub fn grant_source(&self) -> &Arc<dyn GrantSource> {
         &self.grants
     }
 
@@ -158,54 +164,59 @@ impl PolicySet {
 
     /// What grants say about a call, if one covers it. Where the tool wants this very call confirmed, only a grant for
     /// this very call is that confirmation; any other one leads to the question.
-    fn granted(&self, subject: &Subject<'_>) -> Option<Verdict> {
-        let mut covering = self.grants.iter().filter(|grant| grant.covers(subject, self.shell)).peekable();
-        let first = *covering.peek()?;
+    fn granted(&self, subject: &Subject<'_>) -> Result<Option<Verdict>, GuardError> {
+        let grants = self.grants.grants(&subject.context.tenant)?;
+        let mut covering = grants.iter().filter(|grant| grant.covers(subject, self.shell)).peekable();
+        let Some(first) = covering.peek().copied() else { return Ok(None) };
         let enough = match subject.confirm {
             None => Some(first),
             Some(_) => covering.find(|grant| grant.covers.is_exact()),
         };
-        Some(enough.map_or_else(
+        Ok(Some(enough.map_or_else(
             || tool_asks(subject),
             |grant| Verdict::Allow { rule: format!("grant:{}", grant.id).into(), confirmed: true },
-        ))
+        )))
     }
 
-    fn evaluate(&self, subject: &Subject<'_>) -> Verdict {
+    fn evaluate(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
         let definition = subject.definition;
         if !self.lists.enabled {
-            return Verdict::Deny {
+            return Ok(Verdict::Deny {
                 rule: "disabled".into(),
                 reason: "Tool execution disabled by policy".into(),
-            };
+            });
         }
         if let Some(reason) = self.lists.denied(definition) {
-            return Verdict::Deny { rule: "denylist".into(), reason };
+            return Ok(Verdict::Deny { rule: "denylist".into(), reason });
         }
-        let looked = Looked::new(subject, self.shell);
-        if let Some(speaks) = self.strictest(&looked) {
-            let rule = &self.rules[speaks.rule];
-            match speaks.effect {
-                Effect::Deny => {
-                    return Verdict::Deny {
-                        rule: rule.name.clone().into(),
-                        reason: denial(rule, definition),
-                    };
-                }
-                Effect::Ask => {
-                    let answered = may_be_remembered(rule).then(|| self.granted(subject)).flatten();
-                    return answered.unwrap_or_else(|| Verdict::Ask {
-                        rule: rule.name.clone().into(),
-                        reason: question(rule, &speaks),
-                    });
-                }
-                Effect::Allow if is_satisfied(rule, subject) => {
-                    return Verdict::Allow { rule: rule.name.clone().into(), confirmed: rule.confirms };
-                }
-                Effect::Allow => return self.granted(subject).unwrap_or_else(|| tool_asks(subject)),
+        let Some(speaks) = self.spoken(subject) else {
+            // Grants are looked for only where they could change something: most calls run without.
+            return match self.lists.by_mode(subject) {
+                allowed @ Verdict::Allow { .. } => Ok(allowed),
+                other => Ok(self.granted(subject)?.unwrap_or(other)),
+            };
+        };
+        let rule = &self.rules[speaks.rule];
+        let name = || rule.name.clone().into();
+        Ok(match speaks.effect {
+            Effect::Deny => Verdict::Deny { rule: name(), reason: denial(rule, definition) },
+            Effect::Ask => {
+                let answered = if may_be_remembered(rule) { self.granted(subject)? } else { None };
+                answered.unwrap_or_else(|| Verdict::Ask { rule: name(), reason: question(rule, &speaks) })
             }
+            Effect::Allow if is_satisfied(rule, subject) => {
+                Verdict::Allow { rule: name(), confirmed: rule.confirms }
+            }
+            Effect::Allow => self.granted(subject)?.unwrap_or_else(|| tool_asks(subject)),
+        })
+    }
+
+    /// The rule that decides, where there is one.
+    fn spoken(&self, subject: &Subject<'_>) -> Option<Speaks> {
+        match self.rules.is_empty() {
+            true => None,
+            false => self.strictest(&Looked::new(subject, self.shell)),
         }
-        self.granted(subject).unwrap_or_else(|| self.lists.by_mode(subject))
     }
 }
 
@@ -263,7 +274,7 @@ impl Policy for PolicySet {
     }
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
-        Ok(self.evaluate(subject))
+        self.evaluate(subject)
     }
 }
 
