@@ -29,7 +29,7 @@ mod result;
 pub mod suggest;
 pub mod text;
 
-pub use approval::{ApprovalRequest, Decision};
+pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use call::{Arguments, ToolCall};
 pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};

@@ -26,6 +26,7 @@ use haft_core::port::{
     Redactor, Registrations, Store,
 };
 use haft_sdk::{Tool, capability::Capabilities};
+use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock, Weak, atomic::AtomicBool};
 use tokio::sync::broadcast;
 
@@ -177,6 +178,7 @@ impl EngineBuilder {
         for tool in self.tools {
             registry.register(tool, Origin::BuiltIn, at, None)?;
         }
+        let reach = self.template.as_ref().map_or(Value::Null, reach);
         let inner = Arc::new_cyclic(|engine| Inner {
             executions: Executions::new(self.settings.observable_after_end),
             parked: Parked::default(),
@@ -205,9 +207,22 @@ impl EngineBuilder {
                 jail: self.jail,
                 clock: self.clock,
                 redaction: Redaction(self.redactor),
+                reach,
                 around: self.around,
             }),
         });
         Ok(Engine::from_inner(inner))
     }
+}
+
+fn reach(template: &GuestSpec) -> Value {
+    json!({
+        "readable": template.readable,
+        "writable": template.writable,
+        "denied": template.denied,
+        "presets": template.presets,
+        "hosts": template.hosts,
+        "limits": template.limits,
+        "variables": template.environment.keys().collect::<Vec<_>>(),
+    })
 }

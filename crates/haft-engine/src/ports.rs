@@ -34,6 +34,8 @@ pub(crate) struct Ports {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) redaction: Redaction,
     pub(crate) capabilities: Capabilities,
+    /// What programs reach at most, as an approval covers it: without the values of variables.
+    pub(crate) reach: Value,
     pub(crate) around: Around,
 }
 

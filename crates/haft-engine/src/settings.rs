@@ -1,6 +1,6 @@
 //! The numbers that the engine keeps to.
 
-use haft_core::{Retry, ToolsMode};
+use haft_core::{Retry, ToolsMode, port::AcceptAnswers};
 use std::time::Duration;
 
 /// The numbers and switches of an engine. The default is what the documentation says.
@@ -31,6 +31,10 @@ pub struct Settings {
     pub drain: Duration,
     /// How long a shutdown waits for cancelled calls to end.
     pub grace: Duration,
+    /// How long a question to a person can be answered, and the answer be used.
+    pub approval_expiry: Duration,
+    /// From where answers to questions count.
+    pub accept_answers: AcceptAnswers,
     /// Progress and output events that a call's log keeps for slow observers.
     pub event_log_capacity: usize,
     /// Ended calls and batches whose events can still be observed.
@@ -50,6 +54,8 @@ impl Default for Settings {
             max_output_bytes: 100 * 1024,
             drain: Duration::from_secs(10),
             grace: Duration::from_secs(2),
+            approval_expiry: Duration::from_secs(24 * 60 * 60),
+            accept_answers: AcceptAnswers::default(),
             event_log_capacity: 1024,
             observable_after_end: 256,
         }

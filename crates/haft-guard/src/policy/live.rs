@@ -2,7 +2,7 @@
 
 use super::{ListPolicy, PolicyProblems, PolicySet, read_rules};
 use haft_core::{
-    CallContext, ToolDefinition,
+    CallContext, GrantOffer, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -72,5 +72,9 @@ impl Policy for LivePolicy {
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
         self.now().decide(subject)
+    }
+
+    fn offers(&self, subject: &Subject<'_>, summary: &str) -> Vec<GrantOffer> {
+        self.now().offers(subject, summary)
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 4] = [
+pub(crate) const MIGRATIONS: [Migration; 5] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -38,6 +38,12 @@ pub(crate) const MIGRATIONS: [Migration; 4] = [
         name: "tools and sandboxes",
         up: include_str!("layout/004_up.sql"),
         down: include_str!("layout/004_down.sql"),
+    },
+    Migration {
+        version: 5,
+        name: "questions that are answered from elsewhere",
+        up: include_str!("layout/005_up.sql"),
+        down: include_str!("layout/005_down.sql"),
     },
 ];
 
