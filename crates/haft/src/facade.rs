@@ -9,6 +9,7 @@ use crate::{
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
 use haft_engine::EngineBuilder;
+use haft_guard::{GrantSource, PolicySet};
 use haft_jail::path::TakenBack;
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
@@ -132,6 +133,7 @@ pub struct Builder {
     has_builtins: bool,
     settings: Settings,
     policy: Policing,
+    grants: Option<Arc<dyn GrantSource>>,
     authoriser: Arc<dyn Authoriser>,
     store: Storing,
     approver: Option<Arc<dyn Approver>>,
@@ -204,6 +206,7 @@ impl Default for Builder {
             has_builtins: true,
             settings: Settings::default(),
             policy: Policing::Lists(ListPolicy::default()),
+            grants: None,
             authoriser: Arc::new(PermissionStrings),
             store: Storing::Own(Arc::new(MemoryStore::new())),
             approver: None,
@@ -243,6 +246,13 @@ impl Builder {
             Some(lists) => Policing::Lists(lists.clone()),
             None => Policing::Own(Arc::new(policy)),
         };
+        self
+    }
+
+    /// Where grants come from: what a person agreed to earlier. Without it, there are none. A policy of one's own that is
+    /// neither lists nor a [`PolicySet`] knows about grants itself.
+    pub fn grants(mut self, grants: impl GrantSource + 'static) -> Self {
+        self.grants = Some(Arc::new(grants));
         self
     }
 
@@ -458,7 +468,13 @@ impl Builder {
             Policing::Own(policy) => policy,
             Policing::Lists(lists) => {
                 let definitions = tools.iter().map(|tool| &**tool.definition());
-                Arc::new(wiring::with_canonical_names(lists, definitions)) as Arc<dyn Policy>
+                let lists = wiring::with_canonical_names(lists, definitions);
+                // There are no rules that could be wrong.
+                let set = PolicySet::new(lists, Vec::new()).map_err(|wrong| Error::Files(wrong.to_string()))?;
+                match self.grants {
+                    Some(grants) => Arc::new(set.with_grant_source(grants)) as Arc<dyn Policy>,
+                    None => Arc::new(set),
+                }
             }
         };
         let builder = Engine::builder(policy, self.authoriser, self.store.open()?).settings(self.settings);

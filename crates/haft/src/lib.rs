@@ -52,6 +52,8 @@ pub mod doctor;
 mod error;
 mod facade;
 #[cfg(feature = "durable")]
+mod grants;
+#[cfg(feature = "durable")]
 mod memory;
 pub mod prelude;
 mod running;
@@ -60,14 +62,16 @@ mod wiring;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
+#[cfg(feature = "durable")]
+pub use grants::StoredGrants;
 pub use haft_jail::{init, path::TakenBack};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_core::{
-    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
+    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin, BatchSummary,
     CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints,
     ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId,
-    FailedTry, Footprint, FromCache, IsolationLevel, Limits, ModelBudget, OutputStream, Problem, Resource,
+    FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, Limits, ModelBudget, OutputStream, Problem, Resource,
     ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Tier,
     ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
 };

@@ -4,6 +4,7 @@ use crate::{
     Args, ErrorCode, ListPolicy, Prepared, Settings, Source, Tool, ToolDefinition, ToolError, ToolsMode,
     config::Config,
 };
+use haft_core::port::AcceptAnswers;
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
@@ -23,6 +24,8 @@ pub(crate) fn settings(config: &Config) -> Settings {
         max_args_bytes: size(tools.max_tool_args_bytes),
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),
         max_output_bytes: size(tools.output.max_bytes),
+        approval_expiry: Duration::from_secs(tools.approval.expire_seconds),
+        accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().map(String::as_str)),
         ..Settings::default()
     }
 }
@@ -242,6 +245,8 @@ mod tests {
             allowlist = ['a']
             denylist = ['b']
             prompt_side_effects = false
+            accept_from = ['terminal']
+            expire_seconds = 60
         ";
         let config = config::parse(text).unwrap();
         let expected = Settings {
@@ -250,6 +255,8 @@ mod tests {
             max_args_bytes: 1000,
             default_timeout: Duration::from_secs(7),
             max_output_bytes: 2000,
+            approval_expiry: Duration::from_secs(60),
+            accept_answers: AcceptAnswers::only(["terminal"]),
             ..Settings::default()
         };
         assert_eq!(settings(&config), expected);
@@ -266,7 +273,8 @@ mod tests {
     #[test]
     fn the_defaults_of_the_file_are_those_of_the_parts() {
         let config = config::Config::default();
-        assert_eq!(settings(&config), Settings::default());
+        let accept_answers = AcceptAnswers::only(["terminal", "command_line"]);
+        assert_eq!(settings(&config), Settings { accept_answers, ..Settings::default() });
         assert_eq!(policy(&config), ListPolicy::default());
     }
 

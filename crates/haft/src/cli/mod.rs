@@ -9,7 +9,8 @@
 //! | `setup` | configuration, and the engine that it gives |
 //! | `call`, `batch`, `undo`, `doctor`, `tools`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
-//! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
+//! | `memory` | `approvals`, `grants`, `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
+//! | `prompt`, `waiting` | whom a call asks: the person at the terminal, or somebody elsewhere |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
 //! | `console`, `failure` | the two streams; what went wrong before or beside a call |
@@ -51,11 +52,15 @@ mod layout;
 mod memory;
 mod pairs;
 mod progress;
+#[cfg(all(unix, feature = "durable"))]
+mod prompt;
 mod setup;
 mod show;
 mod tools;
 mod trust;
 mod undo;
+#[cfg(feature = "durable")]
+mod waiting;
 mod watch;
 mod words;
 
@@ -151,6 +156,10 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
+        #[cfg(feature = "durable")]
+        Command::Approvals { command } => memory::approvals(&command, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Grants { command } => memory::grants(&command, &ground, console),
         #[cfg(feature = "durable")]
         Command::Runs { command } => memory::runs(&command, &ground, console),
         #[cfg(feature = "durable")]
