@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
+mod approvals;
 mod batch;
 mod calls;
 mod config;
@@ -12,6 +13,8 @@ mod memory;
 mod own_tools;
 mod pipes;
 mod programs;
+#[cfg(unix)]
+mod prompt;
 mod stop;
 mod support;
 mod tools;

@@ -9,7 +9,7 @@ use crate::{
     Arguments, Decision,
     cli::{console::Console, failure::Failure, words},
     grants,
-    port::{Answer, Question, QuestionFilter, QuestionState, StoredGrant, TenantStore as _},
+    port::{Answer, Approver, Question, QuestionFilter, QuestionState, StoredGrant, TenantStore as _},
 };
 use haft_core::text::one_line;
 use haft_guard::Lasts;
@@ -256,6 +256,21 @@ pub(super) async fn watch(
     if prompt.is_some() {
         console.say("waiting for questions; Ctrl-C ends");
     }
+    tokio::select! {
+        biased;
+        // What is being asked here is dropped, and stays open.
+        _ = tokio::signal::ctrl_c() => Ok(130),
+        ended = answer_all(memory, &tenant, prompt.as_deref(), json, console) => ended,
+    }
+}
+
+async fn answer_all(
+    memory: &Memory,
+    tenant: &Tenant,
+    prompt: Option<&dyn Approver>,
+    json: bool,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let mut seen = HashSet::new();
     loop {
         for question in tenant.questions(open_questions()).await? {
@@ -263,25 +278,19 @@ pub(super) async fn watch(
                 continue;
             }
             match &prompt {
-                Some(prompt) => ask(&**prompt, memory, &tenant, &question, console).await?,
+                Some(prompt) => ask(*prompt, memory, tenant, &question, console).await?,
                 None if json => console.print_json(&question)?,
                 None => console.print(format!("{}\n", line(&question)))?,
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            signal = tokio::signal::ctrl_c() => {
-                let _ = signal;
-                return Ok(130);
             }
         }
         if console.is_closed() {
             return Ok(0);
         }
+        tokio::time::sleep(LOOK).await;
     }
 }
 
-type Asks = Box<dyn crate::port::Approver>;
+type Asks = Box<dyn Approver>;
 
 #[cfg(unix)]
 fn prompt(memory: &Memory, console: &Console) -> Option<Asks> {
@@ -299,7 +308,7 @@ fn prompt(_memory: &Memory, _console: &Console) -> Option<Asks> {
 
 /// Asks about one question here, unless somebody answers it elsewhere first.
 async fn ask(
-    prompt: &dyn crate::port::Approver,
+    prompt: &dyn Approver,
     memory: &Memory,
     tenant: &Tenant,
     question: &Question,

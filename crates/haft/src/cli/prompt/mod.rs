@@ -68,10 +68,10 @@ impl Approver for Prompt {
         requests: &'a [ApprovalRequest],
     ) -> BoxFuture<'a, Result<Vec<Decision>, GuardError>> {
         Box::pin(async move {
-            let stop = Stop::default();
+            let stop = Stop { flag: Arc::default(), shared: &self.0, requests };
             let talk = Talk {
                 shared: Arc::clone(&self.0),
-                stop: Arc::clone(&stop.0),
+                stop: Arc::clone(&stop.flag),
                 runtime: Handle::current(),
                 requests: requests.to_vec(),
             };
@@ -91,14 +91,38 @@ impl Approver for Prompt {
 }
 
 /// Dropped when nobody waits for the answer any more: the terminal is given back at once.
-#[derive(Default)]
-struct Stop(Arc<AtomicBool>);
+struct Stop<'a> {
+    flag: Arc<AtomicBool>,
+    shared: &'a Shared,
+    requests: &'a [ApprovalRequest],
+}
 
-impl Drop for Stop {
+impl Drop for Stop<'_> {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-        terminal::restore();
+        self.flag.store(true, Ordering::Release);
+        if terminal::is_asking() {
+            terminal::restore();
+            clear();
+            for request in self.requests {
+                if let Some(decision) = self.shared.elsewhere(&request.id) {
+                    self.shared.console.say(answered_elsewhere(&decision));
+                }
+            }
+        }
     }
+}
+
+impl Shared {
+    /// What somebody said elsewhere, once.
+    fn elsewhere(&self, id: &ApprovalId) -> Option<Decision> {
+        self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+}
+
+/// Clears the line on which the cursor is.
+fn clear() {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[2K").and_then(|()| stderr.flush());
 }
 
 /// A conversation about questions that are asked together.
@@ -164,7 +188,7 @@ impl Talk {
         };
         let console = &self.shared.console;
         let Ok(mut listening) = terminal.listen() else { return Ended::Answered(Answer::Later) };
-        self.clear();
+        clear();
         let size = size();
         console.say(format!("\n{}", view.question(size).trim_end()));
         let mut screen = Screen::Ask;
@@ -173,8 +197,8 @@ impl Talk {
             if self.stop.load(Ordering::Acquire) {
                 return Ended::Stopped;
             }
-            if let Some(decision) = self.elsewhere(&request.id) {
-                self.clear();
+            if let Some(decision) = self.shared.elsewhere(&request.id) {
+                clear();
                 console.say(answered_elsewhere(&decision));
                 return Ended::Elsewhere;
             }
@@ -186,13 +210,13 @@ impl Talk {
             match keys::press(&screen, key, view.can(size)) {
                 Step::Go(next) => screen = next,
                 Step::ShowAll => {
-                    self.clear();
+                    clear();
                     console.say(view.everything().trim_end());
                 }
                 Step::Edit => {
                     // The editor has the terminal as it was, for itself.
                     drop(listening);
-                    self.clear();
+                    clear();
                     match self.shared.editor.edit(&request.arguments) {
                         Ok(Some(arguments)) => return Ended::Edited(arguments),
                         Ok(None) => console.say("nothing was changed"),
@@ -205,18 +229,18 @@ impl Talk {
                 }
                 Step::Answer(Answer::Remember(memory)) => match self.remember(request, memory) {
                     Ok(said) => {
-                        self.clear();
+                        clear();
                         console.say(said);
                         return Ended::Answered(Answer::Remember(memory));
                     }
                     Err(problem) => {
-                        self.clear();
+                        clear();
                         console.say(problem);
                         screen = Screen::Ask;
                     }
                 },
                 Step::Answer(answer) => {
-                    self.clear();
+                    clear();
                     console.say(said(&answer));
                     return Ended::Answered(answer);
                 }
@@ -227,7 +251,7 @@ impl Talk {
 
     /// Draws what stands below the question, in place of what stood there.
     fn show(&self, view: &View<'_>, screen: &Screen, size: Size) {
-        self.clear();
+        clear();
         let text = view.screen(screen, size);
         let text = text.trim_end();
         match text.rsplit_once('\n') {
@@ -238,16 +262,6 @@ impl Talk {
             }
             _ => self.shared.console.say_on_line(text),
         }
-    }
-
-    /// Clears the line on which the cursor is.
-    fn clear(&self) {
-        let mut stderr = std::io::stderr().lock();
-        let _ = write!(stderr, "\r\x1b[2K").and_then(|()| stderr.flush());
-    }
-
-    fn elsewhere(&self, id: &ApprovalId) -> Option<Decision> {
-        self.shared.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
 
     /// Earlier questions about the tool. Where they cannot be read, there were none.
