@@ -10,12 +10,12 @@
 )]
 
 use haft_core::{
-    Annotations, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin, BatchSummary,
-    CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart, Decision, Enforcement, ErrorCode,
-    ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, Limits,
-    Metrics, ModelBudget, OutputHandle, OutputStream, Parameters, ParentGrant, Problem, Resource,
-    ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Tier,
-    TokenEstimate, ToolCall, ToolDefinition, ToolResult, Violation,
+    Annotations, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
+    BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart, Decision,
+    Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache,
+    GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle, OutputStream, Parameters,
+    ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind,
+    Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition, ToolResult, Violation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};

@@ -17,8 +17,7 @@ use crate::{
 };
 use asking::{Asked, Heard, ask};
 use haft_core::{
-    ApprovalRequest, Arguments, Decision, ErrorCode, EventPayload, ExecutionId, Footprint,
-    ToolError,
+    ApprovalRequest, Arguments, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, ToolError,
 };
 use question::{Cause, question};
 use serde_json::json;
@@ -91,7 +90,8 @@ async fn approve_asking(
             ready.frame.begin_turn();
             decided[place] = match heard {
                 Ok(Heard::Again) if round < MOST_ROUNDS => {
-                    let cause = Cause { reason: request.reason, asked_before: None, replaces: request.replaces };
+                    let cause =
+                        Cause { reason: request.reason, asked_before: None, replaces: request.replaces };
                     waiting.push((place, ready, cause));
                     None
                 }
@@ -144,7 +144,8 @@ async fn edited(
     frame.facts().approval = None;
     if ports.redaction.arguments(&frame.arguments()) != frame.arguments() {
         // Whoever was asked did not see them whole, and would have put the marks in their place.
-        let text = "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
+        let text =
+            "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
         return Ok(Decided::Resolved(frame, ToolError::new(ErrorCode::ConfirmationDenied, text).into()));
     }
     frame.edit(arguments);
@@ -164,7 +165,9 @@ fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<Heard, ToolEr
         Ok(Heard::Said(Decision::Approve)) => return Decided::Go(ready),
         Ok(Heard::Said(Decision::Deny { reason })) => denied(reason.as_deref()),
         Ok(Heard::Said(Decision::Edit { .. }) | Heard::Again) => denied(Some("too many changes")),
-        Ok(Heard::NotFrom(face)) => denied(Some(&format!("the answer came from `{face}`, which does not count here"))),
+        Ok(Heard::NotFrom(face)) => {
+            denied(Some(&format!("the answer came from `{face}`, which does not count here")))
+        }
         Ok(Heard::Said(Decision::Unanswered)) => ToolError::new(
             ErrorCode::ConfirmationRequired,
             format!(
@@ -188,7 +191,8 @@ fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<Heard, ToolEr
 /// A no, with what to do next: a model that does not know tries the same again.
 fn denied(reason: Option<&str>) -> ToolError {
     let said = ErrorCode::ConfirmationDenied.model_text();
-    let said = reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {}", reason.trim_end_matches('.')));
+    let said =
+        reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {}", reason.trim_end_matches('.')));
     let text = format!(
         "{said}. Do not send the same call again: do it in another way, or ask the person what they would agree to"
     );

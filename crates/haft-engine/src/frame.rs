@@ -9,8 +9,9 @@ use crate::{
     spool::Spool,
 };
 use haft_core::{
-    ApprovalId, Arguments, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
-    Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError, Violation,
+    ApprovalId, Arguments, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId,
+    IsolationLevel, Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError,
+    Violation,
     port::{Approver, ClaimRequest, GuestEnd, GuestSpec, RuleName},
 };
 use haft_sdk::{Cancel, CancelReason, Host, capability::Capabilities};

@@ -59,7 +59,7 @@ impl Folder {
             seen.lock().unwrap().push(args.original.as_str().to_owned());
             async { Ok("done") }
         });
-        let write = write.effects().asks().define(|definition| definition.aliases = vec!["Write".into()]);
+        let write = write.effects().asks().define(|definition| definition.aliases = vec!["Scribe".into()]);
         let write = write.on_footprint(|args| {
             let path = args.value.get("path").and_then(|path| path.as_str()).unwrap_or("/a").to_owned();
             Footprint::writes([Resource::path(path)])
@@ -182,7 +182,9 @@ async fn a_call_that_nobody_answered_runs_once_when_it_is_sent_again_after_a_yes
         let result = process.engine.execute(Request::new(write("x")).context(context.clone())).await;
         assert_eq!(code(&result), "CONFIRMATION_REQUIRED", "{context:?}");
     }
-    for other in [write("y"), call_with("write", json!({"text": "x", "path": "/b"})), call_with("write", json!({}))] {
+    for other in
+        [write("y"), call_with("write", json!({"text": "x", "path": "/b"})), call_with("write", json!({}))]
+    {
         let result = process.engine.execute(other).await;
         assert_eq!(code(&result), "CONFIRMATION_REQUIRED");
         assert_ne!(question_of(&result), id);
@@ -190,7 +192,7 @@ async fn a_call_that_nobody_answered_runs_once_when_it_is_sent_again_after_a_yes
     assert!(process.ran().is_empty(), "{:?}", process.ran());
     // By its alias it is the same call.
     let mut alias = write("x");
-    alias.name = "Write".into();
+    alias.name = "scribe".into();
     assert_eq!(code(&process.engine.execute(alias).await), "OK");
     assert_eq!(process.ran(), [r#"{"text":"x"}"#]);
     // A yes is for one call: a replay is asked about again.
@@ -230,7 +232,11 @@ async fn an_answer_that_is_too_old_counts_for_nothing() {
     let first = process.engine.execute(write("x")).await;
     assert!(process.answer(&question_of(&first), Decision::Approve).await);
     tokio::time::sleep(Duration::from_millis(200)).await;
-    assert_eq!(code(&process.engine.execute(write("x")).await), "CONFIRMATION_REQUIRED", "the yes has expired");
+    assert_eq!(
+        code(&process.engine.execute(write("x")).await),
+        "CONFIRMATION_REQUIRED",
+        "the yes has expired"
+    );
     let open = process.questions(QuestionState::Open).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!process.answer(&open[0].request.id, Decision::Approve).await, "the question has expired");
@@ -305,7 +311,8 @@ async fn same_calls_of_a_batch_are_questions_of_their_own_and_can_be_answered_on
     let calls = vec![write("x"), write("x"), write("y")];
     let running = tokio::spawn(async move { engine.execute_batch(calls).await.0 });
     let open = process.waiting(3).await;
-    let batches: std::collections::HashSet<_> = open.iter().map(|question| question.request.batch_id).collect();
+    let batches: std::collections::HashSet<_> =
+        open.iter().map(|question| question.request.batch_id).collect();
     assert!(batches.len() == 1 && !batches.contains(&None), "they know that they belong together");
     assert!(process.answer(&open[0].request.id, Decision::Approve).await);
     tokio::time::sleep(Duration::from_millis(250)).await;
@@ -373,9 +380,10 @@ async fn whoever_keeps_changing_the_arguments_is_not_asked_for_ever() {
 #[tokio::test]
 async fn answers_count_from_where_they_are_accepted() {
     let folder = Folder::new();
-    let settings =
-        Settings { accept_answers: AcceptAnswers::only(["terminal"]), ..Settings::default() };
-    for (from, expected) in [("terminal", "OK"), ("command_line", "CONFIRMATION_DENIED"), ("", "CONFIRMATION_DENIED")] {
+    let settings = Settings { accept_answers: AcceptAnswers::only(["terminal"]), ..Settings::default() };
+    for (from, expected) in
+        [("terminal", "OK"), ("command_line", "CONFIRMATION_DENIED"), ("", "CONFIRMATION_DENIED")]
+    {
         let process = folder.with(Arc::new(NobodyToAsk), settings.clone(), |tool| tool);
         let first = process.engine.execute(write("x")).await;
         let answer = by(Decision::Approve, from);
@@ -402,7 +410,8 @@ async fn a_cancelled_call_leaves_no_question_behind() {
     let process = folder.process(patient());
     let (id, options) = common::known_id();
     let engine = process.engine.clone();
-    let request = BatchRequest::from(vec![write("x")]).options(BatchOptions { call: options, ..BatchOptions::default() });
+    let request = BatchRequest::from(vec![write("x")])
+        .options(BatchOptions { call: options, ..BatchOptions::default() });
     let running = tokio::spawn(async move { engine.execute_batch(request).await.0 });
     let open = process.waiting(1).await;
     let batch = haft_core::BatchId::from_uuid(id.as_uuid());

@@ -12,7 +12,8 @@ use haft_core::{
     port::{Policy as _, Subject},
 };
 use haft_guard::{
-    Covers, Grant, Lasts, ListPolicy, PastPrompt, PolicySet, command::Shell, covers_how_many, policy::read_rules,
+    Covers, Grant, Lasts, ListPolicy, PastPrompt, PolicySet, command::Shell, covers_how_many,
+    policy::read_rules,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -231,9 +232,12 @@ fn commands_are_offered_by_words_that_say_something() {
 
 #[test]
 fn the_list_of_programs_that_say_little_is_searched_as_a_sorted_one() {
-    let policy = PolicySet::new(ListPolicy { denylist: [].into(), ..ListPolicy::default() }, Vec::new()).unwrap();
+    let policy =
+        PolicySet::new(ListPolicy { denylist: [].into(), ..ListPolicy::default() }, Vec::new()).unwrap();
     let policy = policy.for_shell(Shell::Posix);
-    for program in ["awk", "bash", "cmd.exe", "dd", "find", "npx", "rm", "sed", "tee", "uvx", "wget", "xargs", "zsh"] {
+    for program in
+        ["awk", "bash", "cmd.exe", "dd", "find", "npx", "rm", "sed", "tee", "uvx", "wget", "xargs", "zsh"]
+    {
         let call = Call::new("run_command", json!({"command": format!("{program} -x")}), writes(&["/w/src"]));
         assert_eq!(kinds(&policy, &call.subject()), ["exact_call"], "{program}");
     }

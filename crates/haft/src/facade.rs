@@ -470,7 +470,8 @@ impl Builder {
                 let definitions = tools.iter().map(|tool| &**tool.definition());
                 let lists = wiring::with_canonical_names(lists, definitions);
                 // There are no rules that could be wrong.
-                let set = PolicySet::new(lists, Vec::new()).map_err(|wrong| Error::Files(wrong.to_string()))?;
+                let set =
+                    PolicySet::new(lists, Vec::new()).map_err(|wrong| Error::Files(wrong.to_string()))?;
                 match self.grants {
                     Some(grants) => Arc::new(set.with_grant_source(grants)) as Arc<dyn Policy>,
                     None => Arc::new(set),

@@ -30,7 +30,9 @@ impl StoredGrants {
     }
 
     /// Those of a store that is reached when it is first needed.
-    pub(crate) fn reached(reach: impl Fn() -> Result<DurableStore, StoreError> + Send + Sync + 'static) -> Self {
+    pub(crate) fn reached(
+        reach: impl Fn() -> Result<DurableStore, StoreError> + Send + Sync + 'static,
+    ) -> Self {
         StoredGrants(Box::new(reach))
     }
 }
@@ -117,7 +119,8 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_what_was_offered() {
-        let covers = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+        let covers =
+            Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
         let offer = covers.offer().unwrap();
         let mut asker = Asker { tenant: "acme".into(), agent: "helper".into(), ..Asker::default() };
         let now = Timestamp::from_second(1_000).unwrap();
@@ -128,7 +131,10 @@ mod tests {
         ];
         for (lasts, words) in cases {
             let stored = to_store(&offer, &lasts, &asker, "ada", now).unwrap();
-            assert_eq!(stored.shown, format!("`run_command`, every command that starts with `cargo test`, {words}"));
+            assert_eq!(
+                stored.shown,
+                format!("`run_command`, every command that starts with `cargo test`, {words}")
+            );
             let grant = from_store("acme", &stored).unwrap();
             assert_eq!((&grant.covers, &grant.lasts), (&covers, &lasts));
             assert_eq!(grant.principal.as_deref(), Some("helper"));

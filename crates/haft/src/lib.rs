@@ -68,12 +68,13 @@ pub use haft_jail::{init, path::TakenBack};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_core::{
-    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin, BatchSummary,
-    CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints,
-    ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId,
-    FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, Limits, ModelBudget, OutputStream, Problem, Resource,
-    ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Tier,
-    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
+    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
+    BatchSummary, CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource,
+    Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload,
+    ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, Limits, ModelBudget,
+    OutputStream, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind,
+    Source, Status, Strategy, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode,
+    port, text,
 };
 pub use haft_engine::{
     AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, LaneStats, Lanes,

@@ -6,8 +6,8 @@ use super::{
     UnfinishedId,
 };
 use crate::{
-    ApprovalId, ApprovalRequest, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle, ResultMetadata,
-    Status, ToolResult,
+    ApprovalId, ApprovalRequest, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle,
+    ResultMetadata, Status, ToolResult,
 };
 use jiff::Timestamp;
 use std::{future::ready, sync::Arc};
@@ -287,11 +287,7 @@ pub trait TenantStore: Send + Sync {
     }
 
     /// Answers a question, once. False where it is not open, or not any more.
-    fn answer<'a>(
-        &'a self,
-        _id: &'a ApprovalId,
-        _answer: Answer,
-    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn answer<'a>(&'a self, _id: &'a ApprovalId, _answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
     }
 

@@ -22,7 +22,11 @@ pub(super) struct Cause {
 }
 
 /// The question about a call.
-pub(super) async fn question(ports: &Ports, ready: &Ready, cause: Cause) -> Result<ApprovalRequest, ToolError> {
+pub(super) async fn question(
+    ports: &Ports,
+    ready: &Ready,
+    cause: Cause,
+) -> Result<ApprovalRequest, ToolError> {
     let preview = look_ahead(ports, ready).await;
     let frame = &ready.frame;
     let risk = frame.registered.get().map(|registered| registered.definition.risk()).unwrap_or(Risk::High);

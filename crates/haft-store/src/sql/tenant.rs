@@ -4,9 +4,9 @@ use super::{approvals, history, outputs, recovery, store::Inner, value::Sql};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch, RecoveredCall,
-        Recovery, Question, QuestionFilter, StoreError, StoredGrant, StoredPart, StoredRun, TakenAnswer, TenantStore, ToolStatistics,
-        Unfinished, UnfinishedId,
+        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch,
+        Question, QuestionFilter, RecoveredCall, Recovery, StoreError, StoredGrant, StoredPart, StoredRun,
+        TakenAnswer, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
     },
 };
 use std::{future::ready, sync::Arc};

@@ -89,8 +89,7 @@ async fn execute(
         // The same advice for ten calls is one piece of advice.
         let mut given = HashSet::new();
         for (index, result) in results.iter().enumerate() {
-            let help = help::for_result(setup, result)
-                .filter(|help| given.insert(help.clone()));
+            let help = help::for_result(setup, result).filter(|help| given.insert(help.clone()));
             let time = times.get(index).copied().flatten();
             text.push_str(&sheet.result(result, index, time, help.as_deref()));
         }

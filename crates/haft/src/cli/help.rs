@@ -52,7 +52,8 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
             format!("to allow it, remove it from {key}{}", set_in(&setup.resolved, key))
         }
         ErrorCode::ConfirmationRequired if always_asks(setup, tool) => {
-            "this tool asks every time, and nobody can be asked here; a terminal asks, and `--wait 10m` waits".to_owned()
+            "this tool asks every time, and nobody can be asked here; a terminal asks, and `--wait 10m` waits"
+                .to_owned()
         }
         ErrorCode::ConfirmationRequired => {
             format!(

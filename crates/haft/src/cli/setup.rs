@@ -84,9 +84,10 @@ impl Setup {
         {
             let accepts = &self.resolved.config.tools.approval.accept_from;
             let asks_here = accepts.iter().any(|face| face == super::prompt::FACE);
-            let prompt = self.memory.clone().filter(|_| asks_here).and_then(|store| {
-                super::prompt::Prompt::new(console.again(), store, self.editor.clone()?)
-            });
+            let prompt =
+                self.memory.clone().filter(|_| asks_here).and_then(|store| {
+                    super::prompt::Prompt::new(console.again(), store, self.editor.clone()?)
+                });
             if let Some(prompt) = prompt {
                 return Some(Arc::new(prompt));
             }

@@ -9,10 +9,10 @@ pub(crate) use place::{StorePlace, age, retention};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, JournalStep,
-        Outcome, OutputRange, OutputSearch, Question, QuestionFilter, RecoveredCall, Recovery, Store,
-        StoreError, StoredGrant, StoredPart, StoredRun, TakenAnswer, TenantStore, ToolStatistics, Unfinished,
-        UnfinishedId, Wants,
+        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent,
+        JournalStep, Outcome, OutputRange, OutputSearch, Question, QuestionFilter, RecoveredCall, Recovery,
+        Store, StoreError, StoredGrant, StoredPart, StoredRun, TakenAnswer, TenantStore, ToolStatistics,
+        Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};

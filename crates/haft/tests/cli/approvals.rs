@@ -57,7 +57,10 @@ fn a_no_reaches_the_model_with_its_reason_and_the_next_step() {
     let said = place.haft(&WRITE);
     assert_eq!(said.code, 3, "{said:?}");
     let message = said.json()["error"]["message"].as_str().unwrap().to_owned();
-    assert!(message.starts_with("Tool call denied by user: use docs/. Do not send the same call again"), "{message}");
+    assert!(
+        message.starts_with("Tool call denied by user: use docs/. Do not send the same call again"),
+        "{message}"
+    );
     assert_ne!(question(&place.haft(&WRITE)), id, "and then it is a new question");
 }
 
@@ -80,7 +83,11 @@ fn a_call_waits_for_an_answer_from_elsewhere() {
         assert_eq!(place.haft(&["approvals", answer, &id]).code, 0);
         let said = Said::of(waiting.wait_with_output().unwrap());
         assert_eq!(said.code, code, "{said:?}");
-        assert!(said.stderr.contains(&format!("waiting for an answer: `haft approvals approve {id}`")), "{}", said.stderr);
+        assert!(
+            said.stderr.contains(&format!("waiting for an answer: `haft approvals approve {id}`")),
+            "{}",
+            said.stderr
+        );
         assert_eq!(place.work().join(format!("{answer}.txt")).exists(), code == 0);
     }
     let mut args = WRITE.to_vec();
@@ -158,10 +165,28 @@ fn what_is_remembered_is_not_asked_about_until_it_is_revoked() {
     assert!(said.stderr.contains(", rule grant:grant_"), "{}", said.stderr);
     // Neither another tool, nor what always wants to be confirmed by itself, nor what is denied.
     assert_eq!(place.haft(&["call", "delete_file", "path=one.txt", "--json"]).code, 5);
-    assert_eq!(place.haft(&["--set", "tools.approval.denylist=write_file", "call", "write_file", "path=z", "content=z"]).code, 3);
+    assert_eq!(
+        place
+            .haft(&[
+                "--set",
+                "tools.approval.denylist=write_file",
+                "call",
+                "write_file",
+                "path=z",
+                "content=z"
+            ])
+            .code,
+        3
+    );
     let listed = place.haft(&["grants", "list", "--json"]).json();
     let grant = &listed["grants"][0];
-    assert!(grant["shown"].as_str().unwrap().starts_with("`write_file`, every call that touches only what is in `/"), "{grant}");
+    assert!(
+        grant["shown"]
+            .as_str()
+            .unwrap()
+            .starts_with("`write_file`, every call that touches only what is in `/"),
+        "{grant}"
+    );
     assert!(grant["expiresAt"].is_string() && grant["grantedBy"].is_string(), "{grant}");
     let grant_id = grant["id"].as_str().unwrap();
     assert!(place.haft(&["grants", "list"]).stdout.contains(grant_id));
@@ -169,7 +194,10 @@ fn what_is_remembered_is_not_asked_about_until_it_is_revoked() {
     assert!(place.haft(&["grants", "list", "--tenant", "other"]).stdout.contains("nothing is granted"));
     assert_eq!(place.haft(&["grants", "revoke", grant_id, "--tenant", "other"]).code, 1);
     let said = place.haft(&["grants", "revoke", grant_id]);
-    assert!(said.code == 0 && said.stdout.starts_with(&format!("revoked {grant_id}: `write_file`")), "{said:?}");
+    assert!(
+        said.code == 0 && said.stdout.starts_with(&format!("revoked {grant_id}: `write_file`")),
+        "{said:?}"
+    );
     assert_eq!(write("two.txt").code, 5, "it is asked about again");
     assert!(place.haft(&["grants", "list", "--all"]).stdout.contains("(revoked)"));
     assert_eq!(place.haft(&["grants", "revoke", grant_id]).code, 1);
@@ -193,7 +221,10 @@ fn a_grant_for_a_session_is_for_that_session() {
         place.haft(&["call", "write_file", &path, "content=x", "--json", "--conversation", session])
     };
     let id = question(&write("a.txt", "s1"));
-    assert_eq!(place.haft(&["approvals", "approve", &id, "--remember", "folder", "--for", "session"]).code, 0);
+    assert_eq!(
+        place.haft(&["approvals", "approve", &id, "--remember", "folder", "--for", "session"]).code,
+        0
+    );
     assert_eq!((write("b.txt", "s1").code, write("c.txt", "s2").code), (0, 5));
     let id = question(&place.haft(&WRITE));
     let said = place.haft(&["approvals", "approve", &id, "--remember", "folder", "--for", "session"]);
@@ -275,7 +306,10 @@ fn a_program_in_a_jail_cannot_agree() {
     let said = place.haft(&run);
     let result = said.json();
     if result["error"]["code"] == json!("SANDBOX_CREATION_FAILED") {
-        haft_testkit::not_run("approvals::a_program_in_a_jail_cannot_agree", result["error"]["message"].as_str().unwrap());
+        haft_testkit::not_run(
+            "approvals::a_program_in_a_jail_cannot_agree",
+            result["error"]["message"].as_str().unwrap(),
+        );
         return;
     }
     let text = result.to_string();

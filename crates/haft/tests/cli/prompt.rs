@@ -23,7 +23,13 @@ impl<'a> Screen<'a> {
         let screen = Screen { place, socket };
         let mut start = screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "s", "-y", "40", "-x"]);
         start.arg(width.to_string()).current_dir(place.work());
-        let mut shell = vec!["env".to_owned(), "-i".into(), "TERM=screen".into(), "USER=ada".into(), "LANG=C.UTF-8".into()];
+        let mut shell = vec![
+            "env".to_owned(),
+            "-i".into(),
+            "TERM=screen".into(),
+            "USER=ada".into(),
+            "LANG=C.UTF-8".into(),
+        ];
         shell.push(format!("HOME={}", place.home().display()));
         shell.push(format!("PATH={}", std::env::var("PATH").unwrap()));
         shell.push(format!("haft={}", env!("CARGO_BIN_EXE_haft")));
@@ -84,11 +90,19 @@ impl Drop for Screen<'_> {
 fn a_person_is_asked_at_eighty_columns() {
     let place = Place::new();
     place.write("notes.txt", "one\ntwo\n");
-    let Some(screen) = Screen::new(&place, "at_eighty_columns", 80, &[("EDITOR", "sed -i s/three/four/")]) else { return };
+    let Some(screen) = Screen::new(&place, "at_eighty_columns", 80, &[("EDITOR", "sed -i s/three/four/")])
+    else {
+        return;
+    };
     let call = "call write_file path=new.txt content=three";
 
     let shown = screen.call(call);
-    for part in ["May `write_file` run?  medium risk", "Write new file: new.txt", "why      it has side effects", "+three"] {
+    for part in [
+        "May `write_file` run?  medium risk",
+        "Write new file: new.txt",
+        "why      it has side effects",
+        "+three",
+    ] {
         assert!(shown.contains(part), "{part}:\n{shown}");
     }
     assert!(shown.contains("y once · n no · e edit · a always… · u until… · ? help · q later"), "{shown}");
@@ -138,7 +152,10 @@ fn a_person_is_asked_at_eighty_columns() {
     screen.until("1-9 choose");
     screen.keys("2");
     let shown = screen.until("y remember it and run");
-    assert!(shown.contains("This will be remembered:") && shown.contains("It would have spared you"), "{shown}");
+    assert!(
+        shown.contains("This will be remembered:") && shown.contains("It would have spared you"),
+        "{shown}"
+    );
     assert!(!place.work().join("a.txt").exists());
     screen.keys("y");
     let shown = screen.until("ended 0");
@@ -203,10 +220,8 @@ fn watch_asks_about_calls_of_other_processes() {
     screen.keys("clear; \"$haft\" approvals watch; echo \"ended $?\"");
     screen.press("Enter");
     screen.until("waiting for questions");
-    let waiting = place
-        .program(&["call", "write_file", "path=w.txt", "content=w", "--wait", "60s"])
-        .spawn()
-        .unwrap();
+    let waiting =
+        place.program(&["call", "write_file", "path=w.txt", "content=w", "--wait", "60s"]).spawn().unwrap();
     screen.until("q later");
     screen.keys("y");
     let said = crate::support::Said::of(waiting.wait_with_output().unwrap());

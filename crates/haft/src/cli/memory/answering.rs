@@ -117,9 +117,10 @@ async fn named(
     if all {
         let batches: HashSet<_> = named.iter().filter_map(|question| question.request.batch_id).collect();
         let open = memory.store.tenant(&tenant_or_own(tenant)).questions(open_questions()).await?;
-        named.extend(open.into_iter().filter(|question| {
-            question.request.batch_id.is_some_and(|batch| batches.contains(&batch))
-        }));
+        named.extend(
+            open.into_iter()
+                .filter(|question| question.request.batch_id.is_some_and(|batch| batches.contains(&batch))),
+        );
     }
     let mut seen = HashSet::new();
     named.retain(|question| seen.insert(question.request.id.clone()));
@@ -143,7 +144,11 @@ async fn answer(
 }
 
 /// What is to be remembered of a yes.
-fn remember(args: &ApproveArgs, memory: &Memory, question: &Question) -> Result<Option<StoredGrant>, Failure> {
+fn remember(
+    args: &ApproveArgs,
+    memory: &Memory,
+    question: &Question,
+) -> Result<Option<StoredGrant>, Failure> {
     let Some(wanted) = args.remember else { return Ok(None) };
     let request = &question.request;
     let now = Timestamp::now();
@@ -161,7 +166,8 @@ fn remember(args: &ApproveArgs, memory: &Memory, question: &Question) -> Result<
         (time, _) => {
             let time = crate::memory::age(time).filter(|time| !time.is_zero());
             let end = time.and_then(|time| now.checked_add(time).ok());
-            let problem = || format!("`{}` is no time; write session, always, 8h or 7d", words::name(&args.lasts));
+            let problem =
+                || format!("`{}` is no time; write session, always, 8h or 7d", words::name(&args.lasts));
             Lasts::Until(end.ok_or_else(|| Failure::BadEdit { problem: problem() })?)
         }
     };
@@ -228,8 +234,7 @@ fn edited(_memory: &Memory, _before: &Arguments) -> Result<Option<Arguments>, St
 /// The question about the changed call, once whoever waits has planned it.
 async fn changed(tenant: &Tenant, question: &Question) -> Result<Option<Question>, Failure> {
     let begun = Instant::now();
-    let filter =
-        QuestionFilter { replaces: Some(question.request.id.clone()), ..QuestionFilter::default() };
+    let filter = QuestionFilter { replaces: Some(question.request.id.clone()), ..QuestionFilter::default() };
     loop {
         if let Some(changed) = tenant.questions(filter.clone()).await?.pop() {
             return Ok(Some(changed));

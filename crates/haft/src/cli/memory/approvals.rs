@@ -76,7 +76,13 @@ pub(crate) struct ApproveArgs {
     #[arg(long, value_name = "WHAT", conflicts_with = "all")]
     pub(super) remember: Option<Remember>,
     /// For how long: session, a time such as 8h or 7d, or always
-    #[arg(long = "for", value_name = "TIME", requires = "remember", default_value = "always", hide_default_value = true)]
+    #[arg(
+        long = "for",
+        value_name = "TIME",
+        requires = "remember",
+        default_value = "always",
+        hide_default_value = true
+    )]
     pub(super) lasts: String,
     /// Change the arguments in $EDITOR; the changed call is asked about again
     #[arg(long, conflicts_with_all = ["all", "remember"])]
@@ -314,7 +320,8 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
             let spared = grants::spared(offer, past);
             let text = format!("--remember {typed}: {}", one_line(&offer.words, 400));
             out.push_str(&layout::indented(&text, 2, width));
-            let spared = format!("would have spared {spared} of {}", words::count(past.len(), "earlier question"));
+            let spared =
+                format!("would have spared {spared} of {}", words::count(past.len(), "earlier question"));
             out.push_str(&format!("{QUIET}{}{QUIET:#}\n", layout::indented(&spared, 4, width).trim_end()));
         }
     }

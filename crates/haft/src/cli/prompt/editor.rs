@@ -41,13 +41,20 @@ impl Editor {
             .mode(0o700)
             .create(&self.folder)
             .map_err(|_| cannot("written"))?;
-        let mut new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(|_| cannot("written"))?;
+        let mut new = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(file)
+            .map_err(|_| cannot("written"))?;
         new.write_all(format!("{text}\n").as_bytes()).map_err(|_| cannot("written"))?;
         drop(new);
         let mut parts = command.split_whitespace();
         let program = parts.next().ok_or("EDITOR is empty")?;
         let status = Command::new(program).args(parts).arg(file).status();
-        let status = status.map_err(|error| format!("`{}` cannot be started: {}", words::name(program), words::reason(&error)))?;
+        let status = status.map_err(|error| {
+            format!("`{}` cannot be started: {}", words::name(program), words::reason(&error))
+        })?;
         if !status.success() {
             return Err(format!("`{}` did not succeed, so nothing was changed", words::name(program)));
         }

@@ -14,8 +14,7 @@ mod view;
 
 use super::console::Console;
 use crate::{
-    ApprovalId, ApprovalRequest, Decision,
-    grants,
+    ApprovalId, ApprovalRequest, Decision, grants,
     memory::LazyStore,
     port::{Approver, BoxFuture, GuardError, Question, QuestionFilter, TenantStore as _},
 };
@@ -269,7 +268,8 @@ impl Talk {
         if request.offers.is_empty() {
             return Vec::new();
         }
-        let filter = QuestionFilter { tool: Some(request.tool.to_string()), limit: PAST, ..QuestionFilter::default() };
+        let filter =
+            QuestionFilter { tool: Some(request.tool.to_string()), limit: PAST, ..QuestionFilter::default() };
         let Ok(store) = self.shared.store.open() else { return Vec::new() };
         let tenant = store.tenant(&request.asker.tenant);
         let mut past = self.runtime.block_on(tenant.questions(filter)).unwrap_or_default();
@@ -288,7 +288,8 @@ impl Talk {
                 Lasts::Until(now.checked_add(time).map_err(|_| cannot("that is too long".to_owned()))?)
             }
         };
-        let offer = request.offers.get(memory.offer).ok_or_else(|| cannot("there is no such offer".to_owned()))?;
+        let offer =
+            request.offers.get(memory.offer).ok_or_else(|| cannot("there is no such offer".to_owned()))?;
         let grant = grants::to_store(offer, &lasts, &request.asker, request.asker.principal(), now)
             .ok_or_else(|| cannot("it is not understood".to_owned()))?;
         let id = grant.id.clone();

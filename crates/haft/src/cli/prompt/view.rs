@@ -87,7 +87,9 @@ impl View<'_> {
         match screen {
             Screen::Ask => layout::indented(&keys(can), 0, width),
             Screen::Help => help(can, size.width),
-            Screen::Reason(typed) => format!("Why not? (Enter sends, Esc goes back) {}", one_line(typed, 400)),
+            Screen::Reason(typed) => {
+                format!("Why not? (Enter sends, Esc goes back) {}", one_line(typed, 400))
+            }
             Screen::HowLong(typed) => {
                 let typed = one_line(typed, 400);
                 format!("For how long? Such as 30m, 2h, 7d (Esc goes back) {typed}")
@@ -228,8 +230,10 @@ fn touches(footprint: &Footprint) -> Option<String> {
         };
         (!names.is_empty()).then(|| format!("{what} {}{more}", names.join(", ")))
     };
-    let parts: Vec<String> =
-        [named("writes", &footprint.writes), named("reads", &footprint.reads)].into_iter().flatten().collect();
+    let parts: Vec<String> = [named("writes", &footprint.writes), named("reads", &footprint.reads)]
+        .into_iter()
+        .flatten()
+        .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
@@ -243,7 +247,9 @@ fn resource(resource: &Resource) -> String {
 }
 
 fn arguments(request: &ApprovalRequest) -> String {
-    let Ok(arguments) = request.arguments.parse() else { return people_text(request.arguments.as_str()).into_owned() };
+    let Ok(arguments) = request.arguments.parse() else {
+        return people_text(request.arguments.as_str()).into_owned();
+    };
     let mut out = String::new();
     for (name, value) in &arguments {
         let value = match value.as_str() {

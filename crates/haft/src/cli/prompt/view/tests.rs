@@ -91,7 +91,10 @@ fn what_would_deceive_is_shown_by_name() {
         summary: hostile.into(),
         reason: hostile.into(),
         preview: Some(format!("+{hostile}\n")),
-        footprint: Footprint { reads: vec![Resource::Host(hostile.into())], writes: vec![Resource::path(hostile)] },
+        footprint: Footprint {
+            reads: vec![Resource::Host(hostile.into())],
+            writes: vec![Resource::path(hostile)],
+        },
         offers: vec![GrantOffer { covers: serde_json::Value::Null, words: hostile.into() }],
         ..request()
     };
@@ -124,5 +127,8 @@ fn secrets_that_are_not_shown_cannot_be_edited() {
     let arguments = serde_json::json!({"key": "[redacted:github-token]"}).into();
     let request = ApprovalRequest { arguments, ..request() };
     let size = Size { width: 80, height: 24 };
-    assert!(!view(&request).can(size).edit && !plain(&view(&request).screen(&Screen::Ask, size)).contains("e edit"));
+    assert!(
+        !view(&request).can(size).edit
+            && !plain(&view(&request).screen(&Screen::Ask, size)).contains("e edit")
+    );
 }
