@@ -296,7 +296,7 @@ fn a_program_in_a_jail_cannot_agree() {
     let state_folder = home.join(".local/state/haft");
     assert!(state_folder.is_dir(), "{}", state_folder.display());
     let command = format!(
-        "command=HOME={0} HAFT_STATE_DIR={1} ./haft-inside approvals approve {id}; echo code $?; ls -a {1}",
+        "command=HOME={0} HAFT_STATE_DIR={1} sh -c 'ls -a {1}; ./haft-inside approvals approve {id}; echo code $?'",
         home.display(),
         state_folder.display(),
     );

@@ -73,6 +73,14 @@ impl<'a> Screen<'a> {
 
     /// Types a call, on a clean screen, and waits for its question.
     fn call(&self, call: &str) -> String {
+        // The question before must be gone, or it would be taken for this one.
+        self.keys("clear; echo clean");
+        self.press("Enter");
+        let begun = Instant::now();
+        while self.shown().contains("q later") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.shown());
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.keys(&format!("clear; \"$haft\" {call}; echo \"ended $?\""));
         self.press("Enter");
         self.until("q later")

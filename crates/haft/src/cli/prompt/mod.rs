@@ -24,14 +24,13 @@ use jiff::Timestamp;
 use keys::{Answer, Keep, Memory, Screen, Step};
 use std::{
     collections::HashMap,
-    io::Write as _,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
-use terminal::Terminal;
+use terminal::{Terminal, clear};
 use tokio::runtime::Handle;
 use view::{Size, View};
 
@@ -99,13 +98,10 @@ struct Stop<'a> {
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
         self.flag.store(true, Ordering::Release);
-        if terminal::is_asking() {
-            terminal::restore();
-            clear();
-            for request in self.requests {
-                if let Some(decision) = self.shared.elsewhere(&request.id) {
-                    self.shared.console.say(answered_elsewhere(&decision));
-                }
+        terminal::restore();
+        for request in self.requests {
+            if let Some(decision) = self.shared.elsewhere(&request.id) {
+                self.shared.console.say(answered_elsewhere(&decision));
             }
         }
     }
@@ -116,12 +112,6 @@ impl Shared {
     fn elsewhere(&self, id: &ApprovalId) -> Option<Decision> {
         self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
-}
-
-/// Clears the line on which the cursor is.
-fn clear() {
-    let mut stderr = std::io::stderr().lock();
-    let _ = write!(stderr, "\r\x1b[2K").and_then(|()| stderr.flush());
 }
 
 /// A conversation about questions that are asked together.
@@ -177,6 +167,9 @@ impl Talk {
 
     /// Asks one question, until it is answered, here or elsewhere, or nobody wants to know any more.
     fn one(&self, terminal: &Terminal, place: usize) -> Ended {
+        if self.stop.load(Ordering::Acquire) {
+            return Ended::Stopped;
+        }
         let request = &self.requests[place];
         let past = self.past(request);
         let view = View {

@@ -13,7 +13,7 @@ use rustix::{
 };
 use std::{
     fs::File,
-    io::{self, IsTerminal as _, Read as _},
+    io::{self, IsTerminal as _, Read as _, Write as _},
     os::fd::AsFd as _,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -30,11 +30,19 @@ pub(crate) fn is_asking() -> bool {
     before().is_some()
 }
 
-/// Gives the terminal back as it was. For whoever is about to end the process, too.
+/// Gives the terminal back as it was, without the line on which keys were waited for. For whoever is about to end the
+/// process, too.
 pub(crate) fn restore() {
     if let Some((file, termios)) = before().take() {
         let _ = tcsetattr(file.as_fd(), OptionalActions::Now, &termios);
+        clear();
     }
+}
+
+/// Clears the line on which the cursor is.
+pub(super) fn clear() {
+    let mut stderr = io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[2K").and_then(|()| stderr.flush());
 }
 
 /// The terminal at which somebody can be asked.

@@ -60,7 +60,10 @@ impl View<'_> {
             (_, 1) => String::new(),
             (number, total) => format!(" ({number} of {total})"),
         };
-        let mut out = format!("{STRONG}May `{tool}` run?{STRONG:#}{count}  {style}{risk} risk{style:#}\n");
+        let asks = format!("May `{tool}` run?");
+        let fits = asks.chars().count() + count.chars().count() + risk.len() + " risk".len() + 2 <= width;
+        let gap = if fits { "  " } else { "\n  " };
+        let mut out = format!("{STRONG}{asks}{STRONG:#}{count}{gap}{style}{risk} risk{style:#}\n");
         let mut say = |label: &str, text: &str| out.push_str(&labelled(label, text, width));
         say("", &one_line(&request.summary, 400));
         say("why", &one_line(&request.reason, 400));
@@ -88,15 +91,18 @@ impl View<'_> {
             Screen::Ask => layout::indented(&keys(can), 0, width),
             Screen::Help => help(can, size.width),
             Screen::Reason(typed) => {
-                format!("Why not? (Enter sends, Esc goes back) {}", one_line(typed, 400))
+                let text = format!("Why not? (Enter sends, Esc goes back) {}", one_line(typed, 400));
+                layout::indented(&text, 0, width)
             }
             Screen::HowLong(typed) => {
                 let typed = one_line(typed, 400);
-                format!("For how long? Such as 30m, 2h, 7d (Esc goes back) {typed}")
+                let text = format!("For how long? Such as 30m, 2h, 7d (Esc goes back) {typed}");
+                layout::indented(&text, 0, width)
             }
             Screen::Which(keep) => {
                 let offers = self.request.offers.iter().enumerate().take(9);
-                let mut out = format!("Do not ask again {}, for:\n", lasts(*keep));
+                let head = format!("Do not ask again {}, for:", lasts(*keep));
+                let mut out = layout::indented(&head, 0, width);
                 for (place, offer) in offers {
                     let text = format!("{}  {}", place + 1, one_line(&offer.words, 400));
                     out.push_str(&layout::indented(&text, 2, width));
