@@ -2,7 +2,7 @@
 
 use crate::{ApprovalId, Arguments, BatchId, CallContext, ExecutionId, Footprint, Risk};
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -132,10 +132,16 @@ pub enum Decision {
     /// It may not run as it is; with these arguments it is planned and asked about anew.
     Edit {
         /// All arguments, as they should be.
+        #[serde(deserialize_with = "arguments")]
         arguments: Arguments,
     },
     /// Nobody is there now; the question stays open.
     Unanswered,
     /// It stayed open for too long.
     Expired,
+}
+
+/// Through a value: a document that names its variant by a member is read twice, and the text as it was is gone by then.
+fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
+    Value::deserialize(deserializer).map(Arguments::from)
 }

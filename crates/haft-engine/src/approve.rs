@@ -51,8 +51,8 @@ pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided
     for planned in planned {
         let place = decided.len();
         decided.push(match without_asking(planned) {
-            Ok(decided) => Some(decided),
-            Err((ready, cause)) => {
+            Sorted::Decided(decided) => Some(decided),
+            Sorted::Ask(ready, cause) => {
                 waiting.push((place, ready, cause));
                 None
             }
@@ -97,8 +97,8 @@ async fn approve_asking(
                 }
                 Ok(Heard::Said(Decision::Edit { arguments })) if round < MOST_ROUNDS => {
                     match edited(ports, ready, request, arguments).await {
-                        Ok(decided) => Some(decided),
-                        Err((ready, cause)) => {
+                        Sorted::Decided(decided) => Some(decided),
+                        Sorted::Ask(ready, cause) => {
                             waiting.push((place, ready, cause));
                             None
                         }
@@ -120,25 +120,25 @@ async fn approve_asking(
 }
 
 /// What needs no question, or the question.
-fn without_asking(planned: Planned) -> Result<Decided, (Ready, Cause)> {
-    Ok(match planned {
+enum Sorted {
+    Decided(Decided),
+    Ask(Ready, Cause),
+}
+
+fn without_asking(planned: Planned) -> Sorted {
+    Sorted::Decided(match planned {
         Planned::Ready(ready) => Decided::Go(ready),
         Planned::Follows(frame, leader) => Decided::Follows(frame, leader),
         Planned::Parked(frame) => Decided::Parked(frame),
         Planned::Resolved(frame, exit) => Decided::Resolved(frame, exit),
         Planned::NeedsApproval { ready, reason, asked_before } => {
-            return Err((ready, Cause { reason, asked_before, replaces: None }));
+            return Sorted::Ask(ready, Cause { reason, asked_before, replaces: None });
         }
     })
 }
 
 /// A person wants other arguments: the call is planned as if it had come in with them. What was asked is over.
-async fn edited(
-    ports: &Ports,
-    ready: Ready,
-    request: ApprovalRequest,
-    arguments: Arguments,
-) -> Result<Decided, (Ready, Cause)> {
+async fn edited(ports: &Ports, ready: Ready, request: ApprovalRequest, arguments: Arguments) -> Sorted {
     let frame = ready.frame;
     frame.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
     frame.facts().approval = None;
@@ -146,11 +146,14 @@ async fn edited(
         // Whoever was asked did not see them whole, and would have put the marks in their place.
         let text =
             "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
-        return Ok(Decided::Resolved(frame, ToolError::new(ErrorCode::ConfirmationDenied, text).into()));
+        let error = ToolError::new(ErrorCode::ConfirmationDenied, text);
+        return Sorted::Decided(Decided::Resolved(frame, error.into()));
     }
     frame.edit(arguments);
-    without_asking(plan_again(ports, &frame).await)
-        .map_err(|(ready, cause)| (ready, Cause { replaces: Some(request.id), ..cause }))
+    match without_asking(plan_again(ports, &frame).await) {
+        Sorted::Ask(ready, cause) => Sorted::Ask(ready, Cause { replaces: Some(request.id), ..cause }),
+        decided => decided,
+    }
 }
 
 fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<Heard, ToolError>) -> Decided {
