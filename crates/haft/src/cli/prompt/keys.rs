@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn nothing_but_y_agrees() {
         let alphabet: Vec<char> = "nrqNdeasu?12h\n\u{1b}\u{8} x".chars().collect();
-        let mut row = vec![0_usize; 4];
+        let mut row = [0_usize; 4];
         loop {
             let keys: String = row.iter().map(|place| alphabet[*place]).collect();
             let agreed = matches!(
