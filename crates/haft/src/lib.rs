@@ -51,6 +51,8 @@ pub mod config;
 pub mod doctor;
 mod error;
 mod facade;
+#[cfg(feature = "durable")]
+mod grants;
 mod guarding;
 #[cfg(feature = "durable")]
 mod memory;
@@ -64,6 +66,8 @@ mod workplace;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
+#[cfg(feature = "durable")]
+pub use grants::StoredGrants;
 pub use haft_jail::{init, path::TakenBack};
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
@@ -71,13 +75,14 @@ pub use wiring::{DeclaredTool, Folders};
 
 pub use guarding::{PolicyReload, Reloaded};
 pub use haft_core::{
-    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
-    CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints,
-    ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId,
-    FailedTry, Footprint, FromCache, IsolationLevel, LONGEST_TTL, Limits, ModelBudget, OutputStream,
-    ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind,
-    Source, Status, Strategy, Task, TaskId, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, Tier,
-    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
+    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
+    BatchSummary, CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource,
+    Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload,
+    ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, LONGEST_TTL, Limits,
+    ModelBudget, OutputStream, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling,
+    SideEffect, SideEffectKind, Source, Status, Strategy, Task, TaskId, TaskKey, TaskPage, TaskProgress,
+    TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port,
+    text,
 };
 pub use haft_engine::{
     AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,

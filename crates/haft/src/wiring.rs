@@ -7,6 +7,7 @@ use crate::{
     config::{Config, entries},
     facade::Around,
 };
+use haft_core::port::AcceptAnswers;
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
@@ -39,6 +40,8 @@ pub(crate) fn settings(config: &Config) -> Settings {
             ttl: Duration::from_secs(config.tasks.keep_hours * 60 * 60),
             ..TaskSettings::default()
         },
+        approval_expiry: Duration::from_secs(tools.approval.expire_seconds),
+        accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().map(String::as_str)),
         ..Settings::default()
     }
 }
@@ -338,6 +341,8 @@ mod tests {
             allowlist = ['a']
             denylist = ['b']
             prompt_side_effects = false
+            accept_from = ['terminal']
+            expire_seconds = 60
         ";
         let config = config::parse(text).unwrap();
         let expected = Settings {
@@ -346,6 +351,8 @@ mod tests {
             max_args_bytes: 1000,
             default_timeout: Duration::from_secs(7),
             max_output_bytes: 2000,
+            approval_expiry: Duration::from_secs(60),
+            accept_answers: AcceptAnswers::only(["terminal"]),
             ..Settings::default()
         };
         assert_eq!(settings(&config), expected);
@@ -362,7 +369,8 @@ mod tests {
     #[test]
     fn the_defaults_of_the_file_are_those_of_the_parts() {
         let config = config::Config::default();
-        assert_eq!(settings(&config), Settings::default());
+        let accept_answers = AcceptAnswers::only(["terminal", "command_line"]);
+        assert_eq!(settings(&config), Settings { accept_answers, ..Settings::default() });
         assert_eq!(policy(&config), ListPolicy::default());
         assert_eq!(around(&config), Around::default());
     }

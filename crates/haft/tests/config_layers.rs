@@ -47,6 +47,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.approval.allowlist", "['glob']", "['glob', 'deploy']"),
     ("tools.approval.denylist", "['run_command', 'deploy']", "['run_command']"),
     ("tools.approval.prompt_side_effects", "true", "false"),
+    ("tools.approval.accept_from", "[\"terminal\"]", "[\"terminal\", \"command_line\", \"http\"]"),
+    ("tools.approval.expire_seconds", "60", "172800"),
     ("tools.read_file.max_file_read_bytes", "204800", "204801"),
     ("tools.read_file.max_scan_bytes", "2097152", "2097153"),
     ("tools.apply_patch.max_patch_bytes", "524288", "524289"),

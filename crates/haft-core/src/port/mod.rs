@@ -5,6 +5,7 @@
 //!
 //! **Architecture Invariant:** a guard that returns an error denies. No port has a way to say "go on anyway".
 
+mod approvals;
 mod guard;
 mod history;
 mod jail;
@@ -15,6 +16,9 @@ mod registrations;
 mod store;
 mod tasks;
 
+pub use approvals::{
+    AcceptAnswers, Answer, Question, QuestionFilter, QuestionState, StoredGrant, TakenAnswer,
+};
 pub use guard::{
     Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,
 };

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 6] = [
+pub(crate) const MIGRATIONS: [Migration; 7] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -50,6 +50,12 @@ pub(crate) const MIGRATIONS: [Migration; 6] = [
         name: "output on its way",
         up: include_str!("layout/006_up.sql"),
         down: include_str!("layout/006_down.sql"),
+    },
+    Migration {
+        version: 7,
+        name: "questions that are answered from elsewhere",
+        up: include_str!("layout/007_up.sql"),
+        down: include_str!("layout/007_down.sql"),
     },
 ];
 

@@ -37,7 +37,6 @@ mod value;
 mod work;
 mod writer;
 
-pub use approvals::{Grant, Question, QuestionState};
 pub use archive::{Archived, RetentionRule};
 pub use audit::{Bad, ExportFormat, Verified};
 pub use gc::Gone;

@@ -131,7 +131,7 @@ impl DurableStore {
         &self.0.instance
     }
 
-    /// The view of one tenant, with what the port does not have: approvals and grants.
+    /// The view of one tenant, with what the port does not have.
     pub fn tenant(&self, tenant: &str) -> Tenant {
         Tenant::new(tenant, Arc::clone(&self.0))
     }
@@ -204,7 +204,7 @@ impl Inner {
 
 impl Store for DurableStore {
     fn wants(&self) -> Wants {
-        Wants { journal: true, results: true }
+        Wants { journal: true, results: true, questions: true }
     }
 
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -5,15 +5,16 @@ use super::{
     make::{after, call, noon},
 };
 use haft_core::{
-    ApprovalId, ApprovalRequest, Arguments, BatchId, CallContext, Decision, ErrorCode, ExecutionId, Risk,
-    Status,
+    ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode, ExecutionId,
+    Footprint, GrantOffer, Resource, Risk, Status,
     port::{
-        AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall, JournalStep,
-        MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, Recovery, Registrations as _, Store as _,
-        StoredTool, UnfinishedId,
+        Answer, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall, JournalStep,
+        MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter, QuestionState, Recovery,
+        Registrations as _, Store as _, StoredGrant, StoredTool, TakenAnswer, TenantStore as _, UnfinishedId,
     },
 };
-use haft_store::{DurableStore, Grant, Keep, Options, QuestionState};
+use haft_store::{DurableStore, Keep, Options};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 pub async fn run(home: &dyn Home) {
@@ -29,6 +30,8 @@ pub async fn run(home: &dyn Home) {
     batches_cannot_be_mixed_up(home).await;
     an_approval_is_used_once(home).await;
     questions_are_answered_once(home).await;
+    the_same_question_is_asked_once(home).await;
+    one_answer_wins(home).await;
     grants_hold_until_they_do_not(home).await;
     registrations_stay(home).await;
     outputs_are_searched_kept_once_and_let_go(home).await;
@@ -364,47 +367,128 @@ pub fn question(tool: &str) -> ApprovalRequest {
         reason: "it has side effects".to_owned(),
         arguments: Arguments::from_text("{}"),
         preview: Some("-old\n+new\n".into()),
-        fingerprint: "ab".repeat(32),
+        fingerprint: tool.repeat(64),
+        asker: Asker::of(&CallContext { session: Some("s1".into()), ..CallContext::new("ask", "agent-1") }),
+        batch_id: Some(BatchId::at(noon())),
+        footprint: Footprint { reads: vec![], writes: vec![Resource::path("/a")] },
+        offers: vec![GrantOffer { covers: json!({"kind": "host"}), words: "a host".into() }],
+        replaces: None,
+        expires_at: None,
     }
+}
+
+fn answered(decision: Decision, by: &str) -> Answer {
+    Answer { decision, by: by.to_owned(), from: "command_line".to_owned() }
 }
 
 async fn questions_are_answered_once(home: &dyn Home) {
     let (asking, answering) = (home.open(), home.open());
-    let context = CallContext::new("ask", "agent-1");
     let (yes, no, late) = (question("a"), question("b"), question("c"));
+    let late = ApprovalRequest { expires_at: Some(noon()), ..late };
     let tenant = asking.tenant("ask");
-    for request in [&yes, &no] {
-        tenant.ask(&context, request.clone(), None).await.unwrap();
+    for request in [&yes, &no, &late] {
+        assert_eq!(tenant.ask(request.clone(), Vec::new()).await.unwrap(), request.id);
     }
-    tenant.ask(&context, late.clone(), Some(noon())).await.unwrap();
-    assert!(asking.tenant("other").ask(&context, question("d"), None).await.is_err());
+    assert!(asking.tenant("other").ask(question("d"), Vec::new()).await.is_err());
     let theirs = answering.tenant("ask");
-    let open = theirs.questions(QuestionState::Open).await.unwrap();
+    let open = QuestionFilter { state: Some(QuestionState::Open), ..QuestionFilter::default() };
+    let open = theirs.questions(open).await.unwrap();
     let open: Vec<_> = open.iter().map(|question| &question.request).collect();
     assert_eq!(open, [&yes, &no], "another process sees them, but for what has expired");
-    assert!(theirs.answer(&yes.id, Decision::Approve, "ada").await.unwrap());
-    assert!(!theirs.answer(&yes.id, Decision::Deny { reason: None }, "bob").await.unwrap(), "once");
-    assert!(!answering.tenant("other").answer(&no.id, Decision::Approve, "eve").await.unwrap());
+    let call_of = |request: &ApprovalRequest| request.execution_id;
+    assert_eq!(tenant.take_answer(&yes.id, call_of(&yes)).await.unwrap(), TakenAnswer::Open);
+    assert!(theirs.answer(&yes.id, answered(Decision::Approve, "ada")).await.unwrap());
     let deny = Decision::Deny { reason: Some("not today".into()) };
-    assert!(theirs.answer(&no.id, deny, "ada").await.unwrap());
-    assert!(!theirs.answer(&late.id, Decision::Approve, "ada").await.unwrap(), "too late");
+    assert!(!theirs.answer(&yes.id, answered(deny.clone(), "bob")).await.unwrap(), "once");
+    assert!(!answering.tenant("other").answer(&no.id, answered(Decision::Approve, "eve")).await.unwrap());
+    assert!(theirs.answer(&no.id, answered(deny, "ada")).await.unwrap());
+    assert!(!theirs.answer(&late.id, answered(Decision::Approve, "ada")).await.unwrap(), "too late");
     let denied = tenant.question(&no.id).await.unwrap().expect("it is kept");
     assert_eq!((denied.state, denied.answer_reason.as_deref()), (QuestionState::Denied, Some("not today")));
-    let expired = tenant.question(&late.id).await.unwrap().expect("it is kept");
-    assert_eq!(expired.state, QuestionState::Expired);
+    assert_eq!(denied.answered_from.as_deref(), Some("command_line"));
+    assert_eq!(tenant.take_answer(&late.id, call_of(&late)).await.unwrap(), TakenAnswer::Expired);
+    assert_eq!(tenant.question(&late.id).await.unwrap().unwrap().state, QuestionState::Expired);
     // The denied one allows nothing.
     let mut intent = call("ask", "b").intent();
     intent.approval = Some(no.id.clone());
     assert!(asking.intent(intent.clone()).await.is_err());
+    // One call takes the yes; nobody else gets it, not even for its intent.
+    assert_eq!(
+        asking.tenant("other").take_answer(&yes.id, intent.execution_id).await.unwrap(),
+        TakenAnswer::Gone
+    );
+    for _ in 0..2 {
+        let taken = tenant.take_answer(&yes.id, intent.execution_id).await.unwrap();
+        assert_eq!(taken, TakenAnswer::Answered(answered(Decision::Approve, "ada")));
+    }
+    let another = call("ask", "b").intent().execution_id;
+    assert_eq!(theirs.take_answer(&yes.id, another).await.unwrap(), TakenAnswer::Gone);
+    let mut thief = call("ask", "b").intent();
+    thief.approval = Some(yes.id.clone());
+    assert!(asking.intent(thief).await.unwrap_err().0.contains("used for another call"));
     intent.approval = Some(yes.id.clone());
     asking.intent(intent).await.unwrap();
     assert_eq!(tenant.question(&yes.id).await.unwrap().unwrap().state, QuestionState::Used);
 }
 
+async fn the_same_question_is_asked_once(home: &dyn Home) {
+    let (asking, answering) = (home.open(), home.open());
+    let (tenant, theirs) = (asking.tenant("ask"), answering.tenant("ask"));
+    let first = question("s");
+    let again = ApprovalRequest { id: ApprovalId::random(), preview: Some("newer".into()), ..first.clone() };
+    assert_eq!(tenant.ask(first.clone(), Vec::new()).await.unwrap(), first.id);
+    assert_eq!(theirs.ask(again.clone(), Vec::new()).await.unwrap(), first.id, "it waits already");
+    let shown = tenant.question(&first.id).await.unwrap().unwrap();
+    assert_eq!(shown.request.preview.as_deref(), Some("newer"), "as it looks now");
+    let twin = tenant.ask(again.clone(), vec![first.id.clone()]).await.unwrap();
+    assert_eq!(twin, again.id, "another call of the same batch");
+    // An answer is for the call that comes next, and the one after that is asked about again.
+    let edit = Decision::Edit { arguments: Arguments::from_text("{\"n\":1}") };
+    assert!(theirs.answer(&twin, answered(edit.clone(), "ada")).await.unwrap());
+    let third = ApprovalRequest { id: ApprovalId::random(), ..first.clone() };
+    assert_eq!(tenant.ask(third.clone(), Vec::new()).await.unwrap(), twin, "answered ones first");
+    let call_id = ExecutionId::at(noon());
+    let taken = tenant.take_answer(&twin, call_id).await.unwrap();
+    assert_eq!(taken, TakenAnswer::Answered(answered(edit, "ada")));
+    let changed = ApprovalRequest { replaces: Some(twin.clone()), ..question("t") };
+    tenant.ask(changed.clone(), Vec::new()).await.unwrap();
+    let filter = QuestionFilter { replaces: Some(twin.clone()), ..QuestionFilter::default() };
+    let found = theirs.questions(filter).await.unwrap();
+    assert_eq!(found.iter().map(|question| &question.request.id).collect::<Vec<_>>(), [&changed.id]);
+    // The id of one that is over is not given out again.
+    let stale = ApprovalRequest { id: twin.clone(), ..question("u") };
+    assert_ne!(tenant.ask(stale, Vec::new()).await.unwrap(), twin);
+    // An intent needs a yes.
+    let mut intent = call("ask", "s").intent();
+    intent.approval = Some(first.id.clone());
+    assert!(asking.intent(intent).await.unwrap_err().0.contains("nobody has approved it"));
+}
+
+/// Two people at once: one of the answers counts, whoever is asked, and everybody hears the same.
+async fn one_answer_wins(home: &dyn Home) {
+    let stores = [home.open(), home.open()];
+    for round in 0..20 {
+        let request = question(if round % 2 == 0 { "v" } else { "w" });
+        let tenant = stores[0].tenant("ask");
+        let id = tenant.ask(request.clone(), Vec::new()).await.unwrap();
+        let (one, other) = (stores[0].tenant("ask"), stores[1].tenant("ask"));
+        let deny = Decision::Deny { reason: Some("no".into()) };
+        let (yes, no) = tokio::join!(
+            one.answer(&id, answered(Decision::Approve, "ada")),
+            other.answer(&id, answered(deny.clone(), "bob")),
+        );
+        let (yes, no) = (yes.unwrap(), no.unwrap());
+        assert!(yes != no, "{yes} {no}");
+        let winner = if yes { answered(Decision::Approve, "ada") } else { answered(deny, "bob") };
+        let taken = other.take_answer(&id, request.execution_id).await.unwrap();
+        assert_eq!(taken, TakenAnswer::Answered(winner));
+    }
+}
+
 async fn grants_hold_until_they_do_not(home: &dyn Home) {
     let store = home.open();
     let tenant = store.tenant("grants");
-    let grant = |id: &str, expires_at| Grant {
+    let grant = |id: &str, expires_at| StoredGrant {
         id: id.to_owned(),
         tool: "write_file".to_owned(),
         agent: Some("agent-1".to_owned()),
@@ -419,12 +503,14 @@ async fn grants_hold_until_they_do_not(home: &dyn Home) {
     };
     tenant.grant(grant("g1", None)).await.unwrap();
     tenant.grant(grant("g2", Some(noon()))).await.unwrap();
-    assert_eq!(tenant.grants().await.unwrap(), [grant("g1", None)], "the other has expired");
-    assert!(store.tenant("other").grants().await.unwrap().is_empty());
+    assert_eq!(tenant.grants_now().unwrap(), tenant.grants(false).await.unwrap());
+    assert_eq!(tenant.grants(false).await.unwrap(), [grant("g1", None)], "the other has expired");
+    assert!(store.tenant("other").grants(true).await.unwrap().is_empty());
     assert!(!store.tenant("other").revoke("g1", "eve").await.unwrap());
     assert!(tenant.revoke("g1", "ada").await.unwrap());
     assert!(!tenant.revoke("g1", "ada").await.unwrap());
-    assert!(tenant.grants().await.unwrap().is_empty());
+    assert!(tenant.grants(false).await.unwrap().is_empty() && tenant.grants_now().unwrap().is_empty());
+    assert_eq!(tenant.grants(true).await.unwrap().len(), 2, "what was is known");
 }
 
 async fn registrations_stay(home: &dyn Home) {

@@ -2,9 +2,9 @@
 
 use super::{Home, durable::question, make::call};
 use haft_core::{
-    CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status, TaskId, TaskProgress, TaskQuery,
-    TaskState, ToolCall, ToolResult,
-    port::{ClaimedTask, NewTask, Outcome, Store, TaskCancel, TaskStore},
+    ApprovalId, ApprovalRequest, Asker, CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status,
+    TaskId, TaskProgress, TaskQuery, TaskState, ToolCall, ToolResult,
+    port::{Answer, ClaimedTask, NewTask, Outcome, Store, TaskCancel, TaskStore, TenantStore as _},
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -183,8 +183,8 @@ async fn what_a_crash_leaves_of_tasks(home: &dyn Home) {
 async fn a_question_keeps_its_task(home: &dyn Home) {
     let store = home.open();
     let tenant = store.tenant("asks");
-    let ask = question("write");
-    tenant.ask(&CallContext::new("asks", "agent-1"), ask.clone(), None).await.unwrap();
+    let ask = ApprovalRequest { asker: Asker::of(&CallContext::new("asks", "agent-1")), ..question("write") };
+    tenant.ask(ask.clone(), Vec::new()).await.unwrap();
     let task = new("asks", "asks");
     let walk = taken(&store, &task).await;
     store.begin(&task.id, walk.execution_id).await.unwrap();
@@ -200,8 +200,8 @@ async fn a_question_keeps_its_task(home: &dyn Home) {
     }));
     store.outcome(end(&walk, unanswered)).await.unwrap();
     // Another is asked about while it is on its walk, and its process is gone before the answer.
-    let other = question("write");
-    tenant.ask(&CallContext::new("asks", "agent-1"), other.clone(), None).await.unwrap();
+    let other = ApprovalRequest { fingerprint: "other".to_owned(), id: ApprovalId::random(), ..ask.clone() };
+    tenant.ask(other.clone(), Vec::new()).await.unwrap();
     let asked = new("asks", "asks");
     let walk = taken(&store, &asked).await;
     store.begin(&asked.id, walk.execution_id).await.unwrap();
@@ -215,7 +215,15 @@ async fn a_question_keeps_its_task(home: &dyn Home) {
         assert_eq!(waiting.state, TaskState::AwaitingApproval);
         assert_eq!(waiting.approval_id.as_ref(), Some(&question.id));
         assert!(store.take_over("asks", 10).await.unwrap().is_empty(), "not before it is answered");
-        assert!(tenant.answer(&question.id, Decision::Approve, "ada").await.unwrap());
+        assert!(
+            tenant
+                .answer(
+                    &question.id,
+                    Answer { decision: Decision::Approve, by: "ada".into(), from: "program".into() }
+                )
+                .await
+                .unwrap()
+        );
         let again = store.take_over("asks", 10).await.unwrap().remove(0);
         assert_eq!((&again.id, again.approval.as_ref()), (&task.id, Some(&question.id)));
         assert_eq!(again.call, task.call, "with what was sent");

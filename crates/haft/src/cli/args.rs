@@ -3,7 +3,9 @@
 #[cfg(feature = "mcp")]
 use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
-use super::memory::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
+use super::memory::{
+    ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
+};
 use super::{examples, flow::FlowCommand, tools::ToolsCommand, words};
 use crate::{IsolationLevel, Strategy};
 use anstream::ColorChoice;
@@ -113,6 +115,20 @@ pub(super) enum Command {
     /// Try what the jails of this machine enforce, and say how to get what is missing
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
+    /// Answer calls that wait for a person, also of other processes
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::APPROVALS, arg_required_else_help = true, subcommand_required = true)]
+    Approvals {
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+    },
+    /// Look at what you agreed to ahead of time, and take it back
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::GRANTS, arg_required_else_help = true, subcommand_required = true)]
+    Grants {
+        #[command(subcommand)]
+        command: GrantsCommand,
+    },
     /// Look at calls that were made, also by other processes, and at those that run
     #[cfg(feature = "durable")]
     #[command(after_help = examples::RUNS, arg_required_else_help = true, subcommand_required = true)]
@@ -361,6 +377,9 @@ pub(super) struct Way {
     /// The conversation that it belongs to: what was read in one can be edited in it
     #[arg(long, value_name = "NAME")]
     pub(super) conversation: Option<String>,
+    /// Where nobody can be asked here, wait so long for an answer from elsewhere: `haft approvals`
+    #[arg(long, value_name = "TIME", value_parser = words::time, conflicts_with = "dry_run")]
+    pub(super) wait: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -1,5 +1,59 @@
 //! The examples at the end of each help.
 
+pub(super) const APPROVALS: &str = "\
+Examples:
+  haft approvals list
+  haft approvals show apr_5d41
+  haft approvals approve apr_5d41
+  haft approvals deny apr_5d41 --reason 'not on a Friday'
+  haft approvals watch";
+
+pub(super) const APPROVALS_LIST: &str = "\
+Examples:
+  haft approvals list
+  haft approvals list --all --json";
+
+pub(super) const APPROVALS_SHOW: &str = "\
+Examples:
+  haft approvals show apr_5d41          what would change, and what could be remembered";
+
+pub(super) const APPROVALS_APPROVE: &str = "\
+Examples:
+  haft approvals approve apr_5d41                     the call goes on where it waits, or runs when it is sent again
+  haft approvals approve apr_5d41 --all               with all others of its batch
+  haft approvals approve apr_5d41 --remember commands --for 8h
+  haft approvals approve apr_5d41 --edit              change the arguments; the changed call is asked about again";
+
+pub(super) const APPROVALS_DENY: &str = "\
+Examples:
+  haft approvals deny apr_5d41
+  haft approvals deny apr_5d41 --reason 'use the staging server'";
+
+pub(super) const APPROVALS_WATCH: &str = "\
+Examples:
+  haft approvals watch            asks you, here, about every call that waits anywhere
+  haft approvals watch --json     prints them as JSON Lines instead";
+
+pub(super) const GRANTS: &str = "\
+Examples:
+  haft grants list
+  haft grants show grant_3f2a
+  haft grants revoke grant_3f2a";
+
+pub(super) const GRANTS_LIST: &str = "\
+Examples:
+  haft grants list
+  haft grants list --all --json      also those that are over";
+
+pub(super) const GRANTS_SHOW: &str = "\
+Examples:
+  haft grants show grant_3f2a";
+
+pub(super) const GRANTS_REVOKE: &str = "\
+Examples:
+  haft grants revoke grant_3f2a
+  haft grants revoke --all";
+
 pub(super) const ROOT: &str = "\
 Examples:
   haft tools list

@@ -63,6 +63,20 @@ pub(super) enum Failure {
     CannotDetach,
     #[error("nothing of the id `{}` waits for a decision", words::name(id))]
     NothingToRecover { id: String },
+    #[error("no question `{}` is known", words::name(id))]
+    NoQuestion { id: String },
+    #[error("several questions begin with `{}`", words::name(id))]
+    ManyQuestions { id: String },
+    #[error("`{}` is answered already: {state}", words::name(id))]
+    NotOpen { id: String, state: String },
+    #[error("answers from `{face}` do not count here")]
+    NotAccepted { face: &'static str },
+    #[error("nothing like that can be remembered of `{}`", words::name(id))]
+    NoOffer { id: String, kinds: String },
+    #[error("the arguments cannot be changed: {problem}")]
+    BadEdit { problem: String },
+    #[error("no grant `{}` holds", words::name(id))]
+    NoGrant { id: String },
     #[error("{what} is not the end of an audit chain: {problem}")]
     BadHead { what: String, problem: String },
     #[error("{0}")]
@@ -151,6 +165,9 @@ impl Failure {
             | Failure::BadRetention(_)
             | Failure::NotAnId { .. }
             | Failure::BadHead { .. }
+            | Failure::ManyQuestions { .. }
+            | Failure::NoOffer { .. }
+            | Failure::BadEdit { .. }
             | Failure::BackupExists { .. }
             | Failure::CannotDetach
             | Failure::BadPolicy { .. }
@@ -169,12 +186,16 @@ impl Failure {
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
             Failure::BadSignature { .. } => ErrorCode::BadSignature.exit(),
+            Failure::NotAccepted { .. } => ErrorCode::ToolDenied.exit(),
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
             | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
+            | Failure::NoQuestion { .. }
+            | Failure::NotOpen { .. }
+            | Failure::NoGrant { .. }
             | Failure::NotRunning { .. }
             | Failure::StillRunning { .. }
             | Failure::Vanished { .. }
@@ -250,6 +271,22 @@ impl Failure {
             Failure::Task(_) => return None,
             Failure::CannotDetach => "send it without --detach".to_owned(),
             Failure::NothingToRecover { .. } => "`haft recover` shows what does".to_owned(),
+            Failure::NoQuestion { .. } => {
+                "`haft approvals list` shows what waits; another tenant's is found with --tenant".to_owned()
+            }
+            Failure::ManyQuestions { .. } => "write more of its id".to_owned(),
+            Failure::NotOpen { .. } => {
+                "the first answer counts; if the call should run after all, send it again".to_owned()
+            }
+            Failure::NotAccepted { face } => {
+                format!("add \"{face}\" to accept_from under [tools.approval] in your own haft.toml")
+            }
+            Failure::NoOffer { kinds, .. } if kinds.is_empty() => {
+                "it is asked about every time; approve it without --remember".to_owned()
+            }
+            Failure::NoOffer { kinds, .. } => format!("what can be: --remember {kinds}"),
+            Failure::BadEdit { .. } => "nothing was answered; try again, or `haft approvals deny` it".to_owned(),
+            Failure::NoGrant { .. } => "`haft grants list` shows those that do".to_owned(),
             Failure::BadHead { .. } => {
                 "`haft audit verify --json` gives the end of the chain as `head`; keep that document elsewhere"
                     .to_owned()

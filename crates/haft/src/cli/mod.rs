@@ -11,7 +11,8 @@
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
-//! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
+//! | `memory` | `approvals`, `grants`, `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
+//! | `prompt`, `waiting` | whom a call asks: the person at the terminal, or somebody elsewhere |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
 //! | `observe` | who is told what the engine does |
@@ -63,11 +64,15 @@ mod observe;
 mod pairs;
 mod policy;
 mod progress;
+#[cfg(all(unix, feature = "durable"))]
+mod prompt;
 mod setup;
 mod show;
 mod tools;
 mod trust;
 mod undo;
+#[cfg(feature = "durable")]
+mod waiting;
 mod watch;
 mod words;
 #[cfg(all(unix, feature = "durable"))]
@@ -155,6 +160,10 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
+        #[cfg(feature = "durable")]
+        Command::Approvals { command } => memory::approvals(&command, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Grants { command } => memory::grants(&command, &ground, console),
         #[cfg(feature = "durable")]
         Command::Runs { command } => memory::runs(&command, &ground, console),
         #[cfg(feature = "durable")]

@@ -37,6 +37,8 @@ pub(super) struct Setup {
     #[cfg(feature = "durable")]
     memory: Option<LazyStore>,
     observing: Observing,
+    #[cfg(all(unix, feature = "durable"))]
+    editor: Option<super::prompt::editor::Editor>,
 }
 
 /// The configuration in effect, with where it holds.
@@ -46,6 +48,15 @@ pub(super) struct Configured {
 }
 
 impl Setup {
+    /// Whether questions stay after this process has ended.
+    pub(super) fn remembers(&self) -> bool {
+        #[cfg(feature = "durable")]
+        let remembers = self.memory.is_some();
+        #[cfg(not(feature = "durable"))]
+        let remembers = false;
+        remembers
+    }
+
     /// How programs behave here.
     pub(super) fn command_tools(&self) -> CommandToolSettings {
         crate::wiring::command_tools(&self.resolved.config)
@@ -61,9 +72,45 @@ impl Setup {
         match conversation {
             None => Arc::clone(&self.owner),
             Some(name) => {
-                Arc::new(CallContext { conversation: Some(name.into()), ..CallContext::clone(&self.owner) })
+                let name: Arc<str> = name.into();
+                Arc::new(CallContext {
+                    conversation: Some(Arc::clone(&name)),
+                    session: Some(name),
+                    ..CallContext::clone(&self.owner)
+                })
             }
         }
+    }
+
+    /// Whom its calls ask: the person at the terminal, or else whoever answers from elsewhere within that time.
+    #[cfg(feature = "durable")]
+    pub(super) fn approver(
+        &self,
+        wait: Option<Duration>,
+        console: &Console,
+    ) -> Option<Arc<dyn crate::port::Approver>> {
+        #[cfg(unix)]
+        {
+            let accepts = &self.resolved.config.tools.approval.accept_from;
+            let asks_here = accepts.iter().any(|face| face == super::prompt::FACE);
+            let prompt =
+                self.memory.clone().filter(|_| asks_here).and_then(|store| {
+                    super::prompt::Prompt::new(console.again(), store, self.editor.clone()?)
+                });
+            if let Some(prompt) = prompt {
+                return Some(Arc::new(prompt));
+            }
+        }
+        Some(Arc::new(super::waiting::Elsewhere { wait: wait?, console: console.again() }))
+    }
+
+    #[cfg(not(feature = "durable"))]
+    pub(super) fn approver(
+        &self,
+        _wait: Option<Duration>,
+        _console: &Console,
+    ) -> Option<Arc<dyn crate::port::Approver>> {
+        None
     }
 
     /// Shows other processes what runs here, until it is dropped. Where that cannot be, it merely cannot be stopped from
@@ -223,7 +270,10 @@ impl Ground {
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
         #[cfg(feature = "durable")]
-        let haft = memory.iter().cloned().fold(haft, crate::Builder::store);
+        let haft = memory.iter().cloned().fold(haft, |haft, memory| {
+            let grants = memory.clone();
+            haft.store(memory).grants(crate::StoredGrants::reached(move || grants.open().cloned()))
+        });
         let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(&haft, console);
@@ -246,6 +296,8 @@ impl Ground {
             #[cfg(feature = "durable")]
             memory,
             observing,
+            #[cfg(all(unix, feature = "durable"))]
+            editor: editor(&surroundings),
         })
     }
 }
@@ -342,8 +394,19 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(runtime.block_on(future))
 }
 
+/// With what the person changes arguments.
+#[cfg(all(unix, feature = "durable"))]
+pub(super) fn editor(surroundings: &Surroundings) -> Option<super::prompt::editor::Editor> {
+    let named = |name: &str| {
+        let (_, value) = surroundings.env.iter().find(|(known, _)| known == name)?;
+        value.to_str().map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
+    };
+    let command = named("VISUAL").or_else(|| named("EDITOR"));
+    Some(super::prompt::editor::Editor { command, folder: surroundings.state_folder()?.join("edits") })
+}
+
 /// The person whose machine this is, under the name that the system knows.
-fn owner(surroundings: &Surroundings) -> Arc<CallContext> {
+pub(super) fn owner(surroundings: &Surroundings) -> Arc<CallContext> {
     let owner = CallContext::owner();
     let known = ["USER", "LOGNAME", "USERNAME"]
         .iter()

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
+mod approvals;
 mod batch;
 mod calls;
 mod config;
@@ -19,6 +20,8 @@ mod pipes;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod programs;
+#[cfg(unix)]
+mod prompt;
 #[cfg(unix)]
 mod recover;
 mod signed;
