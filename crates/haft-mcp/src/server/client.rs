@@ -22,7 +22,10 @@ use rmcp::{
 use serde::Serialize;
 use serde_json::Value;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -61,6 +64,11 @@ struct Inner {
     is_stateless: bool,
     log_level: Option<LoggingLevel>,
     round: Round,
+    /// Whether the state of the round before may be used in this one: found out once, for the whole call.
+    is_first_use: OnceLock<bool>,
+    /// An answer and an earlier agreement are good for one question each.
+    answer_used: AtomicBool,
+    agreement_used: AtomicBool,
     /// What the call still needs to know, and what became of it.
     open: Mutex<Open>,
 }
@@ -82,7 +90,18 @@ impl Client {
     ) -> Self {
         let is_stateless = is_stateless(&meta, &peer);
         let log_level = if is_stateless { meta.log_level() } else { session_level };
-        Client(Arc::new(Inner { server, peer, meta, is_stateless, log_level, round, open: Mutex::default() }))
+        Client(Arc::new(Inner {
+            server,
+            peer,
+            meta,
+            is_stateless,
+            log_level,
+            round,
+            is_first_use: OnceLock::new(),
+            answer_used: AtomicBool::new(false),
+            agreement_used: AtomicBool::new(false),
+            open: Mutex::default(),
+        }))
     }
 
     /// The client behind the call that runs here; `None` where the call did not come in through MCP, and on other threads
@@ -221,6 +240,25 @@ impl Client {
 
     pub(super) fn round(&self) -> &Round {
         &self.0.round
+    }
+
+    /// Whether a person agreed to this very call in a round before. Asking is using it up.
+    pub(super) fn take_agreement(&self, fingerprint: &str) -> bool {
+        let state = self.0.round.state.as_ref();
+        state.is_some_and(|state| state.approved.as_deref() == Some(fingerprint) && self.is_first_use(state))
+            && !self.0.agreement_used.swap(true, Ordering::AcqRel)
+    }
+
+    /// The answer that this round brought to the question about this very call. Taking it is using it up.
+    pub(super) fn take_answer(&self, question: &str, fingerprint: &str) -> Option<Value> {
+        let state = self.0.round.state.as_ref()?;
+        let answer = self.0.round.answers.get(question)?;
+        let is_this = state.asked.as_deref() == Some(fingerprint) && self.is_first_use(state);
+        (is_this && !self.0.answer_used.swap(true, Ordering::AcqRel)).then(|| answer.clone())
+    }
+
+    fn is_first_use(&self, state: &State) -> bool {
+        *self.0.is_first_use.get_or_init(|| self.0.server.0.seals.use_once(state))
     }
 
     /// Sends a question while the call runs.

@@ -156,3 +156,35 @@ async fn between_rounds_a_no_is_a_no_and_silence_is_none() {
         assert_eq!(result["_meta"]["haft/error"]["code"], code, "{answer}: {result}");
     }
 }
+
+#[tokio::test]
+async fn one_yes_is_good_for_one_of_two_calls_inside_a_call() {
+    // A tool that makes the same call twice, as a flow would.
+    let twice =
+        haft::tool_fn("twice", async |_: Given, cx: haft::ToolCtx| -> Result<String, haft::ToolError> {
+            let mut said = Vec::new();
+            for _ in 0..2 {
+                let call = haft::ToolCall::new("deploy", json!({}));
+                let result = cx.engine().call(cx.execution_id(), call).await?;
+                said.push(if result.is_success() { "done" } else { "open" });
+            }
+            match said.contains(&"open") {
+                false => Ok(said.join(" ")),
+                true => Err(haft::ToolError::failed(said.join(" "))),
+            }
+        });
+    let twice = twice.read_only().define(described);
+    let haft =
+        Haft::builder().without_builtins().tools(tools()).tool(twice).repeat_guard(None).build().unwrap();
+    let server = server(haft.clone()).approvals(Approvals::ThroughClient).build();
+    let mut wire = Wire::new(&server, STATELESS, forms()).await;
+    let first = wire.ask("tools/call", json!({"name": "twice"})).await["result"].clone();
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    let call = json!({"name": "twice", "requestState": first["requestState"], "inputResponses": {"haft_approval": yes()}});
+    let second = wire.ask("tools/call", call).await["result"].clone();
+    assert_eq!(second["resultType"], "input_required", "the second one is asked about by itself: {second}");
+    let records = haft.store().for_tenant("local").audit(100).await.unwrap();
+    let deployed =
+        records.iter().filter(|record| &*record.tool == "deploy" && record.status == haft::Status::Success);
+    assert_eq!(deployed.count(), 1, "one yes, one run");
+}
