@@ -350,3 +350,20 @@ fn a_second_worker_leaves_the_first_alone_and_a_stale_socket_does_no_harm() {
     let id = place.detach(&VALID);
     assert_eq!(place.haft(&["runs", "watch", &id]).code, 0);
 }
+
+#[test]
+fn one_that_waits_for_a_person_goes_on_when_it_is_answered_though_its_worker_is_gone() {
+    let place = place();
+    let id = place.detach(&["call", "write_file", "path=note.txt", "content=hello", "--detach", "--json"]);
+    let waiting = place.wait(&id, "the question", |task| task["approvalId"].is_string());
+    assert!(!place.work().join("note.txt").exists(), "nothing runs before it is answered: {waiting}");
+    let worker = place.haft(&["worker", "status", "--json"]).json();
+    let process = worker["process"].as_u64().expect("a worker runs").to_string();
+    let killed = std::process::Command::new("kill").args(["-9", &process]).status().expect("kill starts");
+    assert!(killed.success());
+    let approval = waiting["approvalId"].as_str().expect("an id");
+    let said = place.haft(&["approvals", "approve", approval]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let done = place.wait(&id, "its end", |task| task["finishedAt"].is_string());
+    assert_eq!(std::fs::read_to_string(place.work().join("note.txt")).ok().as_deref(), Some("hello"), "{done}");
+}

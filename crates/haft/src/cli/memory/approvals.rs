@@ -64,6 +64,14 @@ pub(crate) enum ApprovalsCommand {
     },
 }
 
+impl ApprovalsCommand {
+    /// Whether it may answer a question.
+    #[cfg(unix)]
+    pub(super) fn answers(&self) -> bool {
+        matches!(self, ApprovalsCommand::Approve(_) | ApprovalsCommand::Deny(_) | ApprovalsCommand::Watch { .. })
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
     /// Their ids, or how they begin

@@ -36,6 +36,8 @@ use super::{
     watch,
 };
 #[cfg(unix)]
+use super::worker;
+#[cfg(unix)]
 use crate::memory::LazyStore;
 use crate::{CallContext, DurableStore, config::Config};
 use std::path::PathBuf;
@@ -98,8 +100,28 @@ pub(super) fn approvals(
 ) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
-    let ended = runtime.block_on(approvals::run(command, &memory, console));
+    let ended = runtime.block_on(async {
+        let code = approvals::run(command, &memory, console).await?;
+        #[cfg(unix)]
+        if command.answers() {
+            wake_worker(ground, &memory, console).await;
+        }
+        Ok(code)
+    });
     end(memory, runtime, ended, console)
+}
+
+/// A detached call that waited for an answer goes on in a worker; after a restart of the machine there is none.
+#[cfg(unix)]
+async fn wake_worker(ground: &Ground, memory: &Memory, console: &mut Console) {
+    let is_needed = memory.store.open_tasks(worker::RUNNER).await.is_ok_and(|open| open > 0);
+    if !is_needed || worker::look(&memory.state) {
+        return;
+    }
+    let started = worker::Starter::of(ground, &memory.state);
+    if let Err(failure) = started.and_then(|starter| worker::ensure(&starter, None)) {
+        console.warn(&format!("{failure}; a detached call waits for a worker"));
+    }
 }
 
 pub(super) fn grants(command: &GrantsCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
