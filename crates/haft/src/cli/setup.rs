@@ -39,6 +39,9 @@ pub(super) struct Setup {
     observing: Observing,
     #[cfg(all(unix, feature = "durable"))]
     editor: Option<super::prompt::editor::Editor>,
+    /// Where the configuration was read from.
+    #[cfg(feature = "mcp")]
+    from: (Surroundings, LoadOptions),
 }
 
 /// The configuration in effect, with where it holds.
@@ -143,6 +146,27 @@ impl Setup {
         Ok(())
     }
 
+    /// For a process that lives long: from now on the policy is as its files are. What is broken is said, and the old one
+    /// holds.
+    #[cfg(feature = "mcp")]
+    pub(super) fn keep_policy_current(&self) {
+        const LOOK: Duration = Duration::from_secs(1);
+        let (surroundings, options) = self.from.clone();
+        let (haft, console) = (self.haft.clone(), Console::plain());
+        let mut reload = crate::PolicyReload::new(surroundings, options);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if let crate::Reloaded::Kept(reason) = reload.look(&haft) {
+                    let reason = one_line(&reason, 1000);
+                    console.warn(&format!(
+                        "the policy was changed and cannot be used, so the old one holds: {reason}"
+                    ));
+                }
+            }
+        });
+    }
+
     /// Where haft keeps its state.
     #[cfg(feature = "mcp")]
     pub(super) fn state(&self) -> Result<&std::path::Path, Failure> {
@@ -244,6 +268,8 @@ impl Ground {
         observing: Observing,
         #[cfg(feature = "durable")] memory: Option<LazyStore>,
     ) -> Result<Setup, Failure> {
+        #[cfg(feature = "mcp")]
+        let options = self.load_options();
         let Configured { surroundings, resolved } = configured;
         let own_folder = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
         let licensing = licensing(&resolved.config, own_folder.as_deref()).map_err(Failure::Build)?;
@@ -298,6 +324,8 @@ impl Ground {
             observing,
             #[cfg(all(unix, feature = "durable"))]
             editor: editor(&surroundings),
+            #[cfg(feature = "mcp")]
+            from: (surroundings, options),
         })
     }
 }

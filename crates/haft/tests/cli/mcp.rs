@@ -279,3 +279,24 @@ fn the_official_sdks_drive_it_over_http() {
     server.kill().unwrap();
     server.wait().unwrap();
 }
+
+#[test]
+fn a_changed_policy_holds_at_once_and_a_broken_one_changes_nothing() {
+    let place = Place::new();
+    let mut lines = Lines::start(&place, &["mcp"]);
+    lines.begin();
+    let is_error = |answer: &Value| answer["isError"] == true;
+    let ask = |lines: &mut Lines| lines.call("get_metrics", json!({}));
+    assert!(!is_error(&ask(&mut lines)));
+    place.own_config("[[policy.rules]]\nname = 'no'\neffect = 'deny'\ntool = 'get_metrics'\n");
+    let begun = std::time::Instant::now();
+    while !is_error(&ask(&mut lines)) {
+        assert!(begun.elapsed().as_secs() < 30, "the new rule never held");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    place.own_config("[[policy.rules]]\nname = 'no'\neffect = 'denny'\ntool = 'get_metrics'\n");
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert!(is_error(&ask(&mut lines)), "what held before goes on holding");
+    let said = lines.end();
+    assert!(said.stderr.contains("the old one holds"), "{said:?}");
+}

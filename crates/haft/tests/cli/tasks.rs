@@ -365,5 +365,9 @@ fn one_that_waits_for_a_person_goes_on_when_it_is_answered_though_its_worker_is_
     let said = place.haft(&["approvals", "approve", approval]);
     assert_eq!(said.code, 0, "{said:?}");
     let done = place.wait(&id, "its end", |task| task["finishedAt"].is_string());
-    assert_eq!(std::fs::read_to_string(place.work().join("note.txt")).ok().as_deref(), Some("hello"), "{done}");
+    assert_eq!(
+        std::fs::read_to_string(place.work().join("note.txt")).ok().as_deref(),
+        Some("hello"),
+        "{done}"
+    );
 }

@@ -68,7 +68,10 @@ impl ApprovalsCommand {
     /// Whether it may answer a question.
     #[cfg(unix)]
     pub(super) fn answers(&self) -> bool {
-        matches!(self, ApprovalsCommand::Approve(_) | ApprovalsCommand::Deny(_) | ApprovalsCommand::Watch { .. })
+        matches!(
+            self,
+            ApprovalsCommand::Approve(_) | ApprovalsCommand::Deny(_) | ApprovalsCommand::Watch { .. }
+        )
     }
 }
 

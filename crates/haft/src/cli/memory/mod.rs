@@ -29,14 +29,14 @@ pub(super) use approvals::ApprovalsCommand;
 pub(super) use args::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
 pub(super) use grants::GrantsCommand;
 
+#[cfg(unix)]
+use super::worker;
 use super::{
     console::Console,
     failure::Failure,
     setup::{self, Configured, Ground, now},
     watch,
 };
-#[cfg(unix)]
-use super::worker;
 #[cfg(unix)]
 use crate::memory::LazyStore;
 use crate::{CallContext, DurableStore, config::Config};
