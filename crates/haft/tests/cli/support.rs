@@ -134,7 +134,7 @@ pub(crate) fn steady(text: &str) -> String {
         words.retain(|word| word != "\0");
         words
             .iter()
-            .map(|word| if is_id(word.trim_matches([',', '`'])) { "[id]" } else { word })
+            .map(|word| if is_id(word.trim_matches(',')) { "[id]" } else { word })
             .collect::<Vec<_>>()
             .join(" ")
     });
@@ -143,7 +143,7 @@ pub(crate) fn steady(text: &str) -> String {
 
 fn is_id(word: &str) -> bool {
     let is_hex = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-    match word.strip_prefix("apr_") {
+    match word.trim_matches('`').strip_prefix("apr_") {
         Some(rest) => rest.len() == 32 && is_hex(rest),
         None => word.len() == 36 && is_hex(word),
     }
