@@ -13,6 +13,7 @@
 
 mod lines;
 mod memory;
+mod memory_keys;
 mod memory_tasks;
 pub mod private_file;
 mod reads;
@@ -20,6 +21,7 @@ mod registrations;
 #[cfg(feature = "sql")]
 mod sql;
 
+pub use memory_keys::MemoryKeys;
 pub use memory::{MemoryStore, Retention};
 pub use reads::{FileReadHashes, MemoryReadHashes};
 pub use registrations::FileRegistrations;

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 5] = [
+pub(crate) const MIGRATIONS: [Migration; 6] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -44,6 +44,12 @@ pub(crate) const MIGRATIONS: [Migration; 5] = [
         name: "tasks",
         up: include_str!("layout/005_up.sql"),
         down: include_str!("layout/005_down.sql"),
+    },
+    Migration {
+        version: 6,
+        name: "keys of programs",
+        up: include_str!("layout/006_up.sql"),
+        down: include_str!("layout/006_down.sql"),
     },
 ];
 
