@@ -1,6 +1,6 @@
 //! What requests say about calls.
 
-use crate::{identity::Identity, problem::Problem, schema, server::App};
+use crate::{identity::Identity, problem::Problem, schema, server::App, take::object};
 use haft_core::{Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Strategy, ToolCall};
 use haft_engine::Request;
 use serde::Deserialize;
@@ -137,10 +137,10 @@ pub(crate) struct Invoke {
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map<String, Value>>,
     /// Who it is for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     context: Context,
     /// How.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     #[schema(value_type = schema::CallOptions)]
     options: CallOptions,
 }
@@ -170,10 +170,10 @@ pub(crate) struct Batch {
     #[schema(max_items = 1000)]
     pub(crate) calls: Vec<Call>,
     /// Who they are for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub(crate) context: Context,
     /// How each is carried out.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     #[schema(value_type = schema::CallOptions)]
     options: CallOptions,
     /// How they follow each other.
@@ -227,10 +227,10 @@ pub(crate) struct Flow {
     #[schema(value_type = Object)]
     pub(crate) input: Map<String, Value>,
     /// Who runs it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub(crate) context: Context,
     /// How: the options of every node that says nothing else.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     #[schema(value_type = schema::CallOptions)]
     pub(crate) options: CallOptions,
 }

@@ -342,6 +342,14 @@ pub(crate) struct Task {
     poll_after_ms: Option<u64>,
 }
 
+/// What is answered before the end: a task was taken, or a person has to approve the call.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Accepted {
+    Task(Task),
+    Result(ToolResult),
+}
+
 /// Tasks, newest first.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct TaskPage {

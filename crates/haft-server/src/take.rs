@@ -7,7 +7,8 @@ use axum::{
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
 use haft_core::ErrorCode;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize as _, Deserializer, de::{DeserializeOwned, Error as _}};
+use serde_json::value::RawValue;
 
 /// A JSON document in the body.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -28,6 +29,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
                 _ => Problem::bad_request("The body could not be read"),
             }
         })?;
+        if body.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Problem::bad_request("The body must be a JSON object"));
+        }
         serde_json::from_slice(&body)
             .map(Json)
             .map_err(|error| Problem::bad_request(format!("The body is not what is expected here: {error}")))
@@ -78,6 +82,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Who {
         let identity = parts.extensions.get::<Identity>().cloned();
         // A route that is outside of what identity stands around answers nobody.
         identity.map(Who).ok_or_else(|| Problem::new(ErrorCode::Unauthenticated, "Nobody is known who asks"))
+    }
+}
+
+/// A member that is a JSON object. By itself serde would take a list of the members' values, too.
+pub(crate) fn object<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    match raw.get().starts_with('{') {
+        true => serde_json::from_str(raw.get()).map_err(D::Error::custom),
+        false => Err(D::Error::custom("it must be a JSON object")),
     }
 }
 

@@ -56,6 +56,8 @@ mod guarding;
 mod memory;
 pub mod prelude;
 mod running;
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod serving;
 mod wiring;
 mod workplace;
 

@@ -90,6 +90,19 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("store.retention", "[]", "['deploy 1d']"),
     ("mcp.approvals", "'queue'", "'host'"),
     ("mcp.allowed_origins", "[]", "['https://evil.example:443']"),
+    ("server.listen", "''", "'0.0.0.0:80'"),
+    ("server.tls_certificate", "''", "'/elsewhere.pem'"),
+    ("server.tls_key", "''", "'/elsewhere.pem'"),
+    ("server.allow_plaintext", "false", "true"),
+    ("server.invoke_and_approve", "false", "true"),
+    ("server.max_body_bytes", "4194304", "8388608"),
+    ("server.allowed_hosts", "[]", "['evil.example']"),
+    ("server.resource", "''", "'https://evil.example'"),
+    ("server.oidc.issuer", "''", "'https://evil.example'"),
+    ("server.oidc.audience", "''", "'x'"),
+    ("server.oidc.jwks_file", "''", "'/elsewhere.json'"),
+    ("server.oidc.tenant_claim", "'tenant'", "'sub'"),
+    ("server.oidc.roles_claim", "'roles'", "'scope'"),
 ];
 
 /// The key's tight and loose value.

@@ -30,9 +30,7 @@ use utoipa::ToSchema;
     params(("Idempotency-Key" = Option<String>, Header, description = "The same key means the same call: it has an effect once")),
     responses(
         (status = 200, description = "It ran: the result says how it ended", body = schema::ToolResult),
-        (status = 202, description = "A person has to approve it first, or it was taken as a task", content(
-            (schema::ToolResult = "application/json"),
-        )),
+        (status = 202, description = "A person has to approve it first, or it was taken as a task", body = schema::Accepted),
     )
 )]
 pub(crate) async fn invoke(

@@ -4,7 +4,7 @@ use crate::{
     problem::Problem,
     said::plain,
     server::App,
-    take::{Json as Taken, Named, Who, idempotency_key},
+    take::{Json as Taken, Named, Who, idempotency_key, object},
 };
 use axum::{
     Json,
@@ -82,17 +82,17 @@ pub(crate) struct ToolInvokeRequest {
     #[schema(max_length = 64)]
     tool_version: Option<String>,
     /// Who it is for.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     agent_context: AgentContext,
     /// The arguments.
     #[serde(default)]
     #[schema(value_type = Object)]
     parameters: Arguments,
     /// What it may use.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     resource_limits: ResourceLimits,
     /// How it is carried out.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     execution_options: ExecutionOptions,
 }
 

@@ -1,5 +1,7 @@
 //! What can be typed.
 
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+use super::keys::KeysCommand;
 #[cfg(feature = "mcp")]
 use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
@@ -131,6 +133,17 @@ pub(super) enum Command {
     #[cfg(feature = "mcp")]
     #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
     Mcp(McpArgs),
+    /// Serve the tools over HTTP, to you on a unix socket and to whoever has a key on a port
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::SERVE)]
+    Serve(ServeArgs),
+    /// Make, list and revoke keys by which programs are known to `haft serve`
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Run detached calls, until there has been nothing to do for a while
     #[cfg(all(unix, feature = "durable"))]
     #[command(after_help = examples::WORKER)]
@@ -352,6 +365,20 @@ pub(super) struct McpArgs {
     pub(super) approvals: Option<ApprovalsBy>,
     #[command(subcommand)]
     pub(super) command: Option<McpCommand>,
+}
+
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Listen on this address, such as 127.0.0.1:8484; programs need a key there
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<std::net::SocketAddr>,
+    /// Where the unix socket is; haft.sock in the state folder when left out
+    #[arg(long, value_name = "PATH", conflicts_with = "no_socket", value_hint = ValueHint::FilePath)]
+    pub(super) socket: Option<PathBuf>,
+    /// No unix socket
+    #[arg(long)]
+    pub(super) no_socket: bool,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@
 //! | `call`, `batch`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
+//! | `serve`, `keys` | serving over HTTP, and the keys by which programs are known there |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
 //! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
@@ -50,6 +51,8 @@ mod failure;
 mod help;
 mod init;
 mod input;
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod keys;
 mod layout;
 mod license;
 #[cfg(feature = "mcp")]
@@ -59,6 +62,8 @@ mod memory;
 mod pairs;
 mod policy;
 mod progress;
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod serve;
 mod setup;
 mod show;
 mod tools;
@@ -175,6 +180,10 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Gc(args) => memory::gc(&args, &ground, console),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::run(&args, ground, console),
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        Command::Serve(args) => serve::run(&args, ground, console),
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        Command::Keys { command } => keys::run(&command, &ground, console),
         #[cfg(all(unix, feature = "durable"))]
         Command::Worker(args) => worker::run(&args, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),

@@ -213,6 +213,8 @@ pub struct Config {
     pub mcp: McpConfig,
     /// The section `tasks`.
     pub tasks: TasksConfig,
+    /// The section `server`.
+    pub server: ServerConfig,
 }
 
 key_table! {
@@ -453,6 +455,40 @@ key_table! {
         start_within_seconds: u64 = 60 * 60, rule::own(Kind::Count { min: 1, max: WEEK });
         /// Seconds without a task after which the worker ends.
         worker_idle_seconds: u64 = 300, rule::own(Kind::Count { min: 1, max: WEEK });
+    }
+
+    /// How haft is served over HTTP (`haft serve`). A folder's file has no say in it.
+    [server] = ServerConfig with { oidc: OidcConfig } {
+        /// The address to listen on, such as "127.0.0.1:8484"; "" is the unix socket alone.
+        listen: String = String::new(), rule::own(Kind::Text);
+        /// The certificate chain for TLS, a PEM file.
+        tls_certificate: String = String::new(), rule::own(Kind::Text);
+        /// Its key, a PEM file.
+        tls_key: String = String::new(), rule::own(Kind::Text);
+        /// Whether other machines may reach it without TLS: only behind a proxy that encrypts.
+        allow_plaintext: bool = false, rule::own(Kind::Switch);
+        /// Whether one key or token may both make calls and approve them.
+        invoke_and_approve: bool = false, rule::own(Kind::Switch);
+        /// Bytes of one request.
+        max_body_bytes: u64 = 4 * MIB, rule::own(Kind::Count { min: 1024, max: GIB });
+        /// Names besides localhost under which MCP clients reach it, such as "haft.example.com".
+        allowed_hosts: Vec<String> = Vec::new(), rule::own(Kind::Names);
+        /// Its address as clients know it, such as "https://haft.example.com".
+        resource: String = String::new(), rule::own(Kind::Text);
+    }
+
+    /// Whose tokens count besides keys. Rights are scopes: haft:invoke, haft:approve, haft:operate.
+    [server.oidc] = OidcConfig {
+        /// The identity provider, exactly as its tokens name it; "" is none.
+        issuer: String = String::new(), rule::own(Kind::Text);
+        /// What tokens for this server have as their audience.
+        audience: String = String::new(), rule::own(Kind::Text);
+        /// A file with the provider's public keys (JWKS). It is read again every ten minutes, and for a key that is new.
+        jwks_file: String = String::new(), rule::own(Kind::Text);
+        /// The claim that names the tenant.
+        tenant_claim: String = "tenant".to_owned(), rule::own(Kind::Text);
+        /// The claim that lists the roles.
+        roles_claim: String = "roles".to_owned(), rule::own(Kind::Text);
     }
 }
 

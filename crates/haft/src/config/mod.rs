@@ -54,9 +54,9 @@ pub use discover::{
 };
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
-    ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, LicenseConfig, OutputConfig,
-    PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, SignaturesConfig, StoreConfig,
-    TasksConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, LicenseConfig, OidcConfig,
+    OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, ServerConfig,
+    SignaturesConfig, StoreConfig, TasksConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};
