@@ -40,7 +40,8 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn event(happened: &Happened) -> Event {
+/// One event.
+pub(crate) fn event(happened: &Happened) -> Event {
     // A gap ends with the last event that is gone: whoever comes back goes on after it.
     let seen = match happened.payload {
         EventPayload::Gap { to, .. } => to,

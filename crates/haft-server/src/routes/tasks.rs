@@ -11,10 +11,11 @@ use axum::{
     Json,
     extract::State,
     http::HeaderMap,
-    response::Response,
+    response::{Response, sse::Event},
 };
-use futures_util::{StreamExt as _, stream};
-use haft_core::{TaskId, TaskQuery, TaskState, port::Right};
+use futures_util::{Stream, stream};
+use haft_core::{Task, TaskId, TaskQuery, TaskState, port::Right};
+use haft_engine::{Observer, Tasks};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -126,9 +127,66 @@ pub(crate) async fn cancel(
     Ok(Json(task_json(&task)))
 }
 
+/// How long a task that runs here may take from the end of its walk to its own, which is recorded between.
+const RECORDED: Duration = Duration::from_secs(5);
+/// How often it is asked whether a task has begun.
+const BEGUN: Duration = Duration::from_millis(100);
+
+/// One who watches a task.
+enum Watching {
+    /// It has not begun here.
+    Waiting,
+    /// It is on its walk.
+    Walk(Observer),
+    /// Its walk is over.
+    Ending,
+    /// There is nothing more to say.
+    Over,
+}
+
+fn as_it_stands(task: &Task) -> Event {
+    Event::default().event("task").data(task_json(task).to_string())
+}
+
+/// Everything that happens in a task, then how it stands.
+fn watch(tasks: Tasks, id: TaskId, last: Option<u64>) -> impl Stream<Item = Event> + Send {
+    stream::unfold(Watching::Waiting, move |mut watching| {
+        let (tasks, id) = (tasks.clone(), id.clone());
+        async move {
+            loop {
+                watching = match watching {
+                    Watching::Waiting => match tasks.observe(&id) {
+                        Some(observer) => Watching::Walk(last.into_iter().fold(observer, Observer::after)),
+                        None => {
+                            let task = tasks.get(&id).await.ok()?;
+                            if task.state.is_over() || task.state == TaskState::AwaitingApproval {
+                                return Some((as_it_stands(&task), Watching::Over));
+                            }
+                            let runs_elsewhere = task.state == TaskState::Running;
+                            let wait = task.poll_after(jiff::Timestamp::now()).filter(|_| runs_elsewhere);
+                            tokio::time::sleep(wait.unwrap_or(BEGUN)).await;
+                            Watching::Waiting
+                        }
+                    },
+                    Watching::Walk(mut observer) => match observer.next().await {
+                        Some(happened) => return Some((sse::event(&happened), Watching::Walk(observer))),
+                        None => Watching::Ending,
+                    },
+                    Watching::Ending => {
+                        let task = tasks.wait(&id, Some(RECORDED)).await.ok()?;
+                        return Some((as_it_stands(&task), Watching::Over));
+                    }
+                    Watching::Over => return None,
+                };
+            }
+        }
+    })
+}
+
 /// What happens in a task: events, resumable with `Last-Event-ID`
 ///
-/// Of a task that is over, or runs elsewhere, only how it stands is known: an event `task`.
+/// The last one is an event `task`: how it stands, over or waiting for a person. Of a task that is over, or runs elsewhere, that is
+/// all there is.
 #[utoipa::path(
     get, path = "/v1/tasks/{id}/events", tag = "tasks",
     params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header)),
@@ -142,20 +200,7 @@ pub(crate) async fn events(
 ) -> Result<Response, Problem> {
     let last = sse::last_event_id(&headers)?;
     let (tasks, id) = (app.engine.tasks(who.tenant()), TaskId::from_text(id));
-    let observed = tasks.observe(&id);
     // Asked in any case: whether it is there is the store's to say.
-    let task = tasks.get(&id).await?;
-    let as_it_stands = |task: &haft_core::Task| {
-        axum::response::sse::Event::default().event("task").data(task_json(task).to_string())
-    };
-    let Some(observer) = observed else {
-        return Ok(sse::answer(stream::iter([as_it_stands(&task)]), app.stop.clone()));
-    };
-    let observer = last.into_iter().fold(observer, haft_engine::Observer::after);
-    // The task is over a moment after its walk is: it is recorded between.
-    let at_the_end = stream::once(async move {
-        let task = tasks.wait(&id, Some(Duration::from_secs(5))).await.ok()?;
-        Some(as_it_stands(&task))
-    });
-    Ok(sse::answer(sse::events(observer).chain(at_the_end.filter_map(async |event| event)), app.stop.clone()))
+    tasks.get(&id).await?;
+    Ok(sse::answer(watch(tasks, id, last), app.stop.clone()))
 }

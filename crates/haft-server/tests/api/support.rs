@@ -6,13 +6,16 @@ use axum::{
     http::{HeaderMap, Method, Request, StatusCode, header},
 };
 use haft::{Folders, Haft, StoreOptions, prelude::*};
-use haft_core::port::{ApiKey, KeyStore, Right};
+use haft_core::port::{ApiKey, Guest, GuestSpec, Jail, KeyStore, Right, Sandbox, Unavailable};
 use haft_server::{Answered, ApiSecret, Desk, GivenAnswer, Grant, Host, Limits, Question, Server};
 use haft_store::MemoryKeys;
 use serde_json::Value;
 use std::{
     collections::HashMap,
-    sync::{Arc, LazyLock, Mutex},
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 use tower::ServiceExt as _;
@@ -43,10 +46,14 @@ pub fn tools() -> Vec<Box<dyn haft::Tool>> {
         Err(ToolError::cancelled())
     });
     let lines = tool_fn("lines", async |args: Lines, cx: ToolCtx| -> Result<String, ToolError> {
-        for line in 0..args.count {
-            cx.print(&format!("line {line}\n"));
-        }
-        Ok("done".to_owned())
+        let lines: Vec<String> = (0..args.count).map(|line| format!("line {line}\n")).collect();
+        lines.iter().take(20).for_each(|line| cx.print(line));
+        Ok(lines.concat())
+    });
+    let count = AtomicU64::new(0);
+    let next = tool_fn("next", move |_: Echo, _: ToolCtx| {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        async move { Ok::<_, ToolError>(number.to_string()) }
     });
     let fails = tool_fn("fails", async |_: Nothing, _: ToolCtx| -> Result<String, ToolError> {
         Err(ToolError::failed("the ledger is closed"))
@@ -56,7 +63,46 @@ pub fn tools() -> Vec<Box<dyn haft::Tool>> {
         Box::new(wait.read_only()),
         Box::new(lines.read_only()),
         Box::new(fails.read_only()),
+        Box::new(next),
     ]
+}
+
+/// A jail that holds nothing, for sandboxes without programs: this test program does not start any.
+struct EmptyJail;
+
+struct EmptySandbox(String);
+
+impl Sandbox for EmptySandbox {
+    fn id(&self) -> &str {
+        &self.0
+    }
+
+    fn used(&self) -> haft_core::Metrics {
+        haft_core::Metrics::default()
+    }
+
+    fn end<'a>(&'a self) -> Future<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+}
+
+impl Jail for EmptyJail {
+    fn name(&self) -> &str {
+        "empty"
+    }
+
+    fn offers(&self, level: haft::IsolationLevel) -> Result<haft_core::Enforcement, Unavailable> {
+        Ok(haft_core::Enforcement { level, ..haft_core::Enforcement::in_process() })
+    }
+
+    fn open_sandbox(&self, _limits: &haft_core::Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        Ok(Arc::new(EmptySandbox(format!("sandbox-{}", COUNT.fetch_add(1, Ordering::Relaxed)))))
+    }
+
+    fn start<'a>(&'a self, _spec: GuestSpec) -> Future<'a, Box<dyn Guest>> {
+        Box::pin(async { Err(ToolError::failed("no programs here")) })
+    }
 }
 
 /// A desk with one question and one grant of acme's.
@@ -194,10 +240,11 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
     let (work, state) = (folder.path().join("work"), folder.path().join("state"));
     std::fs::create_dir_all(&work).unwrap();
     std::fs::write(work.join("note.txt"), "one\ntwo\n").unwrap();
-    let policy = haft::ListPolicy { mode: haft::ApprovalMode::Auto, ..haft::ListPolicy::default() };
+    let policy = haft::ListPolicy { mode: haft::ApprovalMode::Auto, prompt_side_effects: false, ..haft::ListPolicy::default() };
     let haft = Haft::builder()
         .tools(tools())
         .policy(policy)
+        .jail(EmptyJail)
         .files(Folders::new(&work, &state))
         .durable(&state, StoreOptions::default())
         .build()

@@ -15,7 +15,7 @@ async fn things(world: &World) -> BTreeMap<&'static str, (String, String)> {
     let batch = world.post(key, "/v1/batch", json!({"calls": [{"name": "echo", "arguments": {"text": "a"}}]})).await.json();
     let task = json!({"name": "wait", "options": {"detached": true, "timeout": "PT30S"}});
     let task = world.post(key, "/v1/invoke", task).await.json();
-    let sandbox = world.post(key, "/v1/sandboxes", json!({"level": "None"})).await;
+    let sandbox = world.post(key, "/v1/sandboxes", json!({"level": "Strict"})).await;
     let execution = text(&done["metadata"]["executionId"]);
     let mut things = BTreeMap::from([
         ("/v1/executions/{id}", (execution, "0197a1b0-0000-7000-8000-000000000000".to_owned())),
@@ -26,7 +26,7 @@ async fn things(world: &World) -> BTreeMap<&'static str, (String, String)> {
         ("/v1/grants/{id}", ("grant_a".to_owned(), "grant_0".to_owned())),
     ]);
     assert_eq!(sandbox.status, StatusCode::CREATED, "{}", sandbox.text());
-    things.insert("/v1/sandboxes/{id}", (text(&sandbox.json()["id"]), "sbx_0".to_owned()));
+    things.insert("/v1/sandboxes/{id}", (text(&sandbox.json()["id"]), "sandbox-x".to_owned()));
     things
 }
 
