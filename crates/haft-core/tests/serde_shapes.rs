@@ -541,7 +541,7 @@ fn event_names() {
 type Row = (&'static str, Option<&'static str>, Option<Status>, bool, u16, u8);
 
 /// DESIGN §3, "One error table", a row for each code: code, E-number, status, retry, HTTP, exit.
-const DESIGN: [Row; 38] = {
+const DESIGN: [Row; 43] = {
     use Status::{
         Cancelled, Failed, PermissionDenied, RequiresConfirmation, SandboxError, Timeout, ValidationError,
     };

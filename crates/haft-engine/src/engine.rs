@@ -223,7 +223,8 @@ impl Engine {
             Some(id) => BatchId::from_uuid(id.as_uuid()),
             None => BatchId::at(at),
         };
-        let make = |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, &ports.settings));
+        let make =
+            |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, &ports.settings));
         let mut batch = make(batch_id);
         let mut refusal = None;
         while !self.0.executions.begin_batch(&batch) {
@@ -348,7 +349,8 @@ impl Engine {
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
         let model = &options.call.model;
-        let batch = Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, &ports.settings));
+        let batch =
+            Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, &ports.settings));
         let call_options = Arc::new(options.call.clone());
         let frames: Vec<_> = calls
             .into_iter()

@@ -2,7 +2,7 @@
 
 use crate::{problem, routes, schema};
 use utoipa::{
-    OpenApi as _, PartialSchema as _, ToSchema as _,
+    OpenApi as _, ToSchema as _,
     openapi::{
         ContentBuilder, HttpMethod, OpenApi, Ref, RefOr, ResponseBuilder,
         path::Operation,
@@ -18,7 +18,7 @@ use utoipa::{
         description = "Runs the tools that an AI agent asks for: checked, approved, contained, recorded.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
-    components(schemas(schema::Problem))
+    components(schemas(schema::Problem, routes::CategoryName))
 )]
 struct Frame;
 
@@ -78,5 +78,4 @@ fn finish(operation: &mut Operation) {
         .content(problem::MEDIA_TYPE, content)
         .build();
     operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
-    let _ = schema::Problem::schema;
 }

@@ -14,7 +14,10 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 
 /// What went wrong.
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct Problem(Box<Facts>);
+
+#[derive(Debug)]
+struct Facts {
     status: StatusCode,
     code: ErrorCode,
     detail: Cow<'static, str>,
@@ -48,7 +51,7 @@ struct Body<'a> {
 impl Problem {
     /// The problem of that row of the table, in these words.
     pub(crate) fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
-        Problem {
+        Problem(Box::new(Facts {
             status: StatusCode::from_u16(code.http()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
             code,
             detail: detail.into(),
@@ -56,7 +59,7 @@ impl Problem {
             data: None,
             result: None,
             challenge: None,
-        }
+        }))
     }
 
     /// A request that cannot be understood.
@@ -76,18 +79,20 @@ impl Problem {
 
     /// Nobody is known who asks.
     pub(crate) fn unauthenticated(detail: &'static str, challenge: HeaderValue) -> Self {
-        Problem { challenge: Some(challenge), ..Problem::new(ErrorCode::Unauthenticated, detail) }
+        let mut problem = Problem::new(ErrorCode::Unauthenticated, detail);
+        problem.0.challenge = Some(challenge);
+        problem
     }
 
     /// The same with another status than the table's: for what HTTP itself has a status for.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
-        self.status = status;
+        self.0.status = status;
         self
     }
 
     /// The same with single problems.
     pub(crate) fn with_problems(mut self, problems: Vec<Single>) -> Self {
-        self.problems = problems;
+        self.0.problems = problems;
         self
     }
 
@@ -99,9 +104,9 @@ impl Problem {
             return Ok(result);
         }
         let mut problem = Problem::new(error.code, error.message.clone());
-        problem.problems.clone_from(&error.problems);
-        problem.data = error.data.as_deref().cloned();
-        problem.result = Some(Box::new(result));
+        problem.0.problems.clone_from(&error.problems);
+        problem.0.data = error.data.as_deref().cloned();
+        problem.0.result = Some(Box::new(result));
         Err(problem)
     }
 }
@@ -112,8 +117,8 @@ impl From<ToolError> for Problem {
             tracing::warn!(code = error.code.as_str(), %diagnostics, "a request could not be answered");
         }
         let mut problem = Problem::new(error.code, error.message);
-        problem.problems = error.problems;
-        problem.data = error.data.map(|data| *data);
+        problem.0.problems = error.problems;
+        problem.0.data = error.data.map(|data| *data);
         problem
     }
 }
@@ -128,26 +133,27 @@ impl From<StoreError> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let facts = *self.0;
         let body = Body {
             kind: "about:blank",
-            title: self.code.model_text(),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            code: self.code,
-            number: self.code.e_number(),
-            retryable: self.code.is_retryable(),
-            problems: &self.problems,
-            data: self.data.as_ref(),
-            result: self.result.as_deref(),
+            title: facts.code.model_text(),
+            status: facts.status.as_u16(),
+            detail: &facts.detail,
+            code: facts.code,
+            number: facts.code.e_number(),
+            retryable: facts.code.is_retryable(),
+            problems: &facts.problems,
+            data: facts.data.as_ref(),
+            result: facts.result.as_deref(),
         };
         let text = serde_json::to_vec(&body).unwrap_or_else(|error| {
             tracing::error!(%error, "a problem could not be written");
             b"{}".to_vec()
         });
-        let mut response = (self.status, text).into_response();
+        let mut response = (facts.status, text).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-        if let Some(challenge) = self.challenge {
+        if let Some(challenge) = facts.challenge {
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         response

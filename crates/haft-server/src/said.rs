@@ -1,6 +1,12 @@
 //! What requests say about calls.
 
-use crate::{identity::Identity, problem::Problem, schema, server::App, take::object};
+use crate::{
+    identity::Identity,
+    problem::Problem,
+    schema,
+    server::App,
+    take::{object, object_of_objects},
+};
 use haft_core::{Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Strategy, ToolCall};
 use haft_engine::Request;
 use serde::Deserialize;
@@ -16,19 +22,19 @@ const LONGEST: usize = 255;
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Context {
     /// The agent that calls: a DID or any other text. Only with a key that is not bound to an agent.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     agent: Option<String>,
     /// One run of the agent.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     session: Option<String>,
     /// The conversation, within which files that were read are remembered.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     conversation: Option<String>,
     /// Ties calls of one request together across systems.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     correlation_id: Option<String>,
     /// The sandbox that it runs in.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     sandbox: Option<String>,
     /// Anything else, passed through to the tool.
     #[schema(value_type = Object)]
@@ -39,8 +45,12 @@ pub(crate) struct Context {
 pub(crate) fn plain(what: &'static str, text: Option<String>) -> Result<Option<Arc<str>>, Problem> {
     match text {
         None => Ok(None),
-        Some(text) if text.is_empty() || text.len() > LONGEST || text.chars().any(char::is_control) => {
-            Err(Problem::bad_request(format!("`{what}` must be 1 to {LONGEST} bytes without control characters")))
+        Some(text)
+            if text.is_empty() || text.chars().count() > LONGEST || text.chars().any(char::is_control) =>
+        {
+            Err(Problem::bad_request(format!(
+                "`{what}` must be 1 to {LONGEST} characters, none of which controls anything"
+            )))
         }
         Some(text) => Ok(Some(text.into())),
     }
@@ -80,17 +90,22 @@ impl Context {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Call {
     /// The tool's name or one of its aliases.
-    #[schema(min_length = 1, max_length = 255, example = "read_file")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        example = "read_file"
+    )]
     name: String,
     /// The arguments.
     #[serde(default)]
     #[schema(value_type = Object)]
     arguments: Arguments,
     /// Your own name for it. It comes back on the result.
-    #[schema(max_length = 255)]
+    #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     id: Option<String>,
     /// The same key means the same call: it has an effect once.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     idempotency_key: Option<String>,
     /// Passed through to the tool.
     #[schema(value_type = Option<Object>)]
@@ -121,17 +136,22 @@ impl Call {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Invoke {
     /// The tool's name or one of its aliases.
-    #[schema(min_length = 1, max_length = 255, example = "read_file")]
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        example = "read_file"
+    )]
     name: String,
     /// The arguments.
     #[serde(default)]
     #[schema(value_type = Object)]
     arguments: Arguments,
     /// Your own name for it. It comes back on the result.
-    #[schema(max_length = 255)]
+    #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     id: Option<String>,
     /// The same key means the same call: it has an effect once. The header `Idempotency-Key` says the same.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     idempotency_key: Option<String>,
     /// Passed through to the tool.
     #[schema(value_type = Option<Object>)]
@@ -140,7 +160,7 @@ pub(crate) struct Invoke {
     #[serde(default, deserialize_with = "object")]
     context: Context,
     /// How.
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default, deserialize_with = "object_of_objects")]
     #[schema(value_type = schema::CallOptions)]
     options: CallOptions,
 }
@@ -173,7 +193,7 @@ pub(crate) struct Batch {
     #[serde(default, deserialize_with = "object")]
     pub(crate) context: Context,
     /// How each is carried out.
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default, deserialize_with = "object_of_objects")]
     #[schema(value_type = schema::CallOptions)]
     options: CallOptions,
     /// How they follow each other.
@@ -230,7 +250,7 @@ pub(crate) struct Flow {
     #[serde(default, deserialize_with = "object")]
     pub(crate) context: Context,
     /// How: the options of every node that says nothing else.
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default, deserialize_with = "object_of_objects")]
     #[schema(value_type = schema::CallOptions)]
     pub(crate) options: CallOptions,
 }

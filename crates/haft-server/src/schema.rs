@@ -1,6 +1,6 @@
 //! The shapes of what the engine answers, for the document. Nothing is made of these types: what is sent is the engine's own,
 //! and a test holds every answer against the document.
-#![allow(dead_code, reason = "they are descriptions")]
+#![allow(dead_code, clippy::large_enum_variant, reason = "they are descriptions")]
 
 use serde::Serialize;
 use serde_json::Value;
@@ -181,16 +181,23 @@ pub(crate) enum CacheUse {
 #[serde(rename_all = "camelCase")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallLimits {
+    #[schema(minimum = 1)]
     memory_bytes: Option<u64>,
+    #[schema(minimum = 1)]
     cpu_millicores: Option<u32>,
-    #[schema(example = "PT30S")]
+    #[schema(example = "PT30S", pattern = "^P")]
     cpu_time: Option<String>,
-    #[schema(example = "PT30S")]
+    #[schema(example = "PT30S", pattern = "^P")]
     wall_time: Option<String>,
+    #[schema(minimum = 1)]
     processes: Option<u32>,
+    #[schema(minimum = 1)]
     open_files: Option<u32>,
+    #[schema(minimum = 1)]
     file_bytes: Option<u64>,
+    #[schema(minimum = 1)]
     scratch_bytes: Option<u64>,
+    #[schema(minimum = 1)]
     output_bytes: Option<u64>,
 }
 
@@ -202,7 +209,7 @@ pub(crate) struct Retry {
     /// Tries after the first one.
     max_retries: u32,
     /// The first wait, in ISO 8601.
-    #[schema(example = "PT1S")]
+    #[schema(example = "PT1S", pattern = "^P")]
     base: String,
     /// Only after these codes.
     #[schema(required = false)]
@@ -215,10 +222,10 @@ pub(crate) struct Retry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallOptions {
     /// The deadline; else the tool's, else the default.
-    #[schema(example = "PT30S")]
+    #[schema(example = "PT30S", pattern = "^P")]
     timeout: Option<String>,
     /// How long a tool may stay silent.
-    #[schema(example = "PT10S")]
+    #[schema(example = "PT10S", pattern = "^P")]
     idle_timeout: Option<String>,
     /// Ask a person even where the tool and the policy do not.
     #[schema(required = false)]
@@ -242,8 +249,24 @@ pub(crate) struct CallOptions {
     #[schema(required = false)]
     coerce: bool,
     /// Whether a model reads the result, and how much of it it can take.
-    #[schema(required = false, value_type = Object)]
-    model: Value,
+    #[schema(required = false)]
+    model: ModelBudget,
+}
+
+/// Whether a model reads a result.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum ModelKind {
+    NoModel,
+    Unknown,
+    Known,
+}
+
+/// Whether a model reads a result, and how much of it it can take.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ModelBudget {
+    /// `noModel`: nobody counts; `unknown`: 64 KB are shown; `known`: what is left of its context is said, too.
+    kind: ModelKind,
 }
 
 /// A batch in numbers.
@@ -376,7 +399,7 @@ pub(crate) struct SandboxSpec {
     #[schema(required = false)]
     hosts: Vec<String>,
     /// When it is ended by itself, in ISO 8601; an hour where absent.
-    #[schema(example = "PT10M")]
+    #[schema(example = "PT10M", pattern = "^P")]
     time_to_live: Option<String>,
 }
 

@@ -70,7 +70,8 @@ pub(crate) fn events_and_result(
     observer: Option<Observer>,
     call: impl Future<Output = ToolResult> + Send + 'static,
 ) -> impl Stream<Item = Event> + Send {
-    let watched = observer.map_or_else(|| Either::Left(stream::empty()), |observer| Either::Right(events(observer)));
+    let watched =
+        observer.map_or_else(|| Either::Left(stream::empty()), |observer| Either::Right(events(observer)));
     // Polled together: the call runs while its events are sent. Its result waits until all of them are.
     let running = async move {
         let result = call.await;
@@ -115,7 +116,10 @@ impl<S: Stream<Item = Event>> Stream for Together<S> {
 }
 
 /// The answer with those events. It ends when the server does.
-pub(crate) fn answer(events: impl Stream<Item = Event> + Send + 'static, stop: CancellationToken) -> Response {
+pub(crate) fn answer(
+    events: impl Stream<Item = Event> + Send + 'static,
+    stop: CancellationToken,
+) -> Response {
     let until_stop = events.take_until(stop.cancelled_owned()).map(Ok::<_, Infallible>);
     let mut response = Sse::new(until_stop).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
     let headers = response.headers_mut();

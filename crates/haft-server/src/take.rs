@@ -7,7 +7,10 @@ use axum::{
     http::{HeaderMap, StatusCode, header, request::Parts},
 };
 use haft_core::ErrorCode;
-use serde::{Deserialize as _, Deserializer, de::{DeserializeOwned, Error as _}};
+use serde::{
+    Deserialize, Deserializer,
+    de::{DeserializeOwned, Error as _},
+};
 use serde_json::value::RawValue;
 
 /// A JSON document in the body.
@@ -21,14 +24,15 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Json<T> {
             let problem = Problem::bad_request("Send the body as Content-Type: application/json");
             return Err(problem.with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE));
         }
-        let body = Bytes::from_request(request, state).await.map_err(|rejection: BytesRejection| {
-            match rejection.status() {
+        let body =
+            Bytes::from_request(request, state).await.map_err(|rejection: BytesRejection| match rejection
+                .status()
+            {
                 StatusCode::PAYLOAD_TOO_LARGE => {
                     Problem::new(ErrorCode::LimitExceeded, "The body is longer than this server takes")
                 }
                 _ => Problem::bad_request("The body could not be read"),
-            }
-        })?;
+            })?;
         if body.trim_ascii_start().first() != Some(&b'{') {
             return Err(Problem::bad_request("The body must be a JSON object"));
         }
@@ -92,6 +96,28 @@ pub(crate) fn object<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserialize
         true => serde_json::from_str(raw.get()).map_err(D::Error::custom),
         false => Err(D::Error::custom("it must be a JSON object")),
     }
+}
+
+/// The same, with these members objects, too.
+pub(crate) fn object_of_objects<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    #[derive(Deserialize)]
+    struct Nested<'a> {
+        #[serde(borrow)]
+        limits: Option<&'a RawValue>,
+        #[serde(borrow)]
+        retry: Option<&'a RawValue>,
+        #[serde(borrow)]
+        model: Option<&'a RawValue>,
+    }
+    let raw: Box<RawValue> = object(deserializer)?;
+    let Nested { limits, retry, model } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+    let is_list = |raw: &&RawValue| raw.get().starts_with('[');
+    if [limits, retry, model].iter().flatten().any(is_list) {
+        return Err(D::Error::custom("`limits`, `retry` and `model` must be JSON objects"));
+    }
+    serde_json::from_str(raw.get()).map_err(D::Error::custom)
 }
 
 /// The header `Idempotency-Key`.

@@ -1,7 +1,14 @@
 //! Many who watch, some of whom stall, while others call: nobody is slowed, no end is lost, memory stays bounded.
 //!
 //! Three seconds by default; `HAFT_LOAD_SECONDS=30` for the whole.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr, missing_docs, reason = "tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    missing_docs,
+    reason = "tests"
+)]
 
 use haft::{Haft, prelude::*};
 use haft_core::port::{ApiKey, KeyStore, Right};
@@ -81,7 +88,8 @@ async fn post(stream: &mut BufReader<TcpStream>, key: &str, path: &str, body: &s
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_watchers_slow_nobody() {
-    let seconds: u64 = std::env::var("HAFT_LOAD_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let seconds: u64 =
+        std::env::var("HAFT_LOAD_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
     let echo = tool_fn("echo", async |args: Echo, _: ToolCtx| -> Result<String, ToolError> { Ok(args.text) });
     let talk = tool_fn("talk", async |args: Talk, cx: ToolCtx| -> Result<String, ToolError> {
         let until = Instant::now() + Duration::from_secs(args.seconds);
@@ -100,9 +108,17 @@ async fn a_thousand_watchers_slow_nobody() {
     let keys = Arc::new(MemoryKeys::default());
     let secret = ApiSecret::random().unwrap();
     let key = ApiKey {
-        id: "key_load".into(), name: "load".into(), tenant: "acme".into(), agent: None, user: None,
-        roles: vec!["admin".into()], rights: vec![Right::Invoke], created_at: jiff::Timestamp::now(),
-        created_by: "load".into(), expires_at: None, revoked_at: None,
+        id: "key_load".into(),
+        name: "load".into(),
+        tenant: "acme".into(),
+        agent: None,
+        user: None,
+        roles: vec!["admin".into()],
+        rights: vec![Right::Invoke],
+        created_at: jiff::Timestamp::now(),
+        created_by: "load".into(),
+        expires_at: None,
+        revoked_at: None,
     };
     keys.add(key, secret.hash()).await.unwrap();
     let server = Server::builder(haft.clone().into_engine()).keys(keys).host(Everything).build();
@@ -178,7 +194,12 @@ async fn a_thousand_watchers_slow_nobody() {
     let at = |part: usize| times[times.len() * part / 1000].as_secs_f64() * 1000.0;
     eprintln!(
         "{} calls in {seconds} s with {WATCHERS} watchers: p50 {:.1} ms, p99 {:.1} ms, worst {:.1} ms; memory {} MB before, {} MB at most",
-        times.len(), at(500), at(990), times.last().unwrap().as_secs_f64() * 1000.0, before >> 10, most >> 10
+        times.len(),
+        at(500),
+        at(990),
+        times.last().unwrap().as_secs_f64() * 1000.0,
+        before >> 10,
+        most >> 10
     );
     assert_eq!(ended.load(Ordering::Relaxed), WATCHERS);
     assert!(times.len() > CALLERS, "callers were served: {}", times.len());

@@ -21,8 +21,8 @@ mod registrations;
 #[cfg(feature = "sql")]
 mod sql;
 
-pub use memory_keys::MemoryKeys;
 pub use memory::{MemoryStore, Retention};
+pub use memory_keys::MemoryKeys;
 pub use reads::{FileReadHashes, MemoryReadHashes};
 pub use registrations::FileRegistrations;
 #[cfg(feature = "postgres")]

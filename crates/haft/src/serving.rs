@@ -96,7 +96,8 @@ impl Host for Backing {
                 }
             });
             let report = look.await.map_err(|error| {
-                ToolError::new(ErrorCode::ExecutionFailed, "The jails could not be tried").with_diagnostics(error)
+                ToolError::new(ErrorCode::ExecutionFailed, "The jails could not be tried")
+                    .with_diagnostics(error)
             })?;
             *examined = Some((Instant::now(), report.clone()));
             Ok(report)
@@ -112,7 +113,11 @@ fn question(found: haft_store::Question) -> Question {
     let asked = found.request;
     Question {
         id: asked.id.to_string(),
-        state: STATES.iter().find(|(state, _)| *state == found.state).map_or("used", |(_, name)| name).to_owned(),
+        state: STATES
+            .iter()
+            .find(|(state, _)| *state == found.state)
+            .map_or("used", |(_, name)| name)
+            .to_owned(),
         tool: asked.tool.to_string(),
         summary: asked.summary,
         reason: asked.reason,

@@ -3,7 +3,7 @@
 use super::Claimed;
 use crate::problem::Problem;
 use haft_core::{
-    CallContext, ToolError, ErrorCode,
+    CallContext, ErrorCode, ToolError,
     port::{ApiKey, KeyStore, SecretHash},
 };
 use moka::sync::Cache;

@@ -92,9 +92,17 @@ impl Identifier {
     ) -> Self {
         let metadata = tokens.as_ref().and_then(TokenOptions::metadata_url);
         let challenge = metadata
-            .and_then(|url| HeaderValue::try_from(format!("Bearer realm=\"haft\", resource_metadata=\"{url}\"")).ok())
+            .and_then(|url| {
+                HeaderValue::try_from(format!("Bearer realm=\"haft\", resource_metadata=\"{url}\"")).ok()
+            })
             .unwrap_or(HeaderValue::from_static("Bearer realm=\"haft\""));
-        Identifier { owner, keys: keys.map(Keys::new), tokens: tokens.map(Tokens::new), both_rights, challenge }
+        Identifier {
+            owner,
+            keys: keys.map(Keys::new),
+            tokens: tokens.map(Tokens::new),
+            both_rights,
+            challenge,
+        }
     }
 
     pub(crate) fn token_options(&self) -> Option<&TokenOptions> {
@@ -117,7 +125,9 @@ impl Identifier {
             (None, _) => {
                 let owner = self.owner.as_ref().filter(|_| is_same_user);
                 return owner.map(owner_identity).ok_or_else(|| {
-                    self.nobody("Send a key or a token, as Authorization: Bearer …; `haft keys create` makes a key")
+                    self.nobody(
+                        "Send a key or a token, as Authorization: Bearer …; `haft keys create` makes a key",
+                    )
                 });
             }
             (Some(only), None) => only.to_str().ok().and_then(bearer),

@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use std::{
     fmt,
     path::PathBuf,
-    sync::{Arc, RwLock, PoisonError},
+    sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
@@ -71,9 +71,10 @@ impl TokenOptions {
     /// Where RFC 9728 has the metadata of this server.
     pub(crate) fn metadata_url(&self) -> Option<String> {
         let resource = self.resource.as_deref()?.trim_end_matches('/');
-        resource.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"').then(|| {
-            format!("{resource}/.well-known/oauth-protected-resource")
-        })
+        resource
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'"')
+            .then(|| format!("{resource}/.well-known/oauth-protected-resource"))
     }
 }
 
@@ -146,7 +147,9 @@ impl Tokens {
         match found {
             Ok(keys) => seen.keys = Arc::new(keys),
             // The keys of before still count: a provider that is away for a moment locks nobody out.
-            Err(error) if !seen.keys.is_empty() => tracing::warn!(%error, "the keys of the identity provider were not found"),
+            Err(error) if !seen.keys.is_empty() => {
+                tracing::warn!(%error, "the keys of the identity provider were not found")
+            }
             Err(error) => {
                 tracing::warn!(%error, "the keys of the identity provider were not found");
                 let text = "The keys of the identity provider cannot be reached now. Try again later";
@@ -215,9 +218,12 @@ fn claimed(claims: &Map<String, Value>, options: &TokenOptions, now: i64) -> Opt
     }
     let (subject, tenant) = (text("sub")?, text(&options.tenant_claim)?);
     let scopes = text("scope").or_else(|| text("scp")).unwrap_or_default();
-    let rights = scopes.split(' ').filter_map(|scope| scope.strip_prefix("haft:")?.parse::<Right>().ok()).collect();
+    let rights =
+        scopes.split(' ').filter_map(|scope| scope.strip_prefix("haft:")?.parse::<Right>().ok()).collect();
     let roles = match claims.get(&options.roles_claim) {
-        Some(Value::Array(roles)) => roles.iter().filter_map(|role| Some(role.as_str()?.to_owned())).collect(),
+        Some(Value::Array(roles)) => {
+            roles.iter().filter_map(|role| Some(role.as_str()?.to_owned())).collect()
+        }
         Some(Value::String(role)) => vec![role.clone()],
         _ => Vec::new(),
     };
@@ -252,7 +258,10 @@ mod tests {
         let good = json!({"iss": "https://id.example", "aud": ["x", "haft"], "exp": 1000, "sub": "ada", "tenant": "acme",
             "scope": "openid haft:invoke haft:fly", "roles": ["editor"], "azp": "ci"});
         let who = claimed(&map(good.clone()), &options(), 900).unwrap();
-        assert_eq!((&*who.base.tenant, &*who.base.agent, who.base.user.as_deref()), ("acme", "ci", Some("ada")));
+        assert_eq!(
+            (&*who.base.tenant, &*who.base.agent, who.base.user.as_deref()),
+            ("acme", "ci", Some("ada"))
+        );
         assert_eq!((who.rights, who.base.roles), (vec![Right::Invoke], vec!["editor".to_owned()]));
         for missing in ["iss", "aud", "exp", "sub", "tenant"] {
             let mut less = map(good.clone());

@@ -122,7 +122,9 @@ pub(crate) async fn answer(
     };
     match desk.answer(who.tenant(), &id, given).await? {
         Answered::Counts => {}
-        Answered::TooLate => return Err(Problem::new(ErrorCode::AlreadyAnswered, ErrorCode::AlreadyAnswered.model_text())),
+        Answered::TooLate => {
+            return Err(Problem::new(ErrorCode::AlreadyAnswered, ErrorCode::AlreadyAnswered.model_text()));
+        }
         Answered::Unknown => return Err(Problem::not_found("question")),
     }
     let question = desk.question(who.tenant(), &id).await?;

@@ -8,14 +8,12 @@ use crate::{
     sse,
     take::{Asked, Json as Taken, Named, Who},
 };
-use axum::{
-    Json,
-    extract::State,
-    http::HeaderMap,
-    response::Response,
-};
+use axum::{Json, extract::State, http::HeaderMap, response::Response};
 use futures_util::{StreamExt as _, stream};
-use haft_core::{Arguments, ExecutionId, ToolResult, port::{Right, StoredRun}};
+use haft_core::{
+    Arguments, ExecutionId, ToolResult,
+    port::{Right, StoredRun},
+};
 use haft_engine::Target;
 use haft_sdk::CancelReason;
 use serde::{Deserialize, Serialize};

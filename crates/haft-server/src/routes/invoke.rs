@@ -139,11 +139,9 @@ impl From<Preview> for Plan {
                 ..plan("needs_approval")
             },
             Preview::Pending { tool } => Plan { tool: Some(tool), ..plan("pending") },
-            Preview::Refused(error) => Plan {
-                code: Some(error.code.as_str()),
-                reason: Some(error.message),
-                ..plan("refused")
-            },
+            Preview::Refused(error) => {
+                Plan { code: Some(error.code.as_str()), reason: Some(error.message), ..plan("refused") }
+            }
         }
     }
 }

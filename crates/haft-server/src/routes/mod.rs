@@ -16,6 +16,8 @@ mod tasks;
 mod tool_invoke;
 mod tools;
 
+pub(crate) use tools::CategoryName;
+
 use crate::{problem::Problem, server::App, take::Who};
 use axum::http::{StatusCode, Uri};
 use utoipa_axum::{router::OpenApiRouter, routes};

@@ -60,7 +60,8 @@ pub(crate) async fn read(
         return Err(Problem::bad_request("`offset` is beyond any output"));
     }
     let handle = OutputHandle::from_text(handle);
-    let found = app.engine.store().for_tenant(who.tenant()).output(&handle, OutputRange { offset, length }).await?;
+    let found =
+        app.engine.store().for_tenant(who.tenant()).output(&handle, OutputRange { offset, length }).await?;
     let (bytes, total) = found.ok_or_else(|| Problem::not_found("output"))?;
     let mut response = bytes.into_response();
     let headers = response.headers_mut();
@@ -136,7 +137,9 @@ pub(crate) async fn lines(
     let found = match store.search_output(&handle, search).await {
         Err(error) if has_pattern => {
             tracing::debug!(%error, "a search was refused");
-            return Err(Problem::bad_request("`pattern` is not a regular expression that can be searched for"));
+            return Err(Problem::bad_request(
+                "`pattern` is not a regular expression that can be searched for",
+            ));
         }
         found => found?.ok_or_else(|| Problem::not_found("output"))?,
     };

@@ -4,7 +4,7 @@ use crate::{
     problem::Problem,
     schema,
     server::App,
-    take::{Json as Taken, Named, Who},
+    take::{Json as Taken, Named, Who, object_of_objects},
 };
 use axum::{
     Json,
@@ -14,7 +14,7 @@ use axum::{
 };
 use haft_core::port::Right;
 use haft_engine::{SandboxSpec, SandboxStatus};
-use serde::Serialize;
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 /// Sandboxes, oldest first.
@@ -30,6 +30,15 @@ pub(crate) async fn list(State(app): State<App>, Who(who): Who) -> Json<Sandboxe
     Json(Sandboxes { sandboxes: app.engine.sandboxes().list(who.tenant()) })
 }
 
+/// What is wished for. Its `limits` must be an object.
+pub(crate) struct Spec(SandboxSpec);
+
+impl<'de> Deserialize<'de> for Spec {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        object_of_objects(deserializer).map(Spec)
+    }
+}
+
 /// Make a sandbox
 #[utoipa::path(
     post, path = "/v1/sandboxes", tag = "sandboxes", request_body = schema::SandboxSpec,
@@ -38,7 +47,7 @@ pub(crate) async fn list(State(app): State<App>, Who(who): Who) -> Json<Sandboxe
 pub(crate) async fn create(
     State(app): State<App>,
     Who(who): Who,
-    Taken(spec): Taken<SandboxSpec>,
+    Taken(Spec(spec)): Taken<Spec>,
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
     let made = app.engine.sandboxes().create(who.tenant(), spec).await?;

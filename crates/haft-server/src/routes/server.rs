@@ -1,11 +1,6 @@
 //! The server itself: who one is, the document, numbers of all tenants.
 
-use crate::{
-    document,
-    problem::Problem,
-    server::App,
-    take::Who,
-};
+use crate::{document, problem::Problem, server::App, take::Who};
 use axum::{
     Json,
     extract::State,

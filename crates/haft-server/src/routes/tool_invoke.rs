@@ -27,16 +27,16 @@ use utoipa::ToSchema;
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AgentContext {
     /// The agent. Only with a key that is not bound to one.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     agent_did: Option<String>,
     /// The tenant: the key's own, or absent.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     tenant_id: Option<String>,
     /// One run of the agent.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     session_id: Option<String>,
     /// The sandbox that it runs in.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     parent_sandbox_id: Option<String>,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct ExecutionOptions {
     #[schema(minimum = 1, maximum = 10)]
     priority: Option<u8>,
     /// The same key means the same call: it has an effect once.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     idempotency_key: Option<String>,
     /// Ask a person first.
     require_approval: bool,
@@ -76,7 +76,7 @@ pub(crate) struct ExecutionOptions {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolInvokeRequest {
     /// Your own name for it. It comes back on the answer.
-    #[schema(max_length = 255)]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     invocation_id: Option<String>,
     /// The version that is expected; another one is refused.
     #[schema(max_length = 64)]
@@ -170,7 +170,13 @@ fn within<T: PartialOrd + std::fmt::Display>(
 }
 
 impl ToolInvokeRequest {
-    fn of(self, tool: &str, app: &App, who: &crate::identity::Identity, key: Option<String>) -> Result<Request, Problem> {
+    fn of(
+        self,
+        tool: &str,
+        app: &App,
+        who: &crate::identity::Identity,
+        key: Option<String>,
+    ) -> Result<Request, Problem> {
         let base = who.base();
         let said = self.agent_context;
         let mut context = CallContext::clone(base);
@@ -255,7 +261,8 @@ impl From<&ToolResult> for ToolInvokeResponse {
                 execution_id: facts.execution_id.to_string(),
                 duration_ms: facts.duration.as_secs_f64() * 1000.0,
                 cpu_used_millicore_seconds: used.and_then(|used| used.cpu_time_ms),
-                memory_peak_mb: used.and_then(|used| Some(used.peak_memory_bytes? as f64 / f64::from(1 << 20))),
+                memory_peak_mb: used
+                    .and_then(|used| Some(used.peak_memory_bytes? as f64 / f64::from(1 << 20))),
                 network_bytes_sent: used.and_then(|used| used.network_bytes_sent),
                 network_bytes_received: used.and_then(|used| used.network_bytes_received),
             }),

@@ -19,7 +19,7 @@ pub(crate) struct Which {
     /// Somewhere in the name or the description, in any case.
     text: Option<String>,
     /// Of this category, such as `FileSystem`.
-    #[param(value_type = Option<crate::routes::tools::CategoryName>)]
+    #[param(value_type = Option<CategoryName>)]
     category: Option<Category>,
     /// Only what comes after this name: `next` of the page before.
     after: Option<String>,

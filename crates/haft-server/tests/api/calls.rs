@@ -16,7 +16,11 @@ async fn a_call_is_answered_with_the_status_of_the_error_table() {
         (json!({"name": "echo", "arguments": {"text": 1}}), 422, json!("VALIDATION_FAILED")),
         (json!({"name": "run_command", "arguments": {"command": "ls"}}), 403, json!("TOOL_DENIED")),
         (json!({"name": "wait", "options": {"timeout": "PT0.05S"}}), 408, json!("TIMEOUT")),
-        (json!({"name": "echo", "arguments": {"text": "a"}, "options": {"requireConfirmation": true}}), 202, json!("CONFIRMATION_REQUIRED")),
+        (
+            json!({"name": "echo", "arguments": {"text": "a"}, "options": {"requireConfirmation": true}}),
+            202,
+            json!("CONFIRMATION_REQUIRED"),
+        ),
     ];
     for (call, status, code) in cases {
         let answer = world.post(&world.invoker, "/v1/invoke", call.clone()).await;
@@ -42,10 +46,20 @@ async fn a_call_is_answered_with_the_status_of_the_error_table() {
 async fn arguments_arrive_as_they_were_sent() {
     let world = world().await;
     let text = "é\u{1F980} \\u0000? \"quoted\"";
-    let answer = world.post(&world.invoker, "/v1/invoke", json!({"name": "echo", "arguments": {"text": text}, "id": "mine"})).await.json();
+    let answer = world
+        .post(
+            &world.invoker,
+            "/v1/invoke",
+            json!({"name": "echo", "arguments": {"text": text}, "id": "mine"}),
+        )
+        .await
+        .json();
     assert_eq!(answer["callId"], "mine");
     assert_eq!(answer["content"][0]["text"], text);
-    let read = world.post(&world.invoker, "/v1/invoke", json!({"name": "read_file", "arguments": {"path": "note.txt"}})).await.json();
+    let read = world
+        .post(&world.invoker, "/v1/invoke", json!({"name": "read_file", "arguments": {"path": "note.txt"}}))
+        .await
+        .json();
     assert_eq!(read["status"], "Success", "{read}");
 }
 
@@ -72,8 +86,10 @@ async fn the_same_key_has_an_effect_once() {
 async fn batches_and_flows_answer_each_call() {
     let world = world().await;
     let calls = json!([{"name": "echo", "arguments": {"text": "a"}, "id": "1"}, {"name": "fails", "id": "2"}, {"name": "none", "id": "3"}]);
-    let answer = world.post(&world.invoker, "/v1/batch", json!({"calls": calls, "strategy": "parallel"})).await.json();
-    let statuses: Vec<_> = answer["results"].as_array().unwrap().iter().map(|result| result["callId"].clone()).collect();
+    let answer =
+        world.post(&world.invoker, "/v1/batch", json!({"calls": calls, "strategy": "parallel"})).await.json();
+    let statuses: Vec<_> =
+        answer["results"].as_array().unwrap().iter().map(|result| result["callId"].clone()).collect();
     assert_eq!(json!(statuses), json!(["1", "2", "3"]));
     assert_eq!((&answer["summary"]["succeeded"], &answer["summary"]["failed"]), (&json!(1), &json!(2)));
 
@@ -96,7 +112,10 @@ async fn a_detached_call_is_a_task() {
     assert_eq!(answer.status, StatusCode::ACCEPTED);
     let place = answer.headers[header::LOCATION].to_str().unwrap().to_owned();
     let done = world.get(&world.invoker, &format!("{place}?wait=10")).await.json();
-    assert_eq!((&done["state"], &done["result"]["content"][0]["text"]), (&json!("completed"), &json!("later")));
+    assert_eq!(
+        (&done["state"], &done["result"]["content"][0]["text"]),
+        (&json!("completed"), &json!("later"))
+    );
 
     let waits = json!({"execution_options": {"async_mode": true}});
     let taken = world.post(&world.invoker, "/v1/tools/wait/invoke", waits).await;
@@ -117,7 +136,8 @@ async fn what_was_long_is_read_by_its_handle() {
     let part = world.get(&world.invoker, &format!("/v1/outputs/{handle}?offset=7&length=6")).await;
     assert_eq!(part.text(), "line 1");
     assert!(part.headers["haft-output-total"].to_str().unwrap().parse::<u64>().unwrap() > 100_000);
-    let lines = world.get(&world.invoker, &format!("/v1/outputs/{handle}/lines?pattern=%20777%24")).await.json();
+    let lines =
+        world.get(&world.invoker, &format!("/v1/outputs/{handle}/lines?pattern=%20777%24")).await.json();
     assert_eq!(lines["lines"], json!([{"number": 778, "text": "line 777"}]));
     let bad = world.get(&world.invoker, &format!("/v1/outputs/{handle}/lines?pattern=(")).await;
     assert_eq!(bad.status, StatusCode::BAD_REQUEST);
@@ -132,7 +152,13 @@ async fn pages_go_on_where_they_ended() {
     let (mut seen, mut after) = (Vec::new(), String::new());
     loop {
         let page = world.get(&world.invoker, &format!("/v1/executions?limit=1{after}")).await.json();
-        seen.extend(page["records"].as_array().unwrap().iter().map(|record| record["metadata"]["executionId"].to_string()));
+        seen.extend(
+            page["records"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|record| record["metadata"]["executionId"].to_string()),
+        );
         let Some(next) = page["next"].as_str() else { break };
         after = format!("&after={next}");
     }
@@ -147,7 +173,10 @@ async fn pages_go_on_where_they_ended() {
     assert!(more["tools"][0]["name"].as_str().unwrap() > next);
     let found = world.post(&world.invoker, "/v1/tools/search", json!({"query": "read a file"})).await.json();
     assert!(!found["tools"].as_array().unwrap().is_empty());
-    let plan = world.post(&world.invoker, "/v1/plan", json!({"name": "echo", "arguments": {"text": "a"}})).await.json();
+    let plan = world
+        .post(&world.invoker, "/v1/plan", json!({"name": "echo", "arguments": {"text": "a"}}))
+        .await
+        .json();
     assert_eq!(plan["decision"], "ready");
 }
 
@@ -156,7 +185,10 @@ async fn a_request_has_bounds() {
     let world = world().await;
     let long = json!({"name": "echo", "arguments": {"text": "x".repeat(2 << 20)}});
     let answer = world.post(&world.invoker, "/v1/invoke", long).await;
-    assert_eq!((answer.status, &answer.json()["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("LIMIT_EXCEEDED")));
+    assert_eq!(
+        (answer.status, &answer.json()["code"]),
+        (StatusCode::PAYLOAD_TOO_LARGE, &json!("LIMIT_EXCEEDED"))
+    );
     let plain = Request::post("/v1/invoke")
         .header(header::AUTHORIZATION, format!("Bearer {}", world.invoker))
         .body(Body::from("{}"))

@@ -26,7 +26,10 @@ fn the_document_is_the_one_that_is_checked_in() {
         std::fs::write(CHECKED_IN, &now).unwrap();
     }
     let before = std::fs::read_to_string(CHECKED_IN).unwrap_or_default();
-    assert!(now == before, "docs/openapi.json is not what the routes say: run this test with UPDATE_OPENAPI=1, and look at the diff");
+    assert!(
+        now == before,
+        "docs/openapi.json is not what the routes say: run this test with UPDATE_OPENAPI=1, and look at the diff"
+    );
 }
 
 #[test]
@@ -74,23 +77,56 @@ async fn the_document_is_served() {
 async fn garbage_is_refused_in_words() {
     let world = world().await;
     let bodies = [
-        json!(null), json!([]), json!({}), json!("x"), json!(7), json!({"name": 1}), json!({"name": "\u{0}"}),
-        json!({"calls": {}}), json!({"flow": []}), json!({"decision": "maybe"}), json!({"zzz": true}),
+        json!(null),
+        json!([]),
+        json!({}),
+        json!("x"),
+        json!(7),
+        json!({"name": 1}),
+        json!({"name": "\u{0}"}),
+        json!({"calls": {}}),
+        json!({"flow": []}),
+        json!({"decision": "maybe"}),
+        json!({"zzz": true}),
         json!({"name": "echo", "arguments": [1], "options": {"timeout": "soon"}}),
         json!({"name": "echo", "options": {"executionId": "0197a1b0-0000-7000-8000-000000000000"}}),
-        json!({"name": "echo", "context": {"tenant": "rival"}}), json!({"name": "echo", "context": []}),
+        json!({"name": "echo", "context": {"tenant": "rival"}}),
+        json!({"name": "echo", "context": []}),
         json!({"name": "echo", "context": {"agent": "a\nb"}}),
         json!({"parameters": 5, "resource_limits": {"memory_mb_limit": 1}}),
     ];
     for (method, _, path, _) in operations() {
-        for suffix in ["", "?limit=0", "?limit=-1", "?limit=x", "?after=%00", "?zzz=1", "?offset=18446744073709551615", "?from=0", "?state=odd", "?wait=999"] {
-            let answer = world.send(request(method.clone(), &format!("{path}{suffix}"), Some(&world.rival), None)).await;
-            assert!(answer.status.as_u16() < 500, "{method} {path}{suffix}: {} {}", answer.status, answer.text());
+        for suffix in [
+            "",
+            "?limit=0",
+            "?limit=-1",
+            "?limit=x",
+            "?after=%00",
+            "?zzz=1",
+            "?offset=18446744073709551615",
+            "?from=0",
+            "?state=odd",
+            "?wait=999",
+        ] {
+            let answer = world
+                .send(request(method.clone(), &format!("{path}{suffix}"), Some(&world.rival), None))
+                .await;
+            assert!(
+                answer.status.as_u16() < 500,
+                "{method} {path}{suffix}: {} {}",
+                answer.status,
+                answer.text()
+            );
         }
         if method == Method::POST {
             for body in &bodies {
                 let answer = world.send(request(method.clone(), &path, Some(&world.rival), Some(body))).await;
-                assert!(answer.status.as_u16() < 500, "{method} {path} {body}: {} {}", answer.status, answer.text());
+                assert!(
+                    answer.status.as_u16() < 500,
+                    "{method} {path} {body}: {} {}",
+                    answer.status,
+                    answer.text()
+                );
             }
         }
     }

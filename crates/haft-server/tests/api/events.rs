@@ -45,7 +45,10 @@ async fn a_call_can_be_watched_while_it_runs() {
 #[tokio::test]
 async fn a_stream_goes_on_where_it_was_cut() {
     let world = world().await;
-    let done = world.post(&world.invoker, "/v1/invoke", json!({"name": "lines", "arguments": {"count": 20}})).await.json();
+    let done = world
+        .post(&world.invoker, "/v1/invoke", json!({"name": "lines", "arguments": {"count": 20}}))
+        .await
+        .json();
     let path = format!("/v1/executions/{}/events", done["metadata"]["executionId"].as_str().unwrap());
     let whole = stream(&world, &path, None).await;
     assert!(whole.len() > 5);
@@ -62,7 +65,10 @@ async fn a_stream_goes_on_where_it_was_cut() {
 #[tokio::test]
 async fn a_task_is_watched_to_its_end_and_cancelled() {
     let world = world().await;
-    let task = world.post(&world.invoker, "/v1/invoke", json!({"name": "wait", "options": {"detached": true}})).await.json();
+    let task = world
+        .post(&world.invoker, "/v1/invoke", json!({"name": "wait", "options": {"detached": true}}))
+        .await
+        .json();
     let id = task["taskId"].as_str().unwrap().to_owned();
     let watch = request(Method::GET, &format!("/v1/tasks/{id}/events"), Some(&world.invoker), None);
     let response = world.router.clone().oneshot(watch).await.unwrap();
@@ -78,7 +84,10 @@ async fn a_task_is_watched_to_its_end_and_cancelled() {
         }
         let events = parse(&text);
         assert_eq!(events[events.len() - 2].1, "tool:cancelled", "{text}");
-        assert_eq!((events.last().unwrap().1.as_str(), &events.last().unwrap().2["state"]), ("task", &json!("cancelled")));
+        assert_eq!(
+            (events.last().unwrap().1.as_str(), &events.last().unwrap().2["state"]),
+            ("task", &json!("cancelled"))
+        );
     }
     let later = stream(&world, &format!("/v1/tasks/{id}/events"), None).await;
     assert!(!later.is_empty());
@@ -88,8 +97,16 @@ async fn a_task_is_watched_to_its_end_and_cancelled() {
 async fn a_running_call_is_shown_and_ended() {
     let world = world().await;
     let body = json!({"name": "wait"});
-    let running = tokio::spawn(world.router.clone().oneshot(request(Method::POST, "/v1/invoke", Some(&world.invoker), Some(&body))));
-    let task = world.post(&world.invoker, "/v1/invoke", json!({"name": "wait", "options": {"detached": true}})).await.json();
+    let running = tokio::spawn(world.router.clone().oneshot(request(
+        Method::POST,
+        "/v1/invoke",
+        Some(&world.invoker),
+        Some(&body),
+    )));
+    let task = world
+        .post(&world.invoker, "/v1/invoke", json!({"name": "wait", "options": {"detached": true}}))
+        .await
+        .json();
     let id = task["executionId"].as_str().unwrap();
     for _ in 0..200 {
         if world.get(&world.invoker, &format!("/v1/executions/{id}")).await.status == StatusCode::OK {
@@ -98,9 +115,15 @@ async fn a_running_call_is_shown_and_ended() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(world.get(&world.invoker, &format!("/v1/executions/{id}")).await.json()["state"], "running");
-    let ended = world.post(&world.invoker, &format!("/v1/executions/{id}/cancel"), json!({"reason": "enough"})).await.json();
+    let ended = world
+        .post(&world.invoker, &format!("/v1/executions/{id}/cancel"), json!({"reason": "enough"}))
+        .await
+        .json();
     assert_eq!(ended["cancelled"], true);
-    let over = world.get(&world.invoker, &format!("/v1/tasks/{}?wait=10", task["taskId"].as_str().unwrap())).await.json();
+    let over = world
+        .get(&world.invoker, &format!("/v1/tasks/{}?wait=10", task["taskId"].as_str().unwrap()))
+        .await
+        .json();
     assert_eq!(over["state"], "cancelled");
     let again = world.post(&world.invoker, &format!("/v1/executions/{id}/cancel"), json!({})).await.json();
     assert_eq!(again["cancelled"], false);

@@ -23,7 +23,11 @@ async fn a_key_is_its_tenant_and_its_rights() {
     ];
     for (key, path, body) in may_not {
         let answer = world.post(key, path, body).await;
-        assert_eq!((answer.status, &answer.json()["code"]), (StatusCode::FORBIDDEN, &json!("PERMISSION_DENIED")), "{path}");
+        assert_eq!(
+            (answer.status, &answer.json()["code"]),
+            (StatusCode::FORBIDDEN, &json!("PERMISSION_DENIED")),
+            "{path}"
+        );
     }
     for path in ["/metrics", "/v1/stats", "/v1/doctor"] {
         assert_eq!(world.get(&world.invoker, path).await.status, StatusCode::FORBIDDEN, "{path}");
@@ -62,7 +66,10 @@ async fn whoever_calls_does_not_approve_unless_that_was_said() {
     let keys = std::sync::Arc::new(haft_store::MemoryKeys::default());
     let secret = key(&keys, "acme", &[Right::Invoke, Right::Approve], |_| {}).await;
     let strict = haft_server::Server::builder(haft.into_engine()).keys(keys).build();
-    let response = tower::ServiceExt::oneshot(strict.router(), request(Method::GET, "/v1/me", Some(&secret), None)).await.unwrap();
+    let response =
+        tower::ServiceExt::oneshot(strict.router(), request(Method::GET, "/v1/me", Some(&secret), None))
+            .await
+            .unwrap();
     let body = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
     assert_eq!(serde_json::from_slice::<Value>(&body).unwrap()["rights"], json!(["invoke"]));
 }
@@ -70,16 +77,24 @@ async fn whoever_calls_does_not_approve_unless_that_was_said() {
 #[tokio::test]
 async fn a_key_of_one_agent_speaks_for_no_other() {
     let world = world().await;
-    let bound = key(&world.keys, "acme", &[Right::Invoke], |key| key.agent = Some("did:agent:7".into())).await;
+    let bound =
+        key(&world.keys, "acme", &[Right::Invoke], |key| key.agent = Some("did:agent:7".into())).await;
     let call = |agent: &str| json!({"name": "echo", "arguments": {"text": "a"}, "context": {"agent": agent}});
     assert_eq!(world.post(&bound, "/v1/invoke", call("did:agent:7")).await.status, StatusCode::OK);
     assert_eq!(world.post(&bound, "/v1/invoke", call("did:agent:8")).await.status, StatusCode::FORBIDDEN);
     assert_eq!(world.post(&world.invoker, "/v1/invoke", call("did:agent:8")).await.status, StatusCode::OK);
     let records = world.get(&world.invoker, "/v1/audit?agent=did:agent:8").await.json();
     assert_eq!(records["records"].as_array().unwrap().len(), 1);
-    let platform = |tenant: &str| json!({"parameters": {"text": "a"}, "agent_context": {"tenant_id": tenant}});
-    assert_eq!(world.post(&world.invoker, "/v1/tools/echo/invoke", platform("acme")).await.status, StatusCode::OK);
-    assert_eq!(world.post(&world.invoker, "/v1/tools/echo/invoke", platform("rival")).await.status, StatusCode::FORBIDDEN);
+    let platform =
+        |tenant: &str| json!({"parameters": {"text": "a"}, "agent_context": {"tenant_id": tenant}});
+    assert_eq!(
+        world.post(&world.invoker, "/v1/tools/echo/invoke", platform("acme")).await.status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        world.post(&world.invoker, "/v1/tools/echo/invoke", platform("rival")).await.status,
+        StatusCode::FORBIDDEN
+    );
 }
 
 #[tokio::test]
@@ -108,10 +123,9 @@ async fn a_token_of_the_identity_provider_is_known() {
     let (ours, theirs) = (pair(), pair());
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("jwks.json");
-    let jwk = |pair: &Ed25519KeyPair, kid: &str| {
-        json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "use": "sig", "x": BASE64_URL_SAFE_NO_PAD.encode(pair.public_key())})
-    };
-    std::fs::write(&file, json!({"keys": [jwk(&ours, "one"), {"kty": "oct", "k": "AAAA"}]}).to_string()).unwrap();
+    let jwk = |pair: &Ed25519KeyPair, kid: &str| json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "use": "sig", "x": BASE64_URL_SAFE_NO_PAD.encode(pair.public_key())});
+    std::fs::write(&file, json!({"keys": [jwk(&ours, "one"), {"kty": "oct", "k": "AAAA"}]}).to_string())
+        .unwrap();
     let options = TokenOptions {
         issuer: "https://id.example".into(),
         audience: "haft".into(),
@@ -127,7 +141,10 @@ async fn a_token_of_the_identity_provider_is_known() {
     let header = json!({"alg": "EdDSA", "kid": "one", "typ": "JWT"});
     let good = token(&ours, header.clone(), &claims);
     let me = world.get(&good, "/v1/me").await.json();
-    assert_eq!((&me["tenant"], &me["user"], &me["rights"]), (&json!("acme"), &json!("ada"), &json!(["invoke"])));
+    assert_eq!(
+        (&me["tenant"], &me["user"], &me["rights"]),
+        (&json!("acme"), &json!("ada"), &json!(["invoke"]))
+    );
     assert_eq!(world.post(&good, "/v1/invoke", echo()).await.status, StatusCode::OK);
 
     let with = |name: &str, value: Value| {
@@ -157,8 +174,13 @@ async fn a_token_of_the_identity_provider_is_known() {
         let answer = world.get(&bad, "/v1/me").await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{bad}");
         let challenge = answer.headers[header::WWW_AUTHENTICATE].to_str().unwrap();
-        assert!(challenge.contains("resource_metadata=\"https://haft.example/.well-known/oauth-protected-resource\""), "{challenge}");
+        assert!(
+            challenge
+                .contains("resource_metadata=\"https://haft.example/.well-known/oauth-protected-resource\""),
+            "{challenge}"
+        );
     }
-    let metadata = world.send(request(Method::GET, "/.well-known/oauth-protected-resource", None, None)).await.json();
+    let metadata =
+        world.send(request(Method::GET, "/.well-known/oauth-protected-resource", None, None)).await.json();
     assert_eq!(metadata["authorization_servers"], json!(["https://id.example"]));
 }

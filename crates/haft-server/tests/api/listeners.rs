@@ -28,7 +28,8 @@ async fn the_owner_is_known_on_a_unix_socket_and_nowhere_else() {
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = tcp.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let serving = tokio::spawn(world.server.serve(vec![Listener::Unix(unix), Listener::Tcp(tcp)], stop.clone()));
+    let serving =
+        tokio::spawn(world.server.serve(vec![Listener::Unix(unix), Listener::Tcp(tcp)], stop.clone()));
 
     let answer = ask(UnixStream::connect(&socket).await.unwrap(), "/v1/me", None).await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"tenant\":\"local\""), "{answer}");
@@ -55,10 +56,12 @@ async fn a_stop_ends_streams_and_lets_calls_end() {
     let engine = world.haft.clone();
     let task = engine
         .submit(
-            haft::Request::new(haft::ToolCall::new("wait", serde_json::json!({}))).context(CallContext::clone(&CallContext {
-                tenant: "acme".into(),
-                ..CallContext::clone(&CallContext::owner())
-            })),
+            haft::Request::new(haft::ToolCall::new("wait", serde_json::json!({}))).context(
+                CallContext::clone(&CallContext {
+                    tenant: "acme".into(),
+                    ..CallContext::clone(&CallContext::owner())
+                }),
+            ),
             Default::default(),
         )
         .await
@@ -66,11 +69,13 @@ async fn a_stop_ends_streams_and_lets_calls_end() {
     let serving = tokio::spawn(world.server.serve(vec![Listener::Tcp(tcp)], stop.clone()));
     let path = format!("/v1/tasks/{}/events", task.id);
     let key = world.invoker.clone();
-    let watching = tokio::spawn(async move { ask(TcpStream::connect(address).await.unwrap(), &path, Some(&key)).await });
+    let watching =
+        tokio::spawn(async move { ask(TcpStream::connect(address).await.unwrap(), &path, Some(&key)).await });
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert!(!watching.is_finished());
     stop.cancel();
-    let seen = tokio::time::timeout(Duration::from_secs(5), watching).await.expect("the stream ends").unwrap();
+    let seen =
+        tokio::time::timeout(Duration::from_secs(5), watching).await.expect("the stream ends").unwrap();
     assert!(seen.contains("text/event-stream"), "{seen}");
     tokio::time::timeout(Duration::from_secs(5), serving).await.expect("it ends").unwrap().unwrap();
     engine.shutdown_now().await;
@@ -92,11 +97,12 @@ async fn tls_is_spoken_with_the_given_certificate() {
 
     let mut roots = rustls::RootCertStore::empty();
     roots.add(made.cert.der().clone()).unwrap();
-    let config = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let config =
+        rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     let name = rustls::pki_types::ServerName::try_from("localhost").unwrap();
     let stream = connector.connect(name, TcpStream::connect(address).await.unwrap()).await.unwrap();

@@ -135,7 +135,8 @@ type Future<'a, T> = haft_core::port::BoxFuture<'a, Result<T, ToolError>>;
 impl Desk for TestDesk {
     fn questions<'a>(&'a self, tenant: &'a str, state: Option<&'a str>) -> Future<'a, Vec<Question>> {
         let all = self.0.lock().unwrap().values().cloned().collect::<Vec<_>>();
-        let of = move |question: &Question| tenant == "acme" && state.is_none_or(|state| question.state == state);
+        let of =
+            move |question: &Question| tenant == "acme" && state.is_none_or(|state| question.state == state);
         Box::pin(async move { Ok(all.into_iter().filter(of).collect()) })
     }
 
@@ -211,7 +212,12 @@ pub struct World {
     _folder: tempfile::TempDir,
 }
 
-pub async fn key(keys: &MemoryKeys, tenant: &str, rights: &[Right], change: impl FnOnce(&mut ApiKey)) -> String {
+pub async fn key(
+    keys: &MemoryKeys,
+    tenant: &str,
+    rights: &[Right],
+    change: impl FnOnce(&mut ApiKey),
+) -> String {
     let secret = ApiSecret::random().unwrap();
     let mut key = ApiKey {
         id: format!("key_{tenant}_{}", rights.iter().map(|right| right.as_str()).collect::<String>()),
@@ -240,7 +246,11 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
     let (work, state) = (folder.path().join("work"), folder.path().join("state"));
     std::fs::create_dir_all(&work).unwrap();
     std::fs::write(work.join("note.txt"), "one\ntwo\n").unwrap();
-    let policy = haft::ListPolicy { mode: haft::ApprovalMode::Auto, prompt_side_effects: false, ..haft::ListPolicy::default() };
+    let policy = haft::ListPolicy {
+        mode: haft::ApprovalMode::Auto,
+        prompt_side_effects: false,
+        ..haft::ListPolicy::default()
+    };
     let haft = Haft::builder()
         .tools(tools())
         .policy(policy)
@@ -320,7 +330,8 @@ impl World {
     }
 }
 
-pub static DOCUMENT: LazyLock<Value> = LazyLock::new(|| serde_json::to_value(haft_server::document()).unwrap());
+pub static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::to_value(haft_server::document()).unwrap());
 
 /// The operation of the document that answers there.
 fn operation<'d>(method: &Method, path: &str) -> Option<&'d Value> {
@@ -350,7 +361,10 @@ fn conforms(method: &Method, path: &str, answer: &Answer) {
         schema["components"] = DOCUMENT["components"].clone();
         let validator = jsonschema::validator_for(&schema).unwrap();
         let value = answer.json();
-        let problems: Vec<String> = validator.iter_errors(&value).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        let problems: Vec<String> = validator
+            .iter_errors(&value)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
         assert!(problems.is_empty(), "{method} {path} {}: {problems:#?}\n{value:#}", answer.status);
     }
 }

@@ -12,16 +12,25 @@ use std::collections::BTreeMap;
 async fn things(world: &World) -> BTreeMap<&'static str, (String, String)> {
     let key = &world.invoker;
     let done = world.post(key, "/v1/invoke", json!({"name": "lines", "arguments": {"count": 50_000}, "options": {"model": {"kind": "unknown"}}})).await.json();
-    let batch = world.post(key, "/v1/batch", json!({"calls": [{"name": "echo", "arguments": {"text": "a"}}]})).await.json();
+    let batch = world
+        .post(key, "/v1/batch", json!({"calls": [{"name": "echo", "arguments": {"text": "a"}}]}))
+        .await
+        .json();
     let task = json!({"name": "wait", "options": {"detached": true, "timeout": "PT30S"}});
     let task = world.post(key, "/v1/invoke", task).await.json();
     let sandbox = world.post(key, "/v1/sandboxes", json!({"level": "Strict"})).await;
     let execution = text(&done["metadata"]["executionId"]);
     let mut things = BTreeMap::from([
         ("/v1/executions/{id}", (execution, "0197a1b0-0000-7000-8000-000000000000".to_owned())),
-        ("/v1/batches/{id}", (text(&batch["summary"]["batchId"]), "0197a1b0-0000-7000-8000-000000000001".to_owned())),
+        (
+            "/v1/batches/{id}",
+            (text(&batch["summary"]["batchId"]), "0197a1b0-0000-7000-8000-000000000001".to_owned()),
+        ),
         ("/v1/tasks/{id}", (text(&task["taskId"]), "tsk_00000000000000000000000000000000".to_owned())),
-        ("/v1/outputs/{handle}", (text(&done["metadata"]["outputHandle"]), "out_00000000000000000000000000000000".to_owned())),
+        (
+            "/v1/outputs/{handle}",
+            (text(&done["metadata"]["outputHandle"]), "out_00000000000000000000000000000000".to_owned()),
+        ),
         ("/v1/approvals/{id}", ("apr_a".to_owned(), "apr_0".to_owned())),
         ("/v1/grants/{id}", ("grant_a".to_owned(), "grant_0".to_owned())),
     ]);
@@ -53,17 +62,20 @@ async fn what_is_another_tenants_is_not_there() {
     let mut asked = 0;
     // Changes last: what is looked at must still be there.
     let mut all = operations();
-    all.sort_by_key(|(method, ..)| [Method::GET, Method::POST, Method::DELETE].iter().position(|known| known == method));
+    all.sort_by_key(|(method, ..)| {
+        [Method::GET, Method::POST, Method::DELETE].iter().position(|known| known == method)
+    });
     for (method, template, ..) in all {
         // Tools are everybody's.
         if !template.contains('{') || template.starts_with("/v1/tools/{name}") {
             continue;
         }
-        let (prefix, (there, never)) = things
-            .iter()
-            .find(|(prefix, _)| template.starts_with(**prefix))
-            .unwrap_or_else(|| panic!("{template} is new: say here which id of another tenant it could show"));
-        let path = |id: &str| format!("{}{}", prefix.split('{').next().unwrap(), template.replace(*prefix, id));
+        let (prefix, (there, never)) =
+            things.iter().find(|(prefix, _)| template.starts_with(**prefix)).unwrap_or_else(|| {
+                panic!("{template} is new: say here which id of another tenant it could show")
+            });
+        let path =
+            |id: &str| format!("{}{}", prefix.split('{').next().unwrap(), template.replace(*prefix, id));
         let send = |key: &str, id: &str| {
             let body = (method == Method::POST).then(|| body(&template));
             request(method.clone(), &path(id), Some(key), body.as_ref())
@@ -75,7 +87,11 @@ async fn what_is_another_tenants_is_not_there() {
         asked += 1;
         // The same request of its own tenant hits, so the test could fail. Streams of what runs do not end.
         if template != "/v1/tasks/{id}/events" {
-            let right = if template.contains("approvals") || template.contains("grants") { &world.approver } else { &world.invoker };
+            let right = if template.contains("approvals") || template.contains("grants") {
+                &world.approver
+            } else {
+                &world.invoker
+            };
             let own = world.send(send(right, there)).await;
             assert!(own.status.is_success(), "{method} {template}: {} {}", own.status, own.text());
         }

@@ -8,7 +8,8 @@ use super::{
 use haft_core::port::{ApiKey, SecretHash};
 use std::fmt::Write as _;
 
-const COLUMNS: &str = "key_id, name, tenant, agent_id, user_id, roles, rights, created_at, created_by, expires_at, revoked_at";
+const COLUMNS: &str =
+    "key_id, name, tenant, agent_id, user_id, roles, rights, created_at, created_by, expires_at, revoked_at";
 
 fn hex(hash: &SecretHash) -> String {
     hash.iter().fold(String::with_capacity(64), |mut text, byte| {

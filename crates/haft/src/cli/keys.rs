@@ -22,6 +22,7 @@ pub(super) enum KeysCommand {
     #[command(after_help = examples::KEYS_CREATE)]
     Create(CreateArgs),
     /// List keys, without their secrets
+    #[command(after_help = examples::KEYS)]
     List {
         #[arg(long, value_name = "NAME", help = "Only those of this tenant")]
         tenant: Option<String>,
@@ -30,6 +31,7 @@ pub(super) enum KeysCommand {
         json: bool,
     },
     /// Let a key count no longer
+    #[command(after_help = examples::KEYS)]
     Revoke {
         /// Its id, as the list has it
         id: String,
@@ -115,7 +117,10 @@ async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Re
     let plain = |text: &&String| !text.is_empty() && text.len() <= 255 && !text.chars().any(char::is_control);
     if let Some(odd) = names.into_iter().flatten().chain(&args.roles).find(|text| !plain(text)) {
         let shown = words::name(odd);
-        return Err(bad(format!("`{shown}` cannot be a name"), "names have 1 to 255 bytes and no control characters"));
+        return Err(bad(
+            format!("`{shown}` cannot be a name"),
+            "names have 1 to 255 bytes and no control characters",
+        ));
     }
     if args.roles.is_empty() && rights.contains(&Right::Invoke) {
         console.warn("the key has no role, so it may call only tools that need no permission; add --role editor, for one");
@@ -149,12 +154,20 @@ async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Re
     } else {
         let until = key.expires_at.map_or_else(|| "for ever".to_owned(), |end| format!("until {end}"));
         console.print(format!("{}\n", secret.as_str()))?;
-        console.say(format!("{} counts {until}. The secret is shown this once; `haft keys revoke {}` ends it", key.id, key.id));
+        console.say(format!(
+            "{} counts {until}. The secret is shown this once; `haft keys revoke {}` ends it",
+            key.id, key.id
+        ));
     }
     Ok(0)
 }
 
-async fn list(tenant: Option<&str>, json: bool, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+async fn list(
+    tenant: Option<&str>,
+    json: bool,
+    memory: &Memory,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let keys = memory.store.all(tenant).await?;
     if json {
         console.print_json(&json!({"keys": keys}))?;
@@ -185,7 +198,8 @@ async fn revoke(id: &str, json: bool, memory: &Memory, console: &mut Console) ->
     }
     match json {
         true => console.print_json(&json!({"revoked": id}))?,
-        false => console.print(format!("{} counts no longer; a server notices within two seconds\n", words::name(id)))?,
+        false => console
+            .print(format!("{} counts no longer; a server notices within two seconds\n", words::name(id)))?,
     }
     Ok(0)
 }

@@ -54,7 +54,8 @@ async fn serve(
     let socket = match args.no_socket {
         true => None,
         false => {
-            let path = args.socket.clone().map_or_else(|| setup.state().map(|state| state.join("haft.sock")), Ok)?;
+            let path =
+                args.socket.clone().map_or_else(|| setup.state().map(|state| state.join("haft.sock")), Ok)?;
             let (listener, socket) = unix(path)?;
             places.push(format!("unix socket {}", words::path(&socket.path)));
             listeners.push(Listener::Unix(listener));
@@ -65,7 +66,10 @@ async fn serve(
         (Some(address), _) => Some(*address),
         (None, "") => None,
         (None, text) => Some(text.parse().map_err(|_| {
-            cannot(format!("server.listen is `{}`, which is no address", words::name(text)), "write it like 127.0.0.1:8484")
+            cannot(
+                format!("server.listen is `{}`, which is no address", words::name(text)),
+                "write it like 127.0.0.1:8484",
+            )
         })?),
     };
     if let Some(address) = address {
@@ -74,7 +78,10 @@ async fn serve(
         places.push(place);
     }
     if listeners.is_empty() {
-        return Err(cannot("there is nowhere to listen", "leave out --no-socket, or name an address with --listen"));
+        return Err(cannot(
+            "there is nowhere to listen",
+            "leave out --no-socket, or name an address with --listen",
+        ));
     }
 
     let stop = CancellationToken::new();
@@ -108,7 +115,10 @@ async fn serve(
     if resumed > 0 {
         console.say(format!("{} taken over from before", words::count(resumed, "task")));
     }
-    console.say(format!("serving at {}\nkeys are made with `haft keys create`; Ctrl-C ends this", places.join(" and ")));
+    console.say(format!(
+        "serving at {}\nkeys are made with `haft keys create`; Ctrl-C ends this",
+        places.join(" and ")
+    ));
 
     let looking = tokio::spawn(look(reload, haft.clone()));
     let serving = server.build().serve(listeners, stop.clone());
@@ -141,7 +151,9 @@ async fn look(mut reload: PolicyReload, haft: crate::Haft) {
         match reload.look(&haft) {
             Reloaded::Same => {}
             Reloaded::Done => console.say("the policy has changed, and holds from now on"),
-            Reloaded::Kept(problem) => console.warn(&format!("the policy has changed and cannot be used: {problem}")),
+            Reloaded::Kept(problem) => {
+                console.warn(&format!("the policy has changed and cannot be used: {problem}"))
+            }
         }
     }
 }
@@ -180,7 +192,12 @@ fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
         Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
             std::fs::remove_file(&path).map_err(failed)?;
         }
-        Ok(_) => return Err(cannot(format!("{} is there, and is no socket", words::path(&path)), "name another place with --socket")),
+        Ok(_) => {
+            return Err(cannot(
+                format!("{} is there, and is no socket", words::path(&path)),
+                "name another place with --socket",
+            ));
+        }
         Err(_) => {}
     }
     let listener = tokio::net::UnixListener::bind(&path).map_err(failed)?;
@@ -191,15 +208,26 @@ fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
 }
 
 /// A port: with TLS where there is a certificate. Without one, only this machine reaches it, unless somebody said otherwise.
-async fn port(address: SocketAddr, config: &crate::config::ServerConfig) -> Result<(Listener, String), Failure> {
-    let acceptor = match (config.tls_certificate.as_str(), config.tls_key.as_str()) {
-        ("", "") => None,
-        (certificate, key) if !certificate.is_empty() && !key.is_empty() => {
-            let acceptor = tls(Path::new(certificate), Path::new(key));
-            Some(acceptor.map_err(|problem| cannot(problem.to_string(), "both files are PEM; check their paths"))?)
-        }
-        _ => return Err(cannot("TLS needs a certificate and its key", "set server.tls_certificate and server.tls_key")),
-    };
+async fn port(
+    address: SocketAddr,
+    config: &crate::config::ServerConfig,
+) -> Result<(Listener, String), Failure> {
+    let acceptor =
+        match (config.tls_certificate.as_str(), config.tls_key.as_str()) {
+            ("", "") => None,
+            (certificate, key) if !certificate.is_empty() && !key.is_empty() => {
+                let acceptor = tls(Path::new(certificate), Path::new(key));
+                Some(acceptor.map_err(|problem| {
+                    cannot(problem.to_string(), "both files are PEM; check their paths")
+                })?)
+            }
+            _ => {
+                return Err(cannot(
+                    "TLS needs a certificate and its key",
+                    "set server.tls_certificate and server.tls_key",
+                ));
+            }
+        };
     if acceptor.is_none() && !address.ip().is_loopback() && !config.allow_plaintext {
         return Err(cannot(
             format!("{address} can be reached from other machines, and nothing would be encrypted"),
@@ -207,7 +235,10 @@ async fn port(address: SocketAddr, config: &crate::config::ServerConfig) -> Resu
         ));
     }
     let failed = |reason: std::io::Error| {
-        cannot(format!("{address} cannot be listened on: {}", words::reason(&reason)), "name another port; with port 0 the system chooses one")
+        cannot(
+            format!("{address} cannot be listened on: {}", words::reason(&reason)),
+            "name another port; with port 0 the system chooses one",
+        )
     };
     let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
@@ -219,7 +250,10 @@ async fn port(address: SocketAddr, config: &crate::config::ServerConfig) -> Resu
 
 fn tokens(config: &crate::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
     if config.audience.is_empty() || config.jwks_file.is_empty() {
-        return Err(cannot("tokens need an audience and the keys of their issuer", "set server.oidc.audience and server.oidc.jwks_file"));
+        return Err(cannot(
+            "tokens need an audience and the keys of their issuer",
+            "set server.oidc.audience and server.oidc.jwks_file",
+        ));
     }
     Ok(TokenOptions {
         issuer: config.issuer.clone(),

@@ -232,7 +232,9 @@ impl Ground {
                     takes_over: false,
                     ..settings.tasks
                 },
-                Runs::Serving => crate::TaskSettings { runner: "serve".into(), takes_over: true, ..settings.tasks },
+                Runs::Serving => {
+                    crate::TaskSettings { runner: "serve".into(), takes_over: true, ..settings.tasks }
+                }
             },
             ..settings
         };

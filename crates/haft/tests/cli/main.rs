@@ -13,6 +13,7 @@ mod memory;
 mod own_tools;
 mod pipes;
 mod programs;
+mod serve;
 mod stop;
 mod support;
 mod tools;
