@@ -111,6 +111,8 @@ async fn serve(
         options.stop = stop.clone();
         server = server.mcp(http::service(&mcp, options));
     }
+    // Before anybody is told that it serves: whoever hears that may end it.
+    let mut signals = watch::Signals::new().map_err(Failure::Runtime)?;
     let resumed = haft.resume_tasks().await?;
     if resumed > 0 {
         console.say(format!("{} taken over from before", words::count(resumed, "task")));
@@ -123,18 +125,14 @@ async fn serve(
     let looking = tokio::spawn(look(reload, haft.clone()));
     let serving = server.build().serve(listeners, stop.clone());
     let ending = async {
-        if let Ok(mut signals) = watch::Signals::new() {
-            signals.next().await;
-            console.say("ending: what runs may end for a while; once more cancels it at once");
-            stop.cancel();
-            tokio::select! {
-                _ = haft.shutdown() => {}
-                _ = signals.next() => {
-                    haft.shutdown_now().await;
-                }
+        signals.next().await;
+        console.say("ending: what runs may end for a while; once more cancels it at once");
+        stop.cancel();
+        tokio::select! {
+            _ = haft.shutdown() => {}
+            _ = signals.next() => {
+                haft.shutdown_now().await;
             }
-        } else {
-            stop.cancelled().await;
         }
     };
     let (served, ()) = tokio::join!(serving, ending);

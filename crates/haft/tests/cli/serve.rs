@@ -4,7 +4,6 @@
 use crate::{stop::Running, support::Place};
 use serde_json::Value;
 use std::{
-    io::{Read as _, Write as _},
     net::TcpStream,
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
     path::PathBuf,
