@@ -483,7 +483,7 @@ key_table! {
         issuer: String = String::new(), rule::own(Kind::Text);
         /// What tokens for this server have as their audience.
         audience: String = String::new(), rule::own(Kind::Text);
-        /// A file with the provider's public keys (JWKS). It is read again every ten minutes, and for a key that is new.
+        /// A file with the provider's public keys (JWKS); it is read again by itself.
         jwks_file: String = String::new(), rule::own(Kind::Text);
         /// The claim that names the tenant.
         tenant_claim: String = "tenant".to_owned(), rule::own(Kind::Text);
