@@ -13,6 +13,7 @@ pub(crate) enum Task {
     Run,
     Test(TestOptions),
     Portable,
+    Conformance,
     Bench,
     Soak,
     Fuzz(FuzzOptions),
@@ -36,7 +37,7 @@ pub(crate) struct FuzzOptions {
     pub(crate) time: Duration,
 }
 
-const COMMANDS: [&str; 7] = ["run", "test", "portable", "bench", "soak", "fuzz", "help"];
+const COMMANDS: [&str; 8] = ["run", "test", "portable", "conformance", "bench", "soak", "fuzz", "help"];
 const TEST_OPTIONS: [&str; 3] = ["--quick", "--strict", "--help"];
 const FUZZ_OPTIONS: [&str; 2] = ["--seconds", "--help"];
 const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
@@ -63,6 +64,7 @@ fn task(words: &[&str]) -> Result<Task, UsageError> {
         "run" => no_arguments(rest, Task::Run),
         "test" => test_options(rest).map(Task::Test),
         "portable" => no_arguments(rest, Task::Portable),
+        "conformance" => no_arguments(rest, Task::Conformance),
         "bench" => no_arguments(rest, Task::Bench),
         "soak" => no_arguments(rest, Task::Soak),
         "fuzz" => fuzz_options(rest).map(Task::Fuzz),
@@ -153,6 +155,7 @@ mod tests {
             ("run -h", Task::Help),
             ("run", Task::Run),
             ("portable", Task::Portable),
+            ("conformance", Task::Conformance),
             ("bench", Task::Bench),
             ("soak", Task::Soak),
             ("test", Task::Test(TestOptions { quick: false, strict: false })),

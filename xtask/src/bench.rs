@@ -19,13 +19,22 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     cargo.args(["bench", "-p", "haft-jail", "--bench", "gate", "--bench", "jails"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["build", "--release", "-p", "haft", "--bin", "haft"]);
+    step::announce("bench", &cargo);
+    step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["bench", "-p", "haft-mcp", "--bench", "stdio"]);
+    cargo.env("HAFT_PROGRAM", workspace.target().join("release/haft"));
+    step::announce("bench", &cargo);
+    step::must_succeed(&mut cargo)?;
     // By itself: it keeps the disk busy, and writes some ten gigabytes beside the programs while it runs.
     let mut cargo = workspace.cargo();
     cargo.args(["bench", "-p", "haft-engine", "--bench", "durability"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-guard", "--bench", "guard"]);
+    cargo.args(["bench", "-p", "haft", "-p", "haft-guard", "--bench", "guard", "--bench", "startup"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)
 }

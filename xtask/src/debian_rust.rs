@@ -36,13 +36,7 @@ exec "$libraries"/ld-linux*.so.* --library-path "$libraries" "$usr/bin/rustc" --
 
 /// The path of a rustc that can check crates for these targets; the first time, it is fetched and put together.
 pub(crate) fn rustc(workspace: &Workspace, targets: &[&str]) -> Result<PathBuf, Error> {
-    let cache = cache(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"));
-    let cache = cache.unwrap_or_else(|| workspace.target().to_owned()).join("haft-xtask");
-    at(&cache, "create", |path| fs::create_dir_all(path))?;
-    // Another run may be fetching the same just now: this one waits, and finds it done.
-    let _lock = at(&cache.join("lock"), "lock", |path| {
-        File::create(path).and_then(|file| file.lock().map(|()| file))
-    })?;
+    let (cache, _lock) = locked_cache(workspace)?;
 
     let finished = cache.join(name(env!("CARGO_PKG_RUST_VERSION"), targets));
     if !finished.is_dir() {
@@ -53,6 +47,17 @@ pub(crate) fn rustc(workspace: &Workspace, targets: &[&str]) -> Result<PathBuf, 
         at(&finished, "create", |path| fs::rename(&unfinished, path))?;
     }
     Ok(finished.join("rustc"))
+}
+
+/// Where fetched things are kept. Another run may be fetching the same just now: this one waits, and finds it done.
+pub(crate) fn locked_cache(workspace: &Workspace) -> Result<(PathBuf, File), Error> {
+    let cache = cache(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"));
+    let cache = cache.unwrap_or_else(|| workspace.target().to_owned()).join("haft-xtask");
+    at(&cache, "create", |path| fs::create_dir_all(path))?;
+    let lock = at(&cache.join("lock"), "lock", |path| {
+        File::create(path).and_then(|file| file.lock().map(|()| file))
+    })?;
+    Ok((cache, lock))
 }
 
 /// The user's cache folder: a fresh clone finds what an earlier one fetched.
@@ -187,7 +192,7 @@ fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
     })
 }
 
-fn remove(folder: &Path) -> Result<(), Error> {
+pub(crate) fn remove(folder: &Path) -> Result<(), Error> {
     at(folder, "remove", |path| match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),
@@ -195,7 +200,11 @@ fn remove(folder: &Path) -> Result<(), Error> {
 }
 
 /// Names the path in the error.
-fn at<T>(path: &Path, action: &'static str, work: impl FnOnce(&Path) -> io::Result<T>) -> Result<T, Error> {
+pub(crate) fn at<T>(
+    path: &Path,
+    action: &'static str,
+    work: impl FnOnce(&Path) -> io::Result<T>,
+) -> Result<T, Error> {
     work(path).map_err(|source| Error::File { action, path: path.to_owned(), source })
 }
 

@@ -4,9 +4,11 @@
 
 mod args;
 mod bench;
+mod conformance;
 mod debian_rust;
 mod error;
 mod fuzz;
+mod mcp_kit;
 mod not_run;
 mod packages;
 mod portable;
@@ -37,7 +39,8 @@ Commands:
       --quick           Inner loop: format, lints of libraries and programs, tests
       --strict          Fail when a test could not run on this machine
   portable            Check that the portable crates compile for Windows and macOS
-  bench               Measure the pipeline, the registry, files, jails and the durable store in a release build, beside their goals
+  conformance         Run the public conformance suite of MCP against a server of haft's
+  bench               Measure the pipeline, the registry, files, jails, MCP and the durable store in a release build, beside their goals
   soak                Kill processes that share a state folder, some two thousand times, and look at what is left
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
@@ -67,6 +70,7 @@ fn carry_out(task: Task) -> Result<(), Error> {
         Task::Run => run::run(&workspace),
         Task::Test(options) => test::test(&workspace, options),
         Task::Portable => portable::portable(&workspace),
+        Task::Conformance => conformance::conformance(&workspace),
         Task::Bench => bench::bench(&workspace),
         Task::Soak => soak::soak(&workspace),
         Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),

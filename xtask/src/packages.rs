@@ -68,6 +68,12 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "lets writes to the disk fail, to see that nothing confirmed is lost",
     },
+    Package {
+        command: "tmux",
+        debian: &["tmux"],
+        need: Need::Test,
+        why: "shows what a person at a terminal is asked",
+    },
     Package { command: "runc", debian: &["runc"], need: Need::Test, why: "makes one of the jails" },
     Package {
         command: "crun",
@@ -191,6 +197,7 @@ mod tests {
                 "openssl",
                 "postgresql",
                 "strace",
+                "tmux",
                 "runc",
                 "crun",
                 "runsc",

@@ -1,9 +1,12 @@
 //! `cargo xtask test`: every check, one after the other, and a recap.
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crate::args::TestOptions;
+use crate::conformance;
 use crate::error::Error;
+use crate::mcp_kit;
 use crate::not_run;
 use crate::packages::{self, Need};
 use crate::portable;
@@ -33,15 +36,19 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         false => Runner::CargoTest,
     };
     let mut report = Report { strict: options.strict, ..Report::default() };
+    let mut kit = None;
     if !options.quick {
         report.outcomes.push(install_packages(workspace));
+        let (outcome, found) = install_mcp_kit(workspace);
+        report.outcomes.push(outcome);
+        kit = found;
     }
     // A check that fails does not keep the others from running: one run shows all there is to repair.
     for check in lints(options) {
         report.outcomes.push(carry_out(workspace, &check)?);
     }
     for (check, runner) in tests(options, runner) {
-        let (outcome, counts) = run_tests(workspace, &check, runner, &list)?;
+        let (outcome, counts) = run_tests(workspace, &check, runner, &list, kit.as_deref())?;
         report.outcomes.push(outcome);
         report.counts.push((check.name, counts));
     }
@@ -49,6 +56,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         report.outcomes.push(carry_out(workspace, &rustdoc())?);
         report.outcomes.push(check_licences(workspace)?);
         report.outcomes.push(portable::outcome(workspace)?);
+        report.outcomes.push(conformance::outcome(workspace, kit.as_deref())?);
     }
     report.not_run = list.read()?;
     print!("{report}");
@@ -66,7 +74,9 @@ fn lints(options: TestOptions) -> [Check; 2] {
     };
     let clippy: &[&str] = match options.quick {
         true => &["clippy", "--workspace", "--", "-D", "warnings"],
-        false => &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"],
+        false => {
+            &["clippy", "--workspace", "--features", "haft/otlp", "--all-targets", "--", "-D", "warnings"]
+        }
     };
     [format, Check::new("clippy", clippy)]
 }
@@ -81,7 +91,28 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
     };
     let mut checks = vec![(Check::new("tests", tests), runner)];
     if !options.quick {
-        let doc_tests = Check::new("doc tests", &["test", "--workspace", "--no-fail-fast", "--doc"]);
+        // What is off by default. The whole workspace is named, so that what it shares with the tests before is not built
+        // a second time in another form.
+        let otlp: &[&str] = match runner {
+            Runner::Nextest => &[
+                "nextest",
+                "run",
+                "--workspace",
+                "--no-fail-fast",
+                "--features",
+                "haft/otlp",
+                "--test",
+                "otlp",
+            ],
+            Runner::CargoTest => {
+                &["test", "--workspace", "--no-fail-fast", "--features", "haft/otlp", "--test", "otlp"]
+            }
+        };
+        checks.push((Check::new("otlp", otlp), runner));
+        let doc_tests = Check::new(
+            "doc tests",
+            &["test", "--workspace", "--no-fail-fast", "--features", "haft/otlp", "--doc"],
+        );
         checks.push((doc_tests, Runner::CargoTest));
     }
     checks
@@ -90,7 +121,7 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
 fn rustdoc() -> Check {
     Check {
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
-        ..Check::new("rustdoc", &["doc", "--workspace", "--no-deps"])
+        ..Check::new("rustdoc", &["doc", "--workspace", "--no-deps", "--features", "haft/otlp"])
     }
 }
 
@@ -113,10 +144,14 @@ fn run_tests(
     check: &Check,
     runner: Runner,
     list: &not_run::List,
+    kit: Option<&Path>,
 ) -> Result<(Outcome, Result<Counts, NoCount>), Error> {
     let started = Instant::now();
     let mut cargo = workspace.cargo();
     cargo.args(check.commands.iter().copied().flatten()).env(not_run::VARIABLE, list.path());
+    if let Some(kit) = kit {
+        cargo.env(mcp_kit::VARIABLE, kit);
+    }
     step::announce(check.name, &cargo);
     let output = step::run_captured(&mut cargo, step::every_line)?;
     let (succeeded, end) = match output.status.success() {
@@ -139,6 +174,20 @@ fn install_packages(workspace: &Workspace) -> Outcome {
         }
     };
     Outcome { name: "packages", took: started.elapsed(), end }
+}
+
+/// The programs of others that speak MCP. Without them, the tests that need them say so.
+fn install_mcp_kit(workspace: &Workspace) -> (Outcome, Option<PathBuf>) {
+    let started = Instant::now();
+    println!("\n==> MCP SDKs");
+    let (end, kit) = match mcp_kit::ensure(workspace) {
+        Ok(kit) => (End::Passed, Some(kit)),
+        Err(why) => {
+            println!("{why}");
+            (End::Information("not installed; the reason is above"), None)
+        }
+    };
+    (Outcome { name: "MCP SDKs", took: started.elapsed(), end }, kit)
 }
 
 /// Only what the lock file says is looked at. Advisories change from day to day and need the network: a test run that
@@ -176,10 +225,14 @@ mod tests {
             let checks = tests(TestOptions::default(), runner);
             assert_eq!(
                 checks.iter().map(|(_, runner)| *runner).collect::<Vec<_>>(),
-                [runner, Runner::CargoTest]
+                [runner, runner, Runner::CargoTest]
             );
             let lines = lines(checks.into_iter().map(|(check, _)| check));
             assert_eq!(lines.iter().filter(|line| line.contains("--doc")).count(), 1);
+            assert_eq!(
+                lines.iter().filter(|line| line.ends_with("--features haft/otlp --test otlp")).count(),
+                1
+            );
             assert!(lines.iter().all(|line| !line.contains("--all-targets") && !line.contains("--benches")));
         }
     }

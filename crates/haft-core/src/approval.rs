@@ -1,7 +1,9 @@
 //! The question that a person is asked, and the answer.
 
-use crate::{ApprovalId, Arguments, ExecutionId, Risk};
-use serde::{Deserialize, Serialize};
+use crate::{ApprovalId, Arguments, BatchId, CallContext, ExecutionId, Footprint, Risk};
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// One question to a person: may this call run?
@@ -29,6 +31,85 @@ pub struct ApprovalRequest {
     pub preview: Option<String>,
     /// SHA-256, in hex, over everything that the approval covers.
     pub fingerprint: String,
+    /// Who wants to make the call.
+    #[serde(default)]
+    pub asker: Asker,
+    /// The batch that it is part of: its questions are asked together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_id: Option<BatchId>,
+    /// What it would read and write, with paths as they were resolved.
+    #[serde(default)]
+    pub footprint: Footprint,
+    /// What could be remembered of a yes, narrowest first. Each would have spared this question.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub offers: Vec<GrantOffer>,
+    /// The question whose arguments a person changed: this is the changed call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<ApprovalId>,
+    /// Until when it can be answered, and the answer be used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Who wants to make a call, as far as a person who is asked, and a grant, must know.
+///
+/// ```
+/// use haft_core::{Asker, CallContext};
+/// assert_eq!(Asker::of(&CallContext::new("acme", "helper")).principal(), "helper");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Asker {
+    /// Whose calls and grants these are.
+    pub tenant: Arc<str>,
+    /// The agent.
+    pub agent: Arc<str>,
+    /// The user that it works for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<Arc<str>>,
+    /// The session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<Arc<str>>,
+}
+
+impl Asker {
+    /// Whoever makes calls in that context.
+    pub fn of(context: &CallContext) -> Self {
+        Asker {
+            tenant: Arc::clone(&context.tenant),
+            agent: Arc::clone(&context.agent),
+            user: context.user.clone(),
+            session: context.session.clone(),
+        }
+    }
+
+    /// To whom a confirmation is given: the user, else the agent.
+    pub fn principal(&self) -> &str {
+        self.user.as_ref().unwrap_or(&self.agent)
+    }
+}
+
+/// Something that could be remembered of a person's yes.
+///
+/// ```
+/// use haft_core::GrantOffer;
+/// let offer = GrantOffer { covers: serde_json::json!({"kind": "host"}), words: "this host".into() };
+/// assert_eq!(offer.kind(), "host");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GrantOffer {
+    /// What it covers, as a document that the guard understands.
+    pub covers: Value,
+    /// The same in words.
+    pub words: String,
+}
+
+impl GrantOffer {
+    /// What kind of offer it is, such as `exact_call` or `commands`; empty where the document does not say.
+    pub fn kind(&self) -> &str {
+        self.covers.get("kind").and_then(Value::as_str).unwrap_or_default()
+    }
 }
 
 /// The answer to one question.
@@ -48,8 +129,19 @@ pub enum Decision {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
+    /// It may not run as it is; with these arguments it is planned and asked about anew.
+    Edit {
+        /// All arguments, as they should be.
+        #[serde(deserialize_with = "arguments")]
+        arguments: Arguments,
+    },
     /// Nobody is there now; the question stays open.
     Unanswered,
     /// It stayed open for too long.
     Expired,
+}
+
+/// Through a value: a document that names its variant by a member is read twice, and the text as it was is gone by then.
+fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
+    Value::deserialize(deserializer).map(Arguments::from)
 }

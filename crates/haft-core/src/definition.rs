@@ -275,6 +275,20 @@ impl ToolDefinition {
         }
     }
 
+    /// Whether it says what runs when it is called: a program, an HTTP service or a flow.
+    ///
+    /// ```
+    /// assert!(!haft_core::ToolDefinition::new("ping", "Answers at once").says_what_runs());
+    /// ```
+    pub fn says_what_runs(&self) -> bool {
+        match self.source {
+            Source::Command => self.command.is_some(),
+            Source::Http => self.http.is_some(),
+            Source::Flow => self.flow.is_some(),
+            Source::BuiltIn | Source::Wasm | Source::Mcp | Source::Declared => false,
+        }
+    }
+
     /// Whether running it may change anything.
     pub fn has_side_effects(&self) -> bool {
         self.constraints.allow_side_effects

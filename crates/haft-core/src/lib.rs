@@ -31,7 +31,7 @@ pub mod suggest;
 mod task;
 pub mod text;
 
-pub use approval::{ApprovalRequest, Decision};
+pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use call::{Arguments, ToolCall};
 pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};

@@ -10,12 +10,12 @@
 )]
 
 use haft_core::{
-    Annotations, ApprovalId, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
-    CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart, Decision, Enforcement, ErrorCode,
-    ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache, IsolationLevel, Limits,
-    Metrics, ModelBudget, OutputHandle, OutputStream, Parameters, ParentGrant, Problem, Resource,
-    ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Tier,
-    TokenEstimate, ToolCall, ToolDefinition, ToolResult, Violation,
+    Annotations, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
+    BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart, Decision,
+    Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache,
+    GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle, OutputStream, Parameters,
+    ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind,
+    Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition, ToolResult, Violation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -418,6 +418,20 @@ fn approval_request() {
         arguments: json!({"path": "a.txt"}).into(),
         preview: Some("-old\n+new\n".into()),
         fingerprint: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        asker: Asker {
+            tenant: "acme".into(),
+            agent: "helper".into(),
+            user: Some("ada".into()),
+            session: Some("s1".into()),
+        },
+        batch_id: Some(batch_id()),
+        footprint: Footprint { reads: vec![], writes: vec![Resource::path("/work/a.txt")] },
+        offers: vec![GrantOffer {
+            covers: json!({"kind": "tool_in_folder", "tool": "edit_file", "folder": "/work"}),
+            words: "`edit_file`, every call that touches only what is in `/work`".into(),
+        }],
+        replaces: Some(approval_id()),
+        expires_at: Some("2026-03-02T12:00:00Z".parse().unwrap()),
     };
     insta::assert_snapshot!("approval_request", pretty(&request));
     round_trip(&request);
@@ -429,6 +443,7 @@ fn decision() {
         Decision::Approve,
         Decision::Deny { reason: None },
         Decision::Deny { reason: Some("not on a Friday".into()) },
+        Decision::Edit { arguments: json!({"path": "b.txt"}).into() },
         Decision::Unanswered,
         Decision::Expired,
     ];

@@ -1,20 +1,27 @@
 //! Approve: all questions of a batch are asked together, before anything of it runs.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`question`] | what a person is asked, and what a yes covers |
+//! | [`asking`] | whom: an approver here, and whoever answers the list of questions elsewhere |
+
+mod asking;
+mod question;
+
+pub(crate) use question::{look_ahead, summary};
 
 use crate::{
-    contained::{guarded, guarded_async},
     frame::Frame,
-    plan::{Asking, Exit, Planned, Ready},
+    plan::{Asking, Exit, Planned, Ready, plan_again},
     ports::Ports,
 };
+use asking::{Asked, Heard, ask};
 use haft_core::{
-    ApprovalId, ApprovalRequest, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, Risk, ToolError,
-    port::{Approver, GuardError},
-    text,
+    ApprovalRequest, Arguments, Decision, ErrorCode, EventPayload, ExecutionId, Footprint, ToolError,
 };
-use haft_sdk::{Host, ToolCtx};
+use question::{Cause, question};
 use serde_json::json;
-use sha2::{Digest, Sha256};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 /// What became of a call after everybody was asked.
 pub(crate) enum Decided {
@@ -46,195 +53,139 @@ pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided
     Box::pin(approve_asking(ports, planned)).await
 }
 
+/// A call that waits for its question, by its place in the batch.
+type Waiting = (usize, Ready, Cause);
+
+/// Somebody who keeps changing the arguments is asked so often, and no more.
+const MOST_ROUNDS: usize = 20;
+
 async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
-    let mut asked = Vec::new();
     let mut decided: Vec<Option<Decided>> = Vec::with_capacity(planned.len());
-    for planned in planned {
-        match planned {
-            Planned::NeedsApproval(asking) => {
-                let Asking { ready, reason, asked_before } = *asking;
-                let preview = look_ahead(ports, &ready).await;
-                match question(ports, &ready, reason, asked_before) {
-                    Ok(request) => {
-                        let request = ApprovalRequest { preview, ..request };
-                        asked.push((decided.len(), ready, request));
-                        decided.push(None);
-                    }
-                    Err(error) => decided.push(Some(Decided::Resolved(ready.frame, error.into()))),
-                }
+    let mut waiting: Vec<Waiting> = Vec::new();
+    for (place, planned) in planned.into_iter().enumerate() {
+        decided.push(match sorted(planned) {
+            Sorted::Decided(decided) => Some(decided),
+            Sorted::Ask(ready, cause) => {
+                waiting.push((place, ready, cause));
+                None
             }
-            other => decided.push(Some(without_asking(other))),
-        }
-    }
-    let decisions = ask(ports, &asked).await;
-    for (_, ready, _) in &asked {
-        ready.frame.begin_turn();
+        });
     }
     let mut open = Vec::new();
-    for ((place, ready, request), decision) in asked.into_iter().zip(decisions) {
-        let is_open = matches!(decision, Ok(Decision::Unanswered | Decision::Expired));
-        if is_open {
-            open.push((place, ready.footprint.clone()));
+    for round in 1.. {
+        let mut asked = Vec::with_capacity(waiting.len());
+        for (place, ready, cause) in waiting.drain(..) {
+            match question(ports, &ready, cause).await {
+                Ok(request) => asked.push(Asked { place, ready, request }),
+                Err(error) => decided[place] = Some(Decided::Resolved(ready.frame, error.into())),
+            }
         }
-        decided[place] = Some(answered(ready, &request, decision));
+        let heard = ask(ports, &mut asked).await;
+        for (Asked { place, ready, request }, heard) in asked.into_iter().zip(heard) {
+            ready.frame.begin_turn();
+            decided[place] = match heard {
+                Ok(Heard::Again) if round < MOST_ROUNDS => {
+                    let cause =
+                        Cause { reason: request.reason, asked_before: None, replaces: request.replaces };
+                    waiting.push((place, ready, cause));
+                    None
+                }
+                Ok(Heard::Said(Decision::Edit { arguments })) if round < MOST_ROUNDS => {
+                    match edited(ports, ready, request, arguments).await {
+                        Sorted::Decided(decided) => Some(decided),
+                        Sorted::Ask(ready, cause) => {
+                            waiting.push((place, ready, cause));
+                            None
+                        }
+                    }
+                }
+                heard => {
+                    if matches!(heard, Ok(Heard::Said(Decision::Unanswered | Decision::Expired))) {
+                        open.push((place, ready.footprint.clone()));
+                    }
+                    Some(answered(ready, &request, heard))
+                }
+            };
+        }
+        if waiting.is_empty() {
+            break;
+        }
     }
-    let decided = decided.into_iter().flatten().collect();
-    block(decided, open)
+    block(decided.into_iter().flatten().collect(), open)
 }
 
+/// What needs no question, or the question.
+enum Sorted {
+    Decided(Decided),
+    Ask(Ready, Cause),
+}
+
+fn sorted(planned: Planned) -> Sorted {
+    match planned {
+        Planned::NeedsApproval(asking) => {
+            let Asking { ready, reason, asked_before } = *asking;
+            Sorted::Ask(ready, Cause { reason, asked_before, replaces: None })
+        }
+        other => Sorted::Decided(without_asking(other)),
+    }
+}
+
+/// What is decided where nobody is asked: a call that needs a person does not run.
 pub(crate) fn without_asking(planned: Planned) -> Decided {
     match planned {
         Planned::Ready(ready) => Decided::Go(ready),
-        Planned::NeedsApproval(asking) => Decided::Go(asking.ready),
         Planned::Follows(frame, leader) => Decided::Follows(frame, leader),
         Planned::Parked(frame) => Decided::Parked(frame),
         Planned::Resolved(frame, exit) => Decided::Resolved(frame, exit),
+        Planned::NeedsApproval(asking) => {
+            Decided::Resolved(asking.ready.frame, ToolError::from(ErrorCode::ConfirmationRequired).into())
+        }
     }
 }
 
-fn question(
-    ports: &Ports,
-    ready: &Ready,
-    reason: String,
-    asked_before: Option<ApprovalId>,
-) -> Result<ApprovalRequest, ToolError> {
-    let frame = &ready.frame;
-    let risk = frame.registered.get().map(|registered| registered.definition.risk()).unwrap_or(Risk::High);
-    let risk = if ready.is_grave { Risk::High } else { risk };
-    let summary = summary(ports, ready)?;
-    let request = ApprovalRequest {
-        id: asked_before.or_else(|| waited_for(frame)).unwrap_or_else(ApprovalId::random),
-        execution_id: frame.id,
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(frame.tool_name()),
-        summary,
-        risk,
-        reason,
-        arguments: ports.redaction.arguments(&frame.call.arguments),
-        preview: None,
-        fingerprint: fingerprint(ready),
-    };
-    frame.emit(EventPayload::ConfirmationRequested {
-        approval_id: request.id.clone(),
-        summary: request.summary.clone(),
-    });
-    frame.facts().approval = Some(request.id.clone());
-    Ok(request)
-}
-
-/// The question that a task waited for.
-fn waited_for(frame: &Frame) -> Option<ApprovalId> {
-    frame.task.as_ref()?.asked_before.clone()
-}
-
-/// How long a tool may take to say what would change.
-const LOOK_AHEAD: Duration = Duration::from_secs(5);
-/// How much of it is shown.
-const MOST_SHOWN: usize = 64 << 10;
-
-/// What a call would change, where its tool can say. One that fails to say so keeps nobody from being asked.
-pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
-    let cx = ToolCtx::new(Arc::clone(&ready.frame) as Arc<dyn Host>);
-    let prepared = ready.prepared.get()?;
-    let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
-    let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
-        Ok(said) => said.and_then(|said| said),
-        Err(_) => Err(ToolError::failed("it took too long")),
-    };
-    let text = said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message));
-    let text = ports.redaction.model_string(text);
-    Some(text::truncate(&text, MOST_SHOWN, None).text.into_owned())
-}
-
-/// What a call would do, in one line that is safe to show to a person.
-pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
-    let said = guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))?;
-    let said = ports.redaction.model_string(said);
-    Ok(text::one_line(said.trim(), 200))
-}
-
-/// Over everything that the approval covers, so that nothing else can run under it.
-fn fingerprint(ready: &Ready) -> String {
-    let frame = &ready.frame;
-    let definition = frame.registered.get().map(|registered| &*registered.definition);
-    let covered = json!({
-        "tenant": frame.context.tenant,
-        "principal": frame.context.user.as_ref().unwrap_or(&frame.context.agent),
-        "session": frame.context.session,
-        "tool": frame.tool_name(),
-        "definition": definition,
-        "arguments": frame.call.arguments.as_str(),
-        "footprint": ready.footprint,
-        "isolation": ready.level,
-        "limits": frame.options.limits,
-    });
-    Sha256::digest(covered.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-type Asked = (usize, Ready, ApprovalRequest);
-
-/// Asks everybody who has to be asked, each approver once, and stops asking when the batch is cancelled.
-async fn ask(ports: &Ports, asked: &[Asked]) -> Vec<Result<Decision, ToolError>> {
-    let Some((_, first, _)) = asked.first() else {
-        return Vec::new();
-    };
-    let approver: &Arc<dyn Approver> = first.frame.approver.as_ref().unwrap_or(&ports.approver);
-    let requests: Vec<ApprovalRequest> = asked.iter().map(|(_, _, request)| request.clone()).collect();
-    // A batch is asked about as a whole: one call of it that is cancelled meanwhile just does not run afterwards.
-    let cancel = first.frame.batch.as_ref().map_or(&first.frame.cancel, |(batch, _)| &batch.cancel);
-    let answers = tokio::select! {
-        biased;
-        answers = guarded_async(async { approver.ask(&requests).await }) => answers,
-        reason = cancel.cancelled() => {
-            return requests.iter().map(|_| Err(crate::run::cancelled(cancel, reason))).collect();
-        }
-    };
-    let panicked = |panic: ToolError| GuardError(panic.diagnostics.unwrap_or(panic.message));
-    match answers.map_err(panicked).and_then(|answers| answers) {
-        Ok(answers) => {
-            let missing = requests.len().saturating_sub(answers.len());
-            let unanswered = std::iter::repeat_n(Decision::Unanswered, missing);
-            answers.into_iter().take(requests.len()).chain(unanswered).map(Ok).collect()
-        }
-        Err(error) => requests.iter().map(|_| Err(could_not_ask(&error))).collect(),
+/// A person wants other arguments: the call is planned as if it had come in with them. What was asked is over.
+async fn edited(ports: &Ports, ready: Ready, request: ApprovalRequest, arguments: Arguments) -> Sorted {
+    let frame = ready.frame;
+    frame.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
+    frame.facts().approval = None;
+    if ports.redaction.arguments(&frame.arguments()) != frame.arguments() {
+        // Whoever was asked did not see them whole, and would have put the marks in their place.
+        let text =
+            "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
+        let error = ToolError::new(ErrorCode::ConfirmationDenied, text);
+        return Sorted::Decided(Decided::Resolved(frame, error.into()));
+    }
+    frame.edit(arguments);
+    match sorted(plan_again(ports, &frame).await) {
+        Sorted::Ask(ready, cause) => Sorted::Ask(ready, Cause { replaces: Some(request.id), ..cause }),
+        decided => decided,
     }
 }
 
-/// A guard that errors denies.
-fn could_not_ask(error: &GuardError) -> ToolError {
-    ToolError::new(
-        ErrorCode::ToolDenied,
-        "This call needs approval, and asking for it failed, so it was not run",
-    )
-    .with_diagnostics(error)
-}
-
-fn answered(ready: Ready, request: &ApprovalRequest, decision: Result<Decision, ToolError>) -> Decided {
+fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<Heard, ToolError>) -> Decided {
     let frame = Arc::clone(&ready.frame);
-    if let Ok(decision @ (Decision::Approve | Decision::Deny { .. })) = &decision {
+    if let Ok(Heard::Said(decision @ (Decision::Approve | Decision::Deny { .. }))) = &heard {
         frame.emit(EventPayload::ConfirmationReceived {
             approval_id: request.id.clone(),
             approved: *decision == Decision::Approve,
         });
     }
-    let error = match decision {
-        Ok(Decision::Approve) => return Decided::Go(ready),
-        Ok(Decision::Deny { reason }) => {
-            let mut text = ErrorCode::ConfirmationDenied.model_text().to_owned();
-            if let Some(reason) = reason {
-                text = format!("{text}: {reason}");
-            }
-            ToolError::new(ErrorCode::ConfirmationDenied, text)
+    let error = match heard {
+        Ok(Heard::Said(Decision::Approve)) => return Decided::Go(ready),
+        Ok(Heard::Said(Decision::Deny { reason })) => denied(reason.as_deref()),
+        Ok(Heard::Said(Decision::Edit { .. }) | Heard::Again) => denied(Some("too many changes")),
+        Ok(Heard::NotFrom(face)) => {
+            denied(Some(&format!("the answer came from `{face}`, which does not count here")))
         }
-        Ok(Decision::Unanswered) => ToolError::new(
+        Ok(Heard::Said(Decision::Unanswered)) => ToolError::new(
             ErrorCode::ConfirmationRequired,
             format!(
                 "A person has to approve this call before it can run, and nobody was there to ask ({}). Nothing \
-                 was run. Once it is approved, send the call again",
-                request.reason
+                 was run. Once `{}` is approved, send the same call again",
+                request.reason, request.id
             ),
         ),
-        Ok(Decision::Expired) => ErrorCode::ApprovalExpired.into(),
+        Ok(Heard::Said(Decision::Expired)) => ErrorCode::ApprovalExpired.into(),
         Err(error) => error,
     };
     let data = json!({
@@ -244,6 +195,17 @@ fn answered(ready: Ready, request: &ApprovalRequest, decision: Result<Decision, 
         "fingerprint": request.fingerprint,
     });
     Decided::Resolved(frame, error.with_data(data).into())
+}
+
+/// A no, with what to do next: a model that does not know tries the same again.
+fn denied(reason: Option<&str>) -> ToolError {
+    let said = ErrorCode::ConfirmationDenied.model_text();
+    let said =
+        reason.map_or_else(|| said.to_owned(), |reason| format!("{said}: {}", reason.trim_end_matches('.')));
+    let text = format!(
+        "{said}. Do not send the same call again: do it in another way, or ask the person what they would agree to"
+    );
+    ToolError::new(ErrorCode::ConfirmationDenied, text)
 }
 
 /// Later calls that touch what an unapproved call would touch must not run as if it had run; nor must those that touch

@@ -19,6 +19,16 @@ pub(crate) fn contain(
         within(footprint, parent)?;
     }
     let required = registered.definition.constraints.required_isolation;
+    // A program is held by its jail, whatever it touches. Code in haft's own process is held by what it says.
+    let mut touched = footprint.reads.iter().chain(&footprint.writes);
+    if frame.sandbox.get().is_some()
+        && required == IsolationLevel::None
+        && touched.any(|resource| *resource == Resource::Anything)
+    {
+        let text =
+            format!("`{}` does not say what it touches, so it cannot be held to a sandbox", registered.name);
+        return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text));
+    }
     let mut level = frame.options.isolation.map_or(required, |asked| asked.max(required));
     if let (Some(sandbox), true) = (frame.sandbox.get(), required > IsolationLevel::None) {
         level = level.max(sandbox.level);

@@ -51,10 +51,21 @@ pub(crate) async fn finish(engine: &Inner, frame: &Frame, raw: Raw) -> ToolResul
         Composed::Now(content) => content,
         Composed::Later(content) => content.await,
     };
+    let content = say_edited(&engine.ports, frame, content);
     // From here to the store nothing waits. So whoever drops this future drops it before the call has ended, or
     // after, and then `Last` still sends the last event.
     let (recorded, last) = record(engine, frame, content);
     last.end(recorded.await)
+}
+
+/// A model that does not know that a person changed its call goes on from what it sent.
+fn say_edited(ports: &Ports, frame: &Frame, mut content: Content) -> Content {
+    if let Some(edited) = frame.edited_arguments() {
+        let edited = ports.redaction.arguments(&edited);
+        let said = format!("A person changed the arguments of this call to {}", edited.as_str());
+        content.parts.push(ContentPart::text(text::truncate(&said, 4096, None).text.into_owned()));
+    }
+    content
 }
 
 /// Hands the record to the store.
@@ -77,7 +88,7 @@ fn record<'a>(
         code: content.error.as_ref().map(|error| error.code),
         rule: facts.rule,
         approval: facts.approval,
-        input_size: frame.call.arguments.len() as u64,
+        input_size: frame.arguments().len() as u64,
         diagnostics: content.diagnostics.clone(),
         metadata: Arc::new(ResultMetadata {
             side_effects: content.side_effects,
@@ -111,7 +122,7 @@ fn record<'a>(
     let keeps = wants.results && frame.context.tier.keeps_results();
     let to_keep = || Arc::new(kept(&engine.ports, &result));
     let kept = keeps.then(to_keep);
-    let arguments = keeps.then(|| engine.ports.redaction.arguments(&frame.call.arguments));
+    let arguments = keeps.then(|| engine.ports.redaction.arguments(&frame.arguments()));
     let had_intent = facts.had_intent;
     // A task has its result from the store alone, whatever else is kept.
     let task = frame.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
@@ -131,8 +142,10 @@ impl Last<'_> {
     fn end(mut self, recorded: Result<(), StoreError>) -> ToolResult {
         // It was put there when this was made, and only this takes it.
         let Some(mut result) = self.result.take() else { unreachable!("a call ends once") };
-        if let Err(error) = recorded {
-            unrecorded(&mut result, &error.to_string());
+        match recorded {
+            Ok(()) if self.engine.ports.wants.results => self.engine.counters.stored(),
+            Ok(()) => {}
+            Err(error) => unrecorded(&mut result, &error.to_string()),
         }
         self.close(&result);
         result
@@ -142,7 +155,7 @@ impl Last<'_> {
         let frame = self.frame;
         frame.settle_output(result.text().len());
         if let Some(registered) = frame.registered.get() {
-            registered.stats().record(result.status, result.metadata.duration);
+            registered.stats().record(result.status, result.metadata.duration, result.metadata.output_size);
         }
         self.engine.counters.call(result);
         telemetry::ended(&self.engine.ports.redaction, frame, result);

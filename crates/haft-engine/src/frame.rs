@@ -11,8 +11,9 @@ use crate::{
     tasks::OfTask,
 };
 use haft_core::{
-    ApprovalId, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId, IsolationLevel,
-    Limits, Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall, ToolError, Violation,
+    ApprovalId, Arguments, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId,
+    IsolationLevel, Limits, Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall,
+    ToolError, Violation,
     port::{Approver, ClaimRequest, GuestEnd, GuestSpec, RuleName},
 };
 use haft_sdk::{Cancel, CancelReason, Host, capability::Capabilities};
@@ -156,9 +157,17 @@ pub(crate) struct GuestFacts {
 }
 
 /// How long a call may take, and how much of its output reaches the caller.
+#[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) timeout: Duration,
     pub(crate) output: usize,
+}
+
+/// A call whose arguments a person changed.
+#[derive(Default)]
+struct Edited {
+    arguments: Option<Arguments>,
+    bounds: Option<Bounds>,
 }
 
 /// One call on its walk.
@@ -186,6 +195,9 @@ pub(crate) struct Frame {
     /// The sandbox around it, where it is one of this engine.
     pub(crate) sandbox: OnceLock<Arc<SandboxEntry>>,
     pub(crate) bounds: OnceLock<Bounds>,
+    /// What a person made of the call when they were asked. Apart, because hardly anybody does.
+    edited: Mutex<Edited>,
+    is_edited: AtomicBool,
     pub(crate) finished: AtomicBool,
     /// Bytes of its batch's capacity that are its own.
     claimed: AtomicUsize,
@@ -261,6 +273,8 @@ impl Frame {
             registered: OnceLock::new(),
             sandbox: OnceLock::new(),
             bounds: OnceLock::new(),
+            edited: Mutex::default(),
+            is_edited: AtomicBool::new(false),
             finished: AtomicBool::new(false),
             claimed: AtomicUsize::new(0),
             facts: Mutex::default(),
@@ -387,6 +401,42 @@ impl Frame {
         }
     }
 
+    fn edited(&self) -> Option<MutexGuard<'_, Edited>> {
+        let is_edited = self.is_edited.load(Ordering::Acquire);
+        is_edited.then(|| self.edited.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes other arguments in place of those that were sent. It has to be planned anew with them.
+    pub(crate) fn edit(&self, arguments: Arguments) {
+        self.is_edited.store(true, Ordering::Release);
+        if let Some(mut edited) = self.edited() {
+            *edited = Edited { arguments: Some(arguments), bounds: None };
+        }
+    }
+
+    /// The arguments that count: those that were sent, unless a person changed them.
+    pub(crate) fn arguments(&self) -> Arguments {
+        let edited = self.edited().and_then(|edited| edited.arguments.clone());
+        edited.unwrap_or_else(|| self.call.arguments.clone())
+    }
+
+    /// The arguments that a person put in place of those that were sent.
+    pub(crate) fn edited_arguments(&self) -> Option<Arguments> {
+        self.edited().and_then(|edited| edited.arguments.clone())
+    }
+
+    /// What planning allows the call.
+    pub(crate) fn set_bounds(&self, bounds: Bounds) {
+        match self.edited() {
+            Some(mut edited) => edited.bounds = Some(bounds),
+            None => drop(self.bounds.set(bounds)),
+        }
+    }
+
+    fn bounds(&self) -> Option<Bounds> {
+        self.edited().and_then(|edited| edited.bounds).or_else(|| self.bounds.get().copied())
+    }
+
     /// Bytes of results that the model behind the call can still take.
     pub(crate) fn capacity(&self) -> usize {
         match &self.batch {
@@ -399,7 +449,7 @@ impl Frame {
     /// once, so that results which are made at the same time do not both count on the same rest.
     pub(crate) fn claim_output(&self, wanted: usize) -> usize {
         let Some((batch, _)) = &self.batch else { return self.output_limit() };
-        let bound = self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
         let wanted = wanted.min(bound);
         let claim = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(wanted));
         match batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim) {
@@ -555,11 +605,11 @@ impl Host for Frame {
     }
 
     fn timeout(&self) -> Duration {
-        self.bounds.get().map_or(self.ports.settings.default_timeout, |bounds| bounds.timeout)
+        self.bounds().map_or(self.ports.settings.default_timeout, |bounds| bounds.timeout)
     }
 
     fn output_limit(&self) -> usize {
-        let bound = self.bounds.get().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
         // Asked for again each time: earlier results of a batch leave less.
         bound.min(self.capacity())
     }
@@ -605,12 +655,12 @@ impl Frame {
         }
         let limit =
             self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let piece = state.spool.get_or_insert_with(|| Box::new(Spool::new(limit))).write(
-            stream,
-            bytes,
-            self.redactors(),
-        );
+        let begin = || {
+            // What has no effect can be asked for again; what may have had one can not.
+            let running = self.facts().had_intent.then(|| self.ports.store.running_output(self.id, limit));
+            Box::new(Spool::new(usize::try_from(limit).unwrap_or(usize::MAX), running.flatten()))
+        };
+        let piece = state.spool.get_or_insert_with(begin).write(stream, bytes, self.redactors());
         // Under the lock, so that chunks reach the log in the order of their offsets.
         if let Some(piece) = piece {
             self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });

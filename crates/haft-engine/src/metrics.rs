@@ -3,8 +3,12 @@
 use crate::{registry::Registry, stats::Snapshot};
 use haft_core::{ErrorCode, Status, ToolResult};
 use std::{
+    collections::BTreeMap,
     fmt::{Display, Write as _},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Upper ends of the buckets of times, in seconds.
@@ -19,7 +23,13 @@ pub(crate) struct Counters {
     truncated: AtomicU64,
     invalid_output: AtomicU64,
     side_effects: AtomicU64,
+    stored: AtomicU64,
     violations: AtomicU64,
+    violations_by_type: Mutex<BTreeMap<String, u64>>,
+    contained: AtomicU64,
+    contained_micros: AtomicU64,
+    contained_timeouts: AtomicU64,
+    peak_memory: AtomicU64,
     unknown_tools: AtomicU64,
     batches: AtomicU64,
     batch_calls: AtomicU64,
@@ -42,12 +52,37 @@ impl Counters {
         }
         if !facts.violations.is_empty() {
             add(&self.violations, facts.violations.len());
+            let mut by_type = self.violations_by_type.lock().unwrap_or_else(PoisonError::into_inner);
+            for violation in &facts.violations {
+                *by_type.entry(violation.kind.clone()).or_default() += 1;
+            }
+        }
+        if facts.sandbox_id.is_some() {
+            self.contained(result);
         }
         match result.error_code() {
             Some(ErrorCode::OutputValidationFailed) => add(&self.invalid_output, 1),
             Some(ErrorCode::ToolNotFound) => add(&self.unknown_tools, 1),
             Some(_) | None => {}
         }
+    }
+
+    /// A call that ran programs in a jail has ended.
+    fn contained(&self, result: &ToolResult) {
+        let facts = &result.metadata;
+        add(&self.contained, 1);
+        let micros = u64::try_from(facts.duration.as_micros()).unwrap_or(u64::MAX);
+        self.contained_micros.fetch_add(micros, Ordering::Relaxed);
+        if result.status == Status::Timeout {
+            add(&self.contained_timeouts, 1);
+        }
+        let peak = facts.metrics.as_ref().and_then(|metrics| metrics.peak_memory_bytes);
+        self.peak_memory.fetch_max(peak.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// A result is in the store.
+    pub(crate) fn stored(&self) {
+        add(&self.stored, 1);
     }
 
     /// A batch of so many calls has ended.
@@ -99,6 +134,12 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
     page.line("tools_batches_size_bucket", &[("le", &"+Inf")], load(&counters.batches));
     page.line("tools_batches_size_sum", &[], load(&counters.batch_calls));
     page.line("tools_batches_size_count", &[], load(&counters.batches));
+    page.counter("tools_results_stored", "Results that are kept.", load(&counters.stored));
+    page.head("tools_results_by_status", "Results by how their calls ended.", "counter");
+    for status in Status::ALL {
+        page.line("tools_results_by_status", &[("status", &status.as_str())], sum.of_status(status));
+    }
+    page.sum("tools_results_output_size", "Bytes of outputs.", sum.output_bytes(), sum.total());
     page.counter("tools_results_truncated", "Results that were cut to size.", load(&counters.truncated));
     page.counter(
         "tools_results_validation_failures",
@@ -111,6 +152,11 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
         load(&counters.side_effects),
     );
     page.counter(
+        "tools_registry_lookups",
+        "Tools that were looked up for calls.",
+        sum.total() + load(&counters.unknown_tools),
+    );
+    page.counter(
         "tools_registry_lookups_misses",
         "Calls of tools that are not there.",
         load(&counters.unknown_tools),
@@ -120,7 +166,59 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
         "What containment stopped or noticed.",
         load(&counters.violations),
     );
+    page.head("sandbox_violations_by_type", "The same by what it was.", "counter");
+    let by_type = counters.violations_by_type.lock().unwrap_or_else(PoisonError::into_inner);
+    for (kind, count) in &*by_type {
+        page.line("sandbox_violations_by_type", &[("type", kind)], count);
+    }
+    let contained = load(&counters.contained);
+    page.counter("sandbox_executions_total", "Calls that ran programs in a jail.", contained);
+    let seconds = load(&counters.contained_micros) as f64 / 1e6;
+    page.sum("sandbox_executions_duration", "How long those took, in seconds.", seconds, contained);
+    page.counter("sandbox_timeouts", "Those that took too long.", load(&counters.contained_timeouts));
+    page.head("sandbox_memory_peak", "The most bytes of memory that a call in a jail had.", "gauge");
+    page.line("sandbox_memory_peak", &[], load(&counters.peak_memory));
+    tools(&mut page, registry);
     page.0
+}
+
+/// What is known about the tools themselves.
+fn tools(page: &mut Page, registry: &Registry) {
+    let counts = &registry.counts;
+    let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
+    let (mut by_category, mut by_tier) = (BTreeMap::new(), BTreeMap::new());
+    for registered in registry.all() {
+        let definition = &registered.definition;
+        *by_category.entry(format!("{:?}", definition.category)).or_insert(0_u64) += 1;
+        *by_tier.entry(format!("{:?}", definition.tier)).or_insert(0_u64) += 1;
+    }
+    let seconds = load(&counts.validation_nanos) as f64 / 1e9;
+    page.sum(
+        "tools_definitions_validation_duration",
+        "How long definitions were looked at, in seconds.",
+        seconds,
+        load(&counts.validations),
+    );
+    let registrations = load(&counts.registrations);
+    for (name, help, value) in [
+        ("tools_definitions_validation_failures", "Definitions that break rules.", load(&counts.invalid)),
+        ("tools_definitions_created", "Definitions of tools that came in.", registrations),
+        ("tools_registry_registrations_total", "Tools that came in.", registrations),
+        ("tools_registry_registrations_failures", "Tools that were not let in.", load(&counts.refused)),
+        ("tools_registry_searches", "Searches for tools.", load(&counts.searches)),
+    ] {
+        page.counter(name, help, value);
+    }
+    for (name, label, values) in [
+        ("tools_definitions_by_category", "category", &by_category),
+        ("tools_registry_tools_by_category", "category", &by_category),
+        ("tools_registry_tools_by_tier", "tier", &by_tier),
+    ] {
+        page.head(name, "Tools that are there.", "gauge");
+        for (value, count) in values {
+            page.line(name, &[(label, value)], count);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -135,6 +233,13 @@ impl Page {
     fn counter(&mut self, name: &str, help: &str, value: u64) {
         self.head(name, help, "counter");
         self.line(name, &[], value);
+    }
+
+    /// How much in all, over how many.
+    fn sum(&mut self, name: &str, help: &str, sum: impl Display, count: u64) {
+        self.head(name, help, "summary");
+        self.line(&format!("{name}_sum"), &[], sum);
+        self.line(&format!("{name}_count"), &[], count);
     }
 
     fn line(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {

@@ -112,6 +112,8 @@ impl From<ToolError> for Exit {
 pub(crate) enum Purpose {
     /// To run.
     Run,
+    /// To run with the arguments that a person changed: what was claimed is claimed.
+    Again,
     /// To see what would happen: nothing is claimed.
     DryRun,
 }
@@ -180,6 +182,12 @@ fn duplicate_id(frame: &Frame) -> ToolError {
     ToolError::new(ErrorCode::DuplicateCallId, text)
 }
 
+/// Plans a call whose arguments a person changed, as if it had come in like that.
+pub(crate) async fn plan_again(ports: &Ports, frame: &Arc<Frame>) -> Planned {
+    let outcome = plan_call(ports, frame, Ok(()), Purpose::Again).await;
+    outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(frame), exit))
+}
+
 async fn plan_call(
     ports: &Ports,
     frame: &Arc<Frame>,
@@ -240,7 +248,7 @@ async fn plan_call(
     // hold it: a tool that cannot run at all needs no jail.
     enter(ports, frame)?;
     let bounds = bounds(ports, frame, registered, frame.options.timeout)?;
-    let arguments = Args { value: arguments, original: frame.call.arguments.clone() };
+    let arguments = Args { value: arguments, original: frame.arguments() };
     let (prepared, footprint, confirm, timeout) = guarded(|| {
         let prepared = Contained::new(registered.tool.prepare(&arguments)?);
         let (footprint, confirm, timeout) = prepared
@@ -253,7 +261,7 @@ async fn plan_call(
         Some(_) if frame.options.timeout.is_none() => self::bounds(ports, frame, registered, timeout)?,
         _ => bounds,
     };
-    let _ = frame.bounds.set(bounds);
+    frame.set_bounds(bounds);
     let level = contain(ports, frame, registered, &footprint)?;
     within_licence(frame, registered, level)?;
     // 9. Policy.
@@ -322,7 +330,8 @@ fn shape(
     let own_limit = registered.and_then(|registered| registered.definition.constraints.max_argument_size);
     let most =
         own_limit.map_or(ports.settings.max_args_bytes, |own| usize::try_from(own).unwrap_or(usize::MAX));
-    let length = frame.call.arguments.len();
+    let arguments = frame.arguments();
+    let length = arguments.len();
     if length > most {
         let text =
             format!("Tool arguments too large: {length} bytes, and {most} is the most. Send less at once");
@@ -337,7 +346,7 @@ fn shape(
             "Only a single call can be detached, and not one of a batch or of another call. Send it without";
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
     }
-    frame.call.arguments.parse().map_err(|problem| {
+    arguments.parse().map_err(|problem| {
         let text = format!("Invalid tool arguments JSON: {problem}");
         ToolError::new(ErrorCode::ValidationFailed, text).with_problems(vec![problem])
     })

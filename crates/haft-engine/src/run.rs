@@ -48,7 +48,7 @@ pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, 
     };
     let timeout = frame.timeout();
     if attempts == 1 {
-        let arguments = ports.redaction.arguments(&frame.call.arguments);
+        let arguments = ports.redaction.arguments(&frame.arguments());
         frame.emit(EventPayload::Started { arguments, timeout });
         telemetry::started(&ports.redaction, frame);
     }
@@ -127,7 +127,7 @@ async fn record_intent(ports: &Ports, frame: &Frame) -> Result<(), ToolError> {
         context: Arc::clone(&frame.context),
         call_id: Arc::clone(&frame.call.id),
         tool: Arc::clone(frame.tool_name()),
-        arguments: ports.redaction.arguments(&frame.call.arguments),
+        arguments: ports.redaction.arguments(&frame.arguments()),
         approval,
         attempt,
         at: ports.clock.now(),

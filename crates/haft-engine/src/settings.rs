@@ -1,7 +1,7 @@
 //! The numbers that the engine keeps to.
 
 use crate::tasks::TaskSettings;
-use haft_core::{Retry, ToolsMode};
+use haft_core::{Retry, ToolsMode, port::AcceptAnswers};
 use std::time::Duration;
 
 /// The numbers and switches of an engine. The default is what the documentation says.
@@ -36,6 +36,10 @@ pub struct Settings {
     pub max_sandboxes_per_tenant: usize,
     /// Sandboxes of all tenants together.
     pub max_sandboxes: usize,
+    /// How long a question to a person can be answered, and the answer be used.
+    pub approval_expiry: Duration,
+    /// From where answers to questions count.
+    pub accept_answers: AcceptAnswers,
     /// Progress and output events that a call's log keeps for slow observers.
     pub event_log_capacity: usize,
     /// Ended calls and batches whose events can still be observed.
@@ -59,6 +63,8 @@ impl Default for Settings {
             grace: Duration::from_secs(2),
             max_sandboxes_per_tenant: 16,
             max_sandboxes: 256,
+            approval_expiry: Duration::from_secs(24 * 60 * 60),
+            accept_answers: AcceptAnswers::default(),
             event_log_capacity: 1024,
             observable_after_end: 256,
             tasks: TaskSettings::default(),

@@ -1,7 +1,11 @@
 //! Where a tool's bytes go while it runs: counted, limited, redacted, kept for events and for the result.
 
 use crate::redaction::Held;
-use haft_core::{OutputStream, port::Redactor, text::ModelText};
+use haft_core::{
+    OutputStream,
+    port::{Redactor, RunningOutput},
+    text::ModelText,
+};
 use std::collections::VecDeque;
 
 /// What a tool has put out so far.
@@ -16,6 +20,8 @@ pub(crate) struct Spool {
     /// The bytes that events were made of.
     told: u64,
     streams: [Stream; 2],
+    /// Gets every byte, too, where a crash must not lose it.
+    running: Option<Box<dyn RunningOutput>>,
 }
 
 /// What is taken out of the result, and out of events.
@@ -44,7 +50,7 @@ pub(crate) struct Piece {
 }
 
 impl Spool {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize, running: Option<Box<dyn RunningOutput>>) -> Self {
         Spool {
             head: Vec::new(),
             tail: VecDeque::new(),
@@ -52,6 +58,7 @@ impl Spool {
             total: 0,
             told: 0,
             streams: Default::default(),
+            running,
         }
     }
 
@@ -67,6 +74,7 @@ impl Spool {
         self.keep(&free);
         let state = &mut self.streams[stream as usize];
         let free = if redactors.is_one { free } else { state.events.push(bytes, redactors.events) };
+        put(self.running.as_deref_mut(), &free);
         self.told += free.len() as u64;
         let mut text = String::new();
         state.model_text.push(&free, &mut text);
@@ -85,6 +93,7 @@ impl Spool {
             let state = &mut self.streams[stream as usize];
             let redactor = redactors.events;
             let rest = if redactors.is_one { rest } else { state.events.finish(redactor) };
+            put(self.running.as_deref_mut(), &rest);
             self.told += rest.len() as u64;
             let mut text = String::new();
             state.model_text.push(&rest, &mut text);
@@ -131,6 +140,13 @@ impl Spool {
     }
 }
 
+/// What is kept while a call runs is redacted as everything that is kept: like events, not like a result.
+fn put(running: Option<&mut (dyn RunningOutput + 'static)>, bytes: &[u8]) {
+    if let Some(running) = running.filter(|_| !bytes.is_empty()) {
+        running.put(bytes);
+    }
+}
+
 /// Text through a redaction of bytes; untouched where there is nothing to look for.
 fn shown(text: String, redact: impl FnOnce(&[u8]) -> Vec<u8>, redactor: Option<&dyn Redactor>) -> String {
     match redactor {
@@ -152,7 +168,7 @@ mod tests {
 
     #[test]
     fn head_and_tail_stay_and_the_rest_is_counted() {
-        let mut spool = Spool::new(10);
+        let mut spool = Spool::new(10, None);
         for chunk in ["abc", "defgh", "", "ijklmnopq", "z"] {
             spool.write(OutputStream::Stdout, chunk.as_bytes(), NONE);
         }
@@ -162,7 +178,7 @@ mod tests {
 
     #[test]
     fn below_the_limit_every_byte_stays() {
-        let mut spool = Spool::new(10);
+        let mut spool = Spool::new(10, None);
         spool.write(OutputStream::Stdout, b"0123456789", NONE);
         assert_eq!(spool.into_bytes(), b"0123456789");
     }
@@ -172,7 +188,7 @@ mod tests {
         let secrets = haft_guard::KnownSecrets::new([("TOKEN", "s3cr3t-value")]);
         let text = b"before s3cr3t-value after";
         for cut in 0..=text.len() {
-            let mut spool = Spool::new(1000);
+            let mut spool = Spool::new(1000, None);
             let mut shown = String::new();
             for chunk in [&text[..cut], &text[cut..]] {
                 let piece = spool.write(OutputStream::Stdout, chunk, one(&secrets));
@@ -187,7 +203,7 @@ mod tests {
     #[test]
     fn a_secret_on_one_stream_is_seen_through_the_other() {
         let secrets = haft_guard::KnownSecrets::new([("TOKEN", "s3cr3t-value")]);
-        let mut spool = Spool::new(1000);
+        let mut spool = Spool::new(1000, None);
         for (stream, chunk) in [
             (OutputStream::Stdout, "s3cr3t"),
             (OutputStream::Stderr, "working\n"),

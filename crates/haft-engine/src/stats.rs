@@ -14,6 +14,7 @@ const BUCKETS: usize = 128;
 #[repr(C, align(64))]
 pub(crate) struct Stats {
     duration_micros: AtomicU64,
+    output_bytes: AtomicU64,
     by_status: [AtomicU64; 8],
     histogram: [AtomicU64; BUCKETS],
 }
@@ -23,6 +24,7 @@ impl Default for Stats {
         Stats {
             by_status: std::array::from_fn(|_| AtomicU64::new(0)),
             duration_micros: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
             histogram: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -46,10 +48,11 @@ fn upper(bucket: usize) -> u64 {
 }
 
 impl Stats {
-    pub(crate) fn record(&self, status: Status, duration: Duration) {
+    pub(crate) fn record(&self, status: Status, duration: Duration, output_bytes: u64) {
         let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
         self.by_status[status as usize].fetch_add(1, Ordering::Relaxed);
         self.duration_micros.fetch_add(micros, Ordering::Relaxed);
+        self.output_bytes.fetch_add(output_bytes, Ordering::Relaxed);
         self.histogram[bucket(micros)].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -59,6 +62,7 @@ impl Stats {
             *sum += load(cell);
         }
         sum.duration_micros += load(&self.duration_micros);
+        sum.output_bytes += load(&self.output_bytes);
         for (sum, cell) in sum.histogram.iter_mut().zip(&self.histogram) {
             *sum += load(cell);
         }
@@ -75,12 +79,13 @@ impl Stats {
 pub(crate) struct Snapshot {
     by_status: [u64; 8],
     duration_micros: u64,
+    output_bytes: u64,
     histogram: [u64; BUCKETS],
 }
 
 impl Default for Snapshot {
     fn default() -> Self {
-        Snapshot { by_status: [0; 8], duration_micros: 0, histogram: [0; BUCKETS] }
+        Snapshot { by_status: [0; 8], duration_micros: 0, output_bytes: 0, histogram: [0; BUCKETS] }
     }
 }
 
@@ -97,6 +102,11 @@ impl Snapshot {
     /// All times together, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.duration_micros as f64 / 1e6
+    }
+
+    /// Bytes of all outputs together.
+    pub(crate) fn output_bytes(&self) -> u64 {
+        self.output_bytes
     }
 
     /// The calls that surely took no longer.
@@ -158,9 +168,10 @@ mod tests {
     fn percentiles_are_off_by_at_most_a_quarter() {
         let stats = Stats::default();
         for millis in 1..=100 {
-            stats.record(Status::Success, Duration::from_millis(millis));
+            stats.record(Status::Success, Duration::from_millis(millis), 10);
         }
         let snapshot = stats.snapshot();
+        assert_eq!(snapshot.output_bytes(), 1000);
         for (share, exact) in [(0.50, 50.0), (0.95, 95.0), (0.99, 99.0)] {
             let measured = snapshot.percentile(share);
             assert!(measured >= exact && measured <= exact * 1.25, "{share}: {measured}");

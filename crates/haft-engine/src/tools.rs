@@ -206,6 +206,7 @@ impl Tools<'_> {
 
     /// Those that fit every condition, by name.
     pub fn find(&self, query: &ToolQuery, tier: Tier) -> Vec<Arc<ToolDefinition>> {
+        self.searched();
         let all = self.0.ports.registry.all();
         let found = all.iter().filter(|registered| query.matches(registered, tier));
         found.take(query.max_results.min(MOST_RESULTS)).map(|found| Arc::clone(&found.definition)).collect()
@@ -213,8 +214,13 @@ impl Tools<'_> {
 
     /// Those that fit a question in words, best first, with how well they fit.
     pub fn rank(&self, question: &str, most: usize, tier: Tier) -> Vec<(f32, Arc<ToolDefinition>)> {
+        self.searched();
         let ranked = self.0.ports.registry.rank(question, most, |registered| is_available(registered, tier));
         ranked.into_iter().map(|(score, registered)| (score, Arc::clone(&registered.definition))).collect()
+    }
+
+    fn searched(&self) {
+        self.0.ports.registry.counts.searches.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// What changes from now on. One who is slow misses the oldest, and is told how many.

@@ -18,7 +18,7 @@ use common::{Scripted, tool};
 use haft_core::{
     Arguments, BatchId, BatchOptions, BatchOrigin, CallContext, CallOptions, ErrorCode, ExecutionId,
     ToolCall, ToolError, ToolResult,
-    port::{AuditQuery, BatchBegin, JournalStep, Recovery, Store},
+    port::{AuditQuery, BatchBegin, JournalStep, OutputRange, Recovery, Store},
 };
 use haft_engine::{BatchRequest, Engine, Request};
 use haft_guard::{ListPolicy, PermissionStrings};
@@ -36,7 +36,7 @@ use std::{
 };
 
 /// Everything that the writer does, in the order in which a child does it.
-const STEPS: [&str; 14] = [
+const STEPS: [&str; 15] = [
     "enter",
     "begin",
     "text",
@@ -47,6 +47,7 @@ const STEPS: [&str; 14] = [
     "decided",
     "claim",
     "intent",
+    "running",
     "output",
     "outcome",
     "close",
@@ -54,6 +55,8 @@ const STEPS: [&str; 14] = [
 ];
 const MOMENTS: [&str; 3] = ["applied", "written", "told"];
 const TOGETHER: usize = 3;
+/// What a call says before it has its effect.
+const PRINTED: &str = "about to do it\n";
 
 /// A file that several processes add lines to; a line is there as a whole or not at all.
 fn add_line(path: &Path, line: &str) {
@@ -91,11 +94,26 @@ fn engine(folder: &Path, durability: Durability) -> (Engine, DurableStore) {
         })
         .effects()
     };
+    let printing = {
+        let effects = folder.join("effects");
+        tool("printing", move |_, cx| {
+            let effects = effects.clone();
+            async move {
+                cx.print(PRINTED);
+                // Longer than a record waits for company.
+                tokio::time::sleep(Duration::from_millis(60)).await;
+                add_line(&effects, &format!("{} -", cx.execution_id()));
+                Ok("done")
+            }
+        })
+        .effects()
+    };
     let read = tool("read", |_, _| async { Ok("something") });
     let long = tool("long", |_, _| async { Ok("a long line of output\n".repeat(20_000)) });
     let policy = Arc::new(ListPolicy { mode: haft_core::ApprovalMode::Auto, ..ListPolicy::default() });
     let mut builder = Engine::builder(policy, Arc::new(PermissionStrings), Arc::new(store.clone()));
-    for tool in [effect("write", false), effect("command", false), effect("slow", true), read, long] {
+    let effects = [effect("write", false), effect("command", false), effect("slow", true)];
+    for tool in effects.into_iter().chain([printing, read, long]) {
         builder = builder.tool(tool);
     }
     (builder.build().expect("the tools are valid"), store)
@@ -122,7 +140,7 @@ fn child() {
         };
         for round in 0_u32.. {
             let call = |name: &str| ToolCall::new(name, json!({"round": round})).with_id(name);
-            let calls = ["read", "write", "command", "long", "slow"].map(call).to_vec();
+            let calls = ["read", "write", "command", "printing", "long", "slow"].map(call).to_vec();
             let (results, _) = engine.execute_batch(BatchRequest::from(calls)).await;
             results.iter().for_each(acknowledge);
             // The same keys in every process: whoever comes first makes the effect.
@@ -235,7 +253,7 @@ fn sweep(random_kills: usize) {
             std::thread::sleep(Duration::from_millis(2));
         }
         for child in &mut children {
-            std::thread::sleep(Duration::from_micros(random.u64(..60_000)));
+            std::thread::sleep(Duration::from_micros(random.u64(..120_000)));
             child.kill().unwrap();
             let status = child.wait().unwrap();
             assert_eq!(status.signal(), Some(9), "it worked until it was killed: {status}");
@@ -245,6 +263,26 @@ fn sweep(random_kills: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let found = runtime.block_on(look(folder));
     println!("{kills} kills: {found}");
+}
+
+/// The tool, the code and the attempts of each record, by call.
+type Recorded = HashMap<String, Vec<(String, Option<ErrorCode>, u32)>>;
+
+/// How many calls of which the outcome is unknown left what they had printed. It is whole or not there, and nothing is left
+/// of calls that ended.
+async fn printed(store: &DurableStore, recorded: &Recorded) -> usize {
+    let tenant = store.for_tenant("local");
+    let mut kept = 0;
+    for (id, records) in recorded.iter().filter(|(_, records)| records[0].0 == "printing") {
+        let run = tenant.run(id.parse().unwrap()).await.unwrap().expect("it is recorded");
+        let Some(handle) = &run.record.metadata.output_handle else { continue };
+        assert_eq!(records[0].1, Some(ErrorCode::OutcomeUnknown), "{id} has its output in its result");
+        let all = OutputRange { offset: 0, length: 1000 };
+        let (bytes, _) = tenant.output(handle, all).await.unwrap().expect("it is kept");
+        assert_eq!(String::from_utf8_lossy(&bytes), PRINTED, "{id}");
+        kept += 1;
+    }
+    kept
 }
 
 /// What is left, and whether it is right.
@@ -261,7 +299,7 @@ async fn look(folder: &Path) -> String {
     }
     assert!(tenant.unfinished().await.unwrap().is_empty());
 
-    let mut recorded: HashMap<String, Vec<(String, Option<ErrorCode>, u32)>> = HashMap::new();
+    let mut recorded: Recorded = HashMap::new();
     let mut query = AuditQuery { limit: 1000, ..AuditQuery::default() };
     loop {
         let page = tenant.audit_page(query.clone()).await.unwrap();
@@ -278,6 +316,7 @@ async fn look(folder: &Path) -> String {
             None => break,
         }
     }
+    let kept = printed(&store, &recorded).await;
     let twice: Vec<_> = recorded.iter().filter(|(_, records)| records.len() > 1).collect();
     assert!(twice.is_empty(), "more than one end: {twice:?}");
 
@@ -289,7 +328,7 @@ async fn look(folder: &Path) -> String {
         // With `effects` a crash may forget a call that had none: a read, or one whose result was there already.
         let must_be_there = mode == "full" || had_effect.contains(id);
         assert!(
-            had_effect.contains(id) || code != "OK" || !matches!(&**tool, "command" | "slow"),
+            had_effect.contains(id) || code != "OK" || !matches!(&**tool, "command" | "slow" | "printing"),
             "{line:?}"
         );
         match recorded.get(id).map(|records| &records[0]) {
@@ -317,12 +356,13 @@ async fn look(folder: &Path) -> String {
     for (id, records) in &recorded {
         let (tool, code, attempts) = &records[0];
         // One that was never tried was answered with the result of the same call before.
-        if code.is_none() && *attempts > 0 && matches!(&**tool, "write" | "command" | "slow") {
+        if code.is_none() && *attempts > 0 && matches!(&**tool, "write" | "command" | "slow" | "printing") {
             assert!(seen.contains(id), "{id} is recorded as done, and is not");
         }
     }
     format!(
-        "{} acknowledged, {} effects, {unknown} of them with an unknown outcome, {} records, {} unfinished",
+        "{} acknowledged, {} effects, {unknown} of them with an unknown outcome, {kept} outputs of killed calls kept, \
+         {} records, {} unfinished",
         acknowledged.len(),
         effects.len(),
         verified.last,

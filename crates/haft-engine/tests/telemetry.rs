@@ -12,8 +12,8 @@ mod common;
 
 use common::{Setup, call, tool};
 use haft_core::{ToolCall, ToolError};
-use haft_engine::BatchRequest;
-use haft_guard::KnownSecrets;
+use haft_engine::{BatchRequest, Request};
+use haft_guard::{KnownSecrets, ListPolicy};
 use serde_json::{Value, json};
 use std::{
     io::{self, Write},
@@ -128,6 +128,135 @@ fn what_goes_wrong_is_told_and_holds_no_secret() {
     assert_eq!((&batch["fields"]["total"], &batch["fields"]["failed"]), (&json!(2), &json!(2)));
     let failed = lines.iter().rfind(|line| line["span"]["gen_ai.tool.name"] == "leaks").unwrap();
     assert_eq!(failed["span"]["error.type"], "EXECUTION_FAILED");
+}
+
+/// Every message of the sources, with what each says.
+#[test]
+fn each_message_is_told_with_what_it_is_about() {
+    let (lines, _, _) = seen(async {
+        let slow = tool("slow", |_, _| async {
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+            Ok("never")
+        });
+        let denied = ["denied".to_owned()].into();
+        let policy =
+            ListPolicy { mode: haft_core::ApprovalMode::Auto, denylist: denied, ..ListPolicy::default() };
+        let setup = Setup { policy: Arc::new(policy), ..Setup::default() };
+        let house = setup.build([
+            slow,
+            tool("denied", |_, _| async { Ok("no") }),
+            tool("echo", |_, _| async { Ok("hello") }),
+        ]);
+        let options = haft_core::CallOptions {
+            timeout: Some(std::time::Duration::from_millis(20)),
+            ..haft_core::CallOptions::default()
+        };
+        house.engine.execute(Request::new(call("slow")).options(options)).await;
+        let calls = ["denied", "nobody", "echo"].map(|name| ToolCall::new(name, json!({}))).to_vec();
+        house.engine.execute_batch(BatchRequest::from(calls)).await;
+    });
+    for (message, level, fields) in [
+        ("Tool execution started.", "INFO", &["execution_id", "tool"][..]),
+        ("Tool execution finished.", "INFO", &["execution_id", "tool", "status", "duration_ms"]),
+        ("Tool not found.", "WARN", &["execution_id", "tool"]),
+        ("Authorization denied.", "WARN", &["execution_id", "tool", "reason"]),
+        ("Execution timed out.", "WARN", &["execution_id", "tool", "timeout"]),
+        ("Batch execution completed.", "INFO", &["execution_id", "total", "success", "failed"]),
+    ] {
+        let found = messages(&lines, message);
+        let line = found.first().unwrap_or_else(|| panic!("{message} in {lines:#?}"));
+        assert_eq!(
+            (&line["level"], &line["fields"]["code"]),
+            (&json!(level), &json!("TLS-EXE")),
+            "{message}"
+        );
+        for field in fields {
+            assert!(!line["fields"][field].is_null(), "{field} of {message}: {line}");
+        }
+    }
+}
+
+/// Every name of the sources, with its kind. `tools.executions` and `tools.batches` are those of the executor's own page; the rest
+/// is from the pages about definitions, the registry, sandboxes and results.
+const NAMES: [(&str, &str); 27] = [
+    ("tools.executions.total", "counter"),
+    ("tools.executions.duration", "histogram"),
+    ("tools.executions.by_status", "counter"),
+    ("tools.executions.by_tool", "counter"),
+    ("tools.executions.timeouts", "counter"),
+    ("tools.batches.total", "counter"),
+    ("tools.batches.size", "histogram"),
+    ("tools.definitions.validation.duration", "summary"),
+    ("tools.definitions.validation.failures", "counter"),
+    ("tools.definitions.created", "counter"),
+    ("tools.definitions.by_category", "gauge"),
+    ("tools.registry.registrations.total", "counter"),
+    ("tools.registry.registrations.failures", "counter"),
+    ("tools.registry.lookups", "counter"),
+    ("tools.registry.lookups.misses", "counter"),
+    ("tools.registry.searches", "counter"),
+    ("tools.registry.tools.by_category", "gauge"),
+    ("tools.registry.tools.by_tier", "gauge"),
+    ("sandbox.executions.total", "counter"),
+    ("sandbox.executions.duration", "summary"),
+    ("sandbox.memory.peak", "gauge"),
+    ("sandbox.violations.total", "counter"),
+    ("sandbox.violations.by_type", "counter"),
+    ("sandbox.timeouts", "counter"),
+    ("tools.results.stored", "counter"),
+    ("tools.results.by_status", "counter"),
+    ("tools.results.output_size", "summary"),
+];
+
+#[test]
+fn every_name_of_the_sources_is_there_once() {
+    let house = Setup::default().build([tool("echo", |_, _| async { Ok("hello") })]);
+    let text = house.engine.metrics_text();
+    let more = [
+        ("tools.results.truncated", "counter"),
+        ("tools.results.validation_failures", "counter"),
+        ("tools.results.side_effects", "counter"),
+    ];
+    for (name, kind) in NAMES.iter().chain(&more) {
+        let line = format!("# TYPE {} {kind}", name.replace('.', "_"));
+        assert_eq!(text.lines().filter(|found| *found == line).count(), 1, "{line} in\n{text}");
+    }
+    let declared = text.lines().filter(|line| line.starts_with("# TYPE")).count();
+    assert_eq!(declared, NAMES.len() + more.len(), "no other name:\n{text}");
+}
+
+#[test]
+fn counts_of_tools_and_results_say_what_happened() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let text = runtime.block_on(async {
+        let house = Setup::default().build([tool("echo", |_, _| async { Ok("hello") })]);
+        house.engine.execute(call("echo")).await;
+        house.engine.execute(call("nobody")).await;
+        let tools = house.engine.tools();
+        tools.find(&haft_engine::ToolQuery::default(), haft_core::Tier::Core);
+        tools.rank("say hello", 3, haft_core::Tier::Core);
+        let (twice, by) = (tool("echo", |_, _| async { Ok("twice") }), haft_core::CallContext::owner());
+        assert!(house.engine.tools().add(twice, &by).await.is_err());
+        house.engine.metrics_text()
+    });
+    for line in [
+        "tools_definitions_validation_duration_count 2",
+        "tools_definitions_validation_failures 0",
+        "tools_definitions_created 1",
+        "tools_definitions_by_category{category=\"System\"} 1",
+        "tools_registry_registrations_total 1",
+        "tools_registry_registrations_failures 1",
+        "tools_registry_lookups 2",
+        "tools_registry_lookups_misses 1",
+        "tools_registry_searches 2",
+        "tools_registry_tools_by_category{category=\"System\"} 1",
+        "tools_registry_tools_by_tier{tier=\"Core\"} 1",
+        "tools_results_by_status{status=\"Success\"} 1",
+        "tools_results_output_size_sum 5",
+        "tools_results_output_size_count 1",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
+    }
 }
 
 #[test]

@@ -38,6 +38,11 @@ pub fn check(flow: &Flow, tools: &dyn Tools) -> Result<(), ReadErrors> {
         let pointer = format!("/nodes/{place}");
         match &found[place] {
             Some(definition) => checker.node(node, definition, &pointer, tools),
+            None if *node.tool == *flow.name => {
+                let at = flow.document.value_at(&format!("{pointer}/tool"));
+                let problem = format!("the flow would call itself: {0} → {0}", flow.name);
+                checker.problems.at(at, problem, "call a tool that does not lead back here");
+            }
             None => {
                 let at = flow.document.value_at(&format!("{pointer}/tool"));
                 let help = match tools.nearest(&node.tool) {
@@ -128,7 +133,8 @@ impl Checks<'_> {
             return;
         }
         if let Err(wrong) = Outline::of(schema).follow(&path.steps[1..]) {
-            let problem = format!("`{path}`: {}", wrong.problem(&format!("what `{}` gives", definition.name)));
+            let problem =
+                format!("`{path}`: {}", wrong.problem(&format!("what `{}` gives", definition.name)));
             let help = wrong.help(&format!("see `haft tools show {}`", definition.name));
             self.problems.at(at, problem, help);
         }
@@ -164,7 +170,9 @@ impl Checks<'_> {
             let list = |types: &BTreeSet<&str>| {
                 types.iter().map(|kind| in_words(kind)).collect::<Vec<_>>().join(" or ")
             };
-            let what = hole.whole.map_or_else(|| "a text with references in it".to_owned(), |path| format!("`{path}`"));
+            let what = hole
+                .whole
+                .map_or_else(|| "a text with references in it".to_owned(), |path| format!("`{path}`"));
             let problem = format!(
                 "the arguments of `{}`: {} takes {}, and {what} is {}",
                 definition.name,

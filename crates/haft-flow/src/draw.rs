@@ -75,7 +75,8 @@ pub fn picture(flow: &Flow, width: usize) -> String {
         let begin = if has_room { format!("{line}{pad}  ") } else { String::new() };
         let mut text = format!("{begin}{:name_width$}  {}", node.name, node.tool);
         if !has_room && !node.depends_on.is_empty() {
-            let earlier: Vec<&str> = node.depends_on.iter().map(|&earlier| &*flow.nodes[earlier].name).collect();
+            let earlier: Vec<&str> =
+                node.depends_on.iter().map(|&earlier| &*flow.nodes[earlier].name).collect();
             text.push_str(&format!("  ← {}", earlier.join(", ")));
         }
         if let Some(when) = &node.when {

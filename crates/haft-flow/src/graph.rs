@@ -55,7 +55,8 @@ pub fn cycle(depends_on: &[&[usize]]) -> Option<Vec<usize>> {
 pub fn order(depends_on: &[&[usize]]) -> Vec<usize> {
     let mut open: Vec<usize> = depends_on.iter().map(|earlier| earlier.len()).collect();
     let mut order = Vec::with_capacity(open.len());
-    let mut ready: std::collections::BTreeSet<usize> = (0..open.len()).filter(|&node| open[node] == 0).collect();
+    let mut ready: std::collections::BTreeSet<usize> =
+        (0..open.len()).filter(|&node| open[node] == 0).collect();
     while let Some(node) = ready.pop_first() {
         order.push(node);
         for (later, earlier) in depends_on.iter().enumerate() {

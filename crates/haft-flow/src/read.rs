@@ -1,8 +1,6 @@
 //! From text to a flow.
 
-use crate::{
-    Condition, Flow, Node, Path, Shape, Step, Template, graph, problem::Problems, schema::Outline,
-};
+use crate::{Condition, Flow, Node, Path, Shape, Step, Template, graph, problem::Problems, schema::Outline};
 use haft_core::{Parameters, Retry, iso_duration, suggest::nearest, text::one_line};
 use haft_definition::{Document, Format, ReadErrors};
 use haft_schema::Checker;
@@ -33,9 +31,38 @@ pub(crate) const FIELDS: [&str; 4] = ["output", "text", "status", "error"];
 
 /// Words that a condition could not use as a name.
 const RESERVED: [&str; 32] = [
-    "input", "previous", "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
-    "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while", "bool",
-    "bytes", "double", "dyn", "int", "list", "map", "string", "uint",
+    "input",
+    "previous",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+    "bool",
+    "bytes",
+    "double",
+    "dyn",
+    "int",
+    "list",
+    "map",
+    "string",
+    "uint",
 ];
 
 /// Reads a flow of at most [`MOST_NODES`] nodes.
@@ -75,7 +102,8 @@ pub fn read_within(text: &str, format: Format, most_nodes: usize) -> Result<Flow
     if !shape.is_empty() {
         return Err(ReadErrors::new(shape));
     }
-    let mut reader = Reader { document: &document, value: &value, problems: Problems::default(), names: BTreeMap::new() };
+    let mut reader =
+        Reader { document: &document, value: &value, problems: Problems::default(), names: BTreeMap::new() };
     let flow = reader.flow(most_nodes);
     let problems = reader.problems;
     match flow {

@@ -300,7 +300,10 @@ fn read_text(text: &str) -> Result<Template, (usize, String)> {
         }
         plain.push_str(&text[at..begin]);
         let end = end_of(text, begin + 2).ok_or_else(|| {
-            (begin, "this reference has no end: a `}` is missing (write `$${` for the letters `${`)".to_owned())
+            (
+                begin,
+                "this reference has no end: a `}` is missing (write `$${` for the letters `${`)".to_owned(),
+            )
         })?;
         let reference = read_reference(&text[begin + 2..end], begin + 2)?;
         if !plain.is_empty() {
@@ -370,7 +373,8 @@ fn read_reference(text: &str, base: usize) -> Result<Reference, (usize, String)>
             Some(_) => at += 2,
             None if left.is_empty() => return Ok(Reference { alternatives, offset: base }),
             None => {
-                let problem = "this is not part of a reference: use `.name`, `[0]`, `[\"name\"]` or `?? other`";
+                let problem =
+                    "this is not part of a reference: use `.name`, `[0]`, `[\"name\"]` or `?? other`";
                 return Err((base + at, problem.to_owned()));
             }
         }
@@ -406,7 +410,10 @@ fn read_path(text: &str, base: usize) -> Result<(Path, usize), (usize, String)> 
             let length = values.byte_offset();
             let closes = inside.get(length..).is_some_and(|rest| rest.starts_with(']'));
             let (Some(step), true) = (step, closes) else {
-                return Err((base + at, "write a place in a list as `[0]` and a name as `[\"name\"]`".to_owned()));
+                return Err((
+                    base + at,
+                    "write a place in a list as `[0]` and a name as `[\"name\"]`".to_owned(),
+                ));
             };
             steps.push(step);
             at += length + 2;
@@ -458,7 +465,10 @@ mod tests {
             (json!("$${input.n} costs $5 and ${input.n}$"), json!("${input.n} costs $5 and 3$")),
             (json!("$${a}"), json!("${a}")),
             (json!(["$${a}", {"b": "$${c}"}]), json!(["${a}", {"b": "${c}"}])),
-            (json!({"a": ["${input.n}", 5], "b": {"c": "${input.name}"}}), json!({"a": [3, 5], "b": {"c": "ada"}})),
+            (
+                json!({"a": ["${input.n}", 5], "b": {"c": "${input.name}"}}),
+                json!({"a": [3, 5], "b": {"c": "ada"}}),
+            ),
             (json!("plain $ { }"), json!("plain $ { }")),
             (json!(5), json!(5)),
         ] {

@@ -35,7 +35,9 @@ impl Nowhere {
             (Step::Name(name), Some(kind)) => {
                 format!("{whose} has {kind} there, which has no `{}`", one_line(name, 80))
             }
-            (Step::Index(index), Some(kind)) => format!("{whose} has {kind} there, which has no place {index}"),
+            (Step::Index(index), Some(kind)) => {
+                format!("{whose} has {kind} there, which has no place {index}")
+            }
             (Step::Index(index), None) => format!("{whose} has no place {index} there"),
         }
     }
@@ -273,7 +275,9 @@ mod tests {
             },
         });
         let types = |path: &str| match Outline::of(&schema).follow(&steps(path)) {
-            Ok(found) => found.types().map_or("any".to_owned(), |types| types.into_iter().collect::<Vec<_>>().join(" ")),
+            Ok(found) => found
+                .types()
+                .map_or("any".to_owned(), |types| types.into_iter().collect::<Vec<_>>().join(" ")),
             Err(wrong) => format!("{}; {}", wrong.problem("it"), wrong.help("none")),
         };
         for (path, expected) in [

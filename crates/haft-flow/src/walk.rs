@@ -157,7 +157,9 @@ impl Walk {
         let node = &self.flow.nodes[place];
         if let Some(failed) = self.stopped_by {
             let name = &self.flow.nodes[failed].name;
-            return Next::Stop(format!("Not started, because the flow stops after a failure, and `{name}` failed"));
+            return Next::Stop(format!(
+                "Not started, because the flow stops after a failure, and `{name}` failed"
+            ));
         }
         // One that failed says more than one that was only blocked by it.
         let mut blocking: Vec<usize> =
@@ -271,7 +273,9 @@ impl Walk {
         let given = node.and_then(|place| self.given[place].as_ref());
         let found = given.and_then(|given| match path.steps.split_first() {
             // Not copied as a whole: an output may be long.
-            Some((Step::Name(first), rest)) if first == "output" => Path::follow(rest, given.output.as_ref()?).cloned(),
+            Some((Step::Name(first), rest)) if first == "output" => {
+                Path::follow(rest, given.output.as_ref()?).cloned()
+            }
             Some((Step::Name(first), [])) if first == "text" => given.text.clone().map(Value::String),
             _ => Path::follow(&path.steps, &given.to_value()).cloned(),
         });
@@ -299,7 +303,8 @@ impl Walk {
     pub fn output(&self) -> Result<Value, String> {
         if let Some(output) = &self.flow.output {
             let filled = output.fill(&mut |path| self.find(path));
-            return filled.map_err(|missing| format!("The flow's output cannot be put together: {}", missing.reason));
+            return filled
+                .map_err(|missing| format!("The flow's output cannot be put together: {}", missing.reason));
         }
         let one = |place: usize| {
             let given = self.given[place].as_ref()?;

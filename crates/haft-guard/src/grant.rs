@@ -8,7 +8,7 @@ use crate::{
     command::{self, Shell},
     policy::host_allowed,
 };
-use haft_core::{CallContext, Footprint, Resource, ToolDefinition, port::Subject};
+use haft_core::{CallContext, Footprint, GrantOffer, Resource, ToolDefinition, port::Subject};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -73,11 +73,15 @@ impl Covers {
         let tool = || subject.definition.name.clone();
         let digest = digest(subject.arguments, subject.footprint);
         let mut offered = vec![Covers::ExactCall { tool: tool(), digest, summary: summary.to_owned() }];
-        if let Some(text) = crate::policy::command_text(subject)
-            && let Ok(words) = command::words(text, shell)
-        {
-            let named = words.iter().take_while(|word| !word.starts_with('-')).count().clamp(1, 2);
-            offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec() });
+        if let Some(text) = crate::policy::command_text(subject) {
+            if let Ok(words) = command::words(text, shell) {
+                let named = words.iter().take_while(|word| !word.starts_with('-')).count().clamp(1, 2);
+                if named > 1 || words.first().is_some_and(|program| !says_little(program)) {
+                    offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec() });
+                }
+            }
+            // What a command touches is what it may touch: a folder would cover every command there is.
+            return offered;
         }
         if let Some(folder) = common_folder(subject.footprint) {
             offered.push(Covers::ToolInFolder { tool: tool(), folder });
@@ -86,6 +90,22 @@ impl Covers {
             offered.push(Covers::Host { tool: tool(), host });
         }
         offered
+    }
+
+    /// As it is offered to a person.
+    pub fn offer(&self) -> Option<GrantOffer> {
+        Some(GrantOffer { covers: serde_json::to_value(self).ok()?, words: self.to_string() })
+    }
+
+    /// What was offered, from its document; `None` where this is none.
+    ///
+    /// ```
+    /// use haft_guard::Covers;
+    /// let covers = Covers::Host { tool: "web_fetch".into(), host: "example.com".into() };
+    /// assert_eq!(Covers::from_document(&covers.offer().unwrap().covers), Some(covers));
+    /// ```
+    pub fn from_document(document: &Value) -> Option<Covers> {
+        serde_json::from_value(document.clone()).ok()
     }
 
     /// Why it does not cover a call, or `None` where it does.
@@ -117,6 +137,65 @@ impl Covers {
         };
         (!covered).then_some("the call is another one")
     }
+}
+
+/// Programs whose name alone says nothing about what they will do, or nothing that anybody would agree to ahead of time.
+fn says_little(program: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "awk",
+        "bash",
+        "bun",
+        "busybox",
+        "chmod",
+        "chown",
+        "cmd",
+        "cmd.exe",
+        "cp",
+        "curl",
+        "dash",
+        "dd",
+        "deno",
+        "doas",
+        "docker",
+        "env",
+        "eval",
+        "exec",
+        "find",
+        "fish",
+        "ksh",
+        "kubectl",
+        "mv",
+        "node",
+        "nohup",
+        "npx",
+        "perl",
+        "php",
+        "podman",
+        "powershell",
+        "powershell.exe",
+        "pwsh",
+        "python",
+        "python3",
+        "rm",
+        "rmdir",
+        "rsync",
+        "ruby",
+        "sed",
+        "sh",
+        "ssh",
+        "su",
+        "sudo",
+        "tee",
+        "time",
+        "timeout",
+        "uv",
+        "uvx",
+        "wget",
+        "xargs",
+        "zsh",
+    ];
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
+    NAMES.binary_search(&name.as_str()).is_ok()
 }
 
 fn touches_only<'a>(

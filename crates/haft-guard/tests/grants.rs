@@ -7,8 +7,14 @@
     reason = "a test fails by panicking"
 )]
 
-use haft_core::{CallContext, Footprint, Resource, ToolDefinition, port::Subject};
-use haft_guard::{Covers, Grant, Lasts, PastPrompt, command::Shell, covers_how_many};
+use haft_core::{
+    CallContext, Footprint, Resource, ToolDefinition,
+    port::{Policy as _, Subject},
+};
+use haft_guard::{
+    Covers, Grant, Lasts, ListPolicy, PastPrompt, PolicySet, command::Shell, covers_how_many,
+    policy::read_rules,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -179,4 +185,60 @@ fn a_grant_survives_being_stored() {
     }
     let more = r#"{"id":"g","tenant":"t","covers":{"kind":"everything"},"lasts":{"lasts":"always"}}"#;
     assert!(serde_json::from_str::<Grant>(more).is_err(), "what is not known is no grant");
+}
+
+fn kinds(policy: &PolicySet, subject: &Subject<'_>) -> Vec<String> {
+    policy.offers(subject, "does it").iter().map(|offer| offer.kind().to_owned()).collect()
+}
+
+#[test]
+fn only_what_would_have_spared_the_question_is_offered() {
+    let lists = ListPolicy { denylist: [].into(), ..ListPolicy::default() };
+    let plain = PolicySet::new(lists.clone(), Vec::new()).unwrap().for_shell(Shell::Posix);
+    let edit = Call::new("edit_file", json!({"path": "a"}), writes(&["/w/src/a"]));
+    assert_eq!(kinds(&plain, &edit.subject()), ["exact_call", "tool_in_folder"]);
+    // A tool that wants this very call confirmed is satisfied by no other grant.
+    let grave = Subject { confirm: Some("it deletes"), ..edit.subject() };
+    assert_eq!(kinds(&plain, &grave), ["exact_call"]);
+    // A rule that asks every time is satisfied by none; one that may be remembered, by all.
+    for (remember, offered) in [("", &[][..]), ("remember = true\n", &["exact_call", "tool_in_folder"])] {
+        let text = format!("[[rules]]\nname = 'r'\neffect = 'ask'\n{remember}tool = 'edit_file'\n");
+        let rules = read_rules(&text, "/w").unwrap();
+        let policy = PolicySet::new(lists.clone(), rules).unwrap().for_shell(Shell::Posix);
+        assert_eq!(kinds(&policy, &edit.subject()), offered, "{text}");
+    }
+    let rules = read_rules("[[rules]]\nname = 'r'\neffect = 'deny'\ntool = 'edit_file'\n", "/w").unwrap();
+    assert!(kinds(&PolicySet::new(lists, rules).unwrap(), &edit.subject()).is_empty(), "a deny stays one");
+}
+
+#[test]
+fn commands_are_offered_by_words_that_say_something() {
+    let lists = ListPolicy { denylist: [].into(), ..ListPolicy::default() };
+    let policy = PolicySet::new(lists, Vec::new()).unwrap().for_shell(Shell::Posix);
+    let offered = |text: &str| {
+        let call = Call::new("run_command", json!({"command": text}), writes(&["/w/src"]));
+        let mut definition = call.1.clone();
+        definition.requires_confirmation = true;
+        let subject = Subject { definition: &definition, ..call.subject() };
+        let offers = policy.offers(&subject, "runs it");
+        offers.iter().map(|offer| offer.covers["words"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered("cargo test -p core"), ["null", r#"["cargo","test"]"#], "never the folder");
+    assert_eq!(offered("make -j4"), ["null", r#"["make"]"#]);
+    for broad in ["rm -rf x", "bash -c ls", "python3 -c 1", "/bin/sh -x", "cargo test; rm x", "env -i ls"] {
+        assert_eq!(offered(broad), ["null"], "{broad}");
+    }
+}
+
+#[test]
+fn the_list_of_programs_that_say_little_is_searched_as_a_sorted_one() {
+    let policy =
+        PolicySet::new(ListPolicy { denylist: [].into(), ..ListPolicy::default() }, Vec::new()).unwrap();
+    let policy = policy.for_shell(Shell::Posix);
+    for program in
+        ["awk", "bash", "cmd.exe", "dd", "find", "npx", "rm", "sed", "tee", "uvx", "wget", "xargs", "zsh"]
+    {
+        let call = Call::new("run_command", json!({"command": format!("{program} -x")}), writes(&["/w/src"]));
+        assert_eq!(kinds(&policy, &call.subject()), ["exact_call"], "{program}");
+    }
 }

@@ -661,3 +661,13 @@ fn a_rule_has_no_name_that_means_something_else() {
         assert!(problem.starts_with(&format!("line 1: rule `{name}`: the")), "{problem}");
     }
 }
+
+#[test]
+fn there_is_an_end_to_rules() {
+    let rules = |count: usize| -> String {
+        (0..count).map(|number| format!("[[rules]]\neffect = 'deny'\ntool = 't{number}'\n")).collect()
+    };
+    assert_eq!(read_rules(&rules(2_000), "/work").unwrap().len(), 2_000);
+    let problem = read_rules(&rules(2_001), "/work").unwrap_err().to_string();
+    assert_eq!(problem, "line 6001: rule `rule 2001`: there are more than 2000 rules");
+}

@@ -14,8 +14,8 @@
 )]
 
 use haft::{
-    CallContext, ContentPart, Haft, Tool, ToolCtx, ToolDefinition, ToolError, ToolOutput, port::BoxFuture,
-    tool_fn,
+    CallContext, CallOptions, ContentPart, ErrorCode, ExecutionId, Haft, Request, Tool, ToolCtx,
+    ToolDefinition, ToolError, ToolOutput, port::BoxFuture, tool_fn,
 };
 use haft_core::Parameters;
 use haft_mcp::{
@@ -30,12 +30,18 @@ use haft_mcp::{
         },
     },
     server::{
-        Callers, Change, Client, Extension, McpServer,
+        Callers, Change, Client, Extension, McpServer, TaskNow, Tasks,
         http::{HttpOptions, listen, service},
     },
 };
 use serde_json::{Value, json};
-use std::{collections::HashMap, future::Future, sync::OnceLock, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+use tokio::sync::watch;
 
 const IMAGE: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -52,8 +58,10 @@ async fn main() -> Result<(), Failed> {
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".to_owned());
     // Rounds of one call look like a call that fails again and again.
     let haft = Haft::builder().without_builtins().tools(tools()).repeat_guard(None).lanes(None).build()?;
+    let tasks = InProcess { engine: haft.clone().into_engine(), tasks: Mutex::default() };
     let server = McpServer::builder(haft.into_engine(), Callers::One(CallContext::owner()))
         .extension(Fixtures)
+        .tasks(Arc::new(tasks))
         .build();
     let server = SERVER.get_or_init(|| server);
     let mut options = HttpOptions::default();
@@ -121,7 +129,7 @@ fn pause() -> tokio::time::Sleep {
 }
 
 fn tools() -> Vec<Box<dyn Tool>> {
-    [plain(), asking(), in_rounds()].into_iter().flatten().collect()
+    [plain(), asking(), in_rounds(), long()].into_iter().flatten().collect()
 }
 
 fn plain() -> Vec<Box<dyn Tool>> {
@@ -252,6 +260,112 @@ fn asking() -> Vec<Box<dyn Tool>> {
             text("Success")
         }),
     ]
+}
+
+/// Those that may become tasks, one that does not, and one whose argument is mirrored in a header.
+fn long() -> Vec<Box<dyn Tool>> {
+    let mirrored =
+        json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+    let named = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let timed =
+        json!({"type": "object", "properties": {"seconds": {"type": "number"}, "label": {"type": "string"}}});
+    vec![
+        tool_with("test_custom_headers", mirrored, async |given, _| {
+            text(format!("for {}", given.get("region").and_then(Value::as_str).unwrap_or("everywhere")))
+        }),
+        tool_with("greet", named, async |given, _| {
+            text(format!("Hello, {}!", given.get("name").and_then(Value::as_str).unwrap_or("you")))
+        }),
+        tool_with("slow_compute", timed, async |given, cx: ToolCtx| {
+            let seconds = given.get("seconds").and_then(Value::as_f64).unwrap_or(1.0).clamp(0.0, 60.0);
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => text("computed"),
+                _ = cx.cancelled() => Err(ToolError::cancelled()),
+            }
+        }),
+        tool("failing_job", async |_, _| {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err(ToolError::failed("it fails, as it should"))
+        }),
+        tool("protocol_error_job", async |_, _| {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            std::panic::resume_unwind(Box::new("it breaks, as it should"));
+        }),
+    ]
+}
+
+/// Tasks that last as long as the process.
+struct InProcess {
+    engine: haft::Engine,
+    tasks: Mutex<HashMap<String, (ExecutionId, watch::Receiver<TaskNow>)>>,
+}
+
+impl InProcess {
+    fn task(&self, id: &str) -> Result<(ExecutionId, watch::Receiver<TaskNow>), ToolError> {
+        let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.get(id).cloned().ok_or_else(|| ErrorCode::TaskNotFound.into())
+    }
+}
+
+impl Tasks for InProcess {
+    fn patience(&self, definition: &ToolDefinition) -> Option<Duration> {
+        let long = ["slow_compute", "failing_job", "protocol_error_job"];
+        long.contains(&&*definition.name).then_some(Duration::ZERO)
+    }
+
+    fn submit<'a>(&'a self, request: Request) -> BoxFuture<'a, Result<TaskNow, ToolError>> {
+        Box::pin(async move {
+            let now = jiff::Timestamp::now();
+            let (id, execution) = (ExecutionId::at(now), ExecutionId::at(now));
+            let task = TaskNow {
+                id: id.to_string(),
+                created_at: now,
+                updated_at: now,
+                ttl: Some(Duration::from_secs(600)),
+                poll: Duration::from_millis(200),
+                message: None,
+                result: None,
+            };
+            let (tell, told) = watch::channel(task.clone());
+            self.tasks
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(task.id.clone(), (execution, told));
+            let options =
+                CallOptions { execution_id: Some(execution), ..CallOptions::clone(&request.options) };
+            let running = self.engine.execute(request.options(options));
+            tokio::spawn(async move {
+                let result = running.await;
+                tell.send_modify(|task| {
+                    task.updated_at = jiff::Timestamp::now();
+                    task.result = Some(Arc::new(result));
+                });
+            });
+            Ok(task)
+        })
+    }
+
+    fn get<'a>(
+        &'a self,
+        _caller: &'a CallContext,
+        id: &'a str,
+        at_most: Duration,
+    ) -> BoxFuture<'a, Result<TaskNow, ToolError>> {
+        Box::pin(async move {
+            let (_, mut told) = self.task(id)?;
+            let _ = tokio::time::timeout(at_most, told.wait_for(|task| task.result.is_some())).await;
+            let now = told.borrow().clone();
+            Ok(now)
+        })
+    }
+
+    fn cancel<'a>(&'a self, _caller: &'a CallContext, id: &'a str) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(async move {
+            let (execution, _) = self.task(id)?;
+            self.engine.cancel(execution, haft::CancelReason::User, None);
+            Ok(())
+        })
+    }
 }
 
 /// Those of revision 2026-07-28, which come again with their answers.

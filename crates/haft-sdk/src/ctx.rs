@@ -78,6 +78,20 @@ impl ToolCtx {
         self.0.execution_id()
     }
 
+    /// What names the effect of this call, for whoever carries it out: the same over all attempts, and for no other call. A
+    /// receiver that has seen it before has had the effect already. Programs find it in `HAFT_EFFECT_ID`; a tool that
+    /// calls a service passes it on, such as in the header `Idempotency-Key`.
+    ///
+    /// ```
+    /// use haft_sdk::testing::TestHost;
+    /// let cx = TestHost::new().ctx();
+    /// let header = ("Idempotency-Key", cx.effect_id().to_string());
+    /// assert_eq!(header.1, cx.execution_id().to_string());
+    /// ```
+    pub fn effect_id(&self) -> ExecutionId {
+        self.0.execution_id()
+    }
+
     /// The call as it was made.
     pub fn call(&self) -> &ToolCall {
         self.0.call()

@@ -8,6 +8,9 @@ use haft_core::{
 use jiff::{SignedDuration, Timestamp};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+/// From so many on it is looked with each new one whether some can go.
+const MANY: usize = 1000;
+
 /// The tasks of a store in memory.
 #[derive(Default)]
 pub(crate) struct Tasks(BTreeMap<TaskId, Kept>);
@@ -20,6 +23,9 @@ struct Kept {
 
 impl Tasks {
     pub(crate) fn submit(&mut self, new: NewTask) {
+        if self.0.len() >= MANY {
+            self.sweep(new.created_at);
+        }
         let kept = Kept { task: Task::taken(&new), is_claimed: new.is_mine, new };
         self.0.insert(kept.new.id.clone(), kept);
     }

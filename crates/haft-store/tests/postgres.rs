@@ -13,127 +13,24 @@ mod suite;
 
 use haft_core::port::{Store as _, StoreError};
 use haft_store::{DurableStore, Options, PostgresPlace};
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
-    time::{Duration, Instant},
-};
+use haft_testkit::{Postgres, ServerCertificate};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::{path::Path, time::Duration};
 use suite::{Home, durable, make::call, port};
 
-/// A server that nobody else can reach: it listens on a socket in a folder of this test alone.
-struct Server {
-    folder: tempfile::TempDir,
-    process: Child,
-}
-
-/// Debian's package puts the programs there; they are not on the path.
-fn programs() -> Option<PathBuf> {
-    let mut found: Vec<_> = fs::read_dir("/usr/lib/postgresql")
-        .ok()?
-        .filter_map(|version| Some(version.ok()?.path().join("bin")))
-        .filter(|bin| bin.join("initdb").exists() && bin.join("postgres").exists())
-        .collect();
-    found.sort();
-    found.pop()
-}
-
-/// PostgreSQL does not run as root: then it runs as the user that its package made.
-fn as_ordinary_user(program: &Path) -> Command {
-    let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.starts_with(b"0\n"));
-    if !is_root {
-        return Command::new(program);
-    }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups", "--"]).arg(program);
-    command
-}
-
-impl Server {
-    fn start() -> Result<Self, String> {
-        let bin = programs().ok_or("PostgreSQL is not installed")?;
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // The server's user has to get in, where that is another one.
-        let _ = Command::new("chown").arg("postgres:postgres").arg(folder.path()).output();
-        let data = folder.path().join("data");
-        let made = as_ordinary_user(&bin.join("initdb"))
-            .args(["--username=haft", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C", "-D"])
-            .arg(&data)
-            .output()
-            .map_err(|error| error.to_string())?;
-        if !made.status.success() {
-            return Err(String::from_utf8_lossy(&made.stderr).into_owned());
-        }
-        let process = as_ordinary_user(&bin.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .args(["-c", "listen_addresses=", "-c", "port=15433", "-c", "max_connections=50", "-k"])
-            .arg(folder.path())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|error| error.to_string())?;
-        let server = Server { folder, process };
-        let end = Instant::now() + Duration::from_secs(30);
-        while server.sql("SELECT 1").is_err() {
-            if Instant::now() > end {
-                return Err("the server does not come up".to_owned());
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(server)
-    }
-
-    fn sql(&self, sql: &str) -> Result<String, String> {
-        let output = Command::new("psql")
-            .args([
-                "-X",
-                "-A",
-                "-t",
-                "-U",
-                "haft",
-                "-p",
-                "15433",
-                "-d",
-                "postgres",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-h",
-            ])
-            .arg(self.folder.path())
-            .args(["-c", sql])
-            .output()
-            .map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
-            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
-        }
-    }
-
-    fn place(&self, schema: &str) -> PostgresPlace {
-        let folder = self.folder.path().display();
-        let address = format!("host={folder} port=15433 user=haft dbname=postgres");
-        PostgresPlace { schema: schema.to_owned(), ..PostgresPlace::new(address) }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // SIGINT: a fast shutdown, which ends its children, too.
-        let _ = Command::new("kill").args(["-INT", &self.process.id().to_string()]).status();
-        let _ = self.process.wait();
-    }
+fn place(server: &Postgres, schema: &str) -> PostgresPlace {
+    PostgresPlace { schema: schema.to_owned(), ..PostgresPlace::new(server.address()) }
 }
 
 struct Schema<'a> {
-    server: &'a Server,
+    server: &'a Postgres,
     name: &'a str,
     keys: tempfile::TempDir,
 }
 
 impl Home for Schema<'_> {
     fn open_with(&self, options: Options) -> DurableStore {
-        DurableStore::open_postgres(&self.server.place(self.name), self.keys.path(), options)
+        DurableStore::open_postgres(&place(self.server, self.name), self.keys.path(), options)
             .expect("it opens")
     }
 
@@ -161,7 +58,7 @@ fn refused(opened: Result<DurableStore, StoreError>) -> String {
 /// One server for all: starting one takes longer than everything else.
 #[tokio::test]
 async fn postgres_keeps_the_port_and_outlives_the_process() {
-    let server = match Server::start() {
+    let server = match Postgres::start() {
         Ok(server) => server,
         Err(why) => return haft_testkit::not_run("postgres_keeps_the_port_and_outlives_the_process", &why),
     };
@@ -211,7 +108,7 @@ async fn layouts_go_up_and_down(home: &Schema<'_>) {
         let store = home.open();
         store.outcome(call("t", "tool").outcome()).await.unwrap();
         drop(store);
-        let place = home.server.place(home.name);
+        let place = place(home.server, home.name);
         DurableStore::change_postgres_layout(&place, from).unwrap();
         if (1..DurableStore::LAYOUT).contains(&from) {
             let error = refused(DurableStore::open_postgres(&place, home.keys.path(), Options::default()));
@@ -224,12 +121,138 @@ async fn layouts_go_up_and_down(home: &Schema<'_>) {
     }
 }
 
-#[test]
-fn another_machine_needs_a_word_about_encryption() {
+/// An authority that somebody made, and a certificate of it for `localhost`.
+struct Authority {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Authority { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap() }
+    }
+
+    fn write(&self, path: &Path) {
+        std::fs::write(path, self.issuer.pem()).unwrap();
+    }
+
+    fn certificate(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+#[tokio::test]
+async fn what_is_encrypted_and_whom_that_trusts() {
+    let (authority, other) = (Authority::new(), Authority::new());
+    let (certificate, key) = authority.certificate();
+    let server = ServerCertificate { certificate: &certificate, key: &key };
+    let server = match Postgres::start_encrypted(&server) {
+        Ok(server) => server,
+        Err(why) => return haft_testkit::not_run("what_is_encrypted_and_whom_that_trusts", &why),
+    };
     let folder = tempfile::tempdir().unwrap();
-    let place = PostgresPlace::new("postgres://haft@db.example.invalid/haft");
+    let (known, wrong) = (folder.path().join("known ca.pem"), folder.path().join("wrong.pem"));
+    authority.write(&known);
+    other.write(&wrong);
+    std::fs::write(folder.path().join("empty.pem"), "").unwrap();
+    let port = server.port();
+    let open = |words: String| {
+        let place = PostgresPlace::new(format!("port={port} user=haft dbname=postgres {words}"));
+        DurableStore::open_postgres(&place, &folder.path().join("keys"), Options::default())
+    };
+    let (known, wrong) =
+        (format!("sslrootcert='{}'", known.display()), format!("sslrootcert={}", wrong.display()));
+    std::fs::create_dir(folder.path().join("keys")).unwrap();
+
+    for (words, encrypted) in [
+        ("host=localhost".to_owned(), "f"),
+        ("host=localhost sslmode=disable".to_owned(), "f"),
+        ("host=localhost sslmode=require".to_owned(), "t"),
+        ("host=127.0.0.1 sslmode=require".to_owned(), "t"),
+        (format!("host=localhost sslmode=require {known}"), "t"),
+        (format!("host=127.0.0.1 sslmode=verify-ca {known}"), "t"),
+        (format!("host=localhost sslmode=verify-full {known}"), "t"),
+        (format!("host=localhost hostaddr=127.0.0.1 sslmode=verify-full {known}"), "t"),
+    ] {
+        let store = open(words.clone()).unwrap_or_else(|error| panic!("{words}: {error}"));
+        store.outcome(call("t", "tool").outcome()).await.unwrap();
+        assert_eq!(store.for_tenant("t").audit(1).await.unwrap().len(), 1, "readers connect, too");
+        let seen = server.sql(
+            "SELECT string_agg(DISTINCT ssl::text, ',') FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+             WHERE application_name LIKE 'haft%'",
+        );
+        assert!(
+            seen.as_ref().is_ok_and(|seen| seen.starts_with(encrypted) && !seen.contains(',')),
+            "{words}: {seen:?}"
+        );
+    }
+    let by_url = format!(
+        "postgres://haft@localhost:{port}/postgres?sslmode=verify-full&sslrootcert={}",
+        folder.path().join("known%20ca.pem").display()
+    );
+    let store = DurableStore::open_postgres(
+        &PostgresPlace::new(by_url),
+        &folder.path().join("keys"),
+        Options::default(),
+    );
+    assert_eq!(store.unwrap().verify(None, &[]).await.unwrap().bad, None);
+
+    for (words, why) in [
+        (format!("host=localhost sslmode=verify-full {wrong}"), "the certificate of the server is refused"),
+        (format!("host=localhost sslmode=verify-ca {wrong}"), "the certificate of the server is refused"),
+        (format!("host=localhost sslmode=require {wrong}"), "the certificate of the server is refused"),
+        ("host=localhost sslmode=verify-full sslrootcert=system".to_owned(), "sslrootcert=PATH"),
+        (format!("host=127.0.0.1 sslmode=verify-full {known}"), "not valid for name"),
+        ("host=localhost sslmode=verify-full sslrootcert=/nowhere.pem".to_owned(), "/nowhere.pem"),
+        (
+            format!("host=localhost sslmode=verify-full sslrootcert={}/empty.pem", folder.path().display()),
+            "it holds no certificate",
+        ),
+        ("host=localhost sslmode=verify_full".to_owned(), "verify-full"),
+    ] {
+        let error = refused(open(words.clone()));
+        assert!(error.contains(why), "{words}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_encryption_is_not_spoken_to_where_that_is_asked_for() {
+    // Anything that answers `N` to the wish for encryption is such a server.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heard = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut wish = [0; 8];
+        std::io::Read::read_exact(&mut stream, &mut wish).unwrap();
+        std::io::Write::write_all(&mut stream, b"N").unwrap();
+        let mut rest = Vec::new();
+        let _ = std::io::Read::read_to_end(&mut stream, &mut rest);
+        rest
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let place = PostgresPlace::new(format!("postgres://haft:secret@127.0.0.1:{port}/haft?sslmode=require"));
     let error = refused(DurableStore::open_postgres(&place, folder.path(), Options::default()));
-    assert!(error.contains("without encryption"), "{error}");
+    assert!(error.contains("does not offer encryption") && !error.contains("secret"), "{error}");
+    assert_eq!(heard.join().unwrap(), b"", "nothing was said in the open");
+}
+
+#[test]
+fn another_machine_is_not_spoken_to_in_the_open_by_accident() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in [
+        "postgres://haft@db.example.invalid/haft?sslmode=prefer",
+        "host=db.example.invalid sslmode=allow",
+        // Where it goes is what counts, and not what it is called.
+        "host=localhost hostaddr=192.0.2.1 user=haft sslmode=prefer",
+        "hostaddr=192.0.2.1 user=haft sslmode=prefer",
+    ] {
+        let place = PostgresPlace::new(address);
+        let error = refused(DurableStore::open_postgres(&place, folder.path(), Options::default()));
+        assert!(error.contains("`require`") && error.contains("another machine"), "{address}: {error}");
+    }
     let place = PostgresPlace { schema: "x; drop".to_owned(), ..PostgresPlace::new("host=/nowhere") };
     assert!(
         refused(DurableStore::open_postgres(&place, folder.path(), Options::default())).contains("schema")

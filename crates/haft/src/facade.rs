@@ -226,14 +226,15 @@ pub struct Builder {
 }
 
 /// What stands around every start.
-struct Around {
-    lanes: Option<Lanes>,
-    breaker: Option<Breaker>,
-    cache: Option<ResultCache>,
-    repeat_guard: Option<RepeatGuard>,
-    adaptive_timeout: Option<AdaptiveTimeout>,
-    rate_limits: Vec<RateLimit>,
-    quotas: Option<Quotas>,
+#[derive(Debug, PartialEq)]
+pub(crate) struct Around {
+    pub(crate) lanes: Option<Lanes>,
+    pub(crate) breaker: Option<Breaker>,
+    pub(crate) cache: Option<ResultCache>,
+    pub(crate) repeat_guard: Option<RepeatGuard>,
+    pub(crate) adaptive_timeout: Option<AdaptiveTimeout>,
+    pub(crate) rate_limits: Vec<RateLimit>,
+    pub(crate) quotas: Option<Quotas>,
 }
 
 impl Default for Around {
@@ -535,6 +536,7 @@ impl Builder {
     pub fn config(mut self, config: &Config) -> Self {
         self.config = config.clone();
         self.settings = wiring::settings(config);
+        self.around = wiring::around(config);
         self.policy = Policing::of(config);
         self.tools.extend(
             wiring::declared(config)

@@ -51,9 +51,13 @@ pub mod config;
 pub mod doctor;
 mod error;
 mod facade;
+#[cfg(feature = "durable")]
+mod grants;
 mod guarding;
 #[cfg(feature = "durable")]
 mod memory;
+#[cfg(feature = "otlp")]
+mod otlp;
 pub mod prelude;
 mod running;
 #[cfg(all(unix, feature = "server", feature = "durable"))]
@@ -64,25 +68,32 @@ mod workplace;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
 pub use facade::{Builder, Haft};
+#[cfg(feature = "durable")]
+pub use grants::StoredGrants;
 pub use haft_jail::{init, path::TakenBack};
+#[cfg(feature = "otlp")]
+pub use otlp::{Otlp, OtlpError};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use guarding::{PolicyReload, Reloaded};
 pub use haft_core::{
-    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, BatchId, BatchOptions, BatchOrigin, BatchSummary,
-    CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource, Constraints,
-    ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId,
-    FailedTry, Footprint, FromCache, IsolationLevel, LONGEST_TTL, Limits, ModelBudget, OutputStream,
-    ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind,
-    Source, Status, Strategy, Task, TaskId, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, Tier,
-    ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port, text,
+    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
+    BatchSummary, CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource,
+    Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload,
+    ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, LONGEST_TTL, Limits,
+    ModelBudget, OutputStream, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling,
+    SideEffect, SideEffectKind, Source, Status, Strategy, Task, TaskId, TaskKey, TaskPage, TaskProgress,
+    TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port,
+    text,
 };
 pub use haft_engine::{
-    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, LaneStats, Lanes,
-    Observer, PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration,
-    RepeatGuard, Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown,
-    SubmitError, Target, TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
+    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,
+    FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
+    PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration, RepeatGuard,
+    Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target,
+    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
 };
+pub use haft_flow as flow;
 pub use haft_guard::{
     GrantSource, KnownSecrets, Licence, Licensing, ListPolicy, MemoryGrants, PermissionStrings, Permissions,
     PolicySet, PublicKey, Role, Secrets, TrustedKeys,

@@ -5,12 +5,14 @@ use crate::{
     commands::LazyJail,
     config::Config,
     doctor,
-    port::{BoxFuture, Jail as _, StoreError},
+    port::{
+        AcceptAnswers, Answer, BoxFuture, Jail as _, QuestionFilter, QuestionState, StoreError, StoredGrant,
+        TenantStore as _,
+    },
 };
 use haft_core::{ApprovalId, Decision, ErrorCode};
 use haft_engine::Request;
 use haft_server::{Answered, Desk, GivenAnswer, Grant, Host, Question};
-use haft_store::{QuestionState, Tenant};
 use serde_json::{Value, json};
 use std::{
     sync::Arc,
@@ -19,13 +21,16 @@ use std::{
 
 /// How long what was found out about the jails is told again, before they are tried anew: trying takes a while.
 const FRESH: Duration = Duration::from_secs(60);
-/// The states of a question, as they are called over HTTP.
-const STATES: [(QuestionState, &str); 5] = [
-    (QuestionState::Open, "open"),
-    (QuestionState::Approved, "approved"),
-    (QuestionState::Denied, "denied"),
-    (QuestionState::Expired, "expired"),
-    (QuestionState::Used, "used"),
+/// From where answers over HTTP come.
+const FACE: &str = "http";
+/// The states of a question.
+const STATES: [QuestionState; 6] = [
+    QuestionState::Open,
+    QuestionState::Approved,
+    QuestionState::Denied,
+    QuestionState::Expired,
+    QuestionState::Used,
+    QuestionState::Edited,
 ];
 
 /// A [`Haft`] with its store, as a server needs them.
@@ -33,16 +38,18 @@ pub(crate) struct Backing {
     haft: Haft,
     store: DurableStore,
     jail: Option<Arc<LazyJail>>,
+    accepts: AcceptAnswers,
     examined: tokio::sync::Mutex<Option<(Instant, Value)>>,
 }
 
 impl Backing {
     pub(crate) fn new(haft: Haft, store: DurableStore, config: &Config, folders: Option<&Folders>) -> Self {
         let jail = folders.map(|folders| Arc::new(LazyJail::new(config, folders)));
-        Backing { haft, store, jail, examined: tokio::sync::Mutex::default() }
+        let accepts = crate::wiring::settings(config).accept_answers;
+        Backing { haft, store, jail, accepts, examined: tokio::sync::Mutex::default() }
     }
 
-    fn tenant(&self, tenant: &str) -> Tenant {
+    fn tenant(&self, tenant: &str) -> haft_store::Tenant {
         self.store.tenant(tenant)
     }
 }
@@ -109,25 +116,21 @@ impl Host for Backing {
     }
 }
 
-fn question(found: haft_store::Question) -> Question {
+fn question(found: crate::port::Question) -> Question {
     let asked = found.request;
     Question {
         id: asked.id.to_string(),
-        state: STATES
-            .iter()
-            .find(|(state, _)| *state == found.state)
-            .map_or("used", |(_, name)| name)
-            .to_owned(),
+        state: found.state.as_str().to_owned(),
         tool: asked.tool.to_string(),
         summary: asked.summary,
         reason: asked.reason,
         risk: format!("{:?}", asked.risk).to_lowercase(),
         arguments: asked.arguments.parse().map_or(Value::Null, Value::Object),
         preview: asked.preview,
-        agent: Some(found.agent.to_string()),
+        agent: Some(asked.asker.agent.to_string()),
         execution_id: asked.execution_id.to_string(),
         asked_at: found.asked_at,
-        expires_at: found.expires_at,
+        expires_at: asked.expires_at,
         answered_by: found.answered_by,
         answer_reason: found.answer_reason,
     }
@@ -140,15 +143,16 @@ impl Desk for Backing {
         state: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
         Box::pin(async move {
-            let tenant = self.tenant(tenant);
-            let mut all = Vec::new();
-            for (known, name) in STATES {
-                if state.is_none_or(|state| state == name) {
-                    all.extend(tenant.questions(known).await.map_err(unavailable)?);
-                }
-            }
-            all.sort_by_key(|found| found.asked_at);
-            Ok(all.into_iter().map(question).collect())
+            let known = |name: &str| STATES.into_iter().find(|state| state.as_str() == name);
+            let state = match state.map(known) {
+                // A state that does not exist is nobody's.
+                Some(None) => return Ok(Vec::new()),
+                Some(known) => known,
+                None => None,
+            };
+            let filter = QuestionFilter { state, ..QuestionFilter::default() };
+            let found = self.tenant(tenant).questions(filter).await.map_err(unavailable)?;
+            Ok(found.into_iter().map(question).collect())
         })
     }
 
@@ -171,11 +175,18 @@ impl Desk for Backing {
     ) -> BoxFuture<'a, Result<Answered, ToolError>> {
         Box::pin(async move {
             let (tenant, id) = (self.tenant(tenant), ApprovalId::from_text(id));
+            // An answer that does not count would use the question up.
+            if !self.accepts.counts(FACE) {
+                let text =
+                    "Answers over HTTP do not count here: add \"http\" to accept_from under [tools.approval]";
+                return Err(ToolError::new(ErrorCode::PermissionDenied, text));
+            }
             let decision = match answer.approve {
                 true => Decision::Approve,
                 false => Decision::Deny { reason: answer.reason },
             };
-            if tenant.answer(&id, decision, &answer.by).await.map_err(unavailable)? {
+            let given = Answer { decision, by: answer.by, from: FACE.to_owned() };
+            if tenant.answer(&id, given).await.map_err(unavailable)? {
                 return Ok(Answered::Counts);
             }
             let is_there = tenant.question(&id).await.map_err(unavailable)?.is_some();
@@ -185,8 +196,8 @@ impl Desk for Backing {
 
     fn grants<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>> {
         Box::pin(async move {
-            let grants = self.tenant(tenant).grants().await.map_err(unavailable)?;
-            let shown = |grant: haft_store::Grant| Grant {
+            let grants = self.tenant(tenant).grants(false).await.map_err(unavailable)?;
+            let shown = |grant: StoredGrant| Grant {
                 id: grant.id,
                 tool: grant.tool,
                 shown: grant.shown,

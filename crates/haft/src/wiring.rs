@@ -1,9 +1,13 @@
 //! From a configuration to the parts that honour it.
 
 use crate::{
-    Args, ErrorCode, ListPolicy, Prepared, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError,
-    ToolsMode, config::Config,
+    AdaptiveTimeout, Args, Breaker, ErrorCode, FlowTool, Lanes, ListPolicy, Prepared, Quota, Quotas,
+    RepeatGuard, ResultCache, Retry, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError,
+    ToolsMode,
+    config::{Config, entries},
+    facade::Around,
 };
+use haft_core::port::AcceptAnswers;
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
@@ -16,11 +20,19 @@ use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 /// The numbers and switches of the engine.
 pub(crate) fn settings(config: &Config) -> Settings {
     let tools = &config.tools;
+    let base = Duration::from_millis(config.scheduling.retry.base_ms);
+    let retry = |tries: u64| Retry {
+        max_retries: u32::try_from(tries).unwrap_or(u32::MAX),
+        base,
+        ..Retry::default()
+    };
     Settings {
         mode: tools.mode,
         allow_parallel: tools.allow_parallel,
         max_calls_per_answer: size(tools.max_tool_calls_per_batch),
         max_args_bytes: size(tools.max_tool_args_bytes),
+        retry: retry(config.scheduling.retry.max_retries),
+        batch_retry: retry(config.scheduling.retry.batch_max_retries),
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),
         max_output_bytes: size(tools.output.max_bytes),
         tasks: TaskSettings {
@@ -28,7 +40,63 @@ pub(crate) fn settings(config: &Config) -> Settings {
             ttl: Duration::from_secs(config.tasks.keep_hours * 60 * 60),
             ..TaskSettings::default()
         },
+        approval_expiry: Duration::from_secs(tools.approval.expire_seconds),
+        accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().map(String::as_str)),
         ..Settings::default()
+    }
+}
+
+/// What stands around every start.
+pub(crate) fn around(config: &Config) -> Around {
+    let scheduling = &config.scheduling;
+    let some = |number: u64| (number > 0).then_some(number);
+    let seconds = Duration::from_secs;
+    let small = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let (lanes, breaker, cache) = (&scheduling.lanes, &scheduling.breaker, &scheduling.cache);
+    let (guard, adaptive, quotas) =
+        (&scheduling.repeat_guard, &scheduling.adaptive_timeout, &scheduling.quotas);
+    let quotas = Quotas {
+        everybody: Quota {
+            calls: some(quotas.calls_per_day),
+            cpu_seconds: some(quotas.cpu_seconds_per_day),
+            bytes: some(quotas.bytes_per_day),
+        },
+        // What has no form was refused when it was read.
+        tenants: quotas.tenants.iter().filter_map(|entry| entries::quota(entry)).collect(),
+    };
+    Around {
+        lanes: Some(Lanes {
+            per_agent: Some(size(lanes.per_agent)),
+            per_tenant: some(lanes.per_tenant).map(size),
+            global: some(lanes.global).map(size),
+            queue_per_tenant: size(lanes.queue_per_tenant),
+            queue_total: size(lanes.queue_total),
+            ..Lanes::default()
+        }),
+        breaker: breaker.enabled.then(|| Breaker {
+            percent: small(breaker.percent),
+            window: size(breaker.window),
+            min_calls: size(breaker.min_calls),
+            open_for: seconds(breaker.open_seconds),
+            trials: small(breaker.trials),
+        }),
+        cache: cache.enabled.then(|| ResultCache {
+            ttl: seconds(cache.ttl_seconds),
+            max_bytes: cache.max_bytes,
+            max_result_bytes: small(cache.max_result_bytes),
+        }),
+        repeat_guard: guard.enabled.then(|| RepeatGuard {
+            warn_at: small(guard.warn_at),
+            stop_after: small(guard.stop_after),
+            forget_after: seconds(guard.forget_after_seconds),
+        }),
+        adaptive_timeout: adaptive.enabled.then(|| AdaptiveTimeout {
+            min_calls: adaptive.min_calls,
+            factor: small(adaptive.factor),
+            floor: Duration::from_millis(adaptive.floor_ms),
+        }),
+        rate_limits: scheduling.rates.iter().filter_map(|entry| entries::rate(entry)).collect(),
+        quotas: (quotas != Quotas::default()).then_some(quotas),
     }
 }
 
@@ -212,14 +280,14 @@ impl Tool for DeclaredTool {
             Source::Http => "an HTTP service that its definition does not name in a table `http`",
             Source::Wasm => "a WebAssembly module",
             Source::Mcp => "a tool of an MCP server",
-            Source::Flow => "a flow of other tools",
+            Source::Flow => "a flow of other tools that its definition does not hold",
         };
         let text = format!("`{}` is {what}, and there is nothing here that could run it", self.0.name);
         Err(ToolError::new(ErrorCode::ToolDisabled, text))
     }
 }
 
-/// The tool of a definition: a program or an HTTP service where it names one, else one without code behind it.
+/// The tool of a definition: a program, an HTTP service or a flow where it names one, else one without code behind it.
 pub(crate) fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,
@@ -232,6 +300,9 @@ pub(crate) fn described(
         let tool =
             HttpTool::new(definition, commands.variables.clone()).map_err(|problem| problem.to_string())?;
         return Ok(Box::new(tool));
+    }
+    if definition.source == Source::Flow && definition.flow.is_some() {
+        return Ok(Box::new(FlowTool::of(definition).map_err(|problem| problem.to_string())?));
     }
     Ok(Box::new(DeclaredTool::new(definition)))
 }
@@ -270,6 +341,8 @@ mod tests {
             allowlist = ['a']
             denylist = ['b']
             prompt_side_effects = false
+            accept_from = ['terminal']
+            expire_seconds = 60
         ";
         let config = config::parse(text).unwrap();
         let expected = Settings {
@@ -278,6 +351,8 @@ mod tests {
             max_args_bytes: 1000,
             default_timeout: Duration::from_secs(7),
             max_output_bytes: 2000,
+            approval_expiry: Duration::from_secs(60),
+            accept_answers: AcceptAnswers::only(["terminal"]),
             ..Settings::default()
         };
         assert_eq!(settings(&config), expected);
@@ -294,8 +369,90 @@ mod tests {
     #[test]
     fn the_defaults_of_the_file_are_those_of_the_parts() {
         let config = config::Config::default();
-        assert_eq!(settings(&config), Settings::default());
+        let accept_answers = AcceptAnswers::only(["terminal", "command_line"]);
+        assert_eq!(settings(&config), Settings { accept_answers, ..Settings::default() });
         assert_eq!(policy(&config), ListPolicy::default());
+        assert_eq!(around(&config), Around::default());
+    }
+
+    #[test]
+    fn every_key_of_scheduling_arrives() {
+        let text = "
+            [scheduling]
+            rates = ['agent 100/m', 'tool:fetch 1/s']
+            [scheduling.lanes]
+            per_agent = 1
+            per_tenant = 2
+            global = 3
+            queue_per_tenant = 4
+            queue_total = 5
+            [scheduling.retry]
+            max_retries = 6
+            batch_max_retries = 7
+            base_ms = 8
+            [scheduling.quotas]
+            calls_per_day = 9
+            cpu_seconds_per_day = 10
+            bytes_per_day = 11
+            tenants = ['acme calls=12']
+            [scheduling.breaker]
+            percent = 13
+            window = 14
+            min_calls = 14
+            open_seconds = 15
+            trials = 16
+            [scheduling.cache]
+            ttl_seconds = 17
+            max_bytes = 18
+            max_result_bytes = 19
+            [scheduling.repeat_guard]
+            warn_at = 20
+            stop_after = 21
+            forget_after_seconds = 22
+            [scheduling.adaptive_timeout]
+            enabled = true
+            min_calls = 23
+            factor = 24
+            floor_ms = 25
+        ";
+        let config = config::parse(text).unwrap();
+        let seconds = Duration::from_secs;
+        let everybody = Quota { calls: Some(9), cpu_seconds: Some(10), bytes: Some(11) };
+        let acme = Quota { calls: Some(12), ..Quota::default() };
+        let expected = Around {
+            lanes: Some(Lanes {
+                per_agent: Some(1),
+                per_tenant: Some(2),
+                global: Some(3),
+                queue_per_tenant: 4,
+                queue_total: 5,
+                ..Lanes::default()
+            }),
+            breaker: Some(Breaker {
+                percent: 13,
+                window: 14,
+                min_calls: 14,
+                open_for: seconds(15),
+                trials: 16,
+            }),
+            cache: Some(ResultCache { ttl: seconds(17), max_bytes: 18, max_result_bytes: 19 }),
+            repeat_guard: Some(RepeatGuard { warn_at: 20, stop_after: 21, forget_after: seconds(22) }),
+            adaptive_timeout: Some(AdaptiveTimeout {
+                min_calls: 23,
+                factor: 24,
+                floor: Duration::from_millis(25),
+            }),
+            rate_limits: ["agent 100/m", "tool:fetch 1/s"].map(|rate| entries::rate(rate).unwrap()).to_vec(),
+            quotas: Some(Quotas { everybody, tenants: [("acme".to_owned(), acme)].into() }),
+        };
+        assert_eq!(around(&config), expected);
+        let settings = settings(&config);
+        assert_eq!((settings.retry.max_retries, settings.batch_retry.max_retries), (6, 7));
+        assert_eq!(settings.retry.base, Duration::from_millis(8));
+        let off =
+            "[scheduling]\nbreaker.enabled = false\ncache.enabled = false\nrepeat_guard.enabled = false\n";
+        let off = around(&config::parse(off).unwrap());
+        assert_eq!((off.breaker, off.cache, off.repeat_guard), (None, None, None));
     }
 
     #[test]

@@ -40,12 +40,15 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.timeouts.shell_commands_seconds", "300", "301"),
     ("tools.output.max_bytes", "256", "102401"),
     ("tools.output.redact_results", "true", "false"),
+    ("tools.flows.max_nodes", "10", "101"),
     ("tools.environment.denylist", "['MY_*']", "[]"),
     ("tools.approval.enabled", "false", "true"),
     ("tools.approval.mode", "'prompt'", "'auto'"),
     ("tools.approval.allowlist", "['glob']", "['glob', 'deploy']"),
     ("tools.approval.denylist", "['run_command', 'deploy']", "['run_command']"),
     ("tools.approval.prompt_side_effects", "true", "false"),
+    ("tools.approval.accept_from", "[\"terminal\"]", "[\"terminal\", \"command_line\", \"http\"]"),
+    ("tools.approval.expire_seconds", "60", "172800"),
     ("tools.read_file.max_file_read_bytes", "204800", "204801"),
     ("tools.read_file.max_scan_bytes", "2097152", "2097153"),
     ("tools.apply_patch.max_patch_bytes", "524288", "524289"),
@@ -81,6 +84,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("license.file", "'/here'", "'/elsewhere'"),
     ("store.backend", "'sqlite'", "'postgres'"),
     ("store.url", "'env:HAFT_DATABASE'", "'file:/elsewhere'"),
+    ("store.allow_layout_change", "false", "true"),
     ("store.durability", "'full'", "'effects'"),
     ("store.audit_input", "false", "true"),
     ("store.keep_results_days", "30", "0"),
@@ -107,6 +111,40 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("server.oidc.jwks_file", "'/here.json'", "'/elsewhere.json'"),
     ("server.oidc.tenant_claim", "'tenant'", "'sub'"),
     ("server.oidc.roles_claim", "'roles'", "'scope'"),
+    ("scheduling.strategy", "'sequential'", "'parallel'"),
+    ("scheduling.max_parallelism", "4", "5"),
+    ("scheduling.rates", "['agent 100/m']", "[]"),
+    ("scheduling.lanes.per_agent", "4", "5"),
+    ("scheduling.lanes.per_tenant", "8", "0"),
+    ("scheduling.lanes.global", "64", "0"),
+    ("scheduling.lanes.queue_per_tenant", "1024", "1025"),
+    ("scheduling.lanes.queue_total", "65536", "65537"),
+    ("scheduling.retry.max_retries", "2", "3"),
+    ("scheduling.retry.batch_max_retries", "0", "1"),
+    ("scheduling.retry.base_ms", "1000", "1001"),
+    ("scheduling.quotas.calls_per_day", "1000", "0"),
+    ("scheduling.quotas.cpu_seconds_per_day", "1000", "0"),
+    ("scheduling.quotas.bytes_per_day", "1000", "0"),
+    ("scheduling.quotas.tenants", "['acme calls=1000']", "[]"),
+    ("scheduling.breaker.enabled", "true", "false"),
+    ("scheduling.breaker.percent", "50", "51"),
+    ("scheduling.breaker.window", "100", "101"),
+    ("scheduling.breaker.min_calls", "10", "11"),
+    ("scheduling.breaker.open_seconds", "60", "59"),
+    ("scheduling.breaker.trials", "10", "11"),
+    ("scheduling.cache.enabled", "false", "true"),
+    ("scheduling.cache.ttl_seconds", "300", "301"),
+    ("scheduling.cache.max_bytes", "67108864", "67108865"),
+    ("scheduling.cache.max_result_bytes", "1048576", "1048577"),
+    ("scheduling.repeat_guard.enabled", "true", "false"),
+    ("scheduling.repeat_guard.warn_at", "3", "4"),
+    ("scheduling.repeat_guard.stop_after", "5", "6"),
+    ("scheduling.repeat_guard.forget_after_seconds", "600", "599"),
+    ("scheduling.adaptive_timeout.enabled", "true", "false"),
+    ("scheduling.adaptive_timeout.min_calls", "50", "51"),
+    ("scheduling.adaptive_timeout.factor", "4", "5"),
+    ("scheduling.adaptive_timeout.floor_ms", "1000", "1001"),
+    ("telemetry.otlp_endpoint", "'http://localhost:4318'", "'http://elsewhere.example:4318'"),
 ];
 
 /// The key's tight and loose value.
@@ -582,6 +620,21 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
             .prop_map(|items| format!("[{}]", items.join(", ")))
             .boxed()
     };
+    // Lists whose entries have a form, and numbers that must not be above each other.
+    let numbers = |from: u64, to: u64| (from..=to).prop_map(|number| number.to_string()).boxed();
+    match key.path() {
+        "scheduling.rates" => {
+            return list(&["'agent 100/m'", "'tenant 9/h'", "'all 1/s'", "'tool:deploy 1/d'"], 0);
+        }
+        "scheduling.quotas.tenants" => {
+            return list(&["'acme calls=1'", "'acme bytes=9'", "'other calls=0'"], 0);
+        }
+        "scheduling.breaker.min_calls" | "scheduling.repeat_guard.warn_at" => return numbers(1, 5),
+        "scheduling.breaker.window" | "scheduling.repeat_guard.stop_after" => return numbers(10, 10_000),
+        "scheduling.lanes.queue_per_tenant" => return numbers(1, 2048),
+        "scheduling.lanes.queue_total" => return numbers(2048, 100_000),
+        _ => {}
+    }
     match (key.rule().kind, key.default_value()) {
         (Kind::Switch, _) => any::<bool>().prop_map(|on| on.to_string()).boxed(),
         (Kind::Count { min, max }, Value::Count(default)) => {
@@ -653,6 +706,9 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
                 "none",
                 "full",
                 "effects",
+                "sequential",
+                "smart",
+                "parallel",
             ];
             let place = |level| order.iter().position(|known| *known == level).unwrap();
             place(*after) > place(*before)

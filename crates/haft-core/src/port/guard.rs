@@ -1,7 +1,7 @@
 //! Who decides: permission, policy, a person.
 
 use super::BoxFuture;
-use crate::{ApprovalRequest, CallContext, Decision, Footprint, ToolDefinition};
+use crate::{ApprovalId, ApprovalRequest, CallContext, Decision, Footprint, GrantOffer, ToolDefinition};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -96,6 +96,12 @@ pub trait Policy: Send + Sync {
 
     /// Decides about one call.
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError>;
+
+    /// What could be remembered of a person's yes to a call, narrowest first: only what would have spared the
+    /// question. `summary` says what the call does.
+    fn offers(&self, _subject: &Subject<'_>, _summary: &str) -> Vec<GrantOffer> {
+        Vec::new()
+    }
 }
 
 /// Asks a person, or whatever stands for one.
@@ -103,6 +109,14 @@ pub trait Approver: Send + Sync {
     /// Asks all questions of a batch at once. An answer that is missing counts as unanswered.
     fn ask<'a>(&'a self, requests: &'a [ApprovalRequest])
     -> BoxFuture<'a, Result<Vec<Decision>, GuardError>>;
+
+    /// What its answers are recorded as having come from, such as `terminal`.
+    fn face(&self) -> &str {
+        "program"
+    }
+
+    /// One of the questions that it is being asked was answered elsewhere; its own answer would come too late.
+    fn answered_elsewhere(&self, _question: &ApprovalId, _decision: &Decision) {}
 }
 
 /// Nobody is there: every question stays open, and nothing runs.

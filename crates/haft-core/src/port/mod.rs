@@ -5,6 +5,7 @@
 //!
 //! **Architecture Invariant:** a guard that returns an error denies. No port has a way to say "go on anyway".
 
+mod approvals;
 mod guard;
 mod history;
 mod jail;
@@ -16,6 +17,9 @@ mod registrations;
 mod store;
 mod tasks;
 
+pub use approvals::{
+    AcceptAnswers, Answer, Question, QuestionFilter, QuestionState, StoredGrant, TakenAnswer,
+};
 pub use guard::{
     Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,
 };
@@ -35,8 +39,8 @@ pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
-    AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, Settlement, Store, StoreError,
-    StoredPart, TenantStore, Wants,
+    AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, RunningOutput, Settlement, Store,
+    StoreError, StoredPart, TenantStore, Wants,
 };
 pub use tasks::{ClaimedTask, NewTask, TaskCancel, TaskStore};
 

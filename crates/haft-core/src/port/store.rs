@@ -1,12 +1,13 @@
 //! What is remembered.
 
 use super::{
-    AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch, RecoveredCall, Recovery,
-    StoredRun, TaskStore, ToolStatistics, Unfinished, UnfinishedId,
+    Answer, AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch, Question,
+    QuestionFilter, RecoveredCall, Recovery, StoredGrant, StoredRun, TakenAnswer, TaskStore, ToolStatistics,
+    Unfinished, UnfinishedId,
 };
 use crate::{
-    ApprovalId, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle, ResultMetadata,
-    Status, TaskId, ToolResult,
+    ApprovalId, ApprovalRequest, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle,
+    ResultMetadata, Status, TaskId, ToolResult,
 };
 use jiff::Timestamp;
 use std::{future::ready, sync::Arc};
@@ -34,6 +35,8 @@ pub struct Wants {
     pub journal: bool,
     /// The arguments and the result of every call, on its [`Outcome`].
     pub results: bool,
+    /// Questions to people, so that they can be answered from elsewhere and later: see [`TenantStore::ask`].
+    pub questions: bool,
 }
 
 /// What is about to happen: recorded before it does.
@@ -169,6 +172,12 @@ pub struct OutputRange {
 /// A part of a stored output, with the length of the whole.
 pub type StoredPart = (Vec<u8>, u64);
 
+/// Takes what a call puts out while it runs: see [`Store::running_output`].
+pub trait RunningOutput: Send {
+    /// More output, without secrets. Never waits, and may lose something where the store is too slow.
+    fn put(&mut self, bytes: &[u8]);
+}
+
 /// What is remembered. Writing goes through here with the tenant on every record; reading only through
 /// [`for_tenant`](Store::for_tenant).
 pub trait Store: Send + Sync {
@@ -203,6 +212,13 @@ pub trait Store: Send + Sync {
         tenant: &'a str,
         bytes: Vec<u8>,
     ) -> BoxFuture<'a, Result<OutputHandle, StoreError>>;
+
+    /// Where a call that has a recorded intent puts its output while it runs, so that a crash does not lose it. At most
+    /// about `limit` bytes are kept, the first and the last of them. Let go of, without a word, when the call's
+    /// [`outcome`](Store::outcome) is recorded. `None` where nothing would outlast the process anyway.
+    fn running_output(&self, _id: ExecutionId, _limit: u64) -> Option<Box<dyn RunningOutput>> {
+        None
+    }
 
     /// Makes sure that everything recorded so far stays.
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -268,5 +284,55 @@ pub trait TenantStore: Send + Sync {
         _how: Recovery,
     ) -> BoxFuture<'a, Result<Option<Vec<RecoveredCall>>, StoreError>> {
         Box::pin(ready(Ok(None)))
+    }
+
+    /// Puts a question on the list, and gives the id that it has there. A question about the same call (the same
+    /// fingerprint) that waits already, or whose answer no call has taken yet, is that question; but for those in
+    /// `not`, which stand for other calls of the same batch.
+    fn ask<'a>(
+        &'a self,
+        _request: ApprovalRequest,
+        _not: Vec<ApprovalId>,
+    ) -> BoxFuture<'a, Result<ApprovalId, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("questions"))))
+    }
+
+    /// Takes the answer to a question for one call. What one call has taken no other one gets.
+    fn take_answer<'a>(
+        &'a self,
+        _id: &'a ApprovalId,
+        _call: ExecutionId,
+    ) -> BoxFuture<'a, Result<TakenAnswer, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("questions"))))
+    }
+
+    /// Answers a question, once. False where it is not open, or not any more.
+    fn answer<'a>(&'a self, _id: &'a ApprovalId, _answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("questions"))))
+    }
+
+    /// One question; `None` where there is none of that id.
+    fn question<'a>(&'a self, _id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("questions"))))
+    }
+
+    /// The questions that the filter lets through, oldest first.
+    fn questions<'a>(&'a self, _filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("questions"))))
+    }
+
+    /// Keeps a grant.
+    fn grant<'a>(&'a self, _grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("grants"))))
+    }
+
+    /// Takes a grant back. False where there is none of that id, or not any more.
+    fn revoke<'a>(&'a self, _id: &'a str, _by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("grants"))))
+    }
+
+    /// The grants that hold now, oldest first; with `all`, also those that have expired or were taken back.
+    fn grants<'a>(&'a self, _all: bool) -> BoxFuture<'a, Result<Vec<StoredGrant>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("grants"))))
     }
 }

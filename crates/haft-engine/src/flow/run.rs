@@ -67,13 +67,26 @@ pub(super) fn begin(
     }
     let (count, tier) = (request.flow.nodes.len(), request.context.tier);
     if let Some(most) = tier.max_batch().filter(|most| count > *most) {
-        let text = format!("A flow of {count} nodes is more than the {tier:?} tier allows ({most}). Nothing was run");
+        let text = format!(
+            "A flow of {count} nodes is more than the {tier:?} tier allows ({most}). Nothing was run"
+        );
         return Err(FlowError::Refused(ToolError::new(ErrorCode::LimitExceeded, text)));
     }
     let ports = &inner.ports;
     let (at, arrived) = (ports.clock.now(), Instant::now());
-    let id = request.options.execution_id.take().map_or_else(|| BatchId::at(at), |id| BatchId::from_uuid(id.as_uuid()));
-    let batch = Arc::new(Batch::new(id, &request.context.tenant, at, arrived, &request.options.model, &ports.settings));
+    let id = request
+        .options
+        .execution_id
+        .take()
+        .map_or_else(|| BatchId::at(at), |id| BatchId::from_uuid(id.as_uuid()));
+    let batch = Arc::new(Batch::new(
+        id,
+        &request.context.tenant,
+        at,
+        arrived,
+        &request.options.model,
+        &ports.settings,
+    ));
     batch.goes_on.store(true, Ordering::Release);
     if !inner.executions.begin_batch(&batch) {
         let text = format!("The id {id} is in use. Use a new one, or none");
@@ -204,7 +217,8 @@ impl Flowing {
                 break;
             }
             for place in ready {
-                let stopped = refusal.cloned().map(|error| (NodeStatus::Failed, error)).or_else(|| self.stopped());
+                let stopped =
+                    refusal.cloned().map(|error| (NodeStatus::Failed, error)).or_else(|| self.stopped());
                 match stopped {
                     Some((status, error)) => self.refuse(progress, place, status, error),
                     None => {
@@ -233,13 +247,20 @@ impl Flowing {
         match next {
             Next::Call(arguments) => calls.push((place, arguments)),
             Next::Ask(condition, variables) => {
-                progress.waits.push(Box::pin(async move { Event::Answered(place, answer(condition, variables).await) }));
+                progress.waits.push(Box::pin(async move {
+                    Event::Answered(place, answer(condition, variables).await)
+                }));
             }
             Next::Block(reason) => {
                 self.refuse(progress, place, NodeStatus::Blocked, ToolError::new(ErrorCode::Blocked, reason));
             }
             Next::Stop(reason) => {
-                self.refuse(progress, place, NodeStatus::Blocked, ToolError::new(ErrorCode::NotStarted, reason));
+                self.refuse(
+                    progress,
+                    place,
+                    NodeStatus::Blocked,
+                    ToolError::new(ErrorCode::NotStarted, reason),
+                );
             }
             Next::Fail(reason) => {
                 let error = ToolError::new(ErrorCode::ValidationFailed, reason);
@@ -385,7 +406,8 @@ impl Flowing {
             (Some((status, error)), _) => Some((status, error)),
             (None, Some(failed)) => {
                 let name = &self.flow().nodes[failed].name;
-                let text = format!("Not started, because the flow stops after a failure, and `{name}` failed");
+                let text =
+                    format!("Not started, because the flow stops after a failure, and `{name}` failed");
                 Some((NodeStatus::Blocked, ToolError::new(ErrorCode::NotStarted, text)))
             }
             (None, None) => None,
@@ -470,7 +492,8 @@ async fn answer(condition: Condition, variables: Value) -> Result<bool, NoAnswer
     let work = move || condition.holds(&variables);
     match tokio::runtime::Handle::try_current() {
         // Twice the time that an evaluation takes before it gives up by itself: then its thread is left alone.
-        Ok(runtime) => match tokio::time::timeout(haft_flow::LONGEST * 2, runtime.spawn_blocking(work)).await {
+        Ok(runtime) => match tokio::time::timeout(haft_flow::LONGEST * 2, runtime.spawn_blocking(work)).await
+        {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(NoAnswer::Failed("the interpreter gave up on it".to_owned())),
             Err(_) => Err(NoAnswer::RanAway),
@@ -481,7 +504,9 @@ async fn answer(condition: Condition, variables: Value) -> Result<bool, NoAnswer
 
 /// The arguments of a node as its file has them.
 fn as_written(flow: &Value, place: usize) -> Arguments {
-    flow.pointer(&format!("/nodes/{place}/arguments")).cloned().map_or_else(Arguments::default, Arguments::from)
+    flow.pointer(&format!("/nodes/{place}/arguments"))
+        .cloned()
+        .map_or_else(Arguments::default, Arguments::from)
 }
 
 fn status_of(result: &ToolResult) -> NodeStatus {

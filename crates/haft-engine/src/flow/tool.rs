@@ -140,11 +140,13 @@ fn bounded(frame: &Arc<Frame>) -> Result<(), ToolError> {
     while let Some(above) = outer {
         levels += 1;
         if above.tool_name() == name {
-            let text = format!("The flow `{name}` would call itself. Call a tool that does not lead back to it");
+            let text =
+                format!("The flow `{name}` would call itself. Call a tool that does not lead back to it");
             return Err(ToolError::new(ErrorCode::LimitExceeded, text));
         }
         if levels >= MOST_LEVELS {
-            let text = format!("Calls are nested more than {MOST_LEVELS} levels deep. Use fewer flows inside flows");
+            let text =
+                format!("Calls are nested more than {MOST_LEVELS} levels deep. Use fewer flows inside flows");
             return Err(ToolError::new(ErrorCode::LimitExceeded, text));
         }
         outer = above.outer.as_ref();

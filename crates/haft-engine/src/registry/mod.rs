@@ -17,9 +17,12 @@ use haft_sdk::Tool;
 use jiff::Timestamp;
 use rpds::HashTrieMapSync;
 use serde_json::{Map, Value};
-use std::sync::{
-    Arc, Mutex, OnceLock, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 use terms::Terms;
 
@@ -235,6 +238,43 @@ pub(crate) struct Registry {
     current: ArcSwap<Snapshot>,
     /// Changes follow each other; readers never take this.
     changing: Mutex<()>,
+    pub(crate) counts: Counts,
+}
+
+/// What happened to the registry, for whoever watches it.
+#[derive(Default)]
+pub(crate) struct Counts {
+    /// Definitions that were looked at, and how long that took in all.
+    pub(crate) validations: AtomicU64,
+    pub(crate) validation_nanos: AtomicU64,
+    pub(crate) invalid: AtomicU64,
+    /// Tools that came in, and those that did not.
+    pub(crate) registrations: AtomicU64,
+    pub(crate) refused: AtomicU64,
+    pub(crate) searches: AtomicU64,
+}
+
+impl Counts {
+    /// Makes a registration, with what that took.
+    fn validated(
+        &self,
+        make: impl FnOnce() -> Result<Registered, RegisterError>,
+    ) -> Result<Registered, RegisterError> {
+        let begun = Instant::now();
+        let made = make();
+        let nanos = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.validations.fetch_add(1, Ordering::Relaxed);
+        self.validation_nanos.fetch_add(nanos, Ordering::Relaxed);
+        if made.is_err() {
+            self.invalid.fetch_add(1, Ordering::Relaxed);
+        }
+        made
+    }
+
+    fn registered<T>(&self, done: &Result<T, RegisterError>) {
+        let cell = if done.is_ok() { &self.registrations } else { &self.refused };
+        cell.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Registry {
@@ -256,15 +296,27 @@ impl Registry {
         at: Timestamp,
         most_custom: Option<(Tier, usize)>,
     ) -> Result<Arc<Registered>, RegisterError> {
-        // Compiled before the lock: that is the slow part.
-        let registered = Arc::new(Registered::new(tool, origin, at)?);
-        self.change(|current| {
-            let next = current.with(&registered)?;
-            match most_custom {
-                Some((tier, most)) if next.custom > most => Err(RegisterError::TooMany { tier, most }),
-                _ => Ok((next, Arc::clone(&registered))),
-            }
-        })
+        let registered = self.make(tool, origin, at).and_then(|registered| {
+            self.change(|current| {
+                let next = current.with(&registered)?;
+                match most_custom {
+                    Some((tier, most)) if next.custom > most => Err(RegisterError::TooMany { tier, most }),
+                    _ => Ok((next, Arc::clone(&registered))),
+                }
+            })
+        });
+        self.counts.registered(&registered);
+        registered
+    }
+
+    /// A registration that is not in yet. Compiled before the lock: that is the slow part.
+    fn make(
+        &self,
+        tool: Box<dyn Tool>,
+        origin: Origin,
+        at: Timestamp,
+    ) -> Result<Arc<Registered>, RegisterError> {
+        self.counts.validated(|| Registered::new(tool, origin, at)).map(Arc::new)
     }
 
     /// Puts a tool in the place of a custom one of the same name.
@@ -274,14 +326,17 @@ impl Registry {
         origin: Origin,
         at: Timestamp,
     ) -> Result<Arc<Registered>, RegisterError> {
-        let registered = Arc::new(Registered::new(tool, origin, at)?);
-        self.change(|current| {
-            let old = current.custom(self, &registered.name)?;
-            registered.set_enabled(old.is_enabled());
-            registered.settings.store(old.settings());
-            let next = current.without(old).with(&registered)?;
-            Ok((next, Arc::clone(&registered)))
-        })
+        let registered = self.make(tool, origin, at).and_then(|registered| {
+            self.change(|current| {
+                let old = current.custom(self, &registered.name)?;
+                registered.set_enabled(old.is_enabled());
+                registered.settings.store(old.settings());
+                let next = current.without(old).with(&registered)?;
+                Ok((next, Arc::clone(&registered)))
+            })
+        });
+        self.counts.registered(&registered);
+        registered
     }
 
     /// Takes a custom tool away.

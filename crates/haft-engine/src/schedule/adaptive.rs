@@ -49,16 +49,16 @@ mod tests {
         let stats = Stats::default();
         let planned = Duration::from_secs(30);
         for _ in 0..49 {
-            stats.record(Status::Success, Duration::from_millis(500));
+            stats.record(Status::Success, Duration::from_millis(500), 0);
         }
         assert_eq!(adaptive.shorten(Some(&stats), planned), None, "too few calls");
-        stats.record(Status::Success, Duration::from_millis(500));
+        stats.record(Status::Success, Duration::from_millis(500), 0);
         let shortened = adaptive.shorten(Some(&stats), planned).expect("a deadline");
         assert!((2000..=2500).contains(&shortened.as_millis()), "{shortened:?}");
         assert_eq!(adaptive.shorten(Some(&stats), Duration::from_secs(2)), None);
         assert_eq!(adaptive.shorten(None, planned), None);
         let quick = Stats::default();
-        (0..50).for_each(|_| quick.record(Status::Success, Duration::from_micros(80)));
+        (0..50).for_each(|_| quick.record(Status::Success, Duration::from_micros(80), 0));
         assert_eq!(adaptive.shorten(Some(&quick), planned), Some(adaptive.floor));
     }
 }

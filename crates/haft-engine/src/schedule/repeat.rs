@@ -72,7 +72,7 @@ impl Repeats {
     }
 
     fn call(&self, frame: &Frame) -> u64 {
-        self.hashing.hash_one((&**frame.tool_name(), frame.call.arguments.as_str()))
+        self.hashing.hash_one((&**frame.tool_name(), frame.arguments().as_str()))
     }
 
     fn is_fresh(&self, failing: &Failing) -> bool {

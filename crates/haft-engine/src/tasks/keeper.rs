@@ -37,6 +37,13 @@ struct State {
     parked: HashSet<TaskId>,
 }
 
+/// What is known here and not written down yet.
+#[derive(Default)]
+struct ToNote {
+    notes: Vec<(TaskId, TaskProgress)>,
+    ends: Vec<(TaskId, Arc<ToolResult>)>,
+}
+
 /// A task on its walk in this process.
 struct Live {
     walk: ExecutionId,
@@ -149,9 +156,9 @@ impl Keeper {
     }
 
     /// What was not written down yet.
-    fn to_note(&self) -> (Vec<(TaskId, TaskProgress)>, Vec<(TaskId, Arc<ToolResult>)>) {
+    fn to_note(&self) -> ToNote {
         let mut state = self.state();
-        let (mut notes, mut ends) = (Vec::new(), Vec::new());
+        let ToNote { mut notes, mut ends } = ToNote::default();
         for (id, live) in &mut state.live {
             if let Some(result) = &live.result {
                 ends.push((id.clone(), Arc::clone(result)));
@@ -159,7 +166,7 @@ impl Keeper {
                 notes.push((id.clone(), live.progress.clone()));
             }
         }
-        (notes, ends)
+        ToNote { notes, ends }
     }
 
     fn is_idle(&self) -> bool {
@@ -181,28 +188,40 @@ pub(super) fn wake(engine: &Arc<Inner>) {
     runtime.spawn(look_after(weak, tick));
 }
 
+/// Says that nothing looks after the tasks any more, also where the runtime that it was on is gone.
+struct Up(Weak<Inner>);
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        if let Some(engine) = self.0.upgrade() {
+            engine.tasks.is_up.store(false, Ordering::Release);
+        }
+    }
+}
+
 /// Looks after the tasks of an engine for as long as there are any. It does not keep the engine alive.
 async fn look_after(engine: Weak<Inner>, tick: std::time::Duration) {
+    let up = Up(Weak::clone(&engine));
     let mut ticks: u32 = 0;
     loop {
         tokio::time::sleep(tick).await;
         let Some(engine) = engine.upgrade() else { return };
         ticks = ticks.wrapping_add(1);
         look(&engine, ticks).await;
-        let keeper = &engine.tasks;
-        if keeper.is_idle() || engine.closed.load(Ordering::Acquire) && keeper.count() == 0 {
-            keeper.is_up.store(false, Ordering::Release);
-            // One that came between the two lines above.
-            if keeper.is_idle() || keeper.is_up.swap(true, Ordering::AcqRel) {
-                return;
+        if engine.tasks.is_idle() || engine.closed.load(Ordering::Acquire) && engine.tasks.count() == 0 {
+            drop(up);
+            // One that came between the two lines above saw that it was looked after.
+            if !engine.tasks.is_idle() && !engine.closed.load(Ordering::Acquire) {
+                wake(&engine);
             }
+            return;
         }
     }
 }
 
 async fn look(engine: &Arc<Inner>, ticks: u32) {
     let Ok(store) = engine.ports.store.tasks() else { return };
-    let (notes, ends) = engine.tasks.to_note();
+    let ToNote { notes, ends } = engine.tasks.to_note();
     for (id, result) in ends {
         if store.finish(&id, result).await.is_ok() {
             engine.tasks.end(&id, false);

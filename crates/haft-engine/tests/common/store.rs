@@ -1,8 +1,10 @@
 //! A store that can fail and that can take its time.
 
 use haft_core::{
-    OutputHandle,
-    port::{BoxFuture, Claim, ClaimRequest, Intent, Outcome, Store, StoreError, TaskStore, TenantStore},
+    Arguments, OutputHandle, ToolResult,
+    port::{
+        BoxFuture, Claim, ClaimRequest, Intent, Outcome, Store, StoreError, TaskStore, TenantStore, Wants,
+    },
 };
 use haft_store::MemoryStore;
 use std::{
@@ -38,8 +40,13 @@ struct Shared {
     failing: Mutex<HashSet<Op>>,
     stalling: watch::Sender<HashSet<Op>>,
     is_slow: AtomicBool,
+    wants_results: AtomicBool,
+    kept: Mutex<Vec<Kept>>,
     log: Mutex<Vec<String>>,
 }
+
+/// Arguments and result of a call, as they are kept.
+pub(crate) type Kept = (Option<Arguments>, Option<Arc<ToolResult>>);
 
 /// What an operator reads when it fails. No model must.
 pub(crate) const DISK_FULL: &str = "no space left on /var/lib/haft";
@@ -50,6 +57,8 @@ impl Default for TestStore {
             failing: Mutex::default(),
             stalling: watch::channel(HashSet::new()).0,
             is_slow: AtomicBool::new(false),
+            wants_results: AtomicBool::new(false),
+            kept: Mutex::default(),
             log: Mutex::default(),
         };
         TestStore { memory: MemoryStore::new(), shared: Arc::new(shared) }
@@ -58,6 +67,18 @@ impl Default for TestStore {
 
 impl TestStore {
     pub(crate) const DISK_FULL: &str = DISK_FULL;
+
+    /// One that keeps arguments and results, as a durable one does.
+    pub(crate) fn wanting_results() -> Self {
+        let store = TestStore::default();
+        store.shared.wants_results.store(true, Ordering::SeqCst);
+        store
+    }
+
+    /// What was handed over to be kept, in order.
+    pub(crate) fn kept(&self) -> Vec<Kept> {
+        self.shared.kept.lock().unwrap().clone()
+    }
 
     /// From now on that fails.
     pub(crate) fn fail(&self, op: Op) {
@@ -126,11 +147,16 @@ impl TestStore {
 }
 
 impl Store for TestStore {
+    fn wants(&self) -> Wants {
+        Wants { results: self.shared.wants_results.load(Ordering::SeqCst), ..Wants::default() }
+    }
+
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
         self.answer(Op::Intent, || self.memory.intent(intent))
     }
 
     fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.shared.kept.lock().unwrap().push((outcome.arguments.clone(), outcome.result.clone()));
         self.answer(Op::Outcome, || self.memory.outcome(outcome))
     }
 

@@ -65,8 +65,10 @@ async fn t_apr_02_approve_selected_executes_only_selected() {
     let (results, _) = house.engine.execute_batch(calls.to_vec()).await;
     assert_eq!(codes(&results), ["CONFIRMATION_DENIED", "OK", "CONFIRMATION_DENIED"]);
     assert_eq!(results[0].status, Status::Cancelled);
-    assert_eq!(message(&results[0]), "Tool call denied by user");
-    assert_eq!(message(&results[2]), "Tool call denied by user: not on a Friday");
+    let next =
+        ". Do not send the same call again: do it in another way, or ask the person what they would agree to";
+    assert_eq!(message(&results[0]), format!("Tool call denied by user{next}"));
+    assert_eq!(message(&results[2]), format!("Tool call denied by user: not on a Friday{next}"));
     assert_eq!(runs.get(), 1);
     for (result, kinds) in [
         (&results[0], ["ConfirmationRequested", "ConfirmationReceived", "Cancelled"].as_slice()),

@@ -14,14 +14,17 @@ mod common;
 mod approval;
 mod dropping;
 mod idempotency;
+mod licence;
 mod memory;
 mod observing;
 mod output;
 mod panics;
 mod parse_only;
 mod planning;
+mod precedence;
 mod secrets;
 mod shutdown;
+mod strengths;
 mod timeouts;
 
 /// STYLE: "One pipeline file that reads like the picture … an executor short enough to read on one screen". What does

@@ -194,7 +194,7 @@ async fn a_tool_is_asked_again_only_after_it_woke_its_task() {
     assert_eq!(asked.get(), 2);
 }
 
-/// Every program that makes a call moves this around. It was twice as much, and a third slower.
+/// Every program that makes a call moves this around.
 #[test]
 fn a_call_is_small_to_move() {
     let engine = house([tool("any", |_, _| async { Ok(()) })]).engine;

@@ -36,8 +36,19 @@ const TURN: &str = "@turn";
 
 /// The functions there are, beside the macros.
 const FUNCTIONS: [&str; 13] = [
-    "bool", "bytes", "contains", "double", "dyn", "endsWith", "int", "matches", "size", "startsWith", "string",
-    "type", "uint",
+    "bool",
+    "bytes",
+    "contains",
+    "double",
+    "dyn",
+    "endsWith",
+    "int",
+    "matches",
+    "size",
+    "startsWith",
+    "string",
+    "type",
+    "uint",
 ];
 const MACROS: [&str; 6] = ["all", "exists", "exists_one", "filter", "has", "map"];
 /// Names of types, which stand where variables do.
@@ -116,7 +127,10 @@ impl Condition {
         if text.len() > MOST_BYTES {
             let problem =
                 format!("a condition has at most {MOST_BYTES} bytes, and this one has {}", text.len());
-            return Err(BadCondition { help: Some("let a tool decide instead".to_owned()), ..bad(0, problem) });
+            return Err(BadCondition {
+                help: Some("let a tool decide instead".to_owned()),
+                ..bad(0, problem)
+            });
         }
         if text.trim().is_empty() {
             let help = Some("write what has to hold, such as `input.count > 0`, or remove it".to_owned());
@@ -263,16 +277,21 @@ fn not_cel(text: &str, errors: &cel::ParseErrors) -> BadCondition {
         return BadCondition { problem: "this is not CEL".to_owned(), help: None, offset: 0 };
     };
     let said = first.msg.strip_prefix("Syntax error: ").unwrap_or(&first.msg);
-    let said = one_line(said.lines().next().unwrap_or_default(), 160);
+    // What could stand there instead is a long list of names that only the parser knows.
+    let said = said.lines().next().unwrap_or_default();
+    let said = said.split(" expecting ").next().unwrap_or_default().replace("'<EOF>'", "the end");
+    let said = one_line(&said, 160);
     let is_deep = said.contains("recursion") || said == "UNKNOWN";
     let problem = match is_deep {
         true => format!("this is not CEL, or its operators nest more than {MOST_DEPTH} levels deep"),
         false => format!("this is not CEL: {said}"),
     };
-    let (line, column) = (usize::try_from(first.pos.0).unwrap_or(0), usize::try_from(first.pos.1).unwrap_or(0));
+    let (line, column) =
+        (usize::try_from(first.pos.0).unwrap_or(0), usize::try_from(first.pos.1).unwrap_or(0));
     let start = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum::<usize>();
     let inside = text[start..].char_indices().nth(column.saturating_sub(1)).map_or(0, |(offset, _)| offset);
-    let is_single = text.contains('=') && !text.contains("==") && !text.contains("<=") && !text.contains(">=");
+    let is_single =
+        text.contains('=') && !text.contains("==") && !text.contains("<=") && !text.contains(">=");
     let help = is_single.then(|| "two are equal where `==` stands between them".to_owned());
     BadCondition { problem, help, offset: start + inside }
 }

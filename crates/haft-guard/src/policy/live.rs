@@ -3,7 +3,7 @@
 use super::{ListPolicy, PolicyProblems, PolicySet, read_rules};
 use arc_swap::ArcSwap;
 use haft_core::{
-    CallContext, ToolDefinition,
+    CallContext, GrantOffer, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
 use std::sync::{Arc, Mutex, PoisonError};
@@ -73,5 +73,9 @@ impl Policy for LivePolicy {
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
         self.set.load().decide(subject)
+    }
+
+    fn offers(&self, subject: &Subject<'_>, summary: &str) -> Vec<GrantOffer> {
+        self.now().offers(subject, summary)
     }
 }

@@ -5,10 +5,10 @@ use super::{
     conditions::{Compiled, Fit, Looked, PathPatterns},
     index::Index,
 };
-use crate::{Grant, GrantSource, MemoryGrants, command::Shell};
+use crate::{Covers, Grant, GrantSource, Lasts, MemoryGrants, command::Shell};
 use globset::{GlobBuilder, GlobSetBuilder};
 use haft_core::{
-    ApprovalMode, CallContext, ToolDefinition,
+    ApprovalMode, CallContext, GrantOffer, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
 use std::sync::Arc;
@@ -47,12 +47,17 @@ pub(super) struct Speaks {
 impl PolicySet {
     /// These lists and rules, without grants.
     pub fn new(lists: ListPolicy, rules: Vec<Rule>) -> Result<Self, PolicyProblems> {
+        // Before anything is compiled: patterns by the thousand take seconds, and anybody's project may bring them.
+        if let Some(one_too_many) = rules.get(MOST_RULES) {
+            let message = format!("there are more than {MOST_RULES} rules");
+            return Err(PolicyProblems(vec![PolicyProblem::of(one_too_many, message)]));
+        }
         let mut problems = Vec::new();
         let mut globs = GlobSetBuilder::new();
         let mut fixed = Vec::new();
         let mut compiled = Vec::with_capacity(rules.len());
-        for (index, rule) in rules.iter().enumerate() {
-            check(rule, &rules[..index], &mut problems);
+        for rule in &rules {
+            check(rule, &mut problems);
             let start = fixed.len();
             for pattern in &rule.when.paths {
                 let allows_only_inside = matches!(rule.effect, Effect::Allow);
@@ -170,8 +175,12 @@ impl PolicySet {
 
     /// What grants say about a call, if one covers it. Where the tool wants this very call confirmed, only a grant for
     /// this very call is that confirmation; any other one leads to the question.
-    fn granted(&self, subject: &Subject<'_>) -> Result<Option<Verdict>, GuardError> {
-        let grants = self.grants.grants(&subject.context.tenant)?;
+    fn granted(
+        &self,
+        subject: &Subject<'_>,
+        grants: &dyn GrantSource,
+    ) -> Result<Option<Verdict>, GuardError> {
+        let grants = grants.grants(&subject.context.tenant)?;
         let mut covering = grants.iter().filter(|grant| grant.covers(subject, self.shell)).peekable();
         let Some(first) = covering.peek().copied() else { return Ok(None) };
         let enough = match subject.confirm {
@@ -184,7 +193,7 @@ impl PolicySet {
         )))
     }
 
-    fn evaluate(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+    fn evaluate(&self, subject: &Subject<'_>, grants: &dyn GrantSource) -> Result<Verdict, GuardError> {
         let definition = subject.definition;
         if !self.lists.enabled {
             return Ok(Verdict::Deny {
@@ -196,46 +205,51 @@ impl PolicySet {
             return Ok(Verdict::Deny { rule: "denylist".into(), reason });
         }
         if self.rules.is_empty() {
-            return self.unspoken(subject);
+            return self.unspoken(subject, grants);
         }
         let looked = Looked::new(subject, self.shell);
-        let Some(speaks) = self.strictest(&looked, |_| true) else { return self.unspoken(subject) };
+        let Some(speaks) = self.strictest(&looked, |_| true) else { return self.unspoken(subject, grants) };
         if speaks.effect == Effect::Ask && self.rules[speaks.rule].only_tightens {
             // Asking is less than refusing, and such a rule may not make it less.
             let without = match self.strictest(&looked, |rule| !rule.only_tightens) {
-                Some(other) => self.spoken(subject, &other)?,
-                None => self.unspoken(subject)?,
+                Some(other) => self.spoken(subject, &other, grants)?,
+                None => self.unspoken(subject, grants)?,
             };
             if let Verdict::Deny { .. } = without {
                 return Ok(without);
             }
         }
-        self.spoken(subject, &speaks)
+        self.spoken(subject, &speaks, grants)
     }
 
     /// What holds where no rule speaks. Grants are looked for only where they could change something: most calls run
     /// without.
-    fn unspoken(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+    fn unspoken(&self, subject: &Subject<'_>, grants: &dyn GrantSource) -> Result<Verdict, GuardError> {
         match self.lists.by_mode(subject) {
             allowed @ Verdict::Allow { .. } => Ok(allowed),
-            other => Ok(self.granted(subject)?.unwrap_or(other)),
+            other => Ok(self.granted(subject, grants)?.unwrap_or(other)),
         }
     }
 
     /// What holds where that rule decides.
-    fn spoken(&self, subject: &Subject<'_>, speaks: &Speaks) -> Result<Verdict, GuardError> {
+    fn spoken(
+        &self,
+        subject: &Subject<'_>,
+        speaks: &Speaks,
+        grants: &dyn GrantSource,
+    ) -> Result<Verdict, GuardError> {
         let rule = &self.rules[speaks.rule];
         let name = || rule.name.clone().into();
         Ok(match speaks.effect {
             Effect::Deny => Verdict::Deny { rule: name(), reason: denial(rule, subject.definition) },
             Effect::Ask => {
-                let answered = if may_be_remembered(rule) { self.granted(subject)? } else { None };
+                let answered = if may_be_remembered(rule) { self.granted(subject, grants)? } else { None };
                 answered.unwrap_or_else(|| Verdict::Ask { rule: name(), reason: question(rule, speaks) })
             }
             Effect::Allow if is_satisfied(rule, subject) => {
                 Verdict::Allow { rule: name(), confirmed: rule.confirms }
             }
-            Effect::Allow => self.granted(subject)?.unwrap_or_else(|| tool_asks(subject)),
+            Effect::Allow => self.granted(subject, grants)?.unwrap_or_else(|| tool_asks(subject)),
         })
     }
 }
@@ -294,7 +308,20 @@ impl Policy for PolicySet {
     }
 
     fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
-        self.evaluate(subject)
+        self.evaluate(subject, &*self.grants)
+    }
+
+    /// Each is tried out: what a rule asks about every time, or a tool about this very call, has no offer that would
+    /// not help.
+    fn offers(&self, subject: &Subject<'_>, summary: &str) -> Vec<GrantOffer> {
+        let helps = |covers: &Covers| {
+            let tenant = &*subject.context.tenant;
+            let grant = Grant::new("offer", tenant, covers.clone(), Lasts::Always);
+            let decided = self.evaluate(subject, &MemoryGrants::new([grant]));
+            matches!(decided, Ok(Verdict::Allow { confirmed: true, .. }))
+        };
+        let suggested = Covers::suggestions(subject, summary, self.shell);
+        suggested.into_iter().filter(helps).filter_map(|covers| covers.offer()).collect()
     }
 }
 
@@ -345,13 +372,10 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The most rules that a set has.
-const MOST_RULES: usize = 10_000;
+const MOST_RULES: usize = 2_000;
 
-fn check(rule: &Rule, before: &[Rule], problems: &mut Vec<PolicyProblem>) {
+fn check(rule: &Rule, problems: &mut Vec<PolicyProblem>) {
     let mut problem = |message: &str| problems.push(PolicyProblem::of(rule, message.to_owned()));
-    if before.len() == MOST_RULES {
-        problem("there are more than 10,000 rules");
-    }
     if rule.name.trim().is_empty() {
         problem("the rule has an empty name");
     }

@@ -10,7 +10,7 @@ use super::{
     spawner, sys,
     wire::{self, FromSeat, FromSpawner, SeatKind, ToSpawner},
 };
-use haft_core::{ErrorCode, ToolError};
+use haft_core::{ErrorCode, Limits, ToolError};
 use rustix::{
     fd::OwnedFd,
     io::Errno,
@@ -86,9 +86,15 @@ pub(super) struct Inner {
     pub(super) instance: Instance,
     pub(super) answers: super::probe::Answers,
     sandboxes: Mutex<HashMap<String, Arc<Around>>>,
+    limited: Mutex<HashMap<PathBuf, Held>>,
     next: AtomicU64,
     spawner: Mutex<Option<Arc<Spawner>>>,
 }
+
+/// What a cgroup holds now: memory, processes, cores, and the processes of haft's own beside them.
+type Held = (Option<u64>, Option<u32>, Option<u32>, u32);
+/// So many are remembered. Names of cgroups are never used again.
+const MOST_HELD: usize = 1024;
 
 /// A running spawner.
 struct Spawner {
@@ -158,6 +164,7 @@ impl JailHost {
             instance,
             answers: super::probe::Answers::default(),
             sandboxes: Mutex::default(),
+            limited: Mutex::default(),
             next: AtomicU64::new(0),
             spawner: Mutex::new(None),
         };
@@ -217,6 +224,27 @@ impl Inner {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Sets limits, unless they are what was set there last. Most guests have the same, and each write takes locks that
+    /// all of the machine's processes share.
+    pub(super) fn limit(&self, cgroups: &SeatCgroups, limits: &Limits, seats: u32) -> io::Result<()> {
+        let Some(folder) = cgroups.memory.as_ref().or(cgroups.v2.as_ref()) else {
+            return cgroups.limit(limits, seats);
+        };
+        let wanted = (limits.memory_bytes, limits.processes, limits.cpu_millicores, seats);
+        if lock(&self.limited).get(folder) == Some(&wanted) {
+            return Ok(());
+        }
+        // Forgotten first: where setting fails, nothing is known.
+        lock(&self.limited).remove(folder);
+        cgroups.limit(limits, seats)?;
+        let mut limited = lock(&self.limited);
+        if limited.len() >= MOST_HELD {
+            limited.clear();
+        }
+        limited.insert(folder.clone(), wanted);
+        Ok(())
     }
 
     /// The sandboxes that are open, by name.

@@ -115,7 +115,8 @@ async fn make(host: &Arc<Inner>, runsc: PathBuf) -> Result<Warm, ToolError> {
     gvisor::prepare_warm(&scratch.0).map_err(|error| broken("no bundle for runsc", error))?;
     let seat = host.seat(SeatKind::Runtime, None, false).await?;
     // The last guest's may be on it; those of this guest are set when it comes.
-    seat.cgroups.limit(&Limits::default(), 0).map_err(|error| broken("limits cannot be set", error))?;
+    host.limit(&seat.cgroups, &Limits::default(), 0)
+        .map_err(|error| broken("limits cannot be set", error))?;
     let null = File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(|error| broken("no /dev/null", error))?;
     let request = Box::new(gvisor::warm_request(&runsc, &scratch.0));

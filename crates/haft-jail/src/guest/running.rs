@@ -239,7 +239,8 @@ pub(super) async fn start(
     scratch: Option<Scratch>,
 ) -> Result<SeatGuest, ToolError> {
     let Plan { request, enforcement, limits, network, own_processes } = plan;
-    seat.cgroups.limit(&limits, own_processes).map_err(|error| broken("limits cannot be set", error))?;
+    host.limit(&seat.cgroups, &limits, own_processes)
+        .map_err(|error| broken("limits cannot be set", error))?;
     let before = seat.cgroups.before();
     let ends = match spec.terminal {
         Some(size) => Ends::terminal(size),

@@ -177,9 +177,11 @@ impl port::Sandbox for Sandbox {
         self.host.sandboxes().remove(&self.around.id);
         self.around.close();
         let around = Arc::clone(&self.around);
-        let cleared = tokio::task::spawn_blocking(move || around.clear());
         Box::pin(async move {
-            let cleared = cleared.await.map_err(io::Error::other).and_then(|cleared| cleared);
+            let cleared = tokio::task::spawn_blocking(move || around.clear())
+                .await
+                .map_err(io::Error::other)
+                .and_then(|cleared| cleared);
             cleared.map_err(|error| {
                 ToolError::new(ErrorCode::SandboxCrashed, "something in the sandbox did not end")
                     .with_diagnostics(error)

@@ -246,12 +246,10 @@ fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool
             let ended = end.exceeded.is_some() || !end.violations.is_empty();
             assert!(tried || ended, "it did not run: {out}{err} {end:?}");
             // gVisor counts ticks of the wall, and on a busy machine many more than it got of a core. What the machine
-            // counted is what was used.
-            let within = attack.name.starts_with("use_a_core")
-                && end
-                    .metrics
-                    .cpu_time_ms
-                    .is_some_and(|used| used <= small().cpu_time.unwrap().as_millis() as f64);
+            // counted is what was used; it is looked at a little late there.
+            let most = small().cpu_time.unwrap().as_millis() as f64 * 1.5;
+            let is_of_cores = attack.name.starts_with("use_a_core") || attack.name.starts_with("use_cores");
+            let within = is_of_cores && end.metrics.cpu_time_ms.is_some_and(|used| used <= most);
             (out.contains("HARM") && !within, format!("{out}{err} {end:?}"))
         }
         Err(error) => panic!("{}: the guest did not start: {error:?}", attack.name),

@@ -1,6 +1,6 @@
 //! Nothing outlives its call, however it ends.
 
-use crate::world::{House, block_on, jails, keeping, own_program, run, sh};
+use crate::world::{House, block_on, is_root, jails, keeping, own_program, run, sh};
 use haft_core::{
     IsolationLevel, Limits,
     port::{GuestSignal, GuestSpec},
@@ -32,7 +32,12 @@ pub fn trials() -> Vec<Trial> {
         add("killing_haft_and_its_spawner_is_swept_up", killing_haft_and_its_spawner_is_swept_up);
         add("only_the_jails_of_the_killed_haft_end", only_the_jails_of_the_killed_haft_end);
         add("a_killed_spawner_is_replaced", a_killed_spawner_is_replaced);
+        add("a_sandbox_outlives_its_spawner", a_sandbox_outlives_its_spawner);
     }
+    trials.push(Trial::test("ends::gvisor::a_kernel_ends_with_its_guest", || {
+        a_kernel_ends_with_its_guest();
+        Ok(())
+    }));
     trials
 }
 
@@ -328,6 +333,73 @@ fn a_killed_spawner_is_replaced(jail: &'static str) {
         assert_eq!(end.exit_code, Some(0));
     });
     gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+}
+
+/// Its limits are made anew with the next spawner.
+fn a_sandbox_outlives_its_spawner(jail: &'static str) {
+    if !is_root() {
+        return haft_testkit::not_run(
+            "a_sandbox_outlives_its_spawner",
+            "an ordinary user makes no cgroups here",
+        );
+    }
+    let house = House::new();
+    let limits = Limits { memory_bytes: Some(48 << 20), ..Limits::default() };
+    let sandbox = house.host.open_sandbox(&limits).unwrap();
+    let spec = |script: &str| GuestSpec { parent: Some(sandbox.id().to_owned()), ..sh(script) };
+    block_on(async {
+        let (end, _) = run(&*house.jail(jail), spec("exit 3")).await.unwrap();
+        assert_eq!(end.exit_code, Some(3));
+        kill(spawner_of_this_house(&house));
+        let (end, _) = run(&*house.jail(jail), spec("exit 4")).await.unwrap();
+        assert_eq!(end.exit_code, Some(4));
+        let (_, heard) =
+            run(&*house.jail(jail), spec("head -c 90M /dev/zero | tail -c 90M | wc -c")).await.unwrap();
+        assert_ne!(heard.out, "94371840\n", "the limit of the sandbox is gone");
+        // What is in it ends with it, and nothing of it is left.
+        let mark = mark();
+        let mut guest =
+            house.jail(jail).start(spec(&format!("{}; sleep 7{mark}", daemons(&mark)))).await.unwrap();
+        let (sink, _) = keeping();
+        let _ = tokio::time::timeout(Duration::from_millis(800), guest.wait(sink)).await;
+        haft_core::port::Sandbox::end(&sandbox).await.unwrap();
+        assert_eq!(processes(&format!("sleep 7{mark}")), Vec::<String>::new());
+        let error = run(&*house.jail(jail), spec("true")).await.unwrap_err();
+        assert_eq!(error.code.e_number(), Some("E3101"));
+    });
+}
+
+/// What a guest starts in gVisor is in the kernel that was made for it: that one has to be gone.
+fn a_kernel_ends_with_its_guest() {
+    if !(is_root() && crate::world::has_runtime("runsc")) {
+        return haft_testkit::not_run(
+            "ends::gvisor::a_kernel_ends_with_its_guest",
+            "it takes root and runsc",
+        );
+    }
+    let house = House::new();
+    let jail = house.jail("gvisor");
+    let kernels = || processes(house.state.path().to_str().unwrap());
+    let deaf = "trap '' TERM INT HUP; (setsid sleep 1000 &); while :; do sleep 1; done";
+    block_on(async {
+        let (end, _) = run(&*jail, sh("(setsid sleep 1000 >/dev/null 2>&1 &); exit 5")).await.unwrap();
+        assert_eq!(end.exit_code, Some(5));
+        let runsc = |all: &[String]| all.iter().filter(|line| line.contains("runsc")).count();
+        assert_eq!(runsc(&kernels()), 0, "{:?}", kernels());
+        let mut late = sh(deaf);
+        late.limits.wall_time = Some(Duration::from_secs(2));
+        let (end, _) = run(&*jail, late).await.unwrap();
+        assert_eq!(end.exceeded.map(|over| over.limit), Some("wallTime"));
+        assert_eq!(runsc(&kernels()), 0, "{:?}", kernels());
+        let mut guest = jail.start(sh(deaf)).await.unwrap();
+        let (sink, _) = keeping();
+        let _ = tokio::time::timeout(Duration::from_millis(800), guest.wait(sink)).await;
+        assert!(runsc(&kernels()) > 0, "it does not run, or not under that name");
+        drop(guest);
+        gone_within("kernels", Duration::from_secs(5), || {
+            kernels().into_iter().filter(|line| line.contains("runsc")).collect()
+        });
+    });
 }
 
 fn spawner_of_this_house(house: &House) -> i32 {

@@ -94,19 +94,11 @@ impl Form {
 
     /// The answer, if this round brought one to this very question; else the question is put.
     fn ask_between_rounds(&self, request: &ApprovalRequest, question: InputRequest) -> Decision {
-        let round = self.0.round();
-        let seals = &self.0.server().0.seals;
-        if let Some(state) = &round.state {
-            let is_this = |asked: &Option<String>| asked.as_deref() == Some(&*request.fingerprint);
-            if is_this(&state.approved) && seals.use_once(state) {
-                return Decision::Approve;
-            }
-            if is_this(&state.asked)
-                && let Some(answer) = round.answers.get(QUESTION)
-                && seals.use_once(state)
-            {
-                return decision(answer.clone());
-            }
+        if self.0.take_agreement(&request.fingerprint) {
+            return Decision::Approve;
+        }
+        if let Some(answer) = self.0.take_answer(QUESTION, &request.fingerprint) {
+            return decision(answer);
         }
         self.0.put(QUESTION, question, &request.fingerprint);
         Decision::Unanswered

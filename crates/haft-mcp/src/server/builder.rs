@@ -8,6 +8,7 @@ use super::{
     roots::TakeRoots,
     round::Seals,
     session::Session,
+    tasks::Tasks,
     tools::Shown,
 };
 use haft_engine::Engine;
@@ -31,6 +32,7 @@ pub(super) struct Inner {
     pub(super) instructions: Option<String>,
     pub(super) extension: Arc<dyn Extension>,
     pub(super) roots: Option<Arc<dyn TakeRoots>>,
+    pub(super) tasks: Option<Arc<dyn Tasks>>,
     pub(super) seals: Seals,
     pub(super) changes: Changes,
     pub(super) shown: Shown,
@@ -48,6 +50,7 @@ impl McpServer {
             instructions: None,
             extension: Arc::new(Nothing),
             roots: None,
+            tasks: None,
         }
     }
 
@@ -78,6 +81,7 @@ pub struct Builder {
     instructions: Option<String>,
     extension: Arc<dyn Extension>,
     roots: Option<Arc<dyn TakeRoots>>,
+    tasks: Option<Arc<dyn Tasks>>,
 }
 
 impl Builder {
@@ -119,6 +123,12 @@ impl Builder {
         self
     }
 
+    /// Makes tasks of long calls, for clients that know tasks. Without it there are none.
+    pub fn tasks(mut self, tasks: Arc<dyn Tasks>) -> Self {
+        self.tasks = Some(tasks);
+        self
+    }
+
     /// The server.
     pub fn build(self) -> McpServer {
         McpServer(Arc::new(Inner {
@@ -130,6 +140,7 @@ impl Builder {
             instructions: self.instructions,
             extension: self.extension,
             roots: self.roots,
+            tasks: self.tasks,
             seals: Seals::new(),
             changes: Changes::new(),
             shown: Shown::default(),

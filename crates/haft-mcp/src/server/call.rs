@@ -2,23 +2,25 @@
 
 use super::{
     answer::answer,
-    approval,
+    approval::{self, Approvals},
+    builder::McpServer,
     callers::IDEMPOTENCY_KEY,
     client::Client,
     relay::relay,
     round::{Binding, Round},
     session::Session,
+    tasks::{self, Tasks},
 };
-use haft_core::{Arguments, CallOptions, ExecutionId, ToolCall};
+use haft_core::{Arguments, CallOptions, ExecutionId, ToolCall, ToolResult};
 use haft_engine::Request;
 use haft_sdk::CancelReason;
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolRequestParams, CallToolResponse},
+    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult},
     service::RequestContext,
 };
 use serde_json::Value;
-use std::{pin::pin, sync::Arc};
+use std::{pin::pin, sync::Arc, time::Duration};
 
 pub(super) async fn call(
     session: &Session,
@@ -53,6 +55,16 @@ pub(super) async fn call(
     request.approver = approval::approver(server.0.approvals, &client);
 
     let engine = &server.0.engine;
+    if let Some((tasks, patience)) = becomes_task(server, &client, &name) {
+        // Whoever answers haft's own questions: a client that does not wait cannot be asked.
+        request.approver = request.approver.filter(|_| server.0.approvals == Approvals::Host);
+        let task = tasks.submit(request).await.map_err(tasks::refused)?;
+        let task = tasks.get(&caller, &task.id, patience).await.map_err(tasks::refused)?;
+        return match &task.result {
+            Some(result) => answer(ToolResult::clone(result), true).map(Into::into),
+            None => Ok(CreateTaskResult::new(task.taken()).into()),
+        };
+    }
     let running = client.scope(engine.execute(request));
     // Whoever cancels still gets the call's end on record; the protocol sends no answer then.
     let running = async {
@@ -78,4 +90,17 @@ pub(super) async fn call(
         return Ok(needed.into());
     }
     answer(result, client.is_stateless()).map(Into::into)
+}
+
+/// Whether the call may go on without its client: the server has tasks, the client knows them, the tool takes long.
+fn becomes_task<'a>(
+    server: &'a McpServer,
+    client: &Client,
+    tool: &str,
+) -> Option<(&'a Arc<dyn Tasks>, Duration)> {
+    let tasks = server.0.tasks.as_ref()?;
+    if !client.is_stateless() || !client.capabilities().supports_tasks() {
+        return None;
+    }
+    Some((tasks, tasks.patience(&*server.0.engine.definition(tool)?)?))
 }

@@ -22,9 +22,14 @@ use rmcp::{
 use serde::Serialize;
 use serde_json::Value;
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
+
+const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 tokio::task_local! {
     static CURRENT: Client;
@@ -59,6 +64,11 @@ struct Inner {
     is_stateless: bool,
     log_level: Option<LoggingLevel>,
     round: Round,
+    /// Whether the state of the round before may be used in this one: found out once, for the whole call.
+    is_first_use: OnceLock<bool>,
+    /// An answer and an earlier agreement are good for one question each.
+    answer_used: AtomicBool,
+    agreement_used: AtomicBool,
     /// What the call still needs to know, and what became of it.
     open: Mutex<Open>,
 }
@@ -78,10 +88,20 @@ impl Client {
         session_level: Option<LoggingLevel>,
         round: Round,
     ) -> Self {
-        let version = meta.protocol_version().or_else(|| Some(peer.peer_info()?.protocol_version.clone()));
-        let is_stateless = version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let is_stateless = is_stateless(&meta, &peer);
         let log_level = if is_stateless { meta.log_level() } else { session_level };
-        Client(Arc::new(Inner { server, peer, meta, is_stateless, log_level, round, open: Mutex::default() }))
+        Client(Arc::new(Inner {
+            server,
+            peer,
+            meta,
+            is_stateless,
+            log_level,
+            round,
+            is_first_use: OnceLock::new(),
+            answer_used: AtomicBool::new(false),
+            agreement_used: AtomicBool::new(false),
+            open: Mutex::default(),
+        }))
     }
 
     /// The client behind the call that runs here; `None` where the call did not come in through MCP, and on other threads
@@ -118,7 +138,14 @@ impl Client {
 
     /// Whether it can put a form before a person.
     pub fn has_forms(&self) -> bool {
-        self.capabilities().elicitation.is_some_and(|can| can.form.is_some() || can.url.is_none())
+        let form = |can: &ClientCapabilities| {
+            can.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
+        };
+        match self.0.is_stateless {
+            true => form(&self.capabilities()),
+            // Not copied: this is asked with every call.
+            false => self.0.peer.peer_info().is_some_and(|info| form(&info.capabilities)),
+        }
     }
 
     /// Whether each request stands for itself (2026-07-28), so that a question ends the call and it comes again.
@@ -215,6 +242,25 @@ impl Client {
         &self.0.round
     }
 
+    /// Whether a person agreed to this very call in a round before. Asking is using it up.
+    pub(super) fn take_agreement(&self, fingerprint: &str) -> bool {
+        let state = self.0.round.state.as_ref();
+        state.is_some_and(|state| state.approved.as_deref() == Some(fingerprint) && self.is_first_use(state))
+            && !self.0.agreement_used.swap(true, Ordering::AcqRel)
+    }
+
+    /// The answer that this round brought to the question about this very call. Taking it is using it up.
+    pub(super) fn take_answer(&self, question: &str, fingerprint: &str) -> Option<Value> {
+        let state = self.0.round.state.as_ref()?;
+        let answer = self.0.round.answers.get(question)?;
+        let is_this = state.asked.as_deref() == Some(fingerprint) && self.is_first_use(state);
+        (is_this && !self.0.answer_used.swap(true, Ordering::AcqRel)).then(|| answer.clone())
+    }
+
+    fn is_first_use(&self, state: &State) -> bool {
+        *self.0.is_first_use.get_or_init(|| self.0.server.0.seals.use_once(state))
+    }
+
     /// Sends a question while the call runs.
     pub(super) async fn send(
         &self,
@@ -270,6 +316,16 @@ impl Client {
 
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a request says of itself which revision it is of, and that is one without a handshake; else the handshake did.
+fn is_stateless(meta: &RequestMetaObject, peer: &Peer<RoleServer>) -> bool {
+    let since = ProtocolVersion::V_2026_07_28;
+    match meta.get(PROTOCOL_VERSION).and_then(Value::as_str) {
+        // Revisions are dates, so the order of letters is that of time.
+        Some(version) => version >= since.as_str(),
+        None => peer.peer_info().is_some_and(|info| info.protocol_version >= since),
     }
 }
 

@@ -19,6 +19,7 @@
 //! | `tools`, `resources`, `page` | what is listed and read |
 //! | `changes` | who is told that a list has changed |
 //! | `roots` | folders that a client works in |
+//! | `tasks` | the seam for calls that go on without their client |
 //! | `extension` | what is not haft's: prompts, completion, further resources |
 //! | `stdio`, `http` | the two ways in |
 //!
@@ -45,6 +46,7 @@ mod roots;
 mod round;
 mod session;
 mod stdio;
+mod tasks;
 mod tools;
 
 pub use approval::Approvals;
@@ -56,3 +58,4 @@ pub use extension::Extension;
 pub use roots::TakeRoots;
 pub use session::Session;
 pub use stdio::{ServeError, serve_stdio};
+pub use tasks::{TaskNow, Tasks};

@@ -13,18 +13,21 @@ use super::{
     resources::{self, LIST_TTL_MS},
     roots,
     round::Round,
+    tasks::{self, Tasks},
 };
 use haft_core::CallContext;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-        CompleteResult, DiscoverResult, GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse,
-        Implementation, InputRequest, InputRequiredResult, ListPromptsRequestMethod, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListRootsRequest, ListToolsResult, LoggingLevel,
-        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-        ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
-        Tool, UnsubscribeRequestParams,
+        CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
+        CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
+        CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
+        GetPromptResponse, GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InputRequest,
+        InputRequiredResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListRootsRequest, ListToolsResult, LoggingLevel, PaginatedRequestParams,
+        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -34,6 +37,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -45,6 +49,13 @@ const REVISIONS: &[ProtocolVersion] =
 const INSTRUCTIONS: &str = "These tools are run by haft. Every call is checked against its schema and a policy, may need a \
      person's approval, and is recorded. An error says what to do next. A call that waits for approval has not run: send \
      it again, unchanged, once it is approved. A long output is cut in the middle; read_output reads any part of the whole.";
+
+/// What a client may ask for with parameters.
+const METHODS: &[&str] =
+    &["tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list"];
+/// The same, before 2026-07-28, and since.
+const METHODS_BEFORE: &[&str] = &["resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
+const METHODS_SINCE: &[&str] = &["subscriptions/listen"];
 
 /// The name of the question for folders.
 const ROOTS: &str = "haft_roots";
@@ -116,6 +127,10 @@ impl Session {
         }
     }
 
+    fn tasks<M: ConstString>(&self) -> Result<&Arc<dyn Tasks>, ErrorData> {
+        self.server.0.tasks.as_ref().ok_or_else(ErrorData::method_not_found::<M>)
+    }
+
     fn config(&self) -> ServerConfig {
         let extension = &self.server.0.extension;
         let mut capabilities = ServerCapabilities::builder()
@@ -129,6 +144,9 @@ impl Session {
         if extension.has_prompts() {
             let with = ServerCapabilities::builder().enable_prompts().enable_prompts_list_changed().build();
             capabilities.prompts = with.prompts;
+        }
+        if self.server.0.tasks.is_some() {
+            capabilities.extensions = ServerCapabilities::builder().enable_tasks().build().extensions;
         }
         if extension.has_completions() {
             capabilities.completions = Some(Default::default());
@@ -201,6 +219,38 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         call::call(self, request, context).await
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let tasks = self.tasks::<GetTaskMethod>()?;
+        let caller = self.caller(&context)?;
+        let task = tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused)?;
+        Ok(GetTaskResult::new(task.detailed()))
+    }
+
+    /// No task of haft's asks its client anything, so there is nothing that an update could answer.
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let tasks = self.tasks::<UpdateTaskMethod>()?;
+        let caller = self.caller(&context)?;
+        tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused).map(drop)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let tasks = self.tasks::<CancelTaskMethod>()?;
+        let caller = self.caller(&context)?;
+        tasks.cancel(&caller, &request.task_id).await.map_err(tasks::refused)
     }
 
     async fn list_resources(
@@ -328,6 +378,27 @@ impl ServerHandler for Session {
         let RequestContext { peer, meta, .. } = context;
         let client = Client::new(self.server.clone(), peer, meta, self.log_level(), Round::default());
         extension.prompt(request, &caller, client).await
+    }
+
+    /// What rmcp does not recognise: methods that are unknown, and known ones whose parameters are not as they should be.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = haft_core::text::one_line(&request.method, 80);
+        let is_stateless =
+            context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        let more = if is_stateless { METHODS_SINCE } else { METHODS_BEFORE };
+        match METHODS.iter().chain(more).any(|known| *known == request.method) {
+            true => Err(ErrorData::invalid_params(
+                format!("the parameters of {method} are not as MCP has them"),
+                None,
+            )),
+            false => {
+                Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("there is no method {method}"), None))
+            }
+        }
     }
 
     async fn complete(

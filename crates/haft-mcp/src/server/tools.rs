@@ -3,6 +3,7 @@
 use haft_core::ToolDefinition;
 use haft_dialect::{Dialect, export};
 use rmcp::model::Tool;
+use serde_json::Value;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -10,7 +11,10 @@ use std::{
 
 /// What clients are told, kept until a definition changes: a list of a thousand tools is asked for again and again.
 #[derive(Default)]
-pub(super) struct Shown(Mutex<HashMap<String, (Arc<ToolDefinition>, Option<Tool>)>>);
+pub(super) struct Shown(Mutex<HashMap<String, Known>>);
+
+/// A definition, and what is told of it.
+type Known = (Arc<ToolDefinition>, Option<Tool>);
 
 impl Shown {
     /// The tool as a client is told of it; `None` where MCP has no form for it.
@@ -33,9 +37,10 @@ impl Shown {
 }
 
 fn written(definition: &ToolDefinition) -> Option<Tool> {
-    let exported = export(Dialect::Mcp, [definition]).to_value();
+    let mut exported = export(Dialect::Mcp, [definition]).to_value();
+    without_sizes(&mut exported);
     let tool = match &exported {
-        serde_json::Value::Array(tools) => tools.first(),
+        Value::Array(tools) => tools.first(),
         list => list.get("tools").and_then(|tools| tools.get(0)),
     };
     let tool = tool.and_then(|tool| serde_json::from_value(tool.clone()).ok());
@@ -45,11 +50,45 @@ fn written(definition: &ToolDefinition) -> Option<Tool> {
     tool
 }
 
+/// Takes out how wide numbers are (`"format": "uint64"`): no dialect of JSON Schema knows that, and checkers of clients say so
+/// at every list. Their bounds stay.
+fn without_sizes(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            let is_size = |format: &str| {
+                let width = format.trim_start_matches("uint").trim_start_matches("int");
+                matches!(format, "float" | "double")
+                    || (width.len() < format.len() && width.bytes().all(|c| c.is_ascii_digit()))
+            };
+            if members.get("format").and_then(Value::as_str).is_some_and(is_size) {
+                members.remove("format");
+            }
+            members.values_mut().for_each(without_sizes);
+        }
+        Value::Array(entries) => entries.iter_mut().for_each(without_sizes),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use haft_core::Parameters;
     use serde_json::json;
+
+    #[test]
+    fn widths_of_numbers_are_not_told() {
+        let mut schema = json!({
+            "a": [{"format": "uint64", "minimum": 0}, {"format": "date-time"}, {"format": "double"}, {"format": "uint"}],
+            "b": {"format": "int32"}, "format": {"type": "string", "format": "interval"},
+        });
+        without_sizes(&mut schema);
+        let expected = json!({
+            "a": [{"minimum": 0}, {"format": "date-time"}, {}, {}],
+            "b": {}, "format": {"type": "string", "format": "interval"},
+        });
+        assert_eq!(schema, expected);
+    }
 
     #[test]
     fn a_tool_is_told_with_its_schemas_and_hints() {

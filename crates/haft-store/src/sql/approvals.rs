@@ -2,79 +2,20 @@
 
 use super::{
     recovery::time,
-    value::{Fault, Row, Value},
+    value::{Fault, Row, Sql, Value},
     work::Work,
 };
-use haft_core::{ApprovalId, ApprovalRequest, CallContext, Decision, port::Intent};
-use jiff::Timestamp;
-use std::sync::Arc;
+use haft_core::{
+    ApprovalId, ApprovalRequest, Arguments, Asker, Decision, ExecutionId,
+    port::{Answer, Intent, Question, QuestionFilter, QuestionState, StoredGrant, TakenAnswer},
+};
 
 const OPEN: i64 = 0;
 const APPROVED: i64 = 1;
 const DENIED: i64 = 2;
 const EXPIRED: i64 = 3;
 const USED: i64 = 4;
-
-/// Where a question stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuestionState {
-    /// Nobody has answered.
-    Open,
-    /// Yes, and the call has not started yet.
-    Approved,
-    /// No.
-    Denied,
-    /// It stayed open for too long.
-    Expired,
-    /// Yes, and the call was started.
-    Used,
-}
-
-/// A question, as it is kept.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Question {
-    /// What is asked.
-    pub request: ApprovalRequest,
-    /// Where it stands.
-    pub state: QuestionState,
-    /// The agent that wants to call.
-    pub agent: Arc<str>,
-    /// When it was asked.
-    pub asked_at: Timestamp,
-    /// Until when it can be answered.
-    pub expires_at: Option<Timestamp>,
-    /// Who answered.
-    pub answered_by: Option<String>,
-    /// In whose words.
-    pub answer_reason: Option<String>,
-}
-
-/// A confirmation that a person gave ahead of time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Grant {
-    /// By which it is revoked.
-    pub id: String,
-    /// The tool's canonical name.
-    pub tool: String,
-    /// Only for this agent.
-    pub agent: Option<String>,
-    /// Only for this user.
-    pub user: Option<String>,
-    /// Only in this session.
-    pub session: Option<String>,
-    /// What it covers, as a document that the guard understands.
-    pub covers: String,
-    /// What the person was shown.
-    pub shown: String,
-    /// Who gave it.
-    pub granted_by: String,
-    /// When.
-    pub granted_at: Timestamp,
-    /// Until when.
-    pub expires_at: Option<Timestamp>,
-    /// When it was taken back.
-    pub revoked_at: Option<Timestamp>,
-}
+const EDITED: i64 = 5;
 
 /// Uses an approval up, in the transaction that writes the intent: it allows one call, once.
 pub(crate) fn use_up(
@@ -115,8 +56,8 @@ pub(crate) fn use_up(
             .map(drop);
     };
     match (row.int(0)?, row.opt_text(1)?) {
-        // An open one was answered face to face after it had been put on the list.
-        (OPEN | APPROVED, _) => work
+        // Taken by this very call, where it was asked through the list.
+        (APPROVED, by) if by.as_deref().is_none_or(|by| by == execution_id) => work
             .sql
             .execute(
                 "UPDATE approvals SET state = 4, used_at = ?3, used_by = ?4, answered_at = COALESCE(answered_at, ?3) \
@@ -126,29 +67,87 @@ pub(crate) fn use_up(
             .map(drop),
         // The next attempt of the same call.
         (USED, Some(by)) if by == execution_id => Ok(()),
-        (USED, _) => Err(Fault::refused("the approval was used for another call; ask again")),
+        (USED | APPROVED, _) => Err(Fault::refused("the approval was used for another call; ask again")),
+        (OPEN, _) => Err(Fault::refused("nobody has approved it yet; ask again")),
         _ => Err(Fault::refused("the approval was denied or has expired; ask again")),
     }
 }
 
-/// Puts a question on the list. The same id again changes nothing.
+/// Puts a question on the list, and gives its id there. One about the same call that still waits, or whose answer no call
+/// has taken, is the same question; but for those in `not`.
 pub(crate) fn ask(
     work: &mut Work<'_>,
-    context: &CallContext,
+    tenant: &str,
     request: &ApprovalRequest,
-    expires_at: Option<i64>,
+    not: &[ApprovalId],
+) -> Result<ApprovalId, Fault> {
+    expire(work, tenant)?;
+    if let Some(id) = same(work, tenant, request, not)? {
+        return Ok(id);
+    }
+    // The id may be that of an earlier question that is over: then this is another one.
+    let known = "SELECT 1 FROM approvals WHERE approval_id = ?1";
+    let known = work.sql.query_one(known, &[Value::Text(request.id.as_str())])?;
+    let id = if known.is_some() { ApprovalId::random() } else { request.id.clone() };
+    insert(work, tenant, request, &id)?;
+    Ok(id)
+}
+
+/// The question about the same call that is not over. Answered ones come first: their answer is for the first that comes.
+fn same(
+    work: &mut Work<'_>,
+    tenant: &str,
+    request: &ApprovalRequest,
+    not: &[ApprovalId],
+) -> Result<Option<ApprovalId>, Fault> {
+    let rows = work.sql.query(
+        "SELECT approval_id FROM approvals WHERE tenant = ?1 AND fingerprint = ?2 AND state IN (0, 1, 2, 5) \
+         AND used_by IS NULL ORDER BY CASE state WHEN 0 THEN 1 ELSE 0 END, asked_at, approval_id LIMIT 100",
+        &[Value::Text(tenant), Value::Text(&request.fingerprint)],
+    )?;
+    for mut row in rows {
+        let id = ApprovalId::from_text(row.text(0)?);
+        if not.contains(&id) {
+            continue;
+        }
+        // From now on it is this call that waits for it.
+        work.sql.execute(
+            "UPDATE approvals SET execution_id = ?3, call_id = ?4, batch_id = ?5, preview = ?6 \
+             WHERE approval_id = ?1 AND tenant = ?2 AND state = 0",
+            &[
+                Value::Text(id.as_str()),
+                Value::Text(tenant),
+                Value::Text(&request.execution_id.to_string()),
+                Value::Text(&request.call_id),
+                Value::text(request.batch_id.map(|batch| batch.to_string()).as_deref()),
+                Value::text(request.preview.as_deref()),
+            ],
+        )?;
+        return Ok(Some(id));
+    }
+    Ok(None)
+}
+
+fn insert(
+    work: &mut Work<'_>,
+    tenant: &str,
+    request: &ApprovalRequest,
+    id: &ApprovalId,
 ) -> Result<(), Fault> {
     let now = work.now();
     let risk = serde_json::to_string(&request.risk)?;
+    let footprint = serde_json::to_string(&request.footprint)?;
+    let offers = serde_json::to_string(&request.offers)?;
+    let batch = request.batch_id.map(|batch| batch.to_string());
     work.sql
         .execute(
             "INSERT INTO approvals (approval_id, tenant, state, execution_id, call_id, tool_name, summary, risk, reason, \
-             arguments, fingerprint, agent_id, user_id, session_id, asked_at, expires_at, preview) \
-             VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
-             ON CONFLICT (approval_id) DO NOTHING",
+             arguments, fingerprint, agent_id, user_id, session_id, asked_at, expires_at, preview, batch_id, footprint, \
+             offers, replaces) VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
+             ?18, ?19, ?20)",
             &[
-                Value::Text(request.id.as_str()),
-                Value::Text(&context.tenant),
+                Value::Text(id.as_str()),
+                Value::Text(tenant),
                 Value::Text(&request.execution_id.to_string()),
                 Value::Text(&request.call_id),
                 Value::Text(&request.tool),
@@ -157,12 +156,16 @@ pub(crate) fn ask(
                 Value::Text(&request.reason),
                 Value::Text(request.arguments.as_str()),
                 Value::Text(&request.fingerprint),
-                Value::Text(&context.agent),
-                Value::text(context.user.as_deref()),
-                Value::text(context.session.as_deref()),
+                Value::Text(&request.asker.agent),
+                Value::text(request.asker.user.as_deref()),
+                Value::text(request.asker.session.as_deref()),
                 Value::Int(now),
-                Value::int(expires_at),
+                Value::int(request.expires_at.map(|at| at.as_microsecond())),
                 Value::text(request.preview.as_deref()),
+                Value::text(batch.as_deref()),
+                Value::Text(&footprint),
+                Value::Text(&offers),
+                Value::text(request.replaces.as_ref().map(ApprovalId::as_str)),
             ],
         )
         .map(drop)
@@ -173,46 +176,104 @@ pub(crate) fn answer(
     work: &mut Work<'_>,
     tenant: &str,
     id: &ApprovalId,
-    decision: &Decision,
-    by: &str,
+    answer: &Answer,
 ) -> Result<bool, Fault> {
     let now = work.now();
-    let (state, reason) = match decision {
-        Decision::Approve => (APPROVED, None),
-        Decision::Deny { reason } => (DENIED, reason.as_deref()),
-        Decision::Expired => (EXPIRED, None),
+    let (state, reason, edited) = match &answer.decision {
+        Decision::Approve => (APPROVED, None, None),
+        Decision::Deny { reason } => (DENIED, reason.as_deref(), None),
+        Decision::Edit { arguments } => (EDITED, None, Some(arguments.as_str())),
+        Decision::Expired => (EXPIRED, None, None),
         Decision::Unanswered => return Ok(false),
     };
     let changed = work.sql.execute(
-        "UPDATE approvals SET state = ?3, answered_at = ?4, answered_by = ?5, answer_reason = ?6 \
-         WHERE approval_id = ?1 AND tenant = ?2 AND state = 0 AND (expires_at IS NULL OR expires_at > ?4)",
+        "UPDATE approvals SET state = ?3, answered_at = ?4, answered_by = ?5, answer_reason = ?6, answered_from = ?7, \
+         edited = ?8 WHERE approval_id = ?1 AND tenant = ?2 AND state = 0 AND (expires_at IS NULL OR expires_at > ?4)",
         &[
             Value::Text(id.as_str()),
             Value::Text(tenant),
             Value::Int(state),
             Value::Int(now),
-            Value::Text(by),
+            Value::Text(&answer.by),
             Value::text(reason),
+            Value::Text(&answer.from),
+            Value::text(edited),
         ],
     )?;
     Ok(changed == 1)
 }
 
-const QUESTION: &str = "SELECT approval_id, execution_id, call_id, tool_name, summary, risk, reason, arguments, \
-                        fingerprint, state, agent_id, asked_at, expires_at, answered_by, answer_reason, preview FROM approvals";
+/// Whether there may be something to take: a look that changes nothing, for whoever looks often.
+pub(crate) fn is_open(sql: &mut dyn Sql, tenant: &str, id: &ApprovalId, now: i64) -> Result<bool, Fault> {
+    let row = sql.query_one(
+        "SELECT 1 FROM approvals WHERE approval_id = ?1 AND tenant = ?2 AND state = 0 \
+         AND (expires_at IS NULL OR expires_at > ?3)",
+        &[Value::Text(id.as_str()), Value::Text(tenant), Value::Int(now)],
+    )?;
+    Ok(row.is_some())
+}
 
-/// The questions of a tenant in that state, oldest first.
+/// Takes an answer for one call. Whoever takes it first has it.
+pub(crate) fn take(
+    work: &mut Work<'_>,
+    tenant: &str,
+    id: &ApprovalId,
+    call: ExecutionId,
+) -> Result<TakenAnswer, Fault> {
+    expire(work, tenant)?;
+    let (call, now) = (call.to_string(), work.now());
+    let key = [Value::Text(id.as_str()), Value::Text(tenant)];
+    work.sql.execute(
+        "UPDATE approvals SET used_by = ?3, used_at = ?4 WHERE approval_id = ?1 AND tenant = ?2 \
+         AND state IN (1, 2, 5) AND used_by IS NULL",
+        &[key[0], key[1], Value::Text(&call), Value::Int(now)],
+    )?;
+    let row = work.sql.query_one(
+        "SELECT state, used_by, answer_reason, edited, answered_by, answered_from FROM approvals \
+         WHERE approval_id = ?1 AND tenant = ?2",
+        &key,
+    )?;
+    let Some(mut row) = row else { return Ok(TakenAnswer::Gone) };
+    let (state, by) = (row.int(0)?, row.opt_text(1)?);
+    let decision = match state {
+        OPEN => return Ok(TakenAnswer::Open),
+        EXPIRED => return Ok(TakenAnswer::Expired),
+        _ if by.as_deref() != Some(call.as_str()) => return Ok(TakenAnswer::Gone),
+        DENIED => Decision::Deny { reason: row.opt_text(2)? },
+        EDITED => Decision::Edit { arguments: Arguments::from_text(row.text(3)?) },
+        _ => Decision::Approve,
+    };
+    let (by, from) = (row.opt_text(4)?.unwrap_or_default(), row.opt_text(5)?.unwrap_or_default());
+    Ok(TakenAnswer::Answered(Answer { decision, by, from }))
+}
+
+const QUESTION: &str = "SELECT approval_id, execution_id, call_id, tool_name, summary, risk, reason, arguments, \
+                        fingerprint, state, agent_id, asked_at, expires_at, answered_by, answer_reason, preview, user_id, \
+                        session_id, batch_id, footprint, offers, replaces, edited, answered_from, answered_at, used_by, \
+                        tenant FROM approvals";
+
+/// The questions of a tenant that the filter lets through: the newest, oldest first.
 pub(crate) fn questions(
     work: &mut Work<'_>,
     tenant: &str,
-    state: QuestionState,
+    filter: &QuestionFilter,
 ) -> Result<Vec<Question>, Fault> {
     expire(work, tenant)?;
+    let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX).min(10_000);
     let rows = work.sql.query(
-        &format!("{QUESTION} WHERE tenant = ?1 AND state = ?2 ORDER BY asked_at, approval_id LIMIT 1000"),
-        &[Value::Text(tenant), Value::Int(number(state))],
+        // Typed, because a server cannot tell what an absent one would be.
+        &format!(
+            "{QUESTION} WHERE tenant = ?1 AND (?2 = -1 OR state = ?2) AND (?3 = '' OR tool_name = ?3) \
+             AND (?4 = '' OR replaces = ?4) ORDER BY asked_at DESC, approval_id DESC LIMIT {limit}"
+        ),
+        &[
+            Value::Text(tenant),
+            Value::Int(filter.state.map_or(-1, number)),
+            Value::Text(filter.tool.as_deref().unwrap_or_default()),
+            Value::Text(filter.replaces.as_ref().map_or("", ApprovalId::as_str)),
+        ],
     )?;
-    rows.into_iter().map(question).collect()
+    rows.into_iter().rev().map(question).collect()
 }
 
 /// One question of a tenant.
@@ -225,11 +286,13 @@ pub(crate) fn find(work: &mut Work<'_>, tenant: &str, id: &ApprovalId) -> Result
     row.map(question).transpose()
 }
 
+/// What stayed open, or approved and unused, for too long. An answer that a call has taken is that call's.
 fn expire(work: &mut Work<'_>, tenant: &str) -> Result<(), Fault> {
     let now = work.now();
     work.sql
         .execute(
-            "UPDATE approvals SET state = 3 WHERE tenant = ?1 AND state IN (0, 1) AND expires_at <= ?2",
+            "UPDATE approvals SET state = 3 WHERE tenant = ?1 AND state IN (0, 1, 2, 5) AND used_by IS NULL \
+             AND expires_at <= ?2",
             &[Value::Text(tenant), Value::Int(now)],
         )
         .map(drop)
@@ -242,6 +305,7 @@ fn number(state: QuestionState) -> i64 {
         QuestionState::Denied => DENIED,
         QuestionState::Expired => EXPIRED,
         QuestionState::Used => USED,
+        QuestionState::Edited => EDITED,
     }
 }
 
@@ -249,6 +313,8 @@ fn question(mut row: Row) -> Result<Question, Fault> {
     // What was asked face to face has no risk on record.
     let risk = row.text(5)?;
     let risk = if risk.is_empty() { haft_core::Risk::High } else { serde_json::from_str(&risk)? };
+    let footprint = row.opt_text(19)?.map(|text| serde_json::from_str(&text)).transpose()?;
+    let offers = row.opt_text(20)?.map(|text| serde_json::from_str(&text)).transpose()?;
     Ok(Question {
         request: ApprovalRequest {
             id: ApprovalId::from_text(row.text(0)?),
@@ -258,27 +324,41 @@ fn question(mut row: Row) -> Result<Question, Fault> {
             summary: row.text(4)?,
             risk,
             reason: row.text(6)?,
-            arguments: haft_core::Arguments::from_text(row.text(7)?),
+            arguments: Arguments::from_text(row.text(7)?),
             preview: row.opt_text(15)?,
             fingerprint: row.text(8)?,
+            asker: Asker {
+                tenant: row.text(26)?.into(),
+                agent: row.text(10)?.into(),
+                user: row.opt_text(16)?.map(Into::into),
+                session: row.opt_text(17)?.map(Into::into),
+            },
+            batch_id: row.opt_parsed(18)?,
+            footprint: footprint.unwrap_or_default(),
+            offers: offers.unwrap_or_default(),
+            replaces: row.opt_text(21)?.map(ApprovalId::from_text),
+            expires_at: row.opt_int(12)?.map(time).transpose()?,
         },
         state: match row.int(9)? {
             OPEN => QuestionState::Open,
             APPROVED => QuestionState::Approved,
             DENIED => QuestionState::Denied,
             EXPIRED => QuestionState::Expired,
+            EDITED => QuestionState::Edited,
             _ => QuestionState::Used,
         },
-        agent: row.text(10)?.into(),
         asked_at: time(row.int(11)?)?,
-        expires_at: row.opt_int(12)?.map(time).transpose()?,
+        answered_at: row.opt_int(24)?.map(time).transpose()?,
         answered_by: row.opt_text(13)?,
+        answered_from: row.opt_text(23)?,
         answer_reason: row.opt_text(14)?,
+        edited: row.opt_text(22)?.map(Arguments::from_text),
+        used_by: row.opt_parsed(25)?,
     })
 }
 
 /// Keeps a grant.
-pub(crate) fn grant(work: &mut Work<'_>, tenant: &str, grant: &Grant) -> Result<(), Fault> {
+pub(crate) fn grant(work: &mut Work<'_>, tenant: &str, grant: &StoredGrant) -> Result<(), Fault> {
     work.sql
         .execute(
             "INSERT INTO grants (grant_id, tenant, tool_name, agent_id, user_id, session_id, covers, shown, granted_by, \
@@ -310,18 +390,22 @@ pub(crate) fn revoke(work: &mut Work<'_>, tenant: &str, id: &str, by: &str) -> R
     Ok(changed == 1)
 }
 
-/// The grants of a tenant that hold now.
-pub(crate) fn grants(work: &mut Work<'_>, tenant: &str) -> Result<Vec<Grant>, Fault> {
-    let now = work.now();
-    let rows = work.sql.query(
+/// The grants of a tenant that hold now, or all that there ever were.
+pub(crate) fn grants(
+    sql: &mut dyn Sql,
+    tenant: &str,
+    now: i64,
+    all: bool,
+) -> Result<Vec<StoredGrant>, Fault> {
+    let rows = sql.query(
         "SELECT grant_id, tool_name, agent_id, user_id, session_id, covers, shown, granted_by, granted_at, expires_at, \
-         revoked_at FROM grants WHERE tenant = ?1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?2) \
-         ORDER BY granted_at, grant_id",
-        &[Value::Text(tenant), Value::Int(now)],
+         revoked_at FROM grants WHERE tenant = ?1 AND (?3 = 1 OR (revoked_at IS NULL AND (expires_at IS NULL OR \
+         expires_at > ?2))) ORDER BY granted_at, grant_id",
+        &[Value::Text(tenant), Value::Int(now), Value::Int(i64::from(all))],
     )?;
     rows.into_iter()
         .map(|mut row| {
-            Ok(Grant {
+            Ok(StoredGrant {
                 id: row.text(0)?,
                 tool: row.text(1)?,
                 agent: row.opt_text(2)?,

@@ -34,6 +34,11 @@ pub(crate) fn gc(work: &mut Work<'_>) -> Result<Gone, Fault> {
     if let Some(age) = keep.outputs {
         gone.outputs = outputs::expire(work, before(age))?;
     }
+    // Of calls that have ended otherwise than they should have.
+    work.sql.execute(
+        "DELETE FROM running_output WHERE execution_id NOT IN (SELECT execution_id FROM intents WHERE state = 0)",
+        &[],
+    )?;
     gone.outputs += outputs::shrink(work, keep.output_bytes, None)?;
     if let Some(age) = keep.keys {
         // Those in flight and those of which the outcome is unknown stay.

@@ -19,11 +19,14 @@ mod outputs;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_open;
+#[cfg(feature = "postgres")]
+mod postgres_tls;
 mod projection;
 mod readers;
 mod record;
 mod recovery;
 mod registrations;
+mod running;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]
@@ -35,7 +38,6 @@ mod value;
 mod work;
 mod writer;
 
-pub use approvals::{Grant, Question, QuestionState};
 pub use archive::{Archived, RetentionRule};
 pub use audit::{Bad, ExportFormat, Verified};
 pub use gc::Gone;

@@ -3,7 +3,10 @@
 //! Each connection has a small runtime of its own, on the thread that uses it: the rest of the store speaks to either
 //! database in the same, blocking words.
 
-use super::value::{Cell, Dialect, Fault, FaultKind, Row, Sql, Value};
+use super::{
+    postgres_tls::{Protection, Words},
+    value::{Cell, Dialect, Fault, FaultKind, Row, Sql, Value},
+};
 use std::{collections::HashMap, error::Error as _, time::Duration};
 use tokio::runtime::Runtime;
 use tokio_postgres::{
@@ -21,6 +24,7 @@ const WRITING: i64 = 7_205_759_402;
 #[derive(Clone)]
 pub(crate) struct Address {
     config: Config,
+    protection: Protection,
     schema: String,
     /// For people, without the password.
     pub(crate) shown: String,
@@ -29,7 +33,8 @@ pub(crate) struct Address {
 impl Address {
     /// From a URL, or words such as `host=/run/postgresql dbname=haft`.
     pub(crate) fn parse(text: &str, schema: &str) -> Result<Self, Fault> {
-        let mut config: Config = text.parse().map_err(|error: tokio_postgres::Error| {
+        let (tls, rest) = Words::take(text.trim());
+        let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             Fault::refused(format!("the address of the database cannot be read: {}", words(&error)))
         })?;
         let is_name =
@@ -41,16 +46,22 @@ impl Address {
             Host::Unix(_) => true,
             Host::Tcp(name) => matches!(name.as_str(), "localhost" | "127.0.0.1" | "::1"),
         };
-        if !config.get_hosts().iter().all(is_local) && config.get_ssl_mode() != SslMode::Disable {
-            return Err(Fault::refused(
-                "this haft speaks to PostgreSQL without encryption, and the server is on another machine; use a tunnel \
-                 or a local socket, or say `sslmode=disable` if the network between is safe",
-            ));
-        }
-        config
-            .connect_timeout(CONNECTING)
-            .ssl_mode(SslMode::Disable)
-            .keepalives_idle(Duration::from_secs(60));
+        let hosts = config.get_hosts();
+        // An address in numbers is where the connection goes, whatever the host is called.
+        let is_near = match config.get_hostaddrs() {
+            [] => hosts.iter().all(is_local),
+            addresses => addresses.iter().all(std::net::IpAddr::is_loopback),
+        };
+        let is_socket = !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)));
+        let protection = match is_socket {
+            true => Protection::Open,
+            false => tls.protection(is_near)?,
+        };
+        let mode = match protection {
+            Protection::Open => SslMode::Disable,
+            Protection::Tls(_) => SslMode::Require,
+        };
+        config.connect_timeout(CONNECTING).ssl_mode(mode).keepalives_idle(Duration::from_secs(60));
         let hosts: Vec<String> = config
             .get_hosts()
             .iter()
@@ -61,7 +72,7 @@ impl Address {
             .collect();
         let shown =
             format!("PostgreSQL at {}, {}.{schema}", hosts.join(","), config.get_dbname().unwrap_or("?"));
-        Ok(Address { config, schema: schema.to_owned(), shown })
+        Ok(Address { config, protection, schema: schema.to_owned(), shown })
     }
 }
 
@@ -99,11 +110,19 @@ impl PostgresSql {
              SET client_min_messages = warning; CREATE SCHEMA IF NOT EXISTS {schema}; SET search_path = {schema}"
         );
         let connected = runtime.block_on(async {
-            let (client, connection) = config.connect(NoTls).await?;
-            tokio::spawn(async move {
-                // How it ends is seen by whoever uses the client.
-                let _ = connection.await;
-            });
+            // How a connection ends is seen by whoever uses its client.
+            let client = match &address.protection {
+                Protection::Open => {
+                    let (client, connection) = config.connect(NoTls).await?;
+                    tokio::spawn(async move { drop(connection.await) });
+                    client
+                }
+                Protection::Tls(tls) => {
+                    let (client, connection) = config.connect(tls.clone()).await?;
+                    tokio::spawn(async move { drop(connection.await) });
+                    client
+                }
+            };
             client.batch_execute(&session).await?;
             Ok(client)
         });
@@ -240,6 +259,10 @@ impl ToSql for Value<'_> {
 }
 
 fn fault(error: &tokio_postgres::Error) -> Fault {
+    if let Some(why) = no_tls(error) {
+        // Not `Refused`, which is about one job: records wait until the server can be spoken to again.
+        return Fault::new(FaultKind::Other, format!("the database: {why}"));
+    }
     let kind = match error.code() {
         _ if error.is_closed() => FaultKind::Lost,
         None => FaultKind::Lost,
@@ -257,6 +280,23 @@ fn fault(error: &tokio_postgres::Error) -> Fault {
         },
     };
     Fault::new(kind, format!("the database: {}", words(error)))
+}
+
+/// Why there is no encryption, where that is what is wrong: trying again would not help.
+fn no_tls(error: &tokio_postgres::Error) -> Option<String> {
+    let behind = error.source()?;
+    let tls = behind.downcast_ref::<std::io::Error>().and_then(|error| error.get_ref()?.downcast_ref());
+    match tls {
+        Some(rustls::Error::InvalidCertificate(why)) => Some(format!(
+            "the certificate of the server is refused: {why}; name the authority that signed it with \
+             `sslrootcert=PATH`, and the server as its certificate does"
+        )),
+        Some(other) => Some(format!("encryption failed: {other}")),
+        None if behind.to_string().contains("server does not support TLS") => {
+            Some("the server does not offer encryption, and `sslmode` asks for it".to_owned())
+        }
+        None => None,
+    }
 }
 
 /// What the server said, and what lies behind.

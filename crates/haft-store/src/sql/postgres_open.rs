@@ -75,7 +75,7 @@ fn open(place: &PostgresPlace, folder: &Path, options: Options) -> Result<Durabl
             FaultKind::Refused,
             format!(
                 "the tables have the layout {found}, and this haft needs {}; make a copy with `pg_dump`, then allow the \
-                 change",
+                 change with `store.allow_layout_change`",
                 migrations::LATEST
             ),
         )),

@@ -77,6 +77,18 @@ impl Readers {
         answer.await.map_err(|_| gone())?.map_err(StoreError::from)
     }
 
+    /// The same for whoever cannot await.
+    pub(crate) fn read_blocking<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&mut dyn Sql) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (reply, answer) = mpsc::channel();
+        self.send(Box::new(move |desk| {
+            let _ = reply.send(desk.read(read));
+        }));
+        answer.recv().map_err(|_| gone())?.map_err(StoreError::from)
+    }
+
     /// Does something slow that needs no database.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,

@@ -3,13 +3,13 @@
 use super::{
     claims, history, instances, journal, projection,
     record::{self, Happening},
-    tasks,
+    running, tasks,
     value::{Fault, FaultKind, Row, Value},
     work::Work,
 };
 use haft_core::{
-    Arguments, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status,
-    ToolResult,
+    Arguments, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, OutputHandle, ResultMetadata,
+    Status, ToolResult,
     port::{
         AuditRecord, CallState, DISCARDED_AFTER_CRASH, Hashes, MISSING_AFTER_CRASH, RecoveredCall, Recovery,
         Unfinished, UnfinishedCall, UnfinishedId,
@@ -51,10 +51,17 @@ pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
             begun_at: row.int(9)?,
             code: ErrorCode::OutcomeUnknown,
             message: ErrorCode::OutcomeUnknown.model_text().to_owned(),
+            output: None,
         };
         ended.message.push_str(" The process that ran it was gone before it could say.");
+        ended.output = running::rescue(work, &ended.context.tenant, &text)?;
+        if let Some((handle, size)) = &ended.output {
+            let more = format!(" What it had put out by then, {size} bytes, is kept: read_output {handle}.");
+            ended.message.push_str(&more);
+        }
+        let tenant = Arc::clone(&ended.context.tenant);
         let result = ended.write(work)?;
-        tasks::unknown(work, &text, &result)?;
+        tasks::unknown(work, instance, &tenant, &text, &result)?;
         work.sql.execute("UPDATE intents SET state = 1 WHERE execution_id = ?1", &[Value::Text(&text)])?;
     }
     claims::release(work, instance)?;
@@ -81,6 +88,8 @@ pub(crate) struct Ended {
     pub(crate) begun_at: i64,
     pub(crate) code: ErrorCode,
     pub(crate) message: String,
+    /// What it had put out.
+    pub(crate) output: Option<(OutputHandle, u64)>,
 }
 
 impl Ended {
@@ -96,9 +105,9 @@ impl Ended {
             // How long it took is part of what is not known.
             duration: Duration::ZERO,
             attempts: self.attempts,
-            output_size: 0,
+            output_size: self.output.as_ref().map_or(0, |(_, size)| *size),
             output_truncated: false,
-            output_handle: None,
+            output_handle: self.output.map(|(handle, _)| handle),
             sandbox_id: None,
             enforcement: None,
             metrics: None,
@@ -391,6 +400,7 @@ fn end_never_started(
             begun_at: unfinished.begun_at.as_microsecond(),
             code: ErrorCode::NotStarted,
             message: "Not started, because the process that was to run it was gone before".to_owned(),
+            output: None,
         };
         ended.write(work)?;
     }

@@ -7,7 +7,7 @@ use super::{
     options::{Durability, Options},
     outputs, projection,
     readers::Readers,
-    registrations, tasks,
+    registrations, running, tasks,
     tenant::Tenant,
     value::{Fault, Sql},
     work::Work,
@@ -18,7 +18,8 @@ use haft_core::{
     ToolResult,
     port::{
         ApiKey, BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, KeyStore, NewTask, Outcome,
-        Registrations, SecretHash, Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
+        Registrations, RunningOutput, SecretHash, Store, StoreError, StoredTool, TaskCancel, TaskStore,
+        TenantStore, Wants,
     },
 };
 use std::{
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub(crate) options: Options,
     pub(crate) chain_id: String,
     pub(crate) file: Option<PathBuf>,
+    pub(crate) running: Arc<running::Calls>,
     instance: String,
     _presence: Box<dyn Any + Send + Sync>,
 }
@@ -98,8 +100,18 @@ impl DurableStore {
             chain_id: chain_id.clone(),
         })?;
         let readers = Readers::start(reading)?;
-        let inner =
-            Inner { place, folder, writer, readers, options, chain_id, file, instance, _presence: presence };
+        let inner = Inner {
+            place,
+            folder,
+            writer,
+            readers,
+            options,
+            chain_id,
+            file,
+            running: Arc::default(),
+            instance,
+            _presence: presence,
+        };
         let entered = inner.writer.submit("enter", false, open::enter).wait_blocking();
         entered.map_err(|error| Fault::new(super::value::FaultKind::Other, error.0))?;
         Ok(DurableStore(Arc::new(inner)))
@@ -120,7 +132,7 @@ impl DurableStore {
         &self.0.instance
     }
 
-    /// The view of one tenant, with what the port does not have: approvals and grants.
+    /// The view of one tenant, with what the port does not have.
     pub fn tenant(&self, tenant: &str) -> Tenant {
         Tenant::new(tenant, Arc::clone(&self.0))
     }
@@ -193,7 +205,7 @@ impl Inner {
 
 impl Store for DurableStore {
     fn wants(&self) -> Wants {
-        Wants { journal: true, results: true }
+        Wants { journal: true, results: true, questions: true }
     }
 
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -206,7 +218,12 @@ impl Store for DurableStore {
         let urgent =
             outcome.had_intent || outcome.settles.is_some() || outcome.task.is_some() || self.0.is_full();
         let mut tried = false;
+        let was_running = outcome.had_intent.then_some(outcome.audit.metadata.execution_id);
+        let was_running = was_running.filter(|id| self.0.running.take(*id)).map(|id| id.to_string());
         self.0.record("outcome", urgent, move |work| {
+            if let Some(id) = &was_running {
+                running::forget(work, id)?;
+            }
             // The answer to an earlier try may have been lost on its way, and the record written all the same.
             if std::mem::replace(&mut tried, true) && journal::is_recorded(work, &outcome)? {
                 return Ok(());
@@ -247,6 +264,10 @@ impl Store for DurableStore {
             let tenant = tenant.to_owned();
             self.0.write("output", move |work| outputs::keep(work, &tenant, &packed)).await
         })
+    }
+
+    fn running_output(&self, id: ExecutionId, limit: u64) -> Option<Box<dyn RunningOutput>> {
+        Some(Box::new(running::Running::new(id, limit, &self.0)))
     }
 
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {

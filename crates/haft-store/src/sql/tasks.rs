@@ -50,7 +50,8 @@ pub(crate) fn submit(work: &mut Work<'_>, task: &NewTask) -> Result<(), Fault> {
         .execute(
             "INSERT INTO tasks (task_id, tenant, runner, instance_id, state, execution_id, call_id, tool_name, agent_id, \
              user_id, session_id, context, call_json, options_json, place_json, created_at, updated_at, start_by, ttl) \
-             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17)",
+             VALUES (?1, ?2, ?3, ?4, 0, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?15, ?16, ?17) \
+             ON CONFLICT (task_id) DO NOTHING",
             &[
                 Value::Text(task.id.as_str()),
                 Value::Text(&context.tenant),
@@ -184,7 +185,7 @@ pub(crate) fn ended(work: &mut Work<'_>, id: &TaskId, result: &ToolResult) -> Re
             return Ok(());
         }
     }
-    finish(work, "task_id", id.as_str(), result)
+    finish(work, id.as_str(), result)
 }
 
 /// The question that a walk ended with, where it is open.
@@ -202,19 +203,16 @@ fn open_question(work: &mut Work<'_>, result: &ToolResult) -> Result<Option<Stri
     Ok(row.map(|_| approval))
 }
 
-/// Writes the end of a task that is not over, found by one of its two names. Its call is let go.
-fn finish(work: &mut Work<'_>, by: &str, name: &str, result: &ToolResult) -> Result<(), Fault> {
+/// Writes the end of a task that is not over. Its call is let go.
+fn finish(work: &mut Work<'_>, id: &str, result: &ToolResult) -> Result<(), Fault> {
     let now = work.now();
     let document = serde_json::to_vec(result)?;
     work.sql
         .execute(
-            &format!(
-                "UPDATE tasks SET state = ?2, instance_id = NULL, finished_at = ?3, updated_at = ?3, \
-                 expires_at = ?3 + ttl, result = ?4, call_json = NULL, options_json = NULL, place_json = NULL \
-                 WHERE {by} = ?1 AND state < 3"
-            ),
+            "UPDATE tasks SET state = ?2, instance_id = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?3 + ttl, \
+             result = ?4, call_json = NULL, options_json = NULL, place_json = NULL WHERE task_id = ?1 AND state < 3",
             &[
-                Value::Text(name),
+                Value::Text(id),
                 Value::Int(number(TaskState::of(result.status))),
                 Value::Int(now),
                 Value::Blob(&document),
@@ -223,9 +221,22 @@ fn finish(work: &mut Work<'_>, by: &str, name: &str, result: &ToolResult) -> Res
         .map(drop)
 }
 
-/// A call whose outcome is unknown was of a task, perhaps.
-pub(crate) fn unknown(work: &mut Work<'_>, execution: &str, result: &ToolResult) -> Result<(), Fault> {
-    finish(work, "execution_id", execution, result)
+/// A call whose outcome is unknown was of a task, perhaps: of its own tenant, and of the process that is gone.
+pub(crate) fn unknown(
+    work: &mut Work<'_>,
+    instance: &str,
+    tenant: &str,
+    execution: &str,
+    result: &ToolResult,
+) -> Result<(), Fault> {
+    let row = work.sql.query_one(
+        "SELECT task_id FROM tasks WHERE execution_id = ?1 AND tenant = ?2 AND instance_id = ?3 AND state = 1",
+        &[Value::Text(execution), Value::Text(tenant), Value::Text(instance)],
+    )?;
+    match row.map(|mut row| row.text(0)).transpose()? {
+        Some(id) => finish(work, &id, result),
+        None => Ok(()),
+    }
 }
 
 /// Tasks of a process that is gone, which had no effect yet: they say so.
@@ -303,9 +314,10 @@ pub(crate) fn end_at_once(work: &mut Work<'_>, id: &str, code: ErrorCode, text: 
         begun_at,
         code,
         message: text.to_owned(),
+        output: None,
     };
     let result = ended.write(work)?;
-    finish(work, "task_id", id, &result)
+    finish(work, id, &result)
 }
 
 /// Wants a task to end.

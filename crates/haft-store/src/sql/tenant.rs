@@ -1,19 +1,15 @@
 //! What one tenant may read and decide.
 
-use super::{
-    approvals::{self, Grant, Question, QuestionState},
-    history, outputs, recovery,
-    store::Inner,
-};
+use super::{approvals, history, outputs, recovery, store::Inner, value::Sql};
 use haft_core::{
-    ApprovalId, ApprovalRequest, CallContext, Decision, ExecutionId, OutputHandle,
+    ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch, RecoveredCall,
-        Recovery, StoreError, StoredPart, StoredRun, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
+        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch,
+        Question, QuestionFilter, RecoveredCall, Recovery, StoreError, StoredGrant, StoredPart, StoredRun,
+        TakenAnswer, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
     },
 };
-use jiff::Timestamp;
-use std::sync::Arc;
+use std::{future::ready, sync::Arc};
 
 /// The view of one tenant on a [`DurableStore`](crate::DurableStore).
 #[derive(Clone)]
@@ -27,27 +23,6 @@ impl Tenant {
         Tenant { tenant: tenant.into(), inner }
     }
 
-    /// Puts a question on the list. The same id again changes nothing.
-    pub async fn ask(
-        &self,
-        context: &CallContext,
-        request: ApprovalRequest,
-        expires_at: Option<Timestamp>,
-    ) -> Result<(), StoreError> {
-        if context.tenant != self.tenant {
-            return Err(StoreError("the question is another tenant's".to_owned()));
-        }
-        let context = context.clone();
-        let expires_at = expires_at.map(Timestamp::as_microsecond);
-        self.inner.write("ask", move |work| approvals::ask(work, &context, &request, expires_at)).await
-    }
-
-    /// Answers a question, once. False where it is not open, or not any more.
-    pub async fn answer(&self, id: &ApprovalId, decision: Decision, by: &str) -> Result<bool, StoreError> {
-        let (tenant, id, by) = (Arc::clone(&self.tenant), id.clone(), by.to_owned());
-        self.inner.write("answer", move |work| approvals::answer(work, &tenant, &id, &decision, &by)).await
-    }
-
     /// How many batches and calls wait for a decision, as `haft recover` lists them. Cheap: only what was there when this
     /// process opened the store.
     pub async fn waiting(&self) -> Result<u64, StoreError> {
@@ -55,34 +30,14 @@ impl Tenant {
         self.inner.write("waiting", move |work| recovery::waiting(work, &tenant)).await
     }
 
-    /// One question.
-    pub async fn question(&self, id: &ApprovalId) -> Result<Option<Question>, StoreError> {
-        let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
-        self.inner.write("question", move |work| approvals::find(work, &tenant, &id)).await
+    /// The grants that hold now, for whoever cannot await. It takes as long as reading a row.
+    pub fn grants_now(&self) -> Result<Vec<StoredGrant>, StoreError> {
+        let (tenant, now) = (Arc::clone(&self.tenant), self.now());
+        self.inner.readers.read_blocking(move |sql| approvals::grants(sql, &tenant, now, false))
     }
 
-    /// The questions in that state, oldest first.
-    pub async fn questions(&self, state: QuestionState) -> Result<Vec<Question>, StoreError> {
-        let tenant = Arc::clone(&self.tenant);
-        self.inner.write("questions", move |work| approvals::questions(work, &tenant, state)).await
-    }
-
-    /// Keeps a grant.
-    pub async fn grant(&self, grant: Grant) -> Result<(), StoreError> {
-        let tenant = Arc::clone(&self.tenant);
-        self.inner.write("grant", move |work| approvals::grant(work, &tenant, &grant)).await
-    }
-
-    /// Takes a grant back. False where there is none of that id, or not any more.
-    pub async fn revoke(&self, id: &str, by: &str) -> Result<bool, StoreError> {
-        let (tenant, id, by) = (Arc::clone(&self.tenant), id.to_owned(), by.to_owned());
-        self.inner.write("revoke", move |work| approvals::revoke(work, &tenant, &id, &by)).await
-    }
-
-    /// The grants that hold now.
-    pub async fn grants(&self) -> Result<Vec<Grant>, StoreError> {
-        let tenant = Arc::clone(&self.tenant);
-        self.inner.write("grants", move |work| approvals::grants(work, &tenant)).await
+    fn now(&self) -> i64 {
+        self.inner.options.clock.now().as_microsecond()
     }
 }
 
@@ -149,5 +104,64 @@ impl TenantStore for Tenant {
     ) -> BoxFuture<'a, Result<Option<Vec<RecoveredCall>>, StoreError>> {
         let tenant = Arc::clone(&self.tenant);
         Box::pin(self.inner.write("recover", move |work| recovery::recover(work, &tenant, which, how)))
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: ApprovalRequest,
+        not: Vec<ApprovalId>,
+    ) -> BoxFuture<'a, Result<ApprovalId, StoreError>> {
+        if request.asker.tenant != self.tenant {
+            return Box::pin(ready(Err(StoreError("the question is another tenant's".to_owned()))));
+        }
+        let tenant = Arc::clone(&self.tenant);
+        Box::pin(self.inner.write("ask", move |work| approvals::ask(work, &tenant, &request, &not)))
+    }
+
+    fn take_answer<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+        call: ExecutionId,
+    ) -> BoxFuture<'a, Result<TakenAnswer, StoreError>> {
+        let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
+        Box::pin(async move {
+            // Whoever waits looks often, and mostly in vain: that must not keep the writer busy.
+            let (looked, now) = ((Arc::clone(&tenant), id.clone()), self.now());
+            let look = move |sql: &mut dyn Sql| approvals::is_open(sql, &looked.0, &looked.1, now);
+            if self.inner.readers.read(look).await? {
+                return Ok(TakenAnswer::Open);
+            }
+            self.inner.write("take_answer", move |work| approvals::take(work, &tenant, &id, call)).await
+        })
+    }
+
+    fn answer<'a>(&'a self, id: &'a ApprovalId, answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
+        Box::pin(self.inner.write("answer", move |work| approvals::answer(work, &tenant, &id, &answer)))
+    }
+
+    fn question<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+        let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
+        Box::pin(self.inner.write("question", move |work| approvals::find(work, &tenant, &id)))
+    }
+
+    fn questions<'a>(&'a self, filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+        let tenant = Arc::clone(&self.tenant);
+        Box::pin(self.inner.write("questions", move |work| approvals::questions(work, &tenant, &filter)))
+    }
+
+    fn grant<'a>(&'a self, grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
+        let tenant = Arc::clone(&self.tenant);
+        Box::pin(self.inner.write("grant", move |work| approvals::grant(work, &tenant, &grant)))
+    }
+
+    fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (tenant, id, by) = (Arc::clone(&self.tenant), id.to_owned(), by.to_owned());
+        Box::pin(self.inner.write("revoke", move |work| approvals::revoke(work, &tenant, &id, &by)))
+    }
+
+    fn grants<'a>(&'a self, all: bool) -> BoxFuture<'a, Result<Vec<StoredGrant>, StoreError>> {
+        let (tenant, now) = (Arc::clone(&self.tenant), self.now());
+        Box::pin(self.inner.readers.read(move |sql| approvals::grants(sql, &tenant, now, all)))
     }
 }

@@ -189,6 +189,15 @@ impl Writer {
         Handed::Over(&self.shared)
     }
 
+    /// Adds something that nobody waits for, and that may be lost where nothing can be written.
+    pub(crate) fn add(
+        &self,
+        name: &'static str,
+        run: impl FnMut(&mut Work<'_>) -> Result<(), Fault> + Send + 'static,
+    ) {
+        self.push(Box::new(Task { name, run, value: None, reply: None, must_stay: false }), false);
+    }
+
     fn push(&self, job: Box<dyn Job>, urgent: bool) {
         let mut state = self.shared.state();
         if state.closing {

@@ -5,22 +5,25 @@ use super::{
     make::{after, call, noon},
 };
 use haft_core::{
-    ApprovalId, ApprovalRequest, Arguments, BatchId, CallContext, Decision, ErrorCode, ExecutionId, Risk,
-    Status,
+    ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode, ExecutionId,
+    Footprint, GrantOffer, Resource, Risk, Status,
     port::{
-        ApiKey, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall, JournalStep,
-        KeyStore, MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, Recovery, Registrations as _, Right,
-        Store as _, StoredTool, UnfinishedId,
+        Answer, ApiKey, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall,
+        JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter,
+        QuestionState, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool, TakenAnswer,
+        TenantStore as _, UnfinishedId,
     },
 };
-use haft_store::{DurableStore, Grant, Keep, Options, QuestionState};
+use haft_store::{DurableStore, Keep, Options};
 use jiff::Timestamp;
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 pub async fn run(home: &dyn Home) {
     everything_is_there_after_a_restart(home).await;
     a_run_has_its_input_and_result(home).await;
     what_was_started_and_not_ended_is_unknown(home).await;
+    output_on_its_way_survives_a_crash(home).await;
     living_processes_are_left_alone(home).await;
     keys_survive_a_crash(home).await;
     a_crash_while_calls_stream_in(home).await;
@@ -30,10 +33,13 @@ pub async fn run(home: &dyn Home) {
     an_approval_is_used_once(home).await;
     keys_are_known_by_their_hash(home).await;
     questions_are_answered_once(home).await;
+    the_same_question_is_asked_once(home).await;
+    one_answer_wins(home).await;
     grants_hold_until_they_do_not(home).await;
     registrations_stay(home).await;
     outputs_are_searched_kept_once_and_let_go(home).await;
     what_is_too_old_goes(home).await;
+    super::tasks::durable(home).await;
 }
 
 async fn everything_is_there_after_a_restart(home: &dyn Home) {
@@ -99,6 +105,63 @@ async fn what_was_started_and_not_ended_is_unknown(home: &dyn Home) {
     assert!(tenant.unfinished().await.unwrap().is_empty());
     assert!(tenant.recover(left.id, Recovery::Resume).await.unwrap().is_none(), "once");
     assert!(store.intent(started.intent()).await.is_err(), "its id cannot be used again");
+}
+
+async fn output_on_its_way_survives_a_crash(home: &dyn Home) {
+    let store = home.open();
+    let (ended, cut, long, again) =
+        (call("out", "ended"), call("out", "cut"), call("out", "long"), call("out", "again"));
+    for call in [&ended, &cut, &long, &again] {
+        store.intent(call.intent()).await.unwrap();
+    }
+    let put = |id, limit| store.running_output(id, limit).expect("this store keeps it");
+    let mut output = put(ended.id, 100);
+    output.put(b"all of it is in the result");
+    store.flush().await.unwrap();
+    store.outcome(ended.outcome()).await.unwrap();
+
+    let mut output = put(cut.id, 1000);
+    output.put(b"one, ");
+    output.put(b"two, ");
+    store.flush().await.unwrap();
+    output.put(b"three");
+    store.flush().await.unwrap();
+
+    // Of what is too long, the beginning and the end stay.
+    let mut output = put(long.id, 40);
+    for n in 0..10 {
+        output.put(format!("piece {n}, ").as_bytes());
+        store.flush().await.unwrap();
+    }
+    // A try that failed is not heard any more, once the next one says something.
+    put(again.id, 100).put(b"the first try");
+    store.flush().await.unwrap();
+    put(again.id, 100).put(b"2nd");
+    store.flush().await.unwrap();
+    home.crash(store);
+
+    let store = home.open();
+    let tenant = store.for_tenant("out");
+    let all = OutputRange { offset: 0, length: 1000 };
+    for (call, expected) in [
+        (&cut, "one, two, three"),
+        (&long, "piece 0, piece 1, piece 2, \n... [36 bytes not kept]\npiece 7, piece 8, piece 9, "),
+        (&again, "2nd"),
+    ] {
+        let run = tenant.run(call.id).await.unwrap().expect("it is recorded");
+        assert_eq!(run.record.code, Some(ErrorCode::OutcomeUnknown));
+        let facts = &run.record.metadata;
+        let handle = facts.output_handle.as_ref().unwrap_or_else(|| panic!("{expected} has a handle"));
+        let (bytes, _) = tenant.output(handle, all).await.unwrap().expect("it is kept");
+        assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        assert!(run.result.unwrap().text().contains(&format!("read_output {handle}")));
+        assert!(store.for_tenant("other").output(handle, all).await.unwrap().is_none());
+    }
+    let run = tenant.run(ended.id).await.unwrap().expect("it is recorded");
+    assert_eq!((run.record.code, &run.record.metadata.output_handle), (None, &None));
+    for left in tenant.unfinished().await.unwrap() {
+        tenant.recover(left.id, Recovery::Discard).await.unwrap().expect("it waits");
+    }
 }
 
 async fn living_processes_are_left_alone(home: &dyn Home) {
@@ -296,7 +359,7 @@ async fn an_approval_is_used_once(home: &dyn Home) {
     store.intent(second).await.expect("nothing of the refused one was written");
 }
 
-fn question(tool: &str) -> ApprovalRequest {
+pub fn question(tool: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: ApprovalId::random(),
         execution_id: ExecutionId::at(noon()),
@@ -307,47 +370,128 @@ fn question(tool: &str) -> ApprovalRequest {
         reason: "it has side effects".to_owned(),
         arguments: Arguments::from_text("{}"),
         preview: Some("-old\n+new\n".into()),
-        fingerprint: "ab".repeat(32),
+        fingerprint: tool.repeat(64),
+        asker: Asker::of(&CallContext { session: Some("s1".into()), ..CallContext::new("ask", "agent-1") }),
+        batch_id: Some(BatchId::at(noon())),
+        footprint: Footprint { reads: vec![], writes: vec![Resource::path("/a")] },
+        offers: vec![GrantOffer { covers: json!({"kind": "host"}), words: "a host".into() }],
+        replaces: None,
+        expires_at: None,
     }
+}
+
+fn answered(decision: Decision, by: &str) -> Answer {
+    Answer { decision, by: by.to_owned(), from: "command_line".to_owned() }
 }
 
 async fn questions_are_answered_once(home: &dyn Home) {
     let (asking, answering) = (home.open(), home.open());
-    let context = CallContext::new("ask", "agent-1");
     let (yes, no, late) = (question("a"), question("b"), question("c"));
+    let late = ApprovalRequest { expires_at: Some(noon()), ..late };
     let tenant = asking.tenant("ask");
-    for request in [&yes, &no] {
-        tenant.ask(&context, request.clone(), None).await.unwrap();
+    for request in [&yes, &no, &late] {
+        assert_eq!(tenant.ask(request.clone(), Vec::new()).await.unwrap(), request.id);
     }
-    tenant.ask(&context, late.clone(), Some(noon())).await.unwrap();
-    assert!(asking.tenant("other").ask(&context, question("d"), None).await.is_err());
+    assert!(asking.tenant("other").ask(question("d"), Vec::new()).await.is_err());
     let theirs = answering.tenant("ask");
-    let open = theirs.questions(QuestionState::Open).await.unwrap();
+    let open = QuestionFilter { state: Some(QuestionState::Open), ..QuestionFilter::default() };
+    let open = theirs.questions(open).await.unwrap();
     let open: Vec<_> = open.iter().map(|question| &question.request).collect();
     assert_eq!(open, [&yes, &no], "another process sees them, but for what has expired");
-    assert!(theirs.answer(&yes.id, Decision::Approve, "ada").await.unwrap());
-    assert!(!theirs.answer(&yes.id, Decision::Deny { reason: None }, "bob").await.unwrap(), "once");
-    assert!(!answering.tenant("other").answer(&no.id, Decision::Approve, "eve").await.unwrap());
+    let call_of = |request: &ApprovalRequest| request.execution_id;
+    assert_eq!(tenant.take_answer(&yes.id, call_of(&yes)).await.unwrap(), TakenAnswer::Open);
+    assert!(theirs.answer(&yes.id, answered(Decision::Approve, "ada")).await.unwrap());
     let deny = Decision::Deny { reason: Some("not today".into()) };
-    assert!(theirs.answer(&no.id, deny, "ada").await.unwrap());
-    assert!(!theirs.answer(&late.id, Decision::Approve, "ada").await.unwrap(), "too late");
+    assert!(!theirs.answer(&yes.id, answered(deny.clone(), "bob")).await.unwrap(), "once");
+    assert!(!answering.tenant("other").answer(&no.id, answered(Decision::Approve, "eve")).await.unwrap());
+    assert!(theirs.answer(&no.id, answered(deny, "ada")).await.unwrap());
+    assert!(!theirs.answer(&late.id, answered(Decision::Approve, "ada")).await.unwrap(), "too late");
     let denied = tenant.question(&no.id).await.unwrap().expect("it is kept");
     assert_eq!((denied.state, denied.answer_reason.as_deref()), (QuestionState::Denied, Some("not today")));
-    let expired = tenant.question(&late.id).await.unwrap().expect("it is kept");
-    assert_eq!(expired.state, QuestionState::Expired);
+    assert_eq!(denied.answered_from.as_deref(), Some("command_line"));
+    assert_eq!(tenant.take_answer(&late.id, call_of(&late)).await.unwrap(), TakenAnswer::Expired);
+    assert_eq!(tenant.question(&late.id).await.unwrap().unwrap().state, QuestionState::Expired);
     // The denied one allows nothing.
     let mut intent = call("ask", "b").intent();
     intent.approval = Some(no.id.clone());
     assert!(asking.intent(intent.clone()).await.is_err());
+    // One call takes the yes; nobody else gets it, not even for its intent.
+    assert_eq!(
+        asking.tenant("other").take_answer(&yes.id, intent.execution_id).await.unwrap(),
+        TakenAnswer::Gone
+    );
+    for _ in 0..2 {
+        let taken = tenant.take_answer(&yes.id, intent.execution_id).await.unwrap();
+        assert_eq!(taken, TakenAnswer::Answered(answered(Decision::Approve, "ada")));
+    }
+    let another = call("ask", "b").intent().execution_id;
+    assert_eq!(theirs.take_answer(&yes.id, another).await.unwrap(), TakenAnswer::Gone);
+    let mut thief = call("ask", "b").intent();
+    thief.approval = Some(yes.id.clone());
+    assert!(asking.intent(thief).await.unwrap_err().0.contains("used for another call"));
     intent.approval = Some(yes.id.clone());
     asking.intent(intent).await.unwrap();
     assert_eq!(tenant.question(&yes.id).await.unwrap().unwrap().state, QuestionState::Used);
 }
 
+async fn the_same_question_is_asked_once(home: &dyn Home) {
+    let (asking, answering) = (home.open(), home.open());
+    let (tenant, theirs) = (asking.tenant("ask"), answering.tenant("ask"));
+    let first = question("s");
+    let again = ApprovalRequest { id: ApprovalId::random(), preview: Some("newer".into()), ..first.clone() };
+    assert_eq!(tenant.ask(first.clone(), Vec::new()).await.unwrap(), first.id);
+    assert_eq!(theirs.ask(again.clone(), Vec::new()).await.unwrap(), first.id, "it waits already");
+    let shown = tenant.question(&first.id).await.unwrap().unwrap();
+    assert_eq!(shown.request.preview.as_deref(), Some("newer"), "as it looks now");
+    let twin = tenant.ask(again.clone(), vec![first.id.clone()]).await.unwrap();
+    assert_eq!(twin, again.id, "another call of the same batch");
+    // An answer is for the call that comes next, and the one after that is asked about again.
+    let edit = Decision::Edit { arguments: Arguments::from_text("{\"n\":1}") };
+    assert!(theirs.answer(&twin, answered(edit.clone(), "ada")).await.unwrap());
+    let third = ApprovalRequest { id: ApprovalId::random(), ..first.clone() };
+    assert_eq!(tenant.ask(third.clone(), Vec::new()).await.unwrap(), twin, "answered ones first");
+    let call_id = ExecutionId::at(noon());
+    let taken = tenant.take_answer(&twin, call_id).await.unwrap();
+    assert_eq!(taken, TakenAnswer::Answered(answered(edit, "ada")));
+    let changed = ApprovalRequest { replaces: Some(twin.clone()), ..question("t") };
+    tenant.ask(changed.clone(), Vec::new()).await.unwrap();
+    let filter = QuestionFilter { replaces: Some(twin.clone()), ..QuestionFilter::default() };
+    let found = theirs.questions(filter).await.unwrap();
+    assert_eq!(found.iter().map(|question| &question.request.id).collect::<Vec<_>>(), [&changed.id]);
+    // The id of one that is over is not given out again.
+    let stale = ApprovalRequest { id: twin.clone(), ..question("u") };
+    assert_ne!(tenant.ask(stale, Vec::new()).await.unwrap(), twin);
+    // An intent needs a yes.
+    let mut intent = call("ask", "s").intent();
+    intent.approval = Some(first.id.clone());
+    assert!(asking.intent(intent).await.unwrap_err().0.contains("nobody has approved it"));
+}
+
+/// Two people at once: one of the answers counts, whoever is asked, and everybody hears the same.
+async fn one_answer_wins(home: &dyn Home) {
+    let stores = [home.open(), home.open()];
+    for round in 0..20 {
+        let request = question(if round % 2 == 0 { "v" } else { "w" });
+        let tenant = stores[0].tenant("ask");
+        let id = tenant.ask(request.clone(), Vec::new()).await.unwrap();
+        let (one, other) = (stores[0].tenant("ask"), stores[1].tenant("ask"));
+        let deny = Decision::Deny { reason: Some("no".into()) };
+        let (yes, no) = tokio::join!(
+            one.answer(&id, answered(Decision::Approve, "ada")),
+            other.answer(&id, answered(deny.clone(), "bob")),
+        );
+        let (yes, no) = (yes.unwrap(), no.unwrap());
+        assert!(yes != no, "{yes} {no}");
+        let winner = if yes { answered(Decision::Approve, "ada") } else { answered(deny, "bob") };
+        let taken = other.take_answer(&id, request.execution_id).await.unwrap();
+        assert_eq!(taken, TakenAnswer::Answered(winner));
+    }
+}
+
 async fn grants_hold_until_they_do_not(home: &dyn Home) {
     let store = home.open();
     let tenant = store.tenant("grants");
-    let grant = |id: &str, expires_at| Grant {
+    let grant = |id: &str, expires_at| StoredGrant {
         id: id.to_owned(),
         tool: "write_file".to_owned(),
         agent: Some("agent-1".to_owned()),
@@ -362,12 +506,14 @@ async fn grants_hold_until_they_do_not(home: &dyn Home) {
     };
     tenant.grant(grant("g1", None)).await.unwrap();
     tenant.grant(grant("g2", Some(noon()))).await.unwrap();
-    assert_eq!(tenant.grants().await.unwrap(), [grant("g1", None)], "the other has expired");
-    assert!(store.tenant("other").grants().await.unwrap().is_empty());
+    assert_eq!(tenant.grants_now().unwrap(), tenant.grants(false).await.unwrap());
+    assert_eq!(tenant.grants(false).await.unwrap(), [grant("g1", None)], "the other has expired");
+    assert!(store.tenant("other").grants(true).await.unwrap().is_empty());
     assert!(!store.tenant("other").revoke("g1", "eve").await.unwrap());
     assert!(tenant.revoke("g1", "ada").await.unwrap());
     assert!(!tenant.revoke("g1", "ada").await.unwrap());
-    assert!(tenant.grants().await.unwrap().is_empty());
+    assert!(tenant.grants(false).await.unwrap().is_empty() && tenant.grants_now().unwrap().is_empty());
+    assert_eq!(tenant.grants(true).await.unwrap().len(), 2, "what was is known");
 }
 
 async fn registrations_stay(home: &dyn Home) {

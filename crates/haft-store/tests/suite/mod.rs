@@ -5,6 +5,7 @@
 pub mod durable;
 pub mod make;
 pub mod port;
+pub mod tasks;
 
 use haft_store::{DurableStore, Options};
 

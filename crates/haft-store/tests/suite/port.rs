@@ -19,6 +19,7 @@ pub async fn run(store: &dyn Store) {
     only_the_owner_settles_a_key(store).await;
     outputs_come_back_by_range(store).await;
     numbers_are_right(store).await;
+    super::tasks::port(store).await;
 }
 
 async fn records_are_there_newest_first(store: &dyn Store) {

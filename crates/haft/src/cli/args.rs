@@ -1,13 +1,15 @@
 //! What can be typed.
 
 #[cfg(all(unix, feature = "server", feature = "durable"))]
-use super::keys::KeysCommand;
+use super::api_keys::CreateArgs;
 #[cfg(feature = "mcp")]
 use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
-use super::memory::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
-use super::{examples, tools::ToolsCommand, words};
-use crate::IsolationLevel;
+use super::memory::{
+    ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
+};
+use super::{examples, flow::FlowCommand, tools::ToolsCommand, words};
+use crate::{IsolationLevel, Strategy};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use std::{path::PathBuf, time::Duration};
@@ -79,6 +81,12 @@ pub(super) enum Command {
     /// Make several calls, planned together and answered in order
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),
+    /// Run, check and draw flows: calls that take something from each other
+    #[command(after_help = examples::FLOW, arg_required_else_help = true, subcommand_required = true)]
+    Flow {
+        #[command(subcommand)]
+        command: FlowCommand,
+    },
     /// Put back the files that a call changed
     #[command(after_help = examples::UNDO)]
     Undo(UndoArgs),
@@ -94,6 +102,12 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
+    /// Make and look at keys: those that sign tools, and those by which programs are known to `haft serve`
+    #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
     /// Look at the licence and what it includes
     #[command(after_help = examples::LICENSE, arg_required_else_help = true, subcommand_required = true)]
     License {
@@ -103,6 +117,20 @@ pub(super) enum Command {
     /// Try what the jails of this machine enforce, and say how to get what is missing
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
+    /// Answer calls that wait for a person, also of other processes
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::APPROVALS, arg_required_else_help = true, subcommand_required = true)]
+    Approvals {
+        #[command(subcommand)]
+        command: ApprovalsCommand,
+    },
+    /// Look at what you agreed to ahead of time, and take it back
+    #[cfg(feature = "durable")]
+    #[command(after_help = examples::GRANTS, arg_required_else_help = true, subcommand_required = true)]
+    Grants {
+        #[command(subcommand)]
+        command: GrantsCommand,
+    },
     /// Look at calls that were made, also by other processes, and at those that run
     #[cfg(feature = "durable")]
     #[command(after_help = examples::RUNS, arg_required_else_help = true, subcommand_required = true)]
@@ -137,13 +165,6 @@ pub(super) enum Command {
     #[cfg(all(unix, feature = "server", feature = "durable"))]
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Make, list and revoke keys by which programs are known to `haft serve`
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
-    #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
-    Keys {
-        #[command(subcommand)]
-        command: KeysCommand,
-    },
     /// Run detached calls, until there has been nothing to do for a while
     #[cfg(all(unix, feature = "durable"))]
     #[command(after_help = examples::WORKER)]
@@ -276,6 +297,55 @@ pub(super) struct PolicyExplainArgs {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum KeysCommand {
+    /// Make a key that signs tools, and print what others check with
+    #[command(after_help = examples::KEYS_SIGNING)]
+    Generate {
+        /// Where to put it; beside your own configuration when left out
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        out: Option<PathBuf>,
+        /// Print it as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what others check with, of a key that signs tools
+    #[command(after_help = examples::KEYS_SIGNING)]
+    Show {
+        /// The key; the one beside your own configuration when left out
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: Option<PathBuf>,
+        /// Print it as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make an API key, by which a program is known to `haft serve`; its secret is shown once
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS_CREATE)]
+    Create(CreateArgs),
+    /// List API keys, without their secrets
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS_API)]
+    List {
+        /// Only those of this tenant
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let an API key count no longer
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS_API)]
+    Revoke {
+        /// Its id, as the list has it
+        id: String,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum LicenseCommand {
     /// Show the tier, why it is that, and what it includes
     #[command(after_help = examples::LICENSE)]
@@ -297,6 +367,12 @@ pub(super) struct BatchArgs {
     /// Start nothing more after the first call that does not succeed
     #[arg(long)]
     pub(super) stop_on_failure: bool,
+    /// How the calls follow each other: one by one, all that do not conflict at once, or all at once
+    #[arg(long, value_name = "STRATEGY")]
+    pub(super) strategy: Option<BatchStrategy>,
+    /// Calls at once, where the strategy overlaps any
+    #[arg(long, value_name = "N", value_parser = words::at_once)]
+    pub(super) max_parallelism: Option<usize>,
     /// Show all of every result, also on a terminal
     #[arg(long, conflicts_with = "json")]
     pub(super) full: bool,
@@ -332,6 +408,26 @@ pub(super) struct Way {
     /// The conversation that it belongs to: what was read in one can be edited in it
     #[arg(long, value_name = "NAME")]
     pub(super) conversation: Option<String>,
+    /// Where nobody can be asked here, wait so long for an answer from elsewhere: `haft approvals`
+    #[arg(long, value_name = "TIME", value_parser = words::time, conflicts_with = "dry_run")]
+    pub(super) wait: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum BatchStrategy {
+    Sequential,
+    Smart,
+    Parallel,
+}
+
+impl From<BatchStrategy> for Strategy {
+    fn from(strategy: BatchStrategy) -> Self {
+        match strategy {
+            BatchStrategy::Sequential => Strategy::Sequential,
+            BatchStrategy::Smart => Strategy::Smart,
+            BatchStrategy::Parallel => Strategy::Parallel,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -53,8 +53,13 @@ pub(super) fn run(args: &BatchArgs, ground: Ground, console: &mut Console) -> Re
     ended
 }
 
-fn options(args: &BatchArgs, id: ExecutionId) -> BatchOptions {
+fn options(args: &BatchArgs, setup: &Setup, id: ExecutionId) -> BatchOptions {
+    let usual = &setup.resolved.config.scheduling;
     BatchOptions {
+        strategy: args.strategy.map_or(usual.strategy, Into::into),
+        max_parallelism: args
+            .max_parallelism
+            .unwrap_or_else(|| usize::try_from(usual.max_parallelism).unwrap_or(usize::MAX)),
         call: CallOptions { execution_id: Some(id), ..CallOptions::default() },
         continue_on_failure: !args.stop_on_failure,
         ..BatchOptions::default()
@@ -74,7 +79,8 @@ async fn execute(
     let shown = setup.show_running(target, &names);
     let what = Watch { target, calls: names, events: args.way.events, shown };
     let caller = setup.caller(args.way.conversation.as_deref());
-    let request = BatchRequest::from(calls).options(options(args, id)).context(caller);
+    let mut request = BatchRequest::from(calls).options(options(args, setup, id)).context(caller);
+    request.approver = setup.approver(args.way.wait, console);
     let Ended { value: (results, summary), stopped_by, times } =
         watch::watch(console, &setup.haft, what, |haft| haft.execute_batch(request)).await?;
     if stopped_by.is_some() {
@@ -88,10 +94,7 @@ async fn execute(
         // The same advice for ten calls is one piece of advice.
         let mut given = HashSet::new();
         for (index, result) in results.iter().enumerate() {
-            let help = result
-                .error_code()
-                .and_then(|code| help::next_step(setup, code, &result.tool))
-                .filter(|help| given.insert(help.clone()));
+            let help = help::for_result(setup, result).filter(|help| given.insert(help.clone()));
             let time = times.get(index).copied().flatten();
             text.push_str(&sheet.result(result, index, time, help.as_deref()));
         }
@@ -111,7 +114,7 @@ async fn plan(
 ) -> Result<u8, Failure> {
     let id = ExecutionId::at(jiff::Timestamp::now());
     let caller = setup.caller(args.way.conversation.as_deref());
-    let request = BatchRequest::from(calls.clone()).options(options(args, id)).context(caller);
+    let request = BatchRequest::from(calls.clone()).options(options(args, setup, id)).context(caller);
     let previews = setup.haft.plan(request).await;
     if args.json {
         let plans: Vec<Value> =

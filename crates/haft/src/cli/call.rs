@@ -90,7 +90,9 @@ async fn execute(
     let calls = vec![(call.name.to_string(), call.id.to_string())];
     let shown = setup.show_running(Target::Call(id), &calls);
     let what = Watch { target: Target::Call(id), calls, events: args.way.events, shown };
-    let request = Request::new(call).options(options).context(setup.caller(args.way.conversation.as_deref()));
+    let mut request =
+        Request::new(call).options(options).context(setup.caller(args.way.conversation.as_deref()));
+    request.approver = setup.approver(args.way.wait, console);
     run_request(setup, request, what, args.json, console).await
 }
 
@@ -132,7 +134,7 @@ fn print(setup: &Setup, result: &ToolResult, console: &mut Console) -> Result<()
         None if std::io::stderr().is_terminal() => console.say(show::headline(result)),
         None => {}
         Some(error) => {
-            let help = help::next_step(setup, error.code, &result.tool);
+            let help = help::for_result(setup, result);
             console.error(&people_text(&error.message), help.as_deref());
         }
     }

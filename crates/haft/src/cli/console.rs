@@ -31,6 +31,12 @@ impl Console {
         Console { color: color.into(), verbose, closed: false }
     }
 
+    /// The same streams, for somebody else to write to.
+    #[cfg(feature = "durable")]
+    pub(super) fn again(&self) -> Self {
+        Console { closed: false, ..*self }
+    }
+
     /// Before the command line is understood.
     pub(super) fn plain() -> Self {
         Console::new(Color::Auto, false)
@@ -83,6 +89,14 @@ impl Console {
         let _ = stream.write_all(format!("{text}\n").as_bytes()).and_then(|()| stream.flush());
     }
 
+    /// Writes to standard error, and stays on the line.
+    #[cfg_attr(not(all(unix, feature = "durable")), expect(dead_code, reason = "nobody is asked there"))]
+    pub(super) fn say_on_line(&self, text: impl Display) {
+        let stderr = io::stderr().lock();
+        let mut stream = AutoStream::new(stderr, choice(self.color, &io::stderr()));
+        let _ = stream.write_all(text.to_string().as_bytes()).and_then(|()| stream.flush());
+    }
+
     /// Writes a line to standard error exactly as it is.
     pub(super) fn say_raw(&self, text: &str) {
         let mut stderr = io::stderr().lock();
@@ -109,6 +123,12 @@ impl Console {
         if self.verbose {
             self.say(format!("{QUIET}note: {message}{QUIET:#}"));
         }
+    }
+
+    /// Whether whoever read standard output has gone.
+    #[cfg(feature = "durable")]
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
     }
 
     /// Whether a person reads standard output.

@@ -16,6 +16,12 @@ pub(super) fn format(path: &Path, text: &str) -> Format {
     })
 }
 
+/// Whether a file holds a flow, by its name: `x.flow.toml` or `x.flow.json`.
+pub(super) fn is_flow(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    name.ends_with(".flow.toml") || name.ends_with(".flow.json")
+}
+
 /// The definitions in a text, or every problem with them.
 pub(super) fn read(text: &str, format: Format) -> Result<Vec<ToolDefinition>, Vec<DefinitionProblem>> {
     read_all_checked(text, format).map_err(|errors| errors.errors().iter().map(problem).collect())

@@ -1,5 +1,59 @@
 //! The examples at the end of each help.
 
+pub(super) const APPROVALS: &str = "\
+Examples:
+  haft approvals list
+  haft approvals show apr_5d41
+  haft approvals approve apr_5d41
+  haft approvals deny apr_5d41 --reason 'not on a Friday'
+  haft approvals watch";
+
+pub(super) const APPROVALS_LIST: &str = "\
+Examples:
+  haft approvals list
+  haft approvals list --all --json";
+
+pub(super) const APPROVALS_SHOW: &str = "\
+Examples:
+  haft approvals show apr_5d41          what would change, and what could be remembered";
+
+pub(super) const APPROVALS_APPROVE: &str = "\
+Examples:
+  haft approvals approve apr_5d41                     the call goes on where it waits, or runs when it is sent again
+  haft approvals approve apr_5d41 --all               with all others of its batch
+  haft approvals approve apr_5d41 --remember commands --for 8h
+  haft approvals approve apr_5d41 --edit              change the arguments; the changed call is asked about again";
+
+pub(super) const APPROVALS_DENY: &str = "\
+Examples:
+  haft approvals deny apr_5d41
+  haft approvals deny apr_5d41 --reason 'use the staging server'";
+
+pub(super) const APPROVALS_WATCH: &str = "\
+Examples:
+  haft approvals watch            asks you, here, about every call that waits anywhere
+  haft approvals watch --json     prints them as JSON Lines instead";
+
+pub(super) const GRANTS: &str = "\
+Examples:
+  haft grants list
+  haft grants show grant_3f2a
+  haft grants revoke grant_3f2a";
+
+pub(super) const GRANTS_LIST: &str = "\
+Examples:
+  haft grants list
+  haft grants list --all --json      also those that are over";
+
+pub(super) const GRANTS_SHOW: &str = "\
+Examples:
+  haft grants show grant_3f2a";
+
+pub(super) const GRANTS_REVOKE: &str = "\
+Examples:
+  haft grants revoke grant_3f2a
+  haft grants revoke --all";
+
 pub(super) const ROOT: &str = "\
 Examples:
   haft tools list
@@ -31,6 +85,7 @@ pub(super) const BATCH: &str = "\
 Examples:
   haft batch calls.json
   haft batch calls.jsonl --json --stop-on-failure
+  haft batch calls.json --strategy smart --max-parallelism 8
   echo '[{\"id\": \"c1\", \"name\": \"get_metrics\", \"arguments\": {}}]' | haft batch -";
 
 pub(super) const DOCTOR: &str = "\
@@ -60,7 +115,7 @@ Examples:
   curl --unix-socket ~/.local/state/haft/haft.sock http://haft/v1/tools";
 
 #[cfg(all(unix, feature = "server", feature = "durable"))]
-pub(super) const KEYS: &str = "\
+pub(super) const KEYS_API: &str = "\
 Examples:
   haft keys create ci --right invoke --role editor
   haft keys list
@@ -107,6 +162,39 @@ pub(super) const POLICY_SHOW: &str = "\
 Examples:
   haft policy show
   haft policy show --json";
+
+pub(super) const KEYS: &str = "\
+`generate` and `show` are about keys that sign tools; `create`, `list` and `revoke` about API keys of `haft serve`, where this
+haft has it.
+
+Examples:
+  haft keys generate
+  haft keys show";
+
+pub(super) const KEYS_SIGNING: &str = "\
+Examples:
+  haft keys generate
+  haft keys generate --out release.key
+  haft keys show";
+
+pub(super) const TOOLS_SIGN: &str = "\
+The signature is written beside the file, as FILE.sig. It covers every byte of the file, and the programs and files that its
+tools run.
+
+Examples:
+  haft tools sign tool.toml
+  haft tools sign tool.toml --key release.key";
+
+pub(super) const TOOLS_VERIFY: &str = "\
+Examples:
+  haft tools verify tool.toml
+  haft tools verify tools/*.toml --json";
+
+pub(super) const TOOLS_ACCEPT: &str = "\
+`haft tools add --replace` refuses a definition that is not what it was, and keeps it for this.
+
+Examples:
+  haft tools accept deploy";
 
 pub(super) const LICENSE: &str = "\
 Examples:
@@ -311,3 +399,29 @@ Examples:
   haft runs tasks
   haft runs tasks --open
   haft runs tasks --state failed --json";
+
+pub(super) const FLOW: &str = "\
+Examples:
+  haft flow check report.flow.toml
+  haft flow graph report.flow.toml
+  haft flow run report.flow.toml folder=src
+  haft tools add report.flow.toml";
+
+pub(super) const FLOW_RUN: &str = "\
+What the flow gave is on standard output, what became of its nodes on standard error. Exits with the code of the first
+node that did not succeed, unless that node may fail.
+
+Examples:
+  haft flow run report.flow.toml folder=src
+  haft flow run report.flow.toml --input '{\"folder\": \"src\"}' --json
+  haft flow run report.flow.toml folder=src --dry-run";
+
+pub(super) const FLOW_CHECK: &str = "\
+Examples:
+  haft flow check report.flow.toml
+  haft flow check flows/*.flow.toml --json";
+
+pub(super) const FLOW_GRAPH: &str = "\
+Examples:
+  haft flow graph report.flow.toml
+  haft flow graph report.flow.toml --format mermaid > report.mmd";

@@ -63,6 +63,20 @@ pub(super) enum Failure {
     CannotDetach,
     #[error("nothing of the id `{}` waits for a decision", words::name(id))]
     NothingToRecover { id: String },
+    #[error("no question `{}` is known", words::name(id))]
+    NoQuestion { id: String },
+    #[error("several questions begin with `{}`", words::name(id))]
+    ManyQuestions { id: String },
+    #[error("`{}` is answered already: {state}", words::name(id))]
+    NotOpen { id: String, state: String },
+    #[error("answers from `{face}` do not count here")]
+    NotAccepted { face: &'static str },
+    #[error("nothing like that can be remembered of `{}`", words::name(id))]
+    NoOffer { id: String, kinds: String },
+    #[error("the arguments cannot be changed: {problem}")]
+    BadEdit { problem: String },
+    #[error("no grant `{}` holds", words::name(id))]
+    NoGrant { id: String },
     #[error("{what} is not the end of an audit chain: {problem}")]
     BadHead { what: String, problem: String },
     #[error("{0}")]
@@ -87,8 +101,22 @@ pub(super) enum Failure {
     StdinTwice,
     #[error("{place}: {what}")]
     BadBatch { place: String, what: String, help: String },
+    #[error("{name} is not a flow that can be run:\n{list}")]
+    BadFlow { name: String, list: String },
+    #[error("{message}")]
+    FlowRefused { code: ErrorCode, message: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
+    #[error("{name} is not accepted: {}", haft_core::text::one_line(problem, 4096))]
+    BadSignature { name: String, problem: String },
+    #[error("`{}` is not what it was, so it was left as it is:\n{changes}", words::name(name))]
+    Changed { name: String, changes: String },
+    #[error("no changed definition of `{}` waits to be accepted", words::name(name))]
+    NothingToAccept { name: String },
+    #[error("{} is there already", words::path(path))]
+    KeyExists { path: PathBuf },
+    #[error("{name} cannot be used as a key: {reason}")]
+    NoKey { name: String, reason: String },
     #[error("{name} has problems:\n{problems}")]
     BadPolicy { name: String, problems: String },
     #[error("the policy of this program is not one of lists and rules")]
@@ -140,9 +168,15 @@ impl Failure {
             | Failure::BadRetention(_)
             | Failure::NotAnId { .. }
             | Failure::BadHead { .. }
+            | Failure::ManyQuestions { .. }
+            | Failure::NoOffer { .. }
+            | Failure::BadEdit { .. }
             | Failure::BackupExists { .. }
             | Failure::CannotDetach
             | Failure::BadPolicy { .. }
+            | Failure::KeyExists { .. }
+            | Failure::NoKey { .. }
+            | Failure::Changed { .. }
             | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
             #[cfg(feature = "mcp")]
@@ -152,13 +186,21 @@ impl Failure {
             Failure::Task(error) => error.code.exit(),
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
+            Failure::BadFlow { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::FlowRefused { code, .. } => code.exit(),
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
+            Failure::BadSignature { .. } => ErrorCode::BadSignature.exit(),
+            Failure::NotAccepted { .. } => ErrorCode::ToolDenied.exit(),
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
+            | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
+            | Failure::NoQuestion { .. }
+            | Failure::NotOpen { .. }
+            | Failure::NoGrant { .. }
             | Failure::NotRunning { .. }
             | Failure::StillRunning { .. }
             | Failure::Vanished { .. }
@@ -234,6 +276,22 @@ impl Failure {
             Failure::Task(_) => return None,
             Failure::CannotDetach => "send it without --detach".to_owned(),
             Failure::NothingToRecover { .. } => "`haft recover` shows what does".to_owned(),
+            Failure::NoQuestion { .. } => {
+                "`haft approvals list` shows what waits; another tenant's is found with --tenant".to_owned()
+            }
+            Failure::ManyQuestions { .. } => "write more of its id".to_owned(),
+            Failure::NotOpen { .. } => {
+                "the first answer counts; if the call should run after all, send it again".to_owned()
+            }
+            Failure::NotAccepted { face } => {
+                format!("add \"{face}\" to accept_from under [tools.approval] in your own haft.toml")
+            }
+            Failure::NoOffer { kinds, .. } if kinds.is_empty() => {
+                "it is asked about every time; approve it without --remember".to_owned()
+            }
+            Failure::NoOffer { kinds, .. } => format!("what can be: --remember {kinds}"),
+            Failure::BadEdit { .. } => "nothing was answered; try again, or `haft approvals deny` it".to_owned(),
+            Failure::NoGrant { .. } => "`haft grants list` shows those that do".to_owned(),
             Failure::BadHead { .. } => {
                 "`haft audit verify --json` gives the end of the chain as `head`; keep that document elsewhere"
                     .to_owned()
@@ -273,8 +331,22 @@ impl Failure {
             Failure::Mcp { help, .. } => help.clone(),
             #[cfg(all(unix, feature = "server", feature = "durable"))]
             Failure::Server { help, .. } => help.clone(),
+            Failure::BadSignature { .. } => {
+                "nothing was added; `haft tools verify FILE` checks it again, docs/signed-tools.md says how to sign"
+                    .to_owned()
+            }
+            Failure::Changed { name, .. } => {
+                format!("once you have read that, `haft tools accept {}` takes it", words::name(name))
+            }
+            Failure::NothingToAccept { .. } => {
+                "`haft tools add FILE --replace` proposes one, `haft tools show` shows the one that holds".to_owned()
+            }
+            Failure::KeyExists { .. } => "name another file with --out; a key is never replaced".to_owned(),
+            Failure::NoKey { .. } => "`haft keys generate` makes a key".to_owned(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
+            Failure::BadFlow { .. } => "nothing was run; docs/flows.md has the whole format".to_owned(),
+            Failure::FlowRefused { .. } => "nothing was run; `haft flow run FILE KEY=VALUE …` gives it what it takes".to_owned(),
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
             Failure::Exists { .. } => "--force replaces it".to_owned(),

@@ -3,9 +3,23 @@
 
 use super::setup::Setup;
 use crate::{
-    ApprovalMode, ErrorCode, ToolsMode,
+    ApprovalMode, ErrorCode, ToolResult, ToolsMode,
     config::{Origin, Place, Resolved},
 };
+
+/// The next step after a result. A call that waits for a person names the question.
+pub(super) fn for_result(setup: &Setup, result: &ToolResult) -> Option<String> {
+    let error = result.error.as_ref()?;
+    let step = next_step(setup, error.code, &result.tool);
+    let question = error.data.as_ref().and_then(|data| data["approvalId"].as_str());
+    match (error.code, question) {
+        (ErrorCode::ConfirmationRequired, Some(id)) if setup.remembers() => {
+            let approve = format!("`haft approvals approve {id}`, then send the same call again");
+            Some(step.map_or_else(|| approve.clone(), |step| format!("{approve}\n{step}")))
+        }
+        _ => step,
+    }
+}
 
 /// The next step, where there is one to name. `tool` is the canonical name, or what was typed.
 pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<String> {
@@ -46,7 +60,8 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
             set_in(&setup.resolved, "permissions.local_roles")
         ),
         ErrorCode::ConfirmationRequired if always_asks(setup, tool) => {
-            "this tool asks every time, and nobody can be asked here".to_owned()
+            "this tool asks every time, and nobody can be asked here; a terminal asks, and `--wait 10m` waits"
+                .to_owned()
         }
         ErrorCode::ConfirmationRequired => {
             format!(

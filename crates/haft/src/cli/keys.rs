@@ -1,205 +1,113 @@
-//! `haft keys`: keys by which programs are known to `haft serve`.
+//! `haft keys`: keys that sign tools. Those by which programs are known to a server are in `api_keys`.
 
-use super::{
-    console::{Console, STRONG},
-    examples,
-    failure::Failure,
-    memory::Memory,
-    setup::Ground,
-    watch, words,
-};
-use crate::port::{ApiKey, KeyStore as _, Right};
-use clap::{Args, Subcommand};
-use haft_core::text::one_line;
-use haft_server::ApiSecret;
-use jiff::{SignedDuration, Timestamp};
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+use super::api_keys::{self, ApiKeysCommand};
+use super::{args::KeysCommand, console::Console, failure::Failure, setup::Ground, words};
+use crate::config::Surroundings;
+use haft_guard::SecretKey;
+use haft_store::private_file;
 use serde_json::json;
-use std::time::Duration;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-#[derive(Debug, Subcommand)]
-pub(super) enum KeysCommand {
-    /// Make a key; its secret is shown once
-    #[command(after_help = examples::KEYS_CREATE)]
-    Create(CreateArgs),
-    /// List keys, without their secrets
-    #[command(after_help = examples::KEYS)]
-    List {
-        #[arg(long, value_name = "NAME", help = "Only those of this tenant")]
-        tenant: Option<String>,
-        /// Print one JSON document and nothing else
-        #[arg(long)]
-        json: bool,
-    },
-    /// Let a key count no longer
-    #[command(after_help = examples::KEYS)]
-    Revoke {
-        /// Its id, as the list has it
-        id: String,
-        /// Print one JSON document and nothing else
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CreateArgs {
-    /// What it is for, in words
-    name: String,
-    /// What it may do: invoke, approve or operate; several times for several
-    #[arg(long = "right", value_name = "RIGHT", required = true, value_parser = right)]
-    rights: Vec<Right>,
-    /// Whose it is
-    #[arg(long, value_name = "NAME", default_value = "local")]
-    tenant: String,
-    /// A role, which decides about tools; several times for several
-    #[arg(long = "role", value_name = "ROLE")]
-    roles: Vec<String>,
-    /// The only agent that it stands for; without one, each request may name its own
-    #[arg(long, value_name = "AGENT")]
-    agent: Option<String>,
-    /// The person behind it
-    #[arg(long, value_name = "USER")]
-    user: Option<String>,
-    /// How long it counts, such as 12h or PT720H; a key that counts for ever must be wished for: never
-    #[arg(long, value_name = "TIME", default_value = "PT2160H", value_parser = lasts, hide_default_value = true)]
-    expires: Lasts,
-    /// Print one JSON document and nothing else
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Lasts {
-    For(Duration),
-    Forever,
-}
-
-fn right(typed: &str) -> Result<Right, String> {
-    typed.parse().map_err(|problem: crate::port::NotARight| problem.to_string())
-}
-
-fn lasts(typed: &str) -> Result<Lasts, String> {
-    match typed {
-        "never" => Ok(Lasts::Forever),
-        typed => words::time(typed).map(Lasts::For),
-    }
-}
+/// The name of the key beside the user's own configuration.
+const FILE_NAME: &str = "signing.key";
+/// What such a file begins with, so that it is not taken for something else.
+const MARK: &str = "haft-signing-key-1:";
 
 pub(super) fn run(command: &KeysCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
-    let memory = Memory::open(ground, console)?;
-    let runtime = watch::runtime()?;
-    runtime.block_on(async {
-        match command {
-            KeysCommand::Create(args) => create(args, &memory, console).await,
-            KeysCommand::List { tenant, json } => list(tenant.as_deref(), *json, &memory, console).await,
-            KeysCommand::Revoke { id, json } => revoke(id, *json, &memory, console).await,
+    let surroundings = ground.surroundings()?;
+    let (key, path, json) = match command {
+        KeysCommand::Generate { out, json } => {
+            let path = place(out.as_deref(), &surroundings)?;
+            (generate(&path)?, path, *json)
         }
-    })
-}
-
-/// What is wrong with a wish for a key.
-fn bad(what: impl Into<String>, help: impl Into<String>) -> Failure {
-    Failure::Server { what: what.into(), help: help.into() }
-}
-
-async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
-    let mut rights = args.rights.clone();
-    rights.sort();
-    rights.dedup();
-    let both = [Right::Invoke, Right::Approve].iter().all(|right| rights.contains(right));
-    if both && !memory.config.server.invoke_and_approve {
-        return Err(bad(
-            "a key that makes calls must not approve them",
-            "make two keys, or set server.invoke_and_approve = true in your own haft.toml",
-        ));
-    }
-    let names = [Some(&args.name), Some(&args.tenant), args.agent.as_ref(), args.user.as_ref()];
-    let plain = |text: &&String| !text.is_empty() && text.len() <= 255 && !text.chars().any(char::is_control);
-    if let Some(odd) = names.into_iter().flatten().chain(&args.roles).find(|text| !plain(text)) {
-        let shown = words::name(odd);
-        return Err(bad(
-            format!("`{shown}` cannot be a name"),
-            "names have 1 to 255 bytes and no control characters",
-        ));
-    }
-    if args.roles.is_empty() && rights.contains(&Right::Invoke) {
-        console.warn("the key has no role, so it may call only tools that need no permission; add --role editor, for one");
-    }
-    let now = Timestamp::now();
-    let expires_at = match args.expires {
-        Lasts::Forever => None,
-        Lasts::For(time) => {
-            let end = SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok());
-            Some(end.ok_or_else(|| bad("that is too long", "say never for a key that counts for ever"))?)
+        KeysCommand::Show { file, json } => {
+            let path = place(file.as_deref(), &surroundings)?;
+            (read(&path)?, path, *json)
+        }
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        KeysCommand::Create(args) => return api_keys::run(&ApiKeysCommand::Create(args), ground, console),
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        KeysCommand::List { tenant, json } => {
+            let list = ApiKeysCommand::List { tenant: tenant.as_deref(), json: *json };
+            return api_keys::run(&list, ground, console);
+        }
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        KeysCommand::Revoke { id, json } => {
+            return api_keys::run(&ApiKeysCommand::Revoke { id, json: *json }, ground, console);
         }
     };
-    let secret = ApiSecret::random().map_err(Failure::Task)?;
-    let by = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
-    let key = ApiKey {
-        id: format!("key_{}", &crate::TaskId::random().as_str()[4..20]),
-        name: args.name.clone(),
-        tenant: args.tenant.as_str().into(),
-        agent: args.agent.as_deref().map(Into::into),
-        user: args.user.as_deref().map(Into::into),
-        roles: args.roles.clone(),
-        rights,
-        created_at: now,
-        created_by: one_line(&by.unwrap_or_else(|| "owner".to_owned()), 100),
-        expires_at,
-        revoked_at: None,
-    };
-    memory.store.add(key.clone(), secret.hash()).await?;
-    if args.json {
-        console.print_json(&json!({"key": key, "secret": secret.as_str()}))?;
-    } else {
-        let until = key.expires_at.map_or_else(|| "for ever".to_owned(), |end| format!("until {end}"));
-        console.print(format!("{}\n", secret.as_str()))?;
-        console.say(format!(
-            "{} counts {until}. The secret is shown this once; `haft keys revoke {}` ends it",
-            key.id, key.id
-        ));
-    }
-    Ok(0)
-}
-
-async fn list(
-    tenant: Option<&str>,
-    json: bool,
-    memory: &Memory,
-    console: &mut Console,
-) -> Result<u8, Failure> {
-    let keys = memory.store.all(tenant).await?;
+    let public = key.public();
     if json {
-        console.print_json(&json!({"keys": keys}))?;
+        console.print_json(&json!({"publicKey": public.to_string(), "id": public.id(), "file": path}))?;
         return Ok(0);
     }
-    if keys.is_empty() {
-        console.print("there are no keys\n")?;
-        return Ok(0);
-    }
-    let now = Timestamp::now();
-    for key in keys {
-        let state = match (key.revoked_at, key.expires_at) {
-            (Some(at), _) => format!("revoked {at}"),
-            (None, Some(end)) if end <= now => format!("expired {end}"),
-            (None, Some(end)) => format!("until {end}"),
-            (None, None) => "for ever".to_owned(),
-        };
-        let rights = key.rights.iter().map(|right| right.as_str()).collect::<Vec<_>>().join(", ");
-        let (name, tenant) = (words::name(&key.name), words::name(&key.tenant));
-        console.print(format!("{STRONG}{}{STRONG:#}  {tenant}  {rights}  {state}  {name}\n", key.id))?;
+    console.print(format!("{public}\n"))?;
+    if let KeysCommand::Generate { .. } = command {
+        console.say(format!(
+            "The key is in {}. Nobody else should ever see that file.\nWhoever is to accept your tools adds the line \
+             above to trusted_keys under [tools.signatures].",
+            words::path(&words::relative(&path, &surroundings.working_folder))
+        ));
     }
     Ok(0)
 }
 
-async fn revoke(id: &str, json: bool, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
-    if !memory.store.revoke(id).await? {
-        return Err(bad(format!("no key `{}` counts", words::name(id)), "`haft keys list` shows every key"));
+/// The named file, or the usual one.
+pub(super) fn place(named: Option<&Path>, surroundings: &Surroundings) -> Result<PathBuf, Failure> {
+    match named {
+        Some(path) => Ok(surroundings.working_folder.join(path)),
+        None => {
+            let own = surroundings.user_file().ok_or(Failure::NoUserFolder)?;
+            Ok(own.with_file_name(FILE_NAME))
+        }
     }
-    match json {
-        true => console.print_json(&json!({"revoked": id}))?,
-        false => console
-            .print(format!("{} counts no longer; a server notices within two seconds\n", words::name(id)))?,
+}
+
+fn generate(path: &Path) -> Result<SecretKey, Failure> {
+    // A key that is gone cannot be made again, so none is ever replaced.
+    if path.exists() {
+        return Err(Failure::KeyExists { path: path.to_path_buf() });
     }
-    Ok(0)
+    let cannot = |reason| Failure::CannotWrite { path: path.to_path_buf(), reason };
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| cannot(io::Error::other(error)))?;
+    let folder = path.parent().filter(|folder| !folder.exists());
+    folder.map_or(Ok(()), private_file::create_folder).map_err(cannot)?;
+    let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+    private_file::replace(path, format!("{MARK}{hex}\n").as_bytes()).map_err(cannot)?;
+    Ok(SecretKey::from_seed(seed))
+}
+
+/// The key in a file that nobody else can read.
+pub(super) fn read(path: &Path) -> Result<SecretKey, Failure> {
+    let name = words::path(path);
+    let unreadable = |reason| Failure::NoKey { name: name.clone(), reason: words::reason(&reason) };
+    let text = std::fs::read_to_string(path).map_err(unreadable)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        if std::fs::metadata(path).map_err(unreadable)?.mode() & 0o077 != 0 {
+            let reason = format!("others can read it; run `chmod 600 {name}`, and think about a new key");
+            return Err(Failure::NoKey { name, reason });
+        }
+    }
+    let seed = text.trim().strip_prefix(MARK).and_then(seed);
+    seed.map(SecretKey::from_seed)
+        .ok_or_else(|| Failure::NoKey { name, reason: "it is no key of `haft keys generate`".to_owned() })
+}
+
+fn seed(hex: &str) -> Option<[u8; 32]> {
+    let digits = hex.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut seed = [0; 32];
+    for (byte, pair) in seed.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(seed)
 }

@@ -7,14 +7,17 @@
 //! |---|---|
 //! | `args`, `examples` | what can be typed |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `flow`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
-//! | `serve`, `keys` | serving over HTTP, and the keys by which programs are known there |
+//! | `serve`, `api_keys` | serving over HTTP, and the keys by which programs are known there |
+//! | `keys` | keys that sign tools |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
-//! | `memory` | `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
+//! | `memory` | `approvals`, `grants`, `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
+//! | `prompt`, `waiting` | whom a call asks: the person at the terminal, or somebody elsewhere |
 //! | `watch`, `progress` | a call on its way: events, progress, Ctrl-C |
 //! | `show`, `help`, `words`, `layout` | results in words, and what to do about them |
+//! | `observe` | who is told what the engine does |
 //! | `console`, `failure` | the two streams; what went wrong before or beside a call |
 //!
 //! A program can have the same command line with tools of its own:
@@ -37,6 +40,8 @@
 //! }
 //! ```
 
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod api_keys;
 mod args;
 mod batch;
 mod batch_file;
@@ -48,10 +53,10 @@ mod detach;
 mod doctor;
 mod examples;
 mod failure;
+mod flow;
 mod help;
 mod init;
 mod input;
-#[cfg(all(unix, feature = "server", feature = "durable"))]
 mod keys;
 mod layout;
 mod license;
@@ -59,9 +64,12 @@ mod license;
 mod mcp;
 #[cfg(feature = "durable")]
 mod memory;
+mod observe;
 mod pairs;
 mod policy;
 mod progress;
+#[cfg(all(unix, feature = "durable"))]
+mod prompt;
 #[cfg(all(unix, feature = "server", feature = "durable"))]
 mod serve;
 mod setup;
@@ -69,6 +77,8 @@ mod show;
 mod tools;
 mod trust;
 mod undo;
+#[cfg(feature = "durable")]
+mod waiting;
 mod watch;
 mod words;
 #[cfg(all(unix, feature = "durable"))]
@@ -135,9 +145,6 @@ where
 
 fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<dyn Tool>>) -> ExitCode {
     let mut console = Console::new(cli.global.color, cli.global.verbose);
-    if cli.global.log {
-        log();
-    }
     let ended = surroundings.and_then(|surroundings| {
         let ground = Ground { surroundings, global: cli.global, tools };
         dispatch(cli.command, ground, &mut console)
@@ -148,26 +155,21 @@ fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<
     }))
 }
 
-/// Spans, when they end, and messages go to standard error. A program that has its own subscriber keeps it.
-fn log() {
-    let lines = tracing_subscriber::fmt()
-        .json()
-        .with_max_level(tracing::Level::INFO)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
-        .with_writer(std::io::stderr)
-        .finish();
-    let _ = tracing::subscriber::set_global_default(lines);
-}
-
 fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     match command {
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),
+        Command::Flow { command } => flow::run(&command, ground, console),
         Command::Policy { command } => policy::run(&command, ground, console),
+        Command::Keys { command } => keys::run(&command, &ground, console),
         Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
+        #[cfg(feature = "durable")]
+        Command::Approvals { command } => memory::approvals(&command, &ground, console),
+        #[cfg(feature = "durable")]
+        Command::Grants { command } => memory::grants(&command, &ground, console),
         #[cfg(feature = "durable")]
         Command::Runs { command } => memory::runs(&command, &ground, console),
         #[cfg(feature = "durable")]
@@ -182,8 +184,6 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Mcp(args) => mcp::run(&args, ground, console),
         #[cfg(all(unix, feature = "server", feature = "durable"))]
         Command::Serve(args) => serve::run(&args, ground, console),
-        #[cfg(all(unix, feature = "server", feature = "durable"))]
-        Command::Keys { command } => keys::run(&command, &ground, console),
         #[cfg(all(unix, feature = "durable"))]
         Command::Worker(args) => worker::run(&args, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),

@@ -7,7 +7,7 @@ use super::{
     setup::{Ground, Setup, folders},
     watch, words,
 };
-use crate::{PolicyReload, Reloaded, serving::Backing};
+use crate::serving::Backing;
 use haft_server::{JwksSource, Limits, Listener, Server, TokenOptions, tls};
 use haft_store::private_file;
 use std::{
@@ -18,8 +18,6 @@ use std::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often the files of policy are looked at.
-const LOOK: Duration = Duration::from_secs(2);
 /// How long connections may take to end: longer than the engine takes to cancel what runs.
 const GRACE: Duration = Duration::from_secs(9);
 
@@ -29,11 +27,10 @@ fn cannot(what: impl Into<String>, help: impl Into<String>) -> Failure {
 
 pub(super) fn run(args: &ServeArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
-    let reload = PolicyReload::new(surroundings.clone(), ground.load_options());
     let folders = folders(&surroundings);
     let setup = ground.setup_for_serving(console)?;
     let runtime = watch::runtime()?;
-    let served = runtime.block_on(serve(args, &setup, folders.as_ref(), reload, console));
+    let served = runtime.block_on(serve(args, &setup, folders.as_ref(), console));
     // A tool may have left a thread behind; nobody waits for it.
     runtime.shutdown_background();
     setup.end(console)?;
@@ -44,7 +41,6 @@ async fn serve(
     args: &ServeArgs,
     setup: &Setup,
     folders: Option<&crate::Folders>,
-    reload: PolicyReload,
     console: &Console,
 ) -> Result<(), Failure> {
     let (config, haft) = (&setup.resolved.config.server, &setup.haft);
@@ -122,7 +118,7 @@ async fn serve(
         places.join(" and ")
     ));
 
-    let looking = tokio::spawn(look(reload, haft.clone()));
+    setup.keep_policy_current();
     let serving = server.build().serve(listeners, stop.clone());
     let ending = async {
         signals.next().await;
@@ -136,24 +132,8 @@ async fn serve(
         }
     };
     let (served, ()) = tokio::join!(serving, ending);
-    looking.abort();
     drop(socket);
     served.map_err(|reason| cannot(format!("the server ended: {}", words::reason(&reason)), "start it again"))
-}
-
-/// Policy holds anew when its files change.
-async fn look(mut reload: PolicyReload, haft: crate::Haft) {
-    let console = Console::plain();
-    loop {
-        tokio::time::sleep(LOOK).await;
-        match reload.look(&haft) {
-            Reloaded::Same => {}
-            Reloaded::Done => console.say("the policy has changed, and holds from now on"),
-            Reloaded::Kept(problem) => {
-                console.warn(&format!("the policy has changed and cannot be used: {problem}"))
-            }
-        }
-    }
 }
 
 /// A socket in the file system, until it is dropped.

@@ -1,13 +1,13 @@
 //! The configuration, and the engine that it gives.
 
-use super::{args::Global, console::Console, failure::Failure, words};
+use super::{args::Global, console::Console, failure::Failure, observe::Observing, words};
 #[cfg(feature = "durable")]
 use crate::memory::{LazyStore, StorePlace};
 use crate::{
     CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
     Tool,
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
-    guarding::{environment, licensing, local},
+    guarding::{Signatures, environment, licensing, local},
     running::{Running, Shown},
 };
 use haft_core::text::one_line;
@@ -41,12 +41,20 @@ pub(super) struct Setup {
     pub(super) own_file: String,
     /// Who runs this.
     pub(super) owner: Arc<CallContext>,
+    /// Whose tools are accepted.
+    pub(super) signatures: Signatures,
     /// Where changes of the tools are remembered.
     registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
     state: Option<PathBuf>,
     #[cfg(feature = "durable")]
     memory: Option<LazyStore>,
+    observing: Observing,
+    #[cfg(all(unix, feature = "durable"))]
+    editor: Option<super::prompt::editor::Editor>,
+    /// Where the configuration was read from.
+    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+    from: (Surroundings, LoadOptions),
 }
 
 /// The configuration in effect, with where it holds.
@@ -56,9 +64,23 @@ pub(super) struct Configured {
 }
 
 impl Setup {
+    /// Whether questions stay after this process has ended.
+    pub(super) fn remembers(&self) -> bool {
+        #[cfg(feature = "durable")]
+        let remembers = self.memory.is_some();
+        #[cfg(not(feature = "durable"))]
+        let remembers = false;
+        remembers
+    }
+
     /// How programs behave here.
     pub(super) fn command_tools(&self) -> CommandToolSettings {
         crate::wiring::command_tools(&self.resolved.config)
+    }
+
+    /// Nodes that a flow may have here.
+    pub(super) fn most_nodes(&self) -> usize {
+        most_nodes(&self.resolved)
     }
 
     /// Who calls, in that conversation. Without one, calls of this user from a terminal are one.
@@ -66,9 +88,45 @@ impl Setup {
         match conversation {
             None => Arc::clone(&self.owner),
             Some(name) => {
-                Arc::new(CallContext { conversation: Some(name.into()), ..CallContext::clone(&self.owner) })
+                let name: Arc<str> = name.into();
+                Arc::new(CallContext {
+                    conversation: Some(Arc::clone(&name)),
+                    session: Some(name),
+                    ..CallContext::clone(&self.owner)
+                })
             }
         }
+    }
+
+    /// Whom its calls ask: the person at the terminal, or else whoever answers from elsewhere within that time.
+    #[cfg(feature = "durable")]
+    pub(super) fn approver(
+        &self,
+        wait: Option<Duration>,
+        console: &Console,
+    ) -> Option<Arc<dyn crate::port::Approver>> {
+        #[cfg(unix)]
+        {
+            let accepts = &self.resolved.config.tools.approval.accept_from;
+            let asks_here = accepts.iter().any(|face| face == super::prompt::FACE);
+            let prompt =
+                self.memory.clone().filter(|_| asks_here).and_then(|store| {
+                    super::prompt::Prompt::new(console.again(), store, self.editor.clone()?)
+                });
+            if let Some(prompt) = prompt {
+                return Some(Arc::new(prompt));
+            }
+        }
+        Some(Arc::new(super::waiting::Elsewhere { wait: wait?, console: console.again() }))
+    }
+
+    #[cfg(not(feature = "durable"))]
+    pub(super) fn approver(
+        &self,
+        _wait: Option<Duration>,
+        _console: &Console,
+    ) -> Option<Arc<dyn crate::port::Approver>> {
+        None
     }
 
     /// Shows other processes what runs here, until it is dropped. Where that cannot be, it merely cannot be stopped from
@@ -91,15 +149,35 @@ impl Setup {
     }
 
     /// The end of a command that made calls: what was recorded is safe, and a person hears of what a crash left.
-    pub(super) fn end(&self, console: &Console) -> Result<(), Failure> {
+    pub(super) fn end(self, console: &Console) -> Result<(), Failure> {
+        self.observing.end(console);
         #[cfg(feature = "durable")]
         if let Some(store) = self.memory.as_ref().and_then(LazyStore::opened) {
             super::memory::say_unfinished(store, &self.owner.tenant, console);
             now(store.leave())??;
         }
-        #[cfg(not(feature = "durable"))]
-        let _ = console;
         Ok(())
+    }
+
+    /// For a process that lives long: from now on the policy is as its files are. What is broken is said, and the old one
+    /// holds.
+    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+    pub(super) fn keep_policy_current(&self) {
+        const LOOK: Duration = Duration::from_secs(1);
+        let (surroundings, options) = self.from.clone();
+        let (haft, console) = (self.haft.clone(), Console::plain());
+        let mut reload = crate::PolicyReload::new(surroundings, options);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if let crate::Reloaded::Kept(reason) = reload.look(&haft) {
+                    let reason = one_line(&reason, 1000);
+                    console.warn(&format!(
+                        "the policy was changed and cannot be used, so the old one holds: {reason}"
+                    ));
+                }
+            }
+        });
     }
 
     /// Where haft keeps its state.
@@ -175,31 +253,33 @@ impl Ground {
     #[cfg(all(unix, feature = "server", feature = "durable"))]
     pub(super) fn setup_for_serving(self, console: &Console) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
+        let observing = Observing::begin(self.global.log, true, &configured, console);
         let memory = configured.memory();
-        self.put_together(console, configured, memory, Runs::Serving)
+        self.put_together(console, configured, observing, memory, Runs::Serving)
     }
 
     /// The engine of a worker, which has its memory already.
     #[cfg(all(unix, feature = "durable"))]
     pub(super) fn setup_with(self, console: &Console, memory: LazyStore) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
-        self.put_together(console, configured, Some(memory), Runs::Worker)
+        let observing = Observing::begin(self.global.log, true, &configured, console);
+        self.put_together(console, configured, observing, Some(memory), Runs::Worker)
     }
 
     fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
+        let observing = Observing::begin(self.global.log, makes_calls, &configured, console);
         #[cfg(feature = "durable")]
         {
             let memory = configured.memory();
             if makes_calls && let Some(memory) = &memory {
                 memory.warm();
             }
-            self.put_together(console, configured, memory, Runs::Worker)
+            self.put_together(console, configured, observing, memory, Runs::Worker)
         }
         #[cfg(not(feature = "durable"))]
         {
-            let _ = makes_calls;
-            self.put_together(console, configured, Runs::Worker)
+            self.put_together(console, configured, observing, Runs::Worker)
         }
     }
 
@@ -207,9 +287,12 @@ impl Ground {
         self,
         console: &Console,
         configured: Configured,
+        observing: Observing,
         #[cfg(feature = "durable")] memory: Option<LazyStore>,
         runs: Runs,
     ) -> Result<Setup, Failure> {
+        #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+        let options = self.load_options();
         let Configured { surroundings, resolved } = configured;
         let own_folder = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
         let licensing = licensing(&resolved.config, own_folder.as_deref()).map_err(Failure::Build)?;
@@ -243,12 +326,18 @@ impl Ground {
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
         #[cfg(feature = "durable")]
-        let haft = memory.iter().cloned().fold(haft, crate::Builder::store);
+        let haft = memory.iter().cloned().fold(haft, |haft, memory| {
+            let grants = memory.clone();
+            haft.store(memory).grants(crate::StoredGrants::reached(move || grants.open().cloned()))
+        });
         let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(&haft, console);
         let commands = crate::wiring::command_tools(&resolved.config);
-        restore(&haft, registrations.as_ref().map(FileRegistrations::path), &commands, console)?;
+        let signatures =
+            Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
+        let file = registrations.as_ref().map(FileRegistrations::path);
+        restore(&haft, file, &commands, &signatures, console)?;
         let owner = owner(&surroundings);
         let owner = CallContext { tier: haft.tier(&owner.tenant), ..local(&resolved.config, &owner) };
         let owner = Arc::new(owner);
@@ -257,12 +346,29 @@ impl Ground {
             resolved,
             own_file: own_file(&surroundings),
             owner,
+            signatures,
             registrations,
             state: surroundings.state_folder(),
             #[cfg(feature = "durable")]
             memory,
+            observing,
+            #[cfg(all(unix, feature = "durable"))]
+            editor: editor(&surroundings),
+            #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+            from: (surroundings, options),
         })
     }
+}
+
+impl Configured {
+    /// Nodes that a flow may have here.
+    pub(super) fn most_nodes(&self) -> usize {
+        most_nodes(&self.resolved)
+    }
+}
+
+fn most_nodes(resolved: &Resolved) -> usize {
+    usize::try_from(resolved.config.tools.flows.max_nodes).unwrap_or(usize::MAX)
 }
 
 #[cfg(feature = "durable")]
@@ -316,9 +422,12 @@ fn restore(
     haft: &Haft,
     file: Option<PathBuf>,
     commands: &CommandToolSettings,
+    signatures: &Signatures,
     console: &Console,
 ) -> Result<(), Failure> {
-    let described = |definition| crate::wiring::described(definition, commands);
+    let described = |definition| {
+        signatures.checked(definition, |definition| crate::wiring::described(definition, commands))
+    };
     let skipped = match (now(haft.tools().restore(described))?, file) {
         (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
             return Err(Failure::CannotRemember { path, reason });
@@ -343,8 +452,19 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(runtime.block_on(future))
 }
 
+/// With what the person changes arguments.
+#[cfg(all(unix, feature = "durable"))]
+pub(super) fn editor(surroundings: &Surroundings) -> Option<super::prompt::editor::Editor> {
+    let named = |name: &str| {
+        let (_, value) = surroundings.env.iter().find(|(known, _)| known == name)?;
+        value.to_str().map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
+    };
+    let command = named("VISUAL").or_else(|| named("EDITOR"));
+    Some(super::prompt::editor::Editor { command, folder: surroundings.state_folder()?.join("edits") })
+}
+
 /// The person whose machine this is, under the name that the system knows.
-fn owner(surroundings: &Surroundings) -> Arc<CallContext> {
+pub(super) fn owner(surroundings: &Surroundings) -> Arc<CallContext> {
     let owner = CallContext::owner();
     let known = ["USER", "LOGNAME", "USERNAME"]
         .iter()

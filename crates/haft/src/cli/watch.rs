@@ -113,7 +113,9 @@ where
             },
             ended = &mut running => break ended,
             _ = ticks.tick() => {
-                progress.draw();
+                if !is_asking() {
+                    progress.draw();
+                }
                 tick = tick.wrapping_add(1);
                 if tick.is_multiple_of(LOOK) && shown.as_ref().is_some_and(Shown::is_to_stop) {
                     // Asked for once; whoever asked hears of the end as anybody does.
@@ -141,6 +143,21 @@ where
     progress.clear();
     drop(shown);
     Ok(Ended { value: ended.map_err(Failure::BrokeOff)?, stopped_by, times: progress.into_times() })
+}
+
+/// Whether a question stands where progress would be drawn.
+fn is_asking() -> bool {
+    #[cfg(all(unix, feature = "durable"))]
+    let is_asking = super::prompt::terminal::is_asking();
+    #[cfg(not(all(unix, feature = "durable")))]
+    let is_asking = false;
+    is_asking
+}
+
+/// As it was before anybody was asked: whoever ends the process here ends it at once.
+fn give_back_terminal() {
+    #[cfg(all(unix, feature = "durable"))]
+    super::prompt::terminal::restore();
 }
 
 /// The next event; never, once there are no more.
@@ -172,6 +189,7 @@ async fn listen(haft: Haft, target: Target, heard: mpsc::UnboundedSender<Signal>
     let mut first = None;
     loop {
         let signal = signals.next().await;
+        give_back_terminal();
         if !haft.is_executing(target) {
             process::exit(signal.exit().into());
         }

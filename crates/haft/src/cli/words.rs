@@ -12,6 +12,14 @@ pub(super) fn time(typed: &str) -> Result<Duration, String> {
     iso_duration::parse(typed).map_err(|_| "write it like 5s, 500ms, 2m or PT5S".to_owned())
 }
 
+/// How many calls at once: 1 to 1,000.
+pub(super) fn at_once(typed: &str) -> Result<usize, String> {
+    match typed.parse() {
+        Ok(number @ 1..=1000) => Ok(number),
+        _ => Err("it is a number from 1 to 1000".to_owned()),
+    }
+}
+
 /// `tools.mode=disabled`.
 pub(super) fn setting(typed: &str) -> Result<(String, String), String> {
     match typed.split_once('=') {

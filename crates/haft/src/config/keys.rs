@@ -7,19 +7,21 @@
 
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, IsolationLevel, ToolsMode};
+use haft_core::{ApprovalMode, IsolationLevel, Strategy, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
 use super::rule::{self, Kind, Rule};
 use super::value::{
     APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, MCP_APPROVALS, McpApprovals, STORE_BACKENDS,
-    STORE_DURABILITIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
+    STORE_DURABILITIES, STRATEGIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
 };
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 const WEEK: u64 = 7 * 24 * 60 * 60;
+/// More than anybody uses in a day.
+const AMOUNT: u64 = 1 << 50;
 /// Days that something is kept; 0 is for ever.
 const DAYS: Kind = Kind::Count { min: 0, max: 36_500 };
 
@@ -213,6 +215,10 @@ pub struct Config {
     pub mcp: McpConfig,
     /// The section `tasks`.
     pub tasks: TasksConfig,
+    /// The section `telemetry`.
+    pub telemetry: TelemetryConfig,
+    /// The section `scheduling`.
+    pub scheduling: SchedulingConfig,
     /// The section `server`.
     pub server: ServerConfig,
 }
@@ -231,6 +237,7 @@ key_table! {
         fileops: FileopsConfig,
         delete: DeleteConfig,
         undo: UndoConfig,
+        flows: FlowsConfig,
         commands: CommandsConfig,
         http: HttpConfig,
         signatures: SignaturesConfig,
@@ -299,6 +306,10 @@ key_table! {
         denylist: Vec<String> = names(DENIED_TOOLS), rule::deny_list();
         /// Whether every tool that changes something asks, unless it is on the allowlist.
         prompt_side_effects: bool = true, rule::switch_on();
+        /// From where an answer counts: the terminal that asks ("terminal"), `haft approvals` ("command_line"), `haft serve` ("http").
+        accept_from: Vec<String> = names(&["terminal", "command_line"]), rule::allow_list();
+        /// Seconds that a question can be answered, and a yes be used.
+        expire_seconds: u64 = 24 * 60 * 60, rule::at_most(1, WEEK);
     }
 
     /// Limits of read_file.
@@ -353,6 +364,12 @@ key_table! {
         max_bytes: u64 = 512 * MIB, rule::at_most(1, 1024 * GIB);
         /// The largest file that is changed or deleted at all; a larger one could not be put back.
         max_file_bytes: u64 = 128 * MIB, rule::at_most(1, 64 * GIB);
+    }
+
+    /// Limits of flows.
+    [tools.flows] = FlowsConfig {
+        /// How many nodes a flow may have.
+        max_nodes: u64 = 100, rule::at_most(1, 10_000);
     }
 
     /// How commands run: run_command, background commands, and tools that are programs.
@@ -421,6 +438,8 @@ key_table! {
         backend: StoreBackend = StoreBackend::Sqlite, rule::own(Kind::Level(STORE_BACKENDS));
         /// The server's address, by reference: "env:NAME" or "file:PATH". In the open only without a password.
         url: String = String::new(), rule::own(Kind::Text);
+        /// Whether the tables of an earlier haft on a server may be changed. Make a copy with pg_dump first.
+        allow_layout_change: bool = false, rule::own(Kind::Switch);
         /// What is on the disk before a call goes on: everything, or what has effects.
         durability: StoreDurability = StoreDurability::Effects, rule::level(STORE_DURABILITIES);
         /// Whether the audit keeps whole arguments, without known secrets, and not only their hash.
@@ -489,6 +508,118 @@ key_table! {
         tenant_claim: String = "tenant".to_owned(), rule::own(Kind::Text);
         /// The claim that lists the roles.
         roles_claim: String = "roles".to_owned(), rule::own(Kind::Text);
+    }
+
+    /// Who is told what haft does. A folder's file has no say in it.
+    [telemetry] = TelemetryConfig {
+        /// The collector of spans over OTLP, such as "http://localhost:4318"; else OTEL_EXPORTER_OTLP_ENDPOINT.
+        otlp_endpoint: String = String::new(), rule::own(Kind::Text);
+    }
+
+    /// How many calls at once, and what stands around the start of each.
+    [scheduling] = SchedulingConfig with {
+        lanes: LanesConfig,
+        retry: RetryConfig,
+        quotas: QuotasConfig,
+        breaker: BreakerConfig,
+        cache: CacheConfig,
+        repeat_guard: RepeatGuardConfig,
+        adaptive_timeout: AdaptiveTimeoutConfig,
+    } {
+        /// How the calls of a batch follow each other, unless the batch says.
+        strategy: Strategy = Strategy::Sequential, rule::level(STRATEGIES);
+        /// Calls of a batch at once, unless the batch says.
+        max_parallelism: u64 = 4, rule::at_most(1, 1_000);
+        /// So many calls in so much time: "agent 100/m", "tenant 1000/h", "tool:web_fetch 10/m", "all 10000/d".
+        rates: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// How many calls run at once in one process, and how many may wait.
+    [scheduling.lanes] = LanesConfig {
+        /// Calls of one agent at once.
+        per_agent: u64 = 4, rule::at_most(1, 10_000);
+        /// Calls of one tenant at once; 0 is any number.
+        per_tenant: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
+        /// All calls at once; 0 is any number.
+        global: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
+        /// Calls of one tenant that may wait; one more is refused.
+        queue_per_tenant: u64 = 1024, rule::at_most(1, 1_000_000);
+        /// Calls that may wait in all.
+        queue_total: u64 = 65_536, rule::at_most(1, 10_000_000);
+    }
+
+    /// Further tries of calls that change nothing, or whose tool is idempotent.
+    [scheduling.retry] = RetryConfig {
+        /// Further tries of a single call.
+        max_retries: u64 = 2, rule::at_most(0, 20);
+        /// Further tries of a call of a batch.
+        batch_max_retries: u64 = 0, rule::at_most(0, 20);
+        /// Milliseconds of the first wait at most; each further one doubles.
+        base_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
+    }
+
+    /// What a tenant may use in a day, counted in one process; 0 is any amount.
+    [scheduling.quotas] = QuotasConfig {
+        /// Calls that start.
+        calls_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
+        /// Seconds on a core.
+        cpu_seconds_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
+        /// Bytes that tools put out, and those that went over the network.
+        bytes_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
+        /// The same for single tenants, in place of those above: "acme calls=1000 cpu_seconds=600 bytes=9000".
+        tenants: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// When a tool that keeps failing is left alone.
+    [scheduling.breaker] = BreakerConfig {
+        /// Whether it ever is.
+        enabled: bool = true, rule::switch_on();
+        /// The share of failures at which it is, in percent.
+        percent: u64 = 50, rule::own(Kind::Count { min: 1, max: 100 });
+        /// How many of the last calls are looked at.
+        window: u64 = 100, rule::own(Kind::Count { min: 1, max: 10_000 });
+        /// How many there must be; not more than are looked at.
+        min_calls: u64 = 10, rule::own(Kind::Count { min: 1, max: 10_000 });
+        /// Seconds for which it is left alone.
+        open_seconds: u64 = 60, rule::own(Kind::Count { min: 1, max: WEEK });
+        /// How many calls are then let through to see.
+        trials: u64 = 10, rule::own(Kind::Count { min: 1, max: 10_000 });
+    }
+
+    /// Stored results of tools that allow it.
+    [scheduling.cache] = CacheConfig {
+        /// Whether any are stored.
+        enabled: bool = true, rule::switch_off();
+        /// Seconds for which one answers.
+        ttl_seconds: u64 = 300, rule::at_most(1, WEEK);
+        /// Bytes of all of them.
+        max_bytes: u64 = 64 * MIB, rule::at_most(1, 64 * GIB);
+        /// Bytes of one of them; a larger one is not stored.
+        max_result_bytes: u64 = MIB, rule::at_most(1, GIB);
+    }
+
+    /// The same call that fails again and again.
+    [scheduling.repeat_guard] = RepeatGuardConfig {
+        /// Whether it is warned about, and then stopped.
+        enabled: bool = true, rule::switch_on();
+        /// The failure in a row from which on the error says so; not after it is stopped.
+        warn_at: u64 = 3, rule::at_most(1, 10_000);
+        /// So many failures in a row, and it is not run again.
+        stop_after: u64 = 5, rule::at_most(1, 10_000);
+        /// Seconds that a failure is remembered.
+        forget_after_seconds: u64 = 600, rule::own(Kind::Count { min: 1, max: WEEK });
+    }
+
+    /// Shorter deadlines for tools that have always been quick.
+    [scheduling.adaptive_timeout] = AdaptiveTimeoutConfig {
+        /// Whether there are any.
+        enabled: bool = false, rule::switch_on();
+        /// Calls that must have been made before.
+        min_calls: u64 = 50, rule::own(Kind::Count { min: 1, max: 1_000_000 });
+        /// How many times the time below which 99 of 100 calls stayed.
+        factor: u64 = 4, rule::own(Kind::Count { min: 1, max: 1_000 });
+        /// Milliseconds that are always allowed.
+        floor_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
     }
 }
 

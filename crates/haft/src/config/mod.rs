@@ -32,6 +32,7 @@
 
 mod declared;
 mod discover;
+pub(crate) mod entries;
 mod explain;
 mod keys;
 mod layer;
@@ -55,8 +56,9 @@ pub use discover::{
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, Config, EnvironmentConfig, Key, LicenseConfig, OidcConfig,
-    OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, ServerConfig,
-    SignaturesConfig, StoreConfig, TasksConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig, SchedulingConfig,
+    ServerConfig, SignaturesConfig, StoreConfig, TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig,
+    key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};

@@ -177,6 +177,12 @@ pub enum EntryFault {
     /// A second tool of the same name.
     #[error("is there twice")]
     Repeated,
+    /// Not a scope and a rate.
+    #[error("is no rate")]
+    NotARate,
+    /// Not a tenant and what it may use.
+    #[error("is no quota of a tenant")]
+    NotAQuota,
     /// A date, or a number that JSON does not have.
     #[error("has no form in JSON")]
     NotJson,
@@ -278,6 +284,10 @@ impl EntryFault {
             Self::Control => "remove the control character",
             Self::NoHome => "write the whole path",
             Self::Repeated => "keep one of the two",
+            Self::NotARate => {
+                "write it like \"agent 100/m\"; it counts for all, tenant, agent, tool or tool:NAME"
+            }
+            Self::NotAQuota => "write it like \"acme calls=1000 cpu_seconds=600 bytes=1000000\"",
             Self::NotJson => "write it as a string",
         }
     }

@@ -7,6 +7,7 @@ use haft_core::suggest::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::entries;
 use super::keys::{Key, is_section, key};
 use super::place::Place;
 use super::problem::{EntryFault, MAX_PROBLEMS, Problem};
@@ -227,7 +228,7 @@ impl<'a> Reader<'a> {
         let mut folders: Vec<PathBuf> = Vec::new();
         let mut seen = std::collections::HashSet::new();
         for (item, item_offset) in items {
-            match entry_fault(item) {
+            match entry_fault(item).or_else(|| entries::fault(key.path(), item)) {
                 Some(fault) => self.bad_entry(key.path(), item, fault, item_offset),
                 None if !seen.insert(item) => {}
                 None if is_folders => match self.folder(item) {

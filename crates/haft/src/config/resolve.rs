@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use haft_core::ToolsMode;
 
+use super::entries;
 use super::keys::Config;
 use super::layer::{Layers, Stack};
 use super::note::Note;
@@ -184,6 +185,8 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     }
     stack.apply(&layers.env);
     stack.apply(&layers.flags);
+    // Before an untrusted file has its say: by lowering one number it must not make another one wrong.
+    entries::together(&stack.config()?, |key| stack.origins.get(key).cloned().unwrap_or_default())?;
     let mut notes = layers.notes;
     if !pinned {
         let ignored = stack.tighten(&layers.folder, &inputs.ground());

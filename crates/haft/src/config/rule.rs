@@ -221,7 +221,7 @@ impl Rule {
             (Tighter::Stricter, Value::Rules(old), Value::Rules(new)) => {
                 let new: Vec<&PolicyRule> = new.iter().filter(|rule| !old.contains(rule)).collect();
                 let allows = |rule: &&PolicyRule| rule.effect == RuleEffect::Allow;
-                let ignored = new.iter().any(|rule| allows(rule));
+                let ignored = new.iter().any(allows);
                 let stricter = new.into_iter().filter(|rule| !allows(rule));
                 let stricter = stricter.map(|rule| PolicyRule { only_tightens: true, ..rule.clone() });
                 Tightened { value: Value::Rules(with_rules(old, stricter)), ignored }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, ToolDefinition, ToolsMode};
+use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, Strategy, ToolDefinition, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
@@ -317,5 +317,6 @@ levels! {
     StoreBackend: STORE_BACKENDS = ["sqlite" => Sqlite, "postgres" => Postgres];
     McpApprovals: MCP_APPROVALS = ["queue" => Queue, "client" => Client, "host" => Host];
     StoreDurability: STORE_DURABILITIES = ["full" => Full, "effects" => Effects];
+    Strategy: STRATEGIES = ["sequential" => Sequential, "smart" => Smart, "parallel" => Parallel];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];
 }

@@ -18,6 +18,9 @@ pub(crate) enum Policing {
     Own(Arc<dyn Policy>),
 }
 
+/// The port, and what can be exchanged behind it, where anything can.
+pub(crate) type Put = (Arc<dyn Policy>, Option<Arc<LivePolicy>>);
+
 impl Policing {
     /// That of a configuration.
     pub(crate) fn of(config: &Config) -> Self {
@@ -46,7 +49,7 @@ impl Policing {
         self,
         definitions: impl Iterator<Item = &'a ToolDefinition>,
         grants: Option<Arc<dyn GrantSource>>,
-    ) -> Result<(Arc<dyn Policy>, Option<Arc<LivePolicy>>), Error> {
+    ) -> Result<Put, Error> {
         let set = match self {
             Policing::Own(policy) => return Ok((policy, None)),
             Policing::Set(set) => *set,

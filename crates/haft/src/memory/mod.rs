@@ -7,11 +7,12 @@ mod place;
 pub(crate) use place::{StorePlace, age, retention};
 
 use haft_core::{
-    ExecutionId, OutputHandle,
+    ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent, JournalStep,
-        Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery, Store, StoreError, StoredPart,
-        StoredRun, TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent,
+        JournalStep, Outcome, OutputRange, OutputSearch, Question, QuestionFilter, RecoveredCall, Recovery,
+        RunningOutput, Store, StoreError, StoredGrant, StoredPart, StoredRun, TakenAnswer, TaskStore,
+        TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};
@@ -61,7 +62,7 @@ fn refused<'a, T: Send + 'a>(error: StoreError) -> BoxFuture<'a, Result<T, Store
 impl Store for LazyStore {
     fn wants(&self) -> Wants {
         // What a durable store wants is known before it is open.
-        Wants { journal: true, results: true }
+        Wants { journal: true, results: true, questions: true }
     }
 
     fn journal<'a>(&'a self, step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -101,6 +102,11 @@ impl Store for LazyStore {
             Ok(store) => store.keep_output(tenant, bytes),
             Err(error) => refused(error),
         }
+    }
+
+    fn running_output(&self, id: ExecutionId, limit: u64) -> Option<Box<dyn RunningOutput>> {
+        // Only for a call whose intent is recorded, so it is open.
+        self.opened()?.running_output(id, limit)
     }
 
     fn flush<'a>(&'a self) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -174,5 +180,45 @@ impl TenantStore for LazyTenant {
         how: Recovery,
     ) -> BoxFuture<'a, Result<Option<Vec<RecoveredCall>>, StoreError>> {
         Box::pin(async move { self.view()?.recover(which, how).await })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: ApprovalRequest,
+        not: Vec<ApprovalId>,
+    ) -> BoxFuture<'a, Result<ApprovalId, StoreError>> {
+        Box::pin(async move { self.view()?.ask(request, not).await })
+    }
+
+    fn take_answer<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+        call: ExecutionId,
+    ) -> BoxFuture<'a, Result<TakenAnswer, StoreError>> {
+        Box::pin(async move { self.view()?.take_answer(id, call).await })
+    }
+
+    fn answer<'a>(&'a self, id: &'a ApprovalId, answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { self.view()?.answer(id, answer).await })
+    }
+
+    fn question<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+        Box::pin(async move { self.view()?.question(id).await })
+    }
+
+    fn questions<'a>(&'a self, filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+        Box::pin(async move { self.view()?.questions(filter).await })
+    }
+
+    fn grant<'a>(&'a self, grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.view()?.grant(grant).await })
+    }
+
+    fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { self.view()?.revoke(id, by).await })
+    }
+
+    fn grants<'a>(&'a self, all: bool) -> BoxFuture<'a, Result<Vec<StoredGrant>, StoreError>> {
+        Box::pin(async move { self.view()?.grants(all).await })
     }
 }

@@ -20,6 +20,7 @@ pub(crate) struct StorePlace {
 /// How the server's address is found. It is looked up when the store is opened, so that a command that needs no store does
 /// not need the address either.
 struct Server {
+    may_change_layout: bool,
     reference: String,
     variable: Option<String>,
 }
@@ -35,6 +36,7 @@ impl StorePlace {
         let server = match store.backend {
             StoreBackend::Sqlite => None,
             StoreBackend::Postgres => Some(Server {
+                may_change_layout: store.allow_layout_change,
                 reference: store.url.clone(),
                 variable: store.url.strip_prefix("env:").and_then(variable),
             }),
@@ -46,7 +48,7 @@ impl StorePlace {
     pub(crate) fn open(&self) -> Result<DurableStore, StoreError> {
         match &self.server {
             None => open_sqlite(&self.folder, self.options.clone()),
-            Some(server) => open_postgres(&server.address(&self.folder)?, &self.folder, self.options.clone()),
+            Some(server) => open_postgres(server, &self.folder, self.options.clone()),
         }
     }
 }
@@ -62,12 +64,15 @@ fn open_sqlite(_folder: &Path, _options: Options) -> Result<DurableStore, StoreE
 }
 
 #[cfg(feature = "postgres")]
-fn open_postgres(address: &str, folder: &Path, options: Options) -> Result<DurableStore, StoreError> {
-    DurableStore::open_postgres(&haft_store::PostgresPlace::new(address), folder, options)
+fn open_postgres(server: &Server, folder: &Path, options: Options) -> Result<DurableStore, StoreError> {
+    let place = haft_store::PostgresPlace::new(server.address(folder)?);
+    let place = haft_store::PostgresPlace { may_change_layout: server.may_change_layout, ..place };
+    DurableStore::open_postgres(&place, folder, options)
 }
 
 #[cfg(not(feature = "postgres"))]
-fn open_postgres(_address: &str, _folder: &Path, _options: Options) -> Result<DurableStore, StoreError> {
+fn open_postgres(server: &Server, folder: &Path, _options: Options) -> Result<DurableStore, StoreError> {
+    let _ = (server.address(folder)?, server.may_change_layout);
     Err(StoreError("this haft was built without PostgreSQL; set store.backend to \"sqlite\"".to_owned()))
 }
 
@@ -212,7 +217,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("address"), "postgres://from-file\n").unwrap();
         let address = |reference: &str, variable: Option<&str>| {
-            let server = Server { reference: reference.to_owned(), variable: variable.map(str::to_owned) };
+            let server = Server {
+                may_change_layout: false,
+                reference: reference.to_owned(),
+                variable: variable.map(str::to_owned),
+            };
             server.address(folder.path()).map_err(|error| error.to_string())
         };
         assert_eq!(address("env:DB", Some("postgres://from-env")).unwrap(), "postgres://from-env");

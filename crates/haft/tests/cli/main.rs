@@ -2,19 +2,34 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
+mod approvals;
 mod batch;
 mod calls;
 mod config;
 mod dialects;
 mod files;
+mod flow;
+mod guard;
 mod help;
 mod http_tools;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod memory;
 mod own_tools;
 mod pipes;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod programs;
+#[cfg(unix)]
+mod prompt;
+#[cfg(unix)]
+mod recover;
 mod serve;
+mod signed;
+#[cfg(unix)]
 mod stop;
 mod support;
+#[cfg(unix)]
+mod tasks;
 mod tools;
 mod words;

@@ -11,26 +11,33 @@ use std::{
 };
 
 /// Lets calls with side effects run without a person.
-const FREELY: [&str; 2] = ["--set", "tools.approval.prompt_side_effects=false"];
+pub(crate) const FREELY: [&str; 2] = ["--set", "tools.approval.prompt_side_effects=false"];
 
 impl Place {
     fn state(&self) -> PathBuf {
         self.home().join(".local/state/haft")
     }
 
-    fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let said = self.haft(args);
         assert_eq!(said.code, 0, "{args:?}: {said:?}");
         said.json()
     }
 
-    fn runs(&self, args: &[&str]) -> Vec<Value> {
+    /// The document of a command that ends with another code than 0.
+    pub(crate) fn json_at(&self, code: i32, args: &[&str]) -> Value {
+        let said = self.haft(args);
+        assert_eq!(said.code, code, "{args:?}: {said:?}");
+        said.json()
+    }
+
+    pub(crate) fn runs(&self, args: &[&str]) -> Vec<Value> {
         let list = self.json(&[&["runs", "list", "--json"], args].concat());
         list["runs"].as_array().expect("a list").clone()
     }
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} in {value}"))
 }
 
@@ -222,7 +229,7 @@ fn a_long_output_is_read_on_in_another_process() {
 }
 
 /// A call with side effects, and its process killed in the middle of it.
-fn crash(place: &Place, args: &[&str]) {
+pub(crate) fn crash(place: &Place, args: &[&str]) {
     let mut running = Running::start(place, &[args, &FREELY, &["--events"]].concat());
     running.wait_for("half way");
     running.kill();
@@ -280,6 +287,27 @@ fn a_crash_leaves_a_decision_and_nothing_is_run_again() {
     let batch = place.haft(&["runs", "show", &id]);
     assert_eq!(batch.stdout.lines().count(), 4, "{batch:?}");
     assert_eq!(place.haft(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn what_a_call_had_printed_is_kept_when_its_process_is_killed() {
+    let place = Place::new();
+    let mut running = Running::start(&place, &[&["call", "prints", "--events"][..], &FREELY].concat());
+    running.wait_for("half way");
+    // It is written with the next group.
+    std::thread::sleep(Duration::from_secs(1));
+    running.kill();
+    let runs = place.runs(&["--tool", "prints"]);
+    assert_eq!(text(&runs[0], "code"), "OUTCOME_UNKNOWN");
+    let handle = text(&runs[0]["metadata"], "outputHandle").to_owned();
+    let shown = place.haft(&["runs", "show", text(&runs[0], "executionId")]);
+    assert!(shown.stdout.contains(&handle), "{shown:?}");
+    assert!(
+        shown.stdout.contains("held by    not known") && !shown.stdout.contains("not started"),
+        "{shown:?}"
+    );
+    let read = place.haft(&["call", "read_output", &format!("handle={handle}")]);
+    assert_eq!(read.stdout, "wrote the first half\n[bytes 0 to 21 of 21: the end]\n", "{read:?}");
 }
 
 #[test]

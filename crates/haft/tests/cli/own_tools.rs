@@ -38,6 +38,12 @@ fn as_a_program() {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok(())
     });
+    let prints = tool_fn("prints", async |_: Nothing, cx: ToolCtx| -> Result<(), ToolError> {
+        cx.print("wrote the first half\n");
+        cx.progress(50, "half way");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Ok(())
+    });
     let stubborn = tool_fn("stubborn", async |_: Nothing, cx: ToolCtx| -> Result<(), ToolError> {
         cx.status("blocking");
         std::thread::sleep(Duration::from_secs(60));
@@ -57,6 +63,7 @@ fn as_a_program() {
     let tools = [
         Box::new(touch) as Box<dyn haft::Tool>,
         Box::new(slow_touch),
+        Box::new(prints),
         Box::new(always.read_only()),
         Box::new(slow.read_only()),
         Box::new(stubborn.read_only()),

@@ -134,13 +134,17 @@ pub(crate) fn steady(text: &str) -> String {
         words.retain(|word| word != "\0");
         words
             .iter()
-            .map(|word| if is_uuid(word.trim_matches(',')) { "[id]" } else { word })
+            .map(|word| if is_id(word.trim_matches([',', '`'])) { "[id]" } else { word })
             .collect::<Vec<_>>()
             .join(" ")
     });
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-fn is_uuid(word: &str) -> bool {
-    word.len() == 36 && word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+fn is_id(word: &str) -> bool {
+    let is_hex = |word: &str| word.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+    match word.strip_prefix("apr_") {
+        Some(rest) => rest.len() == 32 && is_hex(rest),
+        None => word.len() == 36 && is_hex(word),
+    }
 }

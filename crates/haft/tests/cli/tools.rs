@@ -141,8 +141,9 @@ fn a_name_that_is_taken_says_how_to_replace() {
         "{said:?}"
     );
     place.write("new.toml", TOML.replace("Takes a while.", "Is quick."));
+    assert_eq!(place.haft(&["tools", "add", "new.toml", "--replace"]).code, 2, "it is not what it was");
     assert!(
-        place.ok(&["tools", "add", "new.toml", "--replace"]).stdout.starts_with("replaced `ask_colleague`\n")
+        place.ok(&["tools", "accept", "ask_colleague"]).stdout.starts_with("accepted `ask_colleague`:\n")
     );
     let shown = place.ok(&["tools", "show", "ask_colleague", "--json"]).json();
     assert!(shown["description"].as_str().unwrap().ends_with("Is quick."), "{shown}");

@@ -76,7 +76,7 @@ fn calls_that_go_wrong() {
 #[test]
 fn help_pages() {
     let place = Place::new();
-    for command in ["", "call", "batch", "tools", "init", "trust"] {
+    for command in ["", "call", "batch", "tools", "mcp", "init", "trust"] {
         let args: Vec<&str> = [command, "--help"].into_iter().filter(|word| !word.is_empty()).collect();
         insta::assert_snapshot!(format!("help_{command}"), place.haft(&args).shown());
     }

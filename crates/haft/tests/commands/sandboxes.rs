@@ -173,6 +173,9 @@ fn calls_see_only_its_paths(name: &str) {
         );
         let there = json!({"command": "true", "working_dir": "out"});
         assert_eq!(code(&world.call_as(&inside, "run_command", there).await), Some("E3105"));
+        // In haft's own process only what a tool says can be held to it; that one says nothing.
+        let undo = json!({"execution_id": "01a1dff9-25ef-782a-9f50-d4036ddb9a1c"});
+        assert_eq!(code(&world.call_as(&inside, "undo_changes", undo).await), Some("E3105"));
         // Without any path there is only the program's own home.
         let (_, bare) = open(&world, of_paths([])).await;
         let seen = sh(&world, &bare, "pwd; ls -A").await;

@@ -1,1 +1,1 @@
-DROP TABLE api_keys;
+DROP TABLE running_output;

@@ -1,16 +1,7 @@
--- Keys by which programs are known to a server. Of a secret only its SHA-256 is kept, in hex.
-CREATE TABLE api_keys (
-    key_id TEXT PRIMARY KEY,
-    secret_hash TEXT NOT NULL,
-    tenant TEXT NOT NULL,
-    name TEXT NOT NULL,
-    agent_id TEXT,
-    user_id TEXT,
-    roles TEXT NOT NULL,
-    rights TEXT NOT NULL,
-    created_at {INT} NOT NULL,
-    created_by TEXT NOT NULL,
-    expires_at {INT},
-    revoked_at {INT}
+-- What calls with side effects put out while they run. Goes with their outcome; after a crash it becomes an output.
+CREATE TABLE running_output (
+    execution_id TEXT NOT NULL,
+    byte_offset {INT} NOT NULL,
+    data {BLOB} NOT NULL,
+    PRIMARY KEY (execution_id, byte_offset)
 );
-CREATE UNIQUE INDEX ix_api_keys_secret_hash ON api_keys (secret_hash);

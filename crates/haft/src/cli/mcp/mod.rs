@@ -70,6 +70,7 @@ pub(super) fn run(args: &McpArgs, ground: Ground, console: &mut Console) -> Resu
     let served = runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
+        setup.keep_policy_current();
         let served = match args.http {
             None => over_pipes(&setup, by.into(), stop, console).await,
             Some(address) => over_http(&setup, by.into(), address, stop, console).await,

@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `args`, `filter` | what can be typed; which calls |
+//! | `approvals`, `answering`, `grants` | `haft approvals`, `haft grants`: questions, answers, what is remembered of them |
 //! | `runs`, `watching` | `haft runs`: calls that ended, calls that run |
 //! | `tasks` | the same for detached calls |
 //! | `audit` | `haft audit`: the record and its seals |
@@ -10,9 +11,12 @@
 //! | `upkeep` | `haft backup`, `haft gc` |
 //! | `record`, `table` | a record as JSON and as a line; columns that fit |
 
+mod answering;
+mod approvals;
 mod args;
 mod audit;
 mod filter;
+mod grants;
 mod record;
 mod recover;
 mod runs;
@@ -21,14 +25,20 @@ mod tasks;
 mod upkeep;
 mod watching;
 
+pub(super) use approvals::ApprovalsCommand;
 pub(super) use args::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
+pub(super) use grants::GrantsCommand;
 
+#[cfg(unix)]
+use super::worker;
 use super::{
     console::Console,
     failure::Failure,
-    setup::{Configured, Ground, now},
+    setup::{self, Configured, Ground, now},
     watch,
 };
+#[cfg(unix)]
+use crate::memory::LazyStore;
 use crate::{CallContext, DurableStore, config::Config};
 use std::path::PathBuf;
 
@@ -38,6 +48,12 @@ pub(super) struct Memory {
     pub(super) config: Config,
     pub(super) state: PathBuf,
     pub(super) working_folder: PathBuf,
+    /// The person at the keyboard, as records name them.
+    pub(super) user: String,
+    #[cfg(unix)]
+    pub(super) lazy: LazyStore,
+    #[cfg(unix)]
+    pub(super) editor: Option<super::prompt::editor::Editor>,
 }
 
 impl Memory {
@@ -47,7 +63,18 @@ impl Memory {
         let store = lazy.open()?.clone();
         let Configured { surroundings, resolved } = configured;
         let state = surroundings.state_folder().ok_or(Failure::NoStateFolder)?;
-        Ok(Memory { store, config: resolved.config, state, working_folder: surroundings.working_folder })
+        let owner = setup::owner(&surroundings);
+        Ok(Memory {
+            store,
+            config: resolved.config,
+            state,
+            user: owner.user.as_ref().unwrap_or(&owner.agent).to_string(),
+            #[cfg(unix)]
+            editor: setup::editor(&surroundings),
+            #[cfg(unix)]
+            lazy,
+            working_folder: surroundings.working_folder,
+        })
     }
 }
 
@@ -64,6 +91,44 @@ pub(super) fn say_unfinished(store: &DurableStore, tenant: &str, console: &Conso
         console
             .warn(&format!("recovery needed: {count} {what} cut off by a crash; decide with `haft recover`"));
     }
+}
+
+pub(super) fn approvals(
+    command: &ApprovalsCommand,
+    ground: &Ground,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    let runtime = watch::runtime()?;
+    let ended = runtime.block_on(async {
+        let code = approvals::run(command, &memory, console).await?;
+        #[cfg(unix)]
+        if command.answers() {
+            wake_worker(ground, &memory, console).await;
+        }
+        Ok(code)
+    });
+    end(memory, runtime, ended, console)
+}
+
+/// A detached call that waited for an answer goes on in a worker; after a restart of the machine there is none.
+#[cfg(unix)]
+async fn wake_worker(ground: &Ground, memory: &Memory, console: &mut Console) {
+    let is_needed = memory.store.open_tasks(worker::RUNNER).await.is_ok_and(|open| open > 0);
+    if !is_needed || worker::look(&memory.state) {
+        return;
+    }
+    let started = worker::Starter::of(ground, &memory.state);
+    if let Err(failure) = started.and_then(|starter| worker::ensure(&starter, None)) {
+        console.warn(&format!("{failure}; a detached call waits for a worker"));
+    }
+}
+
+pub(super) fn grants(command: &GrantsCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    let runtime = watch::runtime()?;
+    let ended = runtime.block_on(grants::run(command, &memory, console));
+    end(memory, runtime, ended, console)
 }
 
 pub(super) fn runs(command: &RunsCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {

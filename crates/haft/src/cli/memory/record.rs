@@ -5,7 +5,7 @@ use crate::{
     Status,
     cli::{
         console::{BAD, GOOD, UNSURE},
-        words,
+        show, words,
     },
     port::{AuditPage, AuditRecord},
 };
@@ -87,7 +87,9 @@ pub(super) fn page_table(page: &AuditPage, now: Timestamp, width: Option<usize>)
         .records
         .iter()
         .map(|(_, record)| {
-            let tool = words::name(&record.tool);
+            // In a batch or a flow the caller's own name for a call tells it from the others.
+            let id = if record.metadata.batch_id.is_some() { &*record.call_id } else { "" };
+            let tool = show::label(&record.tool, id);
             let what = match (record.code, record.status) {
                 (None, _) => tool,
                 (Some(code), _) => format!("{tool} {code}"),

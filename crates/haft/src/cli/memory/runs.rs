@@ -211,7 +211,10 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     let code = record.code.map(|code| format!(", {code}")).unwrap_or_default();
     row("status", format!("{} {}{code}", record::mark(record.status), record.status));
     row("started", format!("{} (UTC)", facts.started_at));
-    row("took", words::duration(facts.duration));
+    // Whoever knew more was killed.
+    let is_unknown = record.code == Some(crate::ErrorCode::OutcomeUnknown);
+    let or_unknown = |text: String| if is_unknown { "not known".to_owned() } else { text };
+    row("took", or_unknown(words::duration(facts.duration)));
     let user = record.context.user.as_deref().map(|user| format!(", user {}", words::name(user)));
     row(
         "by",
@@ -223,11 +226,18 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
         ),
     );
     if let (Some(batch), Some(index)) = (facts.batch_id, facts.batch_index) {
-        row("batch", format!("{batch}, call {}", index + 1));
+        let name = match &*record.call_id {
+            "" => String::new(),
+            id => format!(" ({})", words::name(id)),
+        };
+        row("batch", format!("{batch}, call {}{name}", index + 1));
     }
     row(
         "rule",
-        record.rule.as_deref().map_or_else(|| "none reached".to_owned(), |rule| record::line(rule, 200)),
+        record
+            .rule
+            .as_deref()
+            .map_or_else(|| or_unknown("none reached".to_owned()), |rule| record::line(rule, 200)),
     );
     if let Some(approval) = &record.approval {
         row("approval", approval.to_string());
@@ -236,7 +246,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     row(
         "held by",
         held.map_or_else(
-            || "not started".to_owned(),
+            || or_unknown("not started".to_owned()),
             |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase()),
         ),
     );

@@ -64,7 +64,7 @@ pub(super) async fn list(
             vec![
                 task.id.to_string(),
                 record::moment(task.created_at, now),
-                format!("{} {}{percent}", mark(task.state), task.state),
+                format!("{} {}{percent}", sign(task.state).1, task.state),
                 words::name(&task.tool),
             ]
         })
@@ -76,15 +76,19 @@ pub(super) async fn list(
     console.print(text)
 }
 
-fn mark(state: TaskState) -> String {
-    let (style, sign): (Style, &str) = match state {
+fn sign(state: TaskState) -> (Style, &'static str) {
+    match state {
         TaskState::Pending => (QUIET, "·"),
         TaskState::Running => (STRONG, "▸"),
         TaskState::AwaitingApproval => (UNSURE, "?"),
         TaskState::Completed => (GOOD, "✓"),
         TaskState::Failed => (BAD, "✗"),
         TaskState::Cancelled => (UNSURE, "⊘"),
-    };
+    }
+}
+
+fn mark(state: TaskState) -> String {
+    let (style, sign) = sign(state);
     format!("{style}{sign}{style:#}")
 }
 
@@ -134,7 +138,7 @@ fn text(task: &Task, width: Option<usize>) -> String {
         text.push_str(&format!("\n{STRONG}{title}{STRONG:#}\n{}\n", people_text(body).trim_end()));
     };
     match &task.result {
-        Some(result) => part("result", &result.text()),
+        Some(result) => part("result", result.text()),
         None if !task.progress.output_tail.is_empty() => part("output so far", &task.progress.output_tail),
         None => {}
     }

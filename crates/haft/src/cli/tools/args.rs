@@ -91,6 +91,38 @@ pub(in crate::cli) enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Sign a file that describes tools
+    #[command(after_help = examples::TOOLS_SIGN)]
+    Sign {
+        /// Definitions, as JSON or TOML
+        #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+        /// The key to sign with; the one of `haft keys generate` when left out
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        key: Option<PathBuf>,
+        /// Print what was done as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say whether the signatures of files count here
+    #[command(after_help = examples::TOOLS_VERIFY)]
+    Verify {
+        /// Definitions, with their signatures beside them as FILE.sig
+        #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        files: Vec<PathBuf>,
+        /// Print what was found as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a changed definition of a tool, after you have read the difference
+    #[command(after_help = examples::TOOLS_ACCEPT)]
+    Accept {
+        /// The tool's name
+        name: String,
+        /// Print what was done as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
     /// Print definitions as JSON: as `haft tools add` takes them, or in the dialect of a model's provider
     #[command(after_help = examples::TOOLS_EXPORT)]
     Export(ExportArgs),

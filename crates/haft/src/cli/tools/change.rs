@@ -3,20 +3,22 @@
 use super::{
     super::{
         console::Console,
+        definition_file::{self, Format},
         failure::Failure,
         input::Input,
         setup::{Setup, now},
         words,
     },
     args::ConfigArgs,
-    check, find,
+    check, find, sign,
 };
-use crate::{CommandTool, RegisterError, ToolDefinition, wiring::described};
+use crate::{CommandTool, RegisterError, ToolDefinition, guarding::Source, wiring::described};
 use haft_core::{
     DefinitionProblem,
     port::{Registrations as _, StoreError},
-    text::one_line,
+    text::{one_line, people_text},
 };
+use haft_guard::DefinitionChanges;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -37,9 +39,28 @@ pub(super) fn add(
     console: &mut Console,
 ) -> Result<(), Failure> {
     setup.registrations()?;
-    let (name, read) = match adding.import {
-        true => imported(file, working_folder, console)?,
-        false => check::read(file, &mut Input::default(), working_folder)?,
+    let (name, read, source) = match adding.import {
+        true => {
+            let (name, read) = imported(file, working_folder, console)?;
+            (name, read, None)
+        }
+        // A flow is written out as a tool, which nobody has signed.
+        false if definition_file::is_flow(file) => {
+            let most_nodes = setup.most_nodes();
+            let (name, flow) =
+                super::super::flow::read_fine(file, &mut Input::default(), working_folder, most_nodes)?;
+            // With the tools that are here: what it calls must be there, and must not lead back to it.
+            let checked = setup.haft.check_flow(&flow);
+            checked.map_err(|errors| super::super::flow::bad(name.clone(), &errors))?;
+            (name, Ok(vec![flow.definition()]), None)
+        }
+        // Read once: what is checked is what is added.
+        false => {
+            let source = sign::source(file, &mut Input::default(), working_folder)?;
+            let format = if source.is_json { Format::Json } else { Format::Toml };
+            let name = if file.as_os_str() == "-" { "standard input".to_owned() } else { words::path(file) };
+            (name, definition_file::read(&source.text, format), Some(source))
+        }
     };
     let bad = |problems: &[DefinitionProblem]| Failure::BadDefinitions {
         name: name.clone(),
@@ -57,18 +78,27 @@ pub(super) fn add(
         .map(anchored)
         .collect::<Result<Vec<_>, _>>()
         .map_err(|problem| bad(&[problem]))?;
+    let source = source.unwrap_or_else(|| written_out(&definitions, folder));
+    let admitted = setup.signatures.admit(&source);
+    admitted.map_err(|problem| Failure::BadSignature { name: name.clone(), problem })?;
     let commands = setup.command_tools();
     // All of them or none: what can be known beforehand is looked at before the first is added.
     for definition in &definitions {
         may_add(definition, adding, setup)?;
     }
+    let made = |definition: &ToolDefinition| {
+        described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
+            name: name.clone(),
+            list: format!("  {}", one_line(&problem, 1000)),
+        })
+    };
+    for definition in &definitions {
+        is_as_it_was(made(definition)?.definition(), &source, setup)?;
+    }
     let (mut added, mut replaced) = (Vec::new(), Vec::new());
     for definition in &definitions {
         let tools = setup.haft.tools();
-        let tool = described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
-            name: name.clone(),
-            list: format!("  {}", one_line(&problem, 1000)),
-        })?;
+        let tool = made(definition)?;
         if tools.exists(&definition.name) {
             now(tools.replace(tool, &setup.owner))??;
             replaced.push(definition.name.as_str());
@@ -76,6 +106,7 @@ pub(super) fn add(
             now(tools.add(tool, &setup.owner))??;
             added.push(definition.name.as_str());
         }
+        keep(&definition.name, &source, setup)?;
     }
     if adding.json {
         return console.print_json(&json!({"added": added, "replaced": replaced}));
@@ -85,13 +116,73 @@ pub(super) fn add(
             console.print(format!("{what} `{name}`\n"))?;
         }
     }
-    if definitions.iter().all(|definition| definition.command.is_some() || definition.http.is_some()) {
+    if definitions.iter().all(ToolDefinition::says_what_runs) {
         return Ok(());
     }
     console.print(
         "\nNothing here can run what is only described: with tools.mode = \"parse_only\" its calls wait for their \
          results.\n",
     )
+}
+
+/// What a list in another dialect comes to, as haft writes it: nobody has signed that.
+fn written_out(definitions: &[ToolDefinition], folder: &Path) -> Source {
+    let text = serde_json::to_string(definitions).unwrap_or_default();
+    Source { text, is_json: true, folder: folder.to_path_buf(), signature: None }
+}
+
+/// A known tool does not become another one unnoticed: a changed definition waits until a person has accepted it.
+fn is_as_it_was(definition: &ToolDefinition, source: &Source, setup: &Setup) -> Result<(), Failure> {
+    let Some(there) = setup.haft.tools().get(&definition.name) else { return Ok(()) };
+    let changes = DefinitionChanges::between(&there.definition, definition);
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let name = &definition.name;
+    setup.signatures.propose(name, source).map_err(|error| unremembered(StoreError(error.to_string())))?;
+    Err(Failure::Changed { name: name.clone(), changes: shown(&changes) })
+}
+
+/// The differences, one below the other.
+fn shown(changes: &DefinitionChanges) -> String {
+    let text = people_text(&changes.to_string()).into_owned();
+    let lines = text.trim_end().lines().skip(1);
+    lines
+        .map(|line| one_line(line.trim_end(), 2000))
+        .map(|line| format!("  {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// Keeps what a tool was added from, as far as that is needed again.
+fn keep(name: &str, source: &Source, setup: &Setup) -> Result<(), Failure> {
+    let kept = setup.signatures.remember(name, source).and_then(|()| setup.signatures.settle(name));
+    kept.map_err(|error| unremembered(StoreError(error.to_string())))
+}
+
+/// Takes the changed definition that waits for it.
+pub(super) fn accept(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    setup.registrations()?;
+    let registration = find(&setup.haft, name)?;
+    let name = registration.definition.name.as_str();
+    let proposed =
+        setup.signatures.proposed(name).map_err(|error| unremembered(StoreError(error.to_string())))?;
+    let source = proposed.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
+    let refused = |problem| Failure::BadSignature { name: format!("the new `{name}`"), problem };
+    let admitted = setup.signatures.admit(&source).map_err(refused)?;
+    let new = admitted.definitions.into_iter().find(|definition| definition.name == name);
+    let new = new.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
+    let tool = described(new, &setup.command_tools()).map_err(|problem| Failure::BadDefinitions {
+        name: format!("`{name}`"),
+        list: format!("  {}", one_line(&problem, 1000)),
+    })?;
+    let changes = DefinitionChanges::between(&registration.definition, tool.definition());
+    now(setup.haft.tools().replace(tool, &setup.owner))??;
+    keep(name, &source, setup)?;
+    if json {
+        return console.print_json(&json!({"accepted": name, "changes": changes.changes}));
+    }
+    console.print(format!("accepted `{name}`:\n{}\n", shown(&changes)))
 }
 
 /// The tools of a list in a provider's dialect. What is not as it was there is said.
@@ -162,6 +253,8 @@ pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Consol
             known.name
         }
     };
+    let forgotten = setup.signatures.forget_all(&name);
+    forgotten.map_err(|error| unremembered(StoreError(error.to_string())))?;
     if json {
         return console.print_json(&json!({"removed": name}));
     }

@@ -6,6 +6,7 @@ mod check;
 mod export;
 mod page;
 mod search;
+mod sign;
 
 pub(super) use args::ToolsCommand;
 
@@ -15,7 +16,7 @@ use super::{
     layout,
     setup::{Ground, Setup, now},
 };
-use crate::{CallContext, Haft, Registration, ToolDefinition};
+use crate::{Haft, Registration, ToolDefinition};
 use args::ListArgs;
 use haft_core::text::one_line;
 use serde_json::{Value, json};
@@ -26,14 +27,21 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
     if let ToolsCommand::Check { files, json } = command {
         return check::run(files, *json, &ground, console);
     }
+    if let ToolsCommand::Sign { file, key, json } = command {
+        return sign::sign(file, key.as_deref(), *json, &ground, console);
+    }
+    if let ToolsCommand::Verify { files, json } = command {
+        return sign::verify(files, *json, &ground, console);
+    }
     let working_folder = ground.surroundings.working_folder.clone();
     let setup = ground.setup(console)?;
     match command {
-        ToolsCommand::Check { .. } => {}
-        ToolsCommand::List(args) => list(args, &setup.haft, console)?,
+        ToolsCommand::Check { .. } | ToolsCommand::Sign { .. } | ToolsCommand::Verify { .. } => {}
+        ToolsCommand::Accept { name, json } => change::accept(name, *json, &setup, console)?,
+        ToolsCommand::List(args) => list(args, &setup, console)?,
         ToolsCommand::Show { name, json } => show(name, *json, &setup, console)?,
         ToolsCommand::Search { words, limit, json } => {
-            search::run(words, usize::from(*limit), *json, &setup.haft, console)?;
+            search::run(words, usize::from(*limit), *json, &setup, console)?;
         }
         ToolsCommand::Add { file, replace, import, json } => {
             change::add(
@@ -57,13 +65,14 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
     Ok(0)
 }
 
-fn list(args: &ListArgs, haft: &Haft, console: &mut Console) -> Result<(), Failure> {
+fn list(args: &ListArgs, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    let haft = &setup.haft;
     let mut registrations = haft.tools().all();
     if let Some(category) = args.category {
         registrations.retain(|registration| registration.definition.category == category);
     }
     if args.available {
-        let available = now(haft.tools().available(&CallContext::owner()))?;
+        let available = now(haft.tools().available(&setup.owner))?;
         let names: BTreeSet<&str> = available.iter().map(|definition| definition.name.as_str()).collect();
         registrations.retain(|registration| names.contains(registration.definition.name.as_str()));
     }

@@ -5,10 +5,10 @@ use super::{
         console::{Console, QUIET},
         failure::Failure,
         layout,
+        setup::Setup,
     },
     page, sentence,
 };
-use crate::{CallContext, Haft};
 use haft_core::text::one_line;
 use haft_tools::describe;
 use serde_json::{Value, json};
@@ -17,11 +17,11 @@ pub(super) fn run(
     words: &[String],
     limit: usize,
     json: bool,
-    haft: &Haft,
+    setup: &Setup,
     console: &mut Console,
 ) -> Result<(), Failure> {
     let question = words.join(" ");
-    let found = haft.tools().rank(&question, limit, CallContext::owner().tier);
+    let found = setup.haft.tools().rank(&question, limit, setup.owner.tier);
     if json {
         let found: Vec<Value> = found
             .iter()

@@ -10,6 +10,9 @@ use std::{
 /// A log that is longer is begun anew, with the old one beside it.
 const LONG_LOG: u64 = 1 << 20;
 
+/// The longest path of a socket, in bytes.
+const LONGEST_SOCKET: usize = 100;
+
 /// Where everything of the worker of a state folder is.
 #[derive(Clone, Debug)]
 pub(crate) struct Files(PathBuf);
@@ -19,8 +22,20 @@ impl Files {
         Files(state.join("worker"))
     }
 
-    pub(super) fn socket(&self) -> PathBuf {
+    fn socket(&self) -> PathBuf {
         self.0.join("socket")
+    }
+
+    /// Does something with the path of the socket. The system takes short ones only; a long one is said by way of its
+    /// folder.
+    pub(super) fn at_socket<T>(&self, work: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+        let path = self.socket();
+        if path.as_os_str().len() <= LONGEST_SOCKET {
+            return work(&path);
+        }
+        let folder = File::open(&self.0)?;
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&folder);
+        work(Path::new(&format!("/proc/self/fd/{descriptor}/socket")))
     }
 
     pub(super) fn log(&self) -> PathBuf {
@@ -67,6 +82,13 @@ impl Files {
         }
         private_file::ensure(&log)?;
         File::options().append(true).open(log)
+    }
+
+    /// Listens. The folder keeps other users out, and so does the socket itself.
+    pub(super) fn bind(&self) -> io::Result<tokio::net::UnixListener> {
+        let listener = self.at_socket(|path| tokio::net::UnixListener::bind(path))?;
+        fs::set_permissions(self.socket(), std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        Ok(listener)
     }
 
     /// Takes the place that a worker before this one left. Whoever calls this holds the lock.

@@ -101,8 +101,13 @@ fn status(files: &Files, json: bool, console: &mut Console) -> Result<u8, Failur
             number("circuitRefused"),
         ));
         for (tool, numbers) in engine.stats["tools"].as_object().into_iter().flatten() {
-            let count = numbers["count"].as_u64().or(numbers["total"].as_u64()).unwrap_or(0);
-            text.push_str(&format!("  {}: {}\n", words::name(tool), words::count(count as usize, "call")));
+            let total = usize::try_from(numbers["total"].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
+            let p95 = numbers["durationMs"]["p95"].as_f64().unwrap_or(0.0);
+            text.push_str(&format!(
+                "  {}: {}, 95 of 100 within {p95:.1} ms\n",
+                words::name(tool),
+                words::count(total, "call")
+            ));
         }
     }
     console.print(text)?;

@@ -44,7 +44,7 @@ pub(super) fn serve(files: &Files, ground: Ground, console: &mut Console) -> Res
     let user_id = ground.surroundings.user_id;
     let engines = Engines::new(ground.tools, lazy.clone(), user_id);
     let runtime = watch::runtime()?;
-    let worker = Worker { store, settings, engines, console, since: Timestamp::now() };
+    let worker = Worker { store, settings, engines, console, since: Timestamp::now(), trouble: None };
     let ended = runtime.block_on(worker.serve(files));
     runtime.shutdown_background();
     leave(&lazy)?;
@@ -89,6 +89,8 @@ struct Worker<'a> {
     engines: Engines,
     console: &'a Console,
     since: Timestamp,
+    /// What keeps it from taking tasks over.
+    trouble: Option<String>,
 }
 
 /// What somebody said over the socket, and where the answer goes.
@@ -106,7 +108,7 @@ impl Worker<'_> {
         let (sender, mut heard) = mpsc::channel(16);
         files.clear_socket();
         // Where there can be no socket, such as under a very long path, it still looks every second.
-        let listening = match UnixListener::bind(files.socket()) {
+        let listening = match files.bind() {
             Ok(listener) => Some(tokio::spawn(listen(listener, sender))),
             Err(error) => {
                 say(self.console, &format!("no socket: {error}"));
@@ -187,11 +189,17 @@ impl Worker<'_> {
         }
         match self.store.take_over(RUNNER, room).await {
             Ok(taken) => {
+                self.trouble = None;
                 for task in taken {
                     self.run(task).await;
                 }
             }
-            Err(error) => say(self.console, &format!("tasks cannot be taken over: {error}")),
+            // Once, and not every second.
+            Err(error) if self.trouble.as_deref() != Some(&error.0) => {
+                say(self.console, &format!("tasks cannot be taken over: {error}"));
+                self.trouble = Some(error.0);
+            }
+            Err(_) => {}
         }
         // What was kept long enough; cheap where there is nothing.
         let _ = self.store.sweep().await;
@@ -202,18 +210,21 @@ impl Worker<'_> {
         say(self.console, &format!("task {id}: {}", task.call.name));
         let whence = task.place.clone().map(serde_json::from_value::<Whence>);
         let problem = match whence {
-            Some(Ok(whence)) => match self.engines.of(&whence, self.console) {
-                Ok(engine) => {
-                    let setup = &engine.setup;
-                    let names = [(task.call.name.to_string(), task.call.id.to_string())];
-                    let shown = setup.show_running(Target::Call(task.execution_id), &names);
-                    let (haft, tenant) = (setup.haft.clone(), task.context.tenant.to_string());
-                    haft.run_claimed(task);
-                    tokio::spawn(accompany(haft, tenant, id, shown));
-                    return;
+            // Making an engine reads files, and waits for them.
+            Some(Ok(whence)) => {
+                match tokio::task::block_in_place(|| self.engines.of(&whence, self.console)) {
+                    Ok(engine) => {
+                        let setup = &engine.setup;
+                        let names = [(task.call.name.to_string(), task.call.id.to_string())];
+                        let shown = setup.show_running(Target::Call(task.execution_id), &names);
+                        let (haft, tenant) = (setup.haft.clone(), task.context.tenant.to_string());
+                        haft.run_claimed(task);
+                        tokio::spawn(accompany(haft, tenant, id, shown));
+                        return;
+                    }
+                    Err(failure) => failure.to_string(),
                 }
-                Err(failure) => failure.to_string(),
-            },
+            }
             Some(Err(error)) => format!("where it was made cannot be read: {error}"),
             None => "it is not known where it was made".to_owned(),
         };

@@ -63,7 +63,7 @@ pub(crate) struct EngineTold {
 
 /// Asks the worker of a state folder.
 pub(super) fn ask(files: &Files, asked: &Asked) -> io::Result<Told> {
-    let mut stream = UnixStream::connect(files.socket())?;
+    let mut stream = files.at_socket(|path| UnixStream::connect(path))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = serde_json::to_vec(asked)?;

@@ -1,0 +1,137 @@
+//! The way in through HTTP: who is let in, and whose a session is.
+
+use super::support::*;
+use haft::CallContext;
+use haft_mcp::server::{
+    Callers, McpServer,
+    http::{HttpOptions, Token, listen, service},
+};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+};
+
+/// A request, byte by byte, and its answer: status, head, body.
+async fn send(address: SocketAddr, headers: &[(&str, &str)], body: &Value) -> (u16, String, String) {
+    let body = body.to_string();
+    let mut request = format!(
+        "POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         Content-Length: {}\r\nConnection: close\r\n",
+        body.len()
+    );
+    if !headers.iter().any(|(name, _)| *name == "Host") {
+        request.push_str(&format!("Host: {address}\r\n"));
+    }
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(format!("{request}\r\n{body}").as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    let reading = stream.read_to_end(&mut answer);
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(10), reading).await;
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+    (status, head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn discover() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {},
+    }}})
+}
+
+const MODERN: [(&str, &str); 2] = [("MCP-Protocol-Version", STATELESS), ("Mcp-Method", "server/discover")];
+
+async fn guarded() -> (SocketAddr, String) {
+    let server = McpServer::builder(haft().into_engine(), Callers::PerRequest).build();
+    let token = Token::random(CallContext::owner());
+    let secret = token.as_str().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(listen(listener, token.guard(service(&server, HttpOptions::default())), Default::default()));
+    (address, secret)
+}
+
+#[tokio::test]
+async fn only_who_has_the_token_is_let_in() {
+    let (address, secret) = guarded().await;
+    let with = |value: String| async move {
+        let headers: Vec<_> = MODERN.into_iter().chain([("Authorization", value.as_str())]).collect();
+        send(address, &headers, &discover()).await.0
+    };
+    assert_eq!(with(format!("Bearer {secret}")).await, 200);
+    assert_eq!(with(format!("bearer {secret}")).await, 200);
+    for wrong in [
+        format!("Bearer {secret}x"),
+        format!("Basic {secret}"),
+        secret.clone(),
+        "Bearer ".into(),
+        "Bearer".into(),
+    ] {
+        assert_eq!(with(wrong.clone()).await, 401, "{wrong}");
+    }
+    let (status, head, _) = send(address, &MODERN, &discover()).await;
+    assert_eq!(status, 401);
+    assert!(head.contains("www-authenticate: bearer"));
+}
+
+#[tokio::test]
+async fn pages_of_others_and_other_names_are_refused() {
+    let (address, secret) = guarded().await;
+    let token = format!("Bearer {secret}");
+    for (name, value) in [
+        ("Host", "evil.example"),
+        ("Host", "localhost.evil.example"),
+        ("Origin", "http://evil.example"),
+        ("Origin", "null"),
+        ("Origin", "http://localhost:3000"),
+    ] {
+        let headers: Vec<_> =
+            MODERN.into_iter().chain([("Authorization", token.as_str()), (name, value)]).collect();
+        assert_eq!(send(address, &headers, &discover()).await.0, 403, "{name}: {value}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_of_who_began_it() {
+    let server = McpServer::builder(haft().into_engine(), Callers::PerRequest).build();
+    let one = service(&server, HttpOptions::default());
+    // Two doors to the same service, for two people.
+    let mut doors = Vec::new();
+    for agent in ["ada", "bob"] {
+        let token = Token::random(owner_with(|context| context.agent = agent.into()));
+        let secret = format!("Bearer {}", token.as_str());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        doors.push((listener.local_addr().unwrap(), secret));
+        tokio::spawn(listen(listener, token.guard(one.clone()), Default::default()));
+    }
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }});
+    let (address, secret) = &doors[0];
+    let (status, head, _) = send(*address, &[("Authorization", secret)], &begin).await;
+    assert_eq!(status, 200);
+    let session =
+        head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().trim().to_owned();
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    let as_ = |door: usize, session: String| {
+        let (address, secret) = doors[door].clone();
+        let ping = ping.clone();
+        async move {
+            let headers = [
+                ("Authorization", secret.as_str()),
+                ("Mcp-Session-Id", session.as_str()),
+                ("MCP-Protocol-Version", "2025-11-25"),
+            ];
+            send(address, &headers, &ping).await.0
+        }
+    };
+    assert_eq!(as_(0, session.clone()).await, 200);
+    assert_eq!(as_(1, session.clone()).await, 404);
+    assert_eq!(as_(1, "00000000-0000-0000-0000-000000000000".into()).await, 404, "as one that is not there");
+    assert_eq!(as_(0, session[..session.len() - 1].to_owned()).await, 404);
+}

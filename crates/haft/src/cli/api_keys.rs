@@ -1,0 +1,191 @@
+//! `haft keys create`, `list`, `revoke`: API keys, by which programs are known to `haft serve`.
+
+use super::{
+    console::{Console, STRONG},
+    failure::Failure,
+    memory::Memory,
+    setup::Ground,
+    watch, words,
+};
+use crate::port::{ApiKey, KeyStore as _, Right};
+use clap::Args;
+use haft_core::text::one_line;
+use haft_server::ApiSecret;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use std::time::Duration;
+
+/// Those of the commands of `haft keys` that are about API keys.
+pub(super) enum ApiKeysCommand<'a> {
+    Create(&'a CreateArgs),
+    List { tenant: Option<&'a str>, json: bool },
+    Revoke { id: &'a str, json: bool },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// What it is for, in words
+    name: String,
+    /// What it may do: invoke, approve or operate; several times for several
+    #[arg(long = "right", value_name = "RIGHT", required = true, value_parser = right)]
+    rights: Vec<Right>,
+    /// Whose it is
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    tenant: String,
+    /// A role, which decides about tools; several times for several
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// The only agent that it stands for; without one, each request may name its own
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// The person behind it
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// How long it counts, such as 12h or PT720H; a key that counts for ever must be wished for: never
+    #[arg(long, value_name = "TIME", default_value = "PT2160H", value_parser = lasts, hide_default_value = true)]
+    expires: Lasts,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Lasts {
+    For(Duration),
+    Forever,
+}
+
+fn right(typed: &str) -> Result<Right, String> {
+    typed.parse().map_err(|problem: crate::port::NotARight| problem.to_string())
+}
+
+fn lasts(typed: &str) -> Result<Lasts, String> {
+    match typed {
+        "never" => Ok(Lasts::Forever),
+        typed => words::time(typed).map(Lasts::For),
+    }
+}
+
+/// Does what is to be done with API keys.
+pub(super) fn run(
+    command: &ApiKeysCommand<'_>,
+    ground: &Ground,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    let runtime = watch::runtime()?;
+    runtime.block_on(async {
+        match command {
+            ApiKeysCommand::Create(args) => create(args, &memory, console).await,
+            ApiKeysCommand::List { tenant, json } => list(*tenant, *json, &memory, console).await,
+            ApiKeysCommand::Revoke { id, json } => revoke(id, *json, &memory, console).await,
+        }
+    })
+}
+
+/// What is wrong with a wish for a key.
+fn bad(what: impl Into<String>, help: impl Into<String>) -> Failure {
+    Failure::Server { what: what.into(), help: help.into() }
+}
+
+async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+    let mut rights = args.rights.clone();
+    rights.sort();
+    rights.dedup();
+    let both = [Right::Invoke, Right::Approve].iter().all(|right| rights.contains(right));
+    if both && !memory.config.server.invoke_and_approve {
+        return Err(bad(
+            "a key that makes calls must not approve them",
+            "make two keys, or set server.invoke_and_approve = true in your own haft.toml",
+        ));
+    }
+    let names = [Some(&args.name), Some(&args.tenant), args.agent.as_ref(), args.user.as_ref()];
+    let plain = |text: &&String| !text.is_empty() && text.len() <= 255 && !text.chars().any(char::is_control);
+    if let Some(odd) = names.into_iter().flatten().chain(&args.roles).find(|text| !plain(text)) {
+        let shown = words::name(odd);
+        return Err(bad(
+            format!("`{shown}` cannot be a name"),
+            "names have 1 to 255 bytes and no control characters",
+        ));
+    }
+    if args.roles.is_empty() && rights.contains(&Right::Invoke) {
+        console.warn("the key has no role, so it may call only tools that need no permission; add --role editor, for one");
+    }
+    let now = Timestamp::now();
+    let expires_at = match args.expires {
+        Lasts::Forever => None,
+        Lasts::For(time) => {
+            let end = SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok());
+            Some(end.ok_or_else(|| bad("that is too long", "say never for a key that counts for ever"))?)
+        }
+    };
+    let secret = ApiSecret::random().map_err(Failure::Task)?;
+    let by = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
+    let key = ApiKey {
+        id: format!("key_{}", &crate::TaskId::random().as_str()[4..20]),
+        name: args.name.clone(),
+        tenant: args.tenant.as_str().into(),
+        agent: args.agent.as_deref().map(Into::into),
+        user: args.user.as_deref().map(Into::into),
+        roles: args.roles.clone(),
+        rights,
+        created_at: now,
+        created_by: one_line(&by.unwrap_or_else(|| "owner".to_owned()), 100),
+        expires_at,
+        revoked_at: None,
+    };
+    memory.store.add(key.clone(), secret.hash()).await?;
+    if args.json {
+        console.print_json(&json!({"key": key, "secret": secret.as_str()}))?;
+    } else {
+        let until = key.expires_at.map_or_else(|| "for ever".to_owned(), |end| format!("until {end}"));
+        console.print(format!("{}\n", secret.as_str()))?;
+        console.say(format!(
+            "{} counts {until}. The secret is shown this once; `haft keys revoke {}` ends it",
+            key.id, key.id
+        ));
+    }
+    Ok(0)
+}
+
+async fn list(
+    tenant: Option<&str>,
+    json: bool,
+    memory: &Memory,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let keys = memory.store.all(tenant).await?;
+    if json {
+        console.print_json(&json!({"keys": keys}))?;
+        return Ok(0);
+    }
+    if keys.is_empty() {
+        console.print("there are no API keys\n")?;
+        return Ok(0);
+    }
+    let now = Timestamp::now();
+    for key in keys {
+        let state = match (key.revoked_at, key.expires_at) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(end)) if end <= now => format!("expired {end}"),
+            (None, Some(end)) => format!("until {end}"),
+            (None, None) => "for ever".to_owned(),
+        };
+        let rights = key.rights.iter().map(|right| right.as_str()).collect::<Vec<_>>().join(", ");
+        let (name, tenant) = (words::name(&key.name), words::name(&key.tenant));
+        console.print(format!("{STRONG}{}{STRONG:#}  {tenant}  {rights}  {state}  {name}\n", key.id))?;
+    }
+    Ok(0)
+}
+
+async fn revoke(id: &str, json: bool, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+    if !memory.store.revoke(id).await? {
+        return Err(bad(format!("no key `{}` counts", words::name(id)), "`haft keys list` shows every key"));
+    }
+    match json {
+        true => console.print_json(&json!({"revoked": id}))?,
+        false => console
+            .print(format!("{} counts no longer; a server notices within two seconds\n", words::name(id)))?,
+    }
+    Ok(0)
+}

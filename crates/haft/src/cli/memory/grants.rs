@@ -1,0 +1,162 @@
+//! `haft grants`: what a person agreed to ahead of time.
+
+use super::{
+    Memory,
+    record::moment,
+    table::{Side, table},
+    tenant_or_own,
+};
+use crate::{
+    cli::{console::Console, examples, failure::Failure, layout, words},
+    port::{StoredGrant, TenantStore as _},
+};
+use clap::Subcommand;
+use haft_core::text::one_line;
+use jiff::Timestamp;
+use serde_json::json;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GrantsCommand {
+    /// List the grants that hold, oldest first
+    #[command(after_help = examples::GRANTS_LIST)]
+    List {
+        /// Also those that have expired or were taken back
+        #[arg(long)]
+        all: bool,
+        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        tenant: Option<String>,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one grant: what it covers, for whom, until when
+    #[command(after_help = examples::GRANTS_SHOW)]
+    Show {
+        /// Its id, or how it begins
+        id: String,
+        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        tenant: Option<String>,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take grants back: the next call is asked about again
+    #[command(after_help = examples::GRANTS_REVOKE)]
+    Revoke {
+        /// Their ids, or how they begin
+        #[arg(required_unless_present = "all", value_name = "ID")]
+        ids: Vec<String>,
+        /// All that hold
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        tenant: Option<String>,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) async fn run(
+    command: &GrantsCommand,
+    memory: &Memory,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    match command {
+        GrantsCommand::List { all, tenant, json } => {
+            let grants = memory.store.tenant(&tenant_or_own(tenant.as_deref())).grants(*all).await?;
+            if *json {
+                console.print_json(&json!({"grants": grants}))?;
+            } else if grants.is_empty() {
+                console.print("nothing is granted\n")?;
+            } else {
+                console.print(overview(&grants, Timestamp::now(), console.width()))?;
+            }
+        }
+        GrantsCommand::Show { id, tenant, json } => {
+            let tenant = memory.store.tenant(&tenant_or_own(tenant.as_deref()));
+            let grant = find(tenant.grants(true).await?, id)?;
+            match json {
+                true => console.print_json(&grant)?,
+                false => console.print(shown(&grant, console.width()))?,
+            }
+        }
+        GrantsCommand::Revoke { ids, all, tenant, json } => {
+            let tenant = memory.store.tenant(&tenant_or_own(tenant.as_deref()));
+            let holding = tenant.grants(false).await?;
+            let named = match all {
+                true => holding,
+                false => ids.iter().map(|id| find(holding.clone(), id)).collect::<Result<Vec<_>, _>>()?,
+            };
+            let mut revoked = Vec::new();
+            for grant in named {
+                // Another process may have been faster; it does not hold either way.
+                if tenant.revoke(&grant.id, &memory.user).await? {
+                    revoked.push(grant);
+                }
+            }
+            if *json {
+                let ids: Vec<&str> = revoked.iter().map(|grant| grant.id.as_str()).collect();
+                console.print_json(&json!({"revoked": ids}))?;
+            } else if revoked.is_empty() {
+                console.print("nothing is granted\n")?;
+            } else {
+                for grant in revoked {
+                    console.print(format!("revoked {}: {}\n", grant.id, one_line(&grant.shown, 400)))?;
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+fn find(grants: Vec<StoredGrant>, typed: &str) -> Result<StoredGrant, Failure> {
+    let none = || Failure::NoGrant { id: typed.to_owned() };
+    if typed.strip_prefix("grant_").is_none_or(|rest| rest.len() < 4) {
+        return Err(none());
+    }
+    let mut fitting = grants.into_iter().filter(|grant| grant.id.starts_with(typed));
+    match (fitting.next(), fitting.next()) {
+        (Some(grant), None) => Ok(grant),
+        (None, _) => Err(none()),
+        (Some(_), Some(_)) => Err(Failure::ManyQuestions { id: typed.to_owned() }),
+    }
+}
+
+fn overview(grants: &[StoredGrant], now: Timestamp, width: Option<usize>) -> String {
+    let heading = [("grant", Side::Left), ("since", Side::Left), ("what", Side::Left)];
+    let rows: Vec<Vec<String>> = grants
+        .iter()
+        .map(|grant| {
+            let what = match over(grant, now) {
+                Some(over) => format!("({over}) {}", grant.shown),
+                None => grant.shown.clone(),
+            };
+            vec![grant.id.clone(), moment(grant.granted_at, now), one_line(&what, 400)]
+        })
+        .collect();
+    table(&heading, &rows, width)
+}
+
+/// Why it does not hold any more, where it does not.
+fn over(grant: &StoredGrant, now: Timestamp) -> Option<&'static str> {
+    match (grant.revoked_at, grant.expires_at) {
+        (Some(_), _) => Some("revoked"),
+        (None, Some(end)) if end <= now => Some("expired"),
+        (None, _) => None,
+    }
+}
+
+fn shown(grant: &StoredGrant, width: Option<usize>) -> String {
+    let mut rows = vec![
+        ("id".to_owned(), grant.id.clone()),
+        ("what".to_owned(), one_line(&grant.shown, 1000)),
+        ("given by".to_owned(), format!("{} at {}", words::name(&grant.granted_by), grant.granted_at)),
+    ];
+    let to = grant.user.as_ref().or(grant.agent.as_ref());
+    rows.extend(to.map(|to| ("to".to_owned(), words::name(to))));
+    rows.extend(grant.session.as_ref().map(|session| ("session".to_owned(), words::name(session))));
+    rows.extend(grant.expires_at.map(|at| ("until".to_owned(), at.to_string())));
+    rows.extend(grant.revoked_at.map(|at| ("revoked".to_owned(), at.to_string())));
+    layout::list(&rows, width)
+}

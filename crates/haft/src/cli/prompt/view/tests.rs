@@ -1,0 +1,134 @@
+use super::*;
+use crate::{ApprovalId, ExecutionId, GrantOffer};
+use std::time::Duration;
+
+fn request() -> ApprovalRequest {
+    ApprovalRequest {
+        id: ApprovalId::from_text("apr_1"),
+        execution_id: ExecutionId::from_uuid(Default::default()),
+        call_id: "c1".into(),
+        tool: "edit_file".into(),
+        summary: "Replace one place in src/a_rather_long_name_of_a_module.rs, and then say in many words that it was done"
+            .into(),
+        risk: Risk::Medium,
+        reason: "it has side effects, and policy asks about those".into(),
+        arguments: serde_json::json!({"path": "src/main.rs", "old": "a\nb", "n": 3}).into(),
+        preview: Some("--- a/src/main.rs\n+++ b/src/main.rs\n@@ -1,2 +1,2 @@\n fn main() {\n-    old();\n+\tnew();\n".into()),
+        fingerprint: "00".into(),
+        asker: crate::Asker {
+            tenant: "local".into(),
+            agent: "helper".into(),
+            user: Some("ada".into()),
+            session: Some("s1".into()),
+        },
+        batch_id: None,
+        footprint: Footprint { reads: vec![], writes: vec![Resource::path("/work/src/main.rs")] },
+        offers: ["only this very call", "every call that touches only what is in `/work/src`"]
+            .map(|words| GrantOffer { covers: serde_json::Value::Null, words: format!("`edit_file`, {words}") })
+            .into(),
+        replaces: None,
+        expires_at: None,
+    }
+}
+
+fn view(request: &ApprovalRequest) -> View<'_> {
+    View { request, number: (1, 3), asked: 12, spared: vec![1, 9] }
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+fn screens() -> [Screen; 7] {
+    let keep = Keep::For(Duration::from_secs(7200));
+    [
+        Screen::Ask,
+        Screen::Help,
+        Screen::Reason("not now".into()),
+        Screen::HowLong("2h".into()),
+        Screen::Which(Keep::Always),
+        Screen::Confirm(Memory { offer: 1, keep }),
+        Screen::Confirm(Memory { offer: 0, keep: Keep::Session }),
+    ]
+}
+
+/// Everything that can be on the screen, at one width.
+fn all(request: &ApprovalRequest, width: usize) -> String {
+    let size = Size { width, height: 24 };
+    let view = view(request);
+    let mut out = plain(&view.question(size));
+    for screen in screens() {
+        out.push_str(&format!("----\n{}\n", plain(&view.screen(&screen, size)).trim_end()));
+    }
+    out
+}
+
+#[test]
+fn at_eighty_columns() {
+    insta::assert_snapshot!(all(&request(), 80));
+}
+
+#[test]
+fn at_forty_columns() {
+    insta::assert_snapshot!(all(&request(), 40));
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal_where_words_allow() {
+    for width in [30, 40, 60, 80, 120] {
+        for line in all(&request(), width).lines() {
+            let longest = line.split(' ').map(|word| word.chars().count()).max().unwrap_or(0);
+            let room = width.max(longest + 11);
+            assert!(line.chars().count() <= room, "{width}: {line:?}");
+        }
+    }
+}
+
+#[test]
+fn what_would_deceive_is_shown_by_name() {
+    let hostile = "ls\u{202e}fr- mr\u{200b}\u{1b}[2J\r rm";
+    let mut request = ApprovalRequest {
+        summary: hostile.into(),
+        reason: hostile.into(),
+        preview: Some(format!("+{hostile}\n")),
+        footprint: Footprint {
+            reads: vec![Resource::Host(hostile.into())],
+            writes: vec![Resource::path(hostile)],
+        },
+        offers: vec![GrantOffer { covers: serde_json::Value::Null, words: hostile.into() }],
+        ..request()
+    };
+    request.asker.agent = hostile.into();
+    for preview in [true, false] {
+        if !preview {
+            request.preview = None;
+            request.arguments = serde_json::json!({hostile: hostile, "list": [hostile]}).into();
+        }
+        let text = all(&request, 80) + &plain(&view(&request).everything());
+        let bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{200b}');
+        assert!(!text.contains(bad), "{text:?}");
+        assert!(text.contains("⟨U+202E⟩"), "{text}");
+    }
+}
+
+#[test]
+fn a_long_change_is_cut_and_says_so() {
+    let lines: String = (0..500).map(|line| format!("+line {line}\n")).collect();
+    let request = ApprovalRequest { preview: Some(lines), ..request() };
+    let size = Size { width: 80, height: 24 };
+    let (view, text) = (view(&request), plain(&view(&request).question(size)));
+    assert!(text.lines().count() <= 20, "{text}");
+    assert!(text.contains("… 490 more lines; d shows everything"), "{text}");
+    assert!(view.can(size).more && plain(&view.everything()).contains("+line 499"));
+}
+
+#[test]
+fn secrets_that_are_not_shown_cannot_be_edited() {
+    let arguments = serde_json::json!({"key": "[redacted:github-token]"}).into();
+    let request = ApprovalRequest { arguments, ..request() };
+    let size = Size { width: 80, height: 24 };
+    assert!(
+        !view(&request).can(size).edit
+            && !plain(&view(&request).screen(&Screen::Ask, size)).contains("e edit")
+    );
+}

@@ -1,0 +1,190 @@
+//! Tools that are signed: which keys count, what was signed, and that what runs is that.
+//!
+//! A signature covers the exact bytes of a file of definitions, and a digest of what they run. What was signed is kept as it
+//! was, and checked again whenever haft starts: the definition that counts is the one that is read from the signed bytes.
+//! Just before a program of such a tool is started, its files are digested once more.
+
+mod payload;
+mod tool;
+
+pub(crate) use payload::Payload;
+
+use crate::{CommandTool, Error, Tool, ToolDefinition, config::Config};
+use haft_definition::{Format, read_all_checked};
+use haft_guard::{PublicKey, TrustedKeys, admit_tool};
+use haft_store::private_file;
+use serde::{Deserialize, Serialize};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Whose tools are accepted, and where it is remembered what was signed.
+pub(crate) struct Signatures {
+    trusted: TrustedKeys,
+    is_required: bool,
+    state: Option<PathBuf>,
+}
+
+/// A file of definitions as it was read, with its signature.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Source {
+    /// The exact text.
+    pub(crate) text: String,
+    /// Whether it is JSON; else it is TOML.
+    pub(crate) is_json: bool,
+    /// Where relative paths in it start.
+    pub(crate) folder: PathBuf,
+    /// The signature, as it stands beside the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signature: Option<String>,
+}
+
+impl Source {
+    /// What it defines, with its paths made absolute.
+    pub(crate) fn definitions(&self) -> Result<Vec<ToolDefinition>, String> {
+        let format = if self.is_json { Format::Json } else { Format::Toml };
+        let read = read_all_checked(&self.text, format).map_err(|errors| errors.to_string())?;
+        let path = std::env::var_os("PATH");
+        let anchored = |definition| {
+            CommandTool::anchored(definition, &self.folder, path.as_deref()).map_err(|found| found.problem)
+        };
+        read.into_iter().map(anchored).collect()
+    }
+}
+
+/// What a source is, once its signature was looked at.
+pub(crate) struct Admitted {
+    pub(crate) definitions: Vec<ToolDefinition>,
+    /// The key that signed it.
+    pub(crate) key: Option<String>,
+    /// What the definitions run.
+    pub(crate) payload: Payload,
+}
+
+impl Signatures {
+    pub(crate) fn new(config: &Config, state: Option<PathBuf>) -> Result<Self, Error> {
+        let signatures = &config.tools.signatures;
+        let read = |text: &String| {
+            text.parse::<PublicKey>()
+                .map_err(|problem| Error::Signatures(format!("tools.signatures.trusted_keys: {problem}")))
+        };
+        let keys: Vec<PublicKey> = signatures.trusted_keys.iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Signatures { trusted: TrustedKeys::new(keys), is_required: signatures.require_signatures, state })
+    }
+
+    /// Whether these definitions may be added. What comes back was read from the very bytes that were checked.
+    pub(crate) fn admit(&self, source: &Source) -> Result<Admitted, String> {
+        let definitions = source.definitions()?;
+        let payload = Payload::of(&definitions).map_err(|error| error.to_string())?;
+        let verified = admit_tool(
+            &self.trusted,
+            self.is_required,
+            source.text.as_bytes(),
+            payload.digest.as_deref(),
+            source.signature.as_deref(),
+        );
+        let key = verified.map_err(|problem| problem.to_string())?.key;
+        Ok(Admitted { definitions, key, payload })
+    }
+
+    /// The tool of a definition that is remembered, as long as it is the one that was signed.
+    pub(crate) fn checked(
+        &self,
+        remembered: ToolDefinition,
+        make: impl Fn(ToolDefinition) -> Result<Box<dyn Tool>, String>,
+    ) -> Result<Box<dyn Tool>, String> {
+        let record = self.record(Kind::Signed, &remembered.name).map_err(|error| error.to_string())?;
+        let Some(source) = record else {
+            return match self.is_required {
+                true => Err(haft_guard::SignatureProblem::Missing.to_string()),
+                false => make(remembered),
+            };
+        };
+        let admitted = self.admit(&source)?;
+        let signed = admitted.definitions.into_iter().find(|signed| signed.name == remembered.name);
+        let changed = "what is remembered of it is not what was signed; add it again";
+        let signed = make(signed.ok_or(changed)?)?;
+        // As tools, because making one adds what the configuration of the day says.
+        match signed.definition() == make(remembered)?.definition() {
+            true => Ok(tool::watched(signed, admitted.payload)),
+            false => Err(changed.to_owned()),
+        }
+    }
+
+    /// Keeps what a tool was added from, where it is signed; else forgets what was kept of that name.
+    pub(crate) fn remember(&self, name: &str, source: &Source) -> io::Result<()> {
+        match source.signature {
+            Some(_) => self.keep(Kind::Signed, name, source),
+            None => self.forget(Kind::Signed, name),
+        }
+    }
+
+    /// Keeps a changed definition until a person has accepted it.
+    pub(crate) fn propose(&self, name: &str, source: &Source) -> io::Result<()> {
+        self.keep(Kind::Changed, name, source)
+    }
+
+    /// The changed definition of a tool that waits for somebody to accept it.
+    pub(crate) fn proposed(&self, name: &str) -> io::Result<Option<Source>> {
+        self.record(Kind::Changed, name)
+    }
+
+    /// It was accepted, or the tool is gone.
+    pub(crate) fn settle(&self, name: &str) -> io::Result<()> {
+        self.forget(Kind::Changed, name)
+    }
+
+    /// Everything about a tool that is gone.
+    pub(crate) fn forget_all(&self, name: &str) -> io::Result<()> {
+        self.forget(Kind::Signed, name).and_then(|()| self.settle(name))
+    }
+
+    fn path(&self, kind: Kind, name: &str) -> Option<PathBuf> {
+        // Names of tools are letters, digits and `_`; whatever else came here has no file.
+        let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        let folder = self.state.as_deref()?.join(kind.folder());
+        (is_name && !name.is_empty()).then(|| folder.join(format!("{name}.json")))
+    }
+
+    fn keep(&self, kind: Kind, name: &str, source: &Source) -> io::Result<()> {
+        let path = self
+            .path(kind, name)
+            .ok_or_else(|| io::Error::other("there is no folder to remember that in"))?;
+        private_file::create_folder(path.parent().unwrap_or(Path::new(".")))?;
+        private_file::replace(&path, serde_json::to_string(source).map_err(io::Error::other)?.as_bytes())
+    }
+
+    fn record(&self, kind: Kind, name: &str) -> io::Result<Option<Source>> {
+        let Some(path) = self.path(kind, name) else { return Ok(None) };
+        match std::fs::read(path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map(Some).map_err(io::Error::other),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn forget(&self, kind: Kind, name: &str) -> io::Result<()> {
+        let Some(path) = self.path(kind, name) else { return Ok(()) };
+        match std::fs::remove_file(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Signed,
+    Changed,
+}
+
+impl Kind {
+    fn folder(self) -> &'static str {
+        match self {
+            Kind::Signed => "signed-tools",
+            Kind::Changed => "changed-tools",
+        }
+    }
+}

@@ -1,0 +1,383 @@
+//! What may run, who may, and what must not be seen: through the real program and its files.
+
+use crate::support::{Place, Said};
+use haft::{Licence, Tier, jiff::Timestamp};
+use haft_guard::SecretKey;
+use serde_json::{Value, json};
+
+/// Runs, or says why nothing here can hold a program.
+fn contained(name: &str, said: &Said) -> bool {
+    let result = said.json();
+    if result["error"]["code"] == json!("SANDBOX_CREATION_FAILED") {
+        haft_testkit::not_run(name, result["error"]["message"].as_str().unwrap());
+        return false;
+    }
+    true
+}
+
+const RULES: &str = "\
+[tools.approval]
+mode = 'auto'
+
+[[policy.rules]]
+name = 'no secrets'
+effect = 'deny'
+reason = 'keys stay where they are'
+path = 'secrets/**'
+category = 'FileSystem'
+examples = { match = ['secrets/a'], no_match = ['src/a'] }
+";
+
+#[test]
+fn a_rule_denies_and_says_so_everywhere() {
+    let place = Place::new();
+    place.own_config(RULES);
+    std::fs::create_dir(place.work().join("secrets")).unwrap();
+    place.write("secrets/a", "x");
+    place.write("b", "fine\n");
+    assert_eq!(place.haft(&["call", "read_file", "path=b"]).stdout, "fine\n");
+    // By its own name, by an alias, through a folder around it.
+    for (tool, path) in [("read_file", "secrets/a"), ("Read", "./secrets/a")] {
+        let said = place.haft(&["call", tool, &format!("path={path}"), "--json"]);
+        let result = said.json();
+        assert_eq!((said.code, &result["error"]["code"]), (3, &json!("TOOL_DENIED")), "{said:?}");
+        assert_eq!(result["error"]["data"]["rule"], json!("no secrets"));
+        let text = result["error"]["message"].as_str().unwrap();
+        assert!(text.contains("keys stay where they are") && text.contains("another way"), "{text}");
+    }
+    let audit = place.haft(&["audit", "query", "--json"]).stdout;
+    assert!(audit.contains("no secrets"), "the record names the rule: {audit}");
+    let said = place.haft(&["call", "read_file", "path=secrets/a"]);
+    assert!(said.stderr.contains("haft policy explain read_file"), "{said:?}");
+}
+
+#[test]
+fn explaining_names_every_rule_and_runs_nothing() {
+    let place = Place::new();
+    place.own_config(RULES);
+    let said = place.haft(&["policy", "explain", "write_file", "path=secrets/a", "content=x", "--json"]);
+    let decision = said.json()["decision"].clone();
+    assert_eq!(
+        (said.code, &decision["effect"], &decision["rule"]),
+        (3, &json!("deny"), &json!("no secrets"))
+    );
+    let considered = decision["considered"].as_array().unwrap();
+    let rule = considered.iter().find(|one| one["name"] == "no secrets").unwrap();
+    assert_eq!((&rule["outcome"], &rule["line"]), (&json!("holds"), &json!(4)), "{rule}");
+    assert!(rule["file"].as_str().unwrap().ends_with("haft.toml"));
+    assert!(decision["wouldChange"][0].as_str().unwrap().contains("the rule `no secrets`"));
+    assert!(!place.work().join("secrets").exists());
+
+    let said = place.haft(&["policy", "explain", "write_file", "path=b", "content=x"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.stdout.starts_with("allow, by `mode`\n"), "{said:?}");
+    // What is denied by name alone is explained, too; what does not fit is said before.
+    let said = place.haft(&["policy", "explain", "run_command", "command=ls"]);
+    assert!(said.code == 3 && said.stdout.starts_with("deny, by `denylist`\n"), "{said:?}");
+    let said = place.haft(&["policy", "explain", "read_file"]);
+    assert!(
+        said.code == 4 && said.stdout.starts_with("refused before policy is asked, by VALIDATION_FAILED")
+    );
+    let said = place.haft(&["policy", "explain", "raed_file"]);
+    assert!(said.code == 1 && said.stderr.contains("did you mean `read_file`?"), "{said:?}");
+    let said =
+        place.haft(&["policy", "explain", "run_command", "command=ls", "--set", "tools.mode=disabled"]);
+    assert!(said.stdout.contains("by TOOL_DISABLED"), "{said:?}");
+}
+
+#[test]
+fn examples_are_tested_and_a_broken_file_is_refused_with_its_line() {
+    let place = Place::new();
+    place.own_config(RULES);
+    let said = place.haft(&["policy", "test"]);
+    assert_eq!(said.stdout, "ok no secrets: 2 examples\n1 rule, 2 examples: all hold\n");
+    let shown = place.haft(&["policy", "show", "--json"]).json();
+    assert_eq!(shown["rules"][0]["name"], json!("no secrets"));
+    assert_eq!(shown["denylist"], json!(["execute_code", "run_command", "start_command"]));
+
+    place.own_config(&RULES.replace("['src/a']", "['secrets/b']"));
+    for command in [vec!["policy", "test"], vec!["call", "get_metrics"]] {
+        let said = place.haft(&command);
+        assert_eq!(said.code, 2, "{said:?}");
+        assert!(said.stderr.contains("the example `secrets/b` must not match, and does"), "{said:?}");
+        assert!(said.stderr.contains("haft.toml:10:1"), "{said:?}");
+    }
+    place.own_config("");
+    place.write(
+        "rules.toml",
+        "[[rules]]\nname = 'r'\neffect = 'allow'\ntool = 'x'\nexamples = { match = ['y'] }\n",
+    );
+    let said = place.haft(&["policy", "test", "rules.toml"]);
+    assert!(
+        said.code == 2 && said.stderr.contains("line 5: rule `r`: the example `y` must match"),
+        "{said:?}"
+    );
+    let said = place.haft(&["policy", "test", "rules.toml", "--json"]);
+    assert_eq!((said.code, &said.json()["problems"][0]["line"]), (2, &json!(5)));
+    let said = place.haft_with(&["policy", "test", "-"], RULES);
+    assert!(said.code == 0 && said.stdout.contains("1 rule, 2 examples"), "{said:?}");
+}
+
+/// A repository that brings its own rules can forbid, and cannot allow.
+#[test]
+fn a_folder_tightens_and_loosens_only_when_it_is_trusted() {
+    let place = Place::new();
+    let rules = "\
+[[policy.rules]]
+name = 'stays as it is'
+effect = 'deny'
+tool = 'edit_file'
+[[policy.rules]]
+name = 'opens'
+effect = 'allow'
+tool = 'write_file'
+";
+    place.write("haft.toml", rules);
+    place.write("a", "x");
+    let write = || place.haft(&["call", "write_file", "path=new", "content=x", "--json"]);
+    let said = write();
+    assert_eq!((said.code, &said.json()["error"]["code"]), (5, &json!("CONFIRMATION_REQUIRED")), "{said:?}");
+    assert!(said.stderr.contains("policy.rules: `opens` (line 5) allows something"), "{said:?}");
+    let edit = place.haft(&["policy", "explain", "edit_file", "path=a", "old_text=x", "new_text=y"]);
+    assert!(edit.stdout.starts_with("deny, by `stays as it is`"), "{edit:?}");
+    let trusted = place.haft(&["trust", "--yes"]);
+    assert!(trusted.stdout.contains("opens"), "{trusted:?}");
+    assert_eq!(write().code, 0);
+    // Changed, it is what it was before it was trusted.
+    place.write("haft.toml", rules.replace("tool = 'write_file'", "tool = 'write_*'"));
+    std::fs::remove_file(place.work().join("new")).unwrap();
+    assert_eq!(write().code, 5);
+}
+
+/// The two traps: a section without a list must not empty it, and a list of variables must not replace the defaults.
+#[test]
+fn what_is_not_mentioned_stays_denied() {
+    let place = Place::new();
+    place.own_config(
+        "[tools.approval]\nmode = 'auto'\n[tools.environment]\ndenylist = ['COMPANY_*']\n\
+         [[policy.rules]]\nname = 'all commands'\neffect = 'allow'\nconfirms = true\ncommand = 'printenv'\n",
+    );
+    let said = place.haft(&["call", "run_command", "command=printenv", "--json"]);
+    assert_eq!(
+        said.json()["error"]["data"]["rule"],
+        json!("denylist"),
+        "a rule overrides no denylist: {said:?}"
+    );
+
+    place.own_config(
+        "[tools.approval]\nmode = 'auto'\ndenylist = []\n[tools.environment]\ndenylist = ['COMPANY_*']\n\
+         [tools.commands]\npass_environment = ['*']\n\
+         [[policy.rules]]\nname = 'look'\neffect = 'allow'\nconfirms = true\ncommand = 'printenv'\n",
+    );
+    let mut program = place.program(&["call", "run_command", "command=printenv", "--json"]);
+    let variables = [
+        ("PATH", "/usr/bin:/bin"),
+        ("PLAIN", "plain-value-1"),
+        ("COMPANY_ID", "company-value-2"),
+        ("GITHUB_TOKEN", "token-value-3"),
+        ("AWS_REGION", "region-value-4"),
+    ];
+    let said = Said::of(program.envs(variables).output().unwrap());
+    if !contained("guard::what_is_not_mentioned_stays_denied", &said) {
+        return;
+    }
+    let text = said.json()["content"][0]["text"].as_str().unwrap().to_owned();
+    for hidden in ["COMPANY_ID", "GITHUB_TOKEN", "AWS_REGION", "company-value", "token-value", "region-value"]
+    {
+        assert!(!text.contains(hidden), "{hidden} in {text}");
+    }
+    assert!(text.contains("PATH="), "{text}");
+}
+
+#[test]
+fn roles_say_who_may_what() {
+    let place = Place::new();
+    place.write("a", "hello\n");
+    let with = |roles: &str, tool: &str, args: &[&str]| {
+        place.own_config(&format!(
+            "[tools.approval]\nmode = 'auto'\n[permissions]\nlocal_roles = [{roles}]\n\
+             roles = ['careful: tool.* !tool.filesystem.write', 'local/viewer: tool.nothing', 'nobody: x']\n"
+        ));
+        let mut all = vec!["call", tool];
+        all.extend(args);
+        place.haft(&all)
+    };
+    assert_eq!(with("'contributor'", "read_file", &["path=a"]).code, 0);
+    assert_eq!(with("'contributor'", "write_file", &["path=b", "content=x"]).code, 0);
+    assert_eq!(with("'careful'", "read_file", &["path=a"]).code, 0);
+    let said = with("'careful', 'admin'", "write_file", &["path=c", "content=x"]);
+    assert!(
+        said.code == 3 && said.stderr.contains("the role `careful` denies it"),
+        "deny beats allow: {said:?}"
+    );
+    assert!(said.stderr.contains("permissions.local_roles"), "{said:?}");
+    let said = with("'viewer'", "read_file", &["path=a"]);
+    assert_eq!(said.code, 3, "this tenant's own role of that name: {said:?}");
+    let said = with("'ghost'", "read_file", &["path=a"]);
+    assert!(said.stderr.contains("there is no role `ghost` here"), "{said:?}");
+    assert_eq!(with("", "read_file", &["path=a"]).code, 0, "the owner may everything");
+    place.own_config("[permissions]\nroles = ['auditor']\n");
+    let said = place.haft(&["call", "get_metrics"]);
+    assert!(said.code == 2 && said.stderr.contains("`auditor` is no role"), "{said:?}");
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+fn licence(tier: Tier) -> Licence {
+    Licence { id: "L-7".into(), holder: "ACME".into(), tier, valid_from: at(0), expires: None, tenant: None }
+}
+
+/// A place with an authority, and this in its licence's file.
+fn licensed(text: Option<&str>) -> Place {
+    let place = Place::new();
+    let authority = SecretKey::from_seed([5; 32]).public();
+    place.own_config(&format!("[tools.approval]\nmode = 'auto'\n[license]\nauthority = '{authority}'\n"));
+    if let Some(text) = text {
+        std::fs::write(place.home().join(".config/haft/license.json"), text).unwrap();
+    }
+    place
+}
+
+#[test]
+fn every_tier_acts_where_its_limits_do() {
+    let key = SecretKey::from_seed([5; 32]);
+    let tiers = [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise];
+    for (tier, batch, adds, validates) in [
+        (tiers[0], Some(5), false, false),
+        (tiers[1], Some(20), true, false),
+        (tiers[2], Some(50), true, true),
+        (tiers[3], None, true, true),
+    ] {
+        let file = licence(tier).sign(&key).unwrap();
+        let place = licensed(Some(&file));
+        let shown = place.haft(&["license", "show", "--json"]).json();
+        assert_eq!((&shown["tier"], &shown["why"]), (&json!(tier), &json!("by the licence L-7")), "{shown}");
+        let calls = |count: usize| {
+            let one = json!({"name": "get_metrics", "arguments": {}});
+            Value::from(vec![one; count]).to_string()
+        };
+        let most = batch.unwrap_or(60);
+        for (count, fits) in [(most, true), (most + 1, batch.is_none())] {
+            let said = place.haft_with(&["batch", "-", "--json"], calls(count));
+            assert_eq!(said.code == 0, fits, "{tier:?} {count}: {}", said.stderr);
+            if !fits {
+                assert_eq!(said.json()["results"][0]["error"]["code"], json!("LIMIT_EXCEEDED"));
+            }
+        }
+        place.write("one.json", json!({"name": "own_tool", "description": "One"}).to_string());
+        assert_eq!(place.haft(&["tools", "add", "one.json"]).code == 0, adds, "{tier:?}");
+        let said = place.haft(&["call", "validate_content", "content=[1]", "--json"]);
+        assert_eq!(said.code == 0, validates, "{tier:?}: {said:?}");
+        if !validates {
+            let error = said.json()["error"].clone();
+            assert_eq!(
+                (&error["code"], &error["data"]["needed"]),
+                (&json!("LICENSE_REQUIRED"), &json!("Teams"))
+            );
+            let said = place.haft(&["call", "validate_content", "content=[1]"]);
+            assert!(
+                said.stderr.contains("needs the Teams tier") && said.stderr.contains("haft license show")
+            );
+        }
+    }
+}
+
+#[test]
+fn a_licence_that_does_not_count_is_core_with_the_reason() {
+    let key = SecretKey::from_seed([5; 32]);
+    let good = licence(Tier::Enterprise).sign(&key).unwrap();
+    let expired = Licence { expires: Some(at(100)), ..licence(Tier::Teams) }.sign(&key).unwrap();
+    let later = Licence { valid_from: at(32_503_680_000), ..licence(Tier::Teams) }.sign(&key).unwrap();
+    let theirs = Licence { tenant: Some("other".into()), ..licence(Tier::Teams) }.sign(&key).unwrap();
+    let stranger = licence(Tier::Enterprise).sign(&SecretKey::from_seed([6; 32])).unwrap();
+    let tampered = good.replace("\"licence\": \"", "\"licence\": \"AAAA");
+    for (text, reason) in [
+        (None, "there is no licence"),
+        (Some(expired), "expired on 1970"),
+        (Some(later), "begins on 3000"),
+        (Some(theirs), "for another tenant"),
+        (Some(stranger), "not among the trusted ones"),
+        (Some(tampered), "the licence"),
+        (Some("nonsense".to_owned()), "cannot be read"),
+    ] {
+        let place = licensed(text.as_deref());
+        let said = place.haft(&["license", "show"]);
+        assert!(said.stdout.starts_with("Core: ") && said.stdout.contains(reason), "{reason}: {said:?}");
+    }
+    // Without an authority a file says nothing.
+    let place = licensed(Some(&good));
+    place.own_config("");
+    assert!(place.haft(&["license", "show"]).stdout.starts_with("Enterprise: no authority"));
+    place.own_config("[license]\nauthority = 'nonsense'\n");
+    let said = place.haft(&["call", "get_metrics"]);
+    assert!(said.code == 2 && said.stderr.contains("license.authority"), "{said:?}");
+}
+
+/// Every file below a folder that holds a text.
+fn files_with(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().flatten() {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else if let Ok(bytes) = std::fs::read(entry.path())
+                && bytes.windows(text.len()).any(|window| window == text.as_bytes())
+            {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+/// A token in what a tool reads and in what it is told, a value of a variable, and a password by its name.
+#[test]
+fn secrets_are_in_no_result_event_log_or_record() {
+    let place = Place::new();
+    place.own_config("[tools.approval]\nmode = 'auto'\n[store]\naudit_input = true\n");
+    let token = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+    let known = "value-of-a-variable-7";
+    place.write("notes.txt", format!("use {token} and {known}\npassword = \"hunter2-hunter2\"\n"));
+    let run = |args: &[&str]| {
+        let mut all = args.to_vec();
+        all.extend(["--log", "--json"]);
+        let mut program = place.program(&all);
+        Said::of(program.env("DEPLOY_KEY", known).output().unwrap())
+    };
+    let said = run(&["call", "read_file", "path=notes.txt", "--events"]);
+    let text = said.json()["content"][0]["text"].as_str().unwrap().to_owned();
+    assert_eq!(
+        text, "use [redacted:github-token] and [redacted:DEPLOY_KEY]\npassword = \"hunter2-hunter2\"\n",
+        "a model needs the code as it is, but for what has a look of its own"
+    );
+    let written = run(&["call", "write_file", "path=b.txt", &format!("content={token} {known}"), "--events"]);
+    assert_eq!(written.code, 0, "{written:?}");
+    let wrote = std::fs::read_to_string(place.work().join("b.txt")).unwrap();
+    assert_eq!(wrote, format!("{token} {known}"), "the tool gets the true value");
+    run(&["call", "read_file", &format!("path={token}"), "--events"]);
+    for secret in [token.as_str(), known] {
+        for said in [&said, &written] {
+            assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{secret}: {said:?}");
+        }
+        let left: Vec<_> = files_with(&place.home(), secret);
+        // What can be undone is kept as it was: that is a copy of the user's own file, in a folder of their own.
+        let left: Vec<_> =
+            left.into_iter().filter(|path| !path.to_string_lossy().contains("/changes/")).collect();
+        assert!(left.is_empty(), "{secret} in {left:?}");
+    }
+    let runs = place.haft(&["runs", "list", "--json"]).json();
+    let id = runs["runs"].as_array().or(runs.as_array()).unwrap().last().unwrap()["executionId"].clone();
+    let kept = place.haft(&["runs", "show", id.as_str().unwrap(), "--json"]).stdout;
+    assert!(kept.contains("[redacted:github-token]"), "{kept}");
+    assert!(!kept.contains("hunter2"), "what is kept has no password by its name: {kept}");
+
+    // As they are, on request; what is kept is not.
+    let said = run(&["call", "read_file", "path=notes.txt", "--set", "tools.output.redact_results=false"]);
+    assert!(said.stdout.contains(&token) && !said.stderr.contains(&token), "{said:?}");
+    assert!(
+        files_with(&place.home(), &token).iter().all(|path| path.to_string_lossy().contains("/changes/"))
+    );
+}

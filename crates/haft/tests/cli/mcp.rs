@@ -1,0 +1,302 @@
+//! `haft mcp`: the real program, driven line by line and by the official SDKs; and making it known to hosts.
+
+use super::support::{Place, Said};
+use serde_json::{Value, json};
+use std::{
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+/// A client that speaks line by line.
+struct Lines {
+    child: Child,
+    to: Option<ChildStdin>,
+    from: BufReader<ChildStdout>,
+}
+
+impl Lines {
+    fn start(place: &Place, args: &[&str]) -> Self {
+        let mut child = place.program(args).stdin(Stdio::piped()).spawn().unwrap();
+        let to = child.stdin.take();
+        let from = BufReader::new(child.stdout.take().unwrap());
+        Lines { child, to, from }
+    }
+
+    fn ask(&mut self, request: &Value) -> Value {
+        writeln!(self.to.as_mut().unwrap(), "{request}").unwrap();
+        let mut line = String::new();
+        self.from.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    fn begin(&mut self) -> Value {
+        self.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
+        }}))
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}))["result"]
+            .clone()
+    }
+
+    fn end(mut self) -> Said {
+        drop(self.to.take());
+        let mut stdout = String::new();
+        self.from.read_to_string(&mut stdout).unwrap();
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        Said { code: self.child.wait().unwrap().code().unwrap(), stdout, stderr }
+    }
+}
+
+#[test]
+fn a_client_on_pipes_is_served_and_the_choice_explained_once() {
+    let place = Place::new();
+    place.write("a.txt", "hello\n");
+    let mut lines = Lines::start(&place, &["mcp"]);
+    assert_eq!(lines.begin()["result"]["serverInfo"]["name"], "haft");
+    assert_eq!(lines.call("read_file", json!({"path": "a.txt"}))["structuredContent"]["content"], "hello\n");
+    let open = lines.call("write_file", json!({"path": "b.txt", "content": "x"}));
+    assert_eq!(open["_meta"]["haft/error"]["code"], "CONFIRMATION_REQUIRED");
+    let said = lines.end();
+    assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{said:?}");
+    assert!(
+        said.stderr.contains("approvals = \"host\"") && said.stderr.contains("This is said once"),
+        "{said:?}"
+    );
+
+    let mut again = Lines::start(&place, &["mcp"]);
+    again.begin();
+    assert_eq!(again.end().stderr, "");
+}
+
+#[test]
+fn the_host_can_be_trusted_to_ask_but_a_folder_cannot_say_so() {
+    let place = Place::new();
+    let written = |place: &Place, args: &[&str]| {
+        let mut lines = Lines::start(place, args);
+        lines.begin();
+        let result = lines.call("write_file", json!({"path": "b.txt", "content": "x"}));
+        lines.end();
+        (result["isError"] == true, place.work().join("b.txt").exists())
+    };
+    place.write("haft.toml", "[mcp]\napprovals = 'host'\n");
+    assert_eq!(written(&place, &["mcp"]), (true, false), "a folder's file has no say in it");
+    assert_eq!(written(&place, &["--no-folder-config", "mcp", "--approvals", "host"]), (false, true));
+
+    let place = Place::new();
+    place.own_config("[mcp]\napprovals = 'host'\n");
+    assert_eq!(written(&place, &["mcp"]), (false, true));
+    assert_eq!(written(&Place::new(), &["mcp", "--approvals", "queue"]), (true, false));
+}
+
+#[test]
+fn what_is_denied_stays_denied_whoever_asks() {
+    let place = Place::new();
+    let mut lines = Lines::start(&place, &["mcp", "--approvals", "host"]);
+    lines.begin();
+    let denied = lines.call("run_command", json!({"command": "echo hi"}));
+    assert_eq!(denied["_meta"]["haft/error"]["code"], "TOOL_DENIED");
+    lines.end();
+}
+
+#[test]
+fn folders_of_the_client_narrow_what_is_granted() {
+    let place = Place::new();
+    std::fs::create_dir(place.work().join("project")).unwrap();
+    place.write("project/in.txt", "in");
+    place.write("out.txt", "out");
+    let mut lines = Lines::start(&place, &["mcp"]);
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    lines.ask(&begin);
+    assert_ne!(lines.call("read_file", json!({"path": "out.txt"}))["isError"], true);
+    let asked = lines.ask(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    assert_eq!(asked["method"], "roots/list");
+    let roots = json!([{"uri": format!("file://{}", place.work().join("project").display())}]);
+    writeln!(
+        lines.to.as_mut().unwrap(),
+        "{}",
+        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": roots}})
+    )
+    .unwrap();
+    let mut tries = 0;
+    while lines.call("read_file", json!({"path": "in.txt"}))["isError"] == true {
+        tries += 1;
+        assert!(tries < 200, "relative paths start at the client's folder");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(lines.call("read_file", json!({"path": "../out.txt"}))["isError"], true);
+    lines.end();
+}
+
+#[test]
+fn nonsense_ends_with_a_word_about_it() {
+    let place = Place::new();
+    let said =
+        place.haft_with(&["mcp"], "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n");
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.stderr.contains("did not begin as MCP wants it"), "{said:?}");
+    assert_eq!(place.haft_with(&["mcp"], "").code, 0, "a client that looked and went");
+    let remote = place.haft(&["mcp", "--http", "0.0.0.0:0"]);
+    assert_eq!(remote.code, 2);
+    assert!(remote.stderr.contains("can be reached from other machines"), "{remote:?}");
+    assert_eq!(place.haft(&["mcp", "--http", "nowhere"]).code, 2);
+    assert_eq!(place.haft(&["mcp", "--approvals", "nobody"]).code, 2);
+}
+
+#[test]
+fn install_keeps_what_is_in_the_file() {
+    let place = Place::new();
+    let file = place.home().join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let before = "{\n  // mine\n  \"mcpServers\": {\"other\": {\"command\": \"x\"}}\n}\n";
+    std::fs::write(&file, before).unwrap();
+    let said = place.haft(&["mcp", "install", "cursor", "--approvals", "host", "--json"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let done = said.json();
+    assert_eq!(
+        (&done["changed"], &done["entry"]["args"]),
+        (&json!(true), &json!(["mcp", "--approvals", "host"]))
+    );
+    let after = std::fs::read_to_string(&file).unwrap();
+    assert!(after.contains("// mine") && after.contains("\"other\": {\"command\": \"x\"}"), "{after}");
+    let program = done["entry"]["command"].as_str().unwrap();
+    assert!(Path::new(program).is_absolute() && after.contains(program));
+    let backup = done["backup"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(backup).unwrap(), before);
+    assert_eq!(
+        place.haft(&["mcp", "install", "cursor", "--approvals", "host", "--json"]).json()["changed"],
+        false
+    );
+}
+
+#[test]
+fn install_prints_makes_and_refuses() {
+    let place = Place::new();
+    let printed = place.haft(&["mcp", "install", "vscode", "--print"]);
+    let entry: Value = serde_json::from_str(&printed.stdout).unwrap();
+    assert_eq!(entry["servers"]["haft"]["type"], "stdio");
+    assert!(!place.home().join(".config/Code").exists(), "nothing was written");
+
+    assert_eq!(place.haft(&["mcp", "install", "codex"]).code, 0);
+    let codex = std::fs::read_to_string(place.home().join(".codex/config.toml")).unwrap();
+    assert!(codex.starts_with("[mcp_servers.haft]\n"), "{codex}");
+    assert_eq!(place.haft(&["mcp", "install", "claude-code"]).code, 0);
+    assert!(place.home().join(".claude.json").exists());
+
+    let file = place.home().join(".gemini/settings.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "not json").unwrap();
+    let refused = place.haft(&["mcp", "install", "gemini"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("--print"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "not json");
+    assert_eq!(place.haft(&["mcp", "install", "emacs"]).code, 2);
+}
+
+/// Runs a script of an SDK; it asserts by itself.
+fn driven(place: &Place, program: &Path, args: &[&str]) {
+    let said = Said::of(place.command(program).args(args).output().unwrap());
+    assert!(said.code == 0 && said.stdout.contains("driven"), "{args:?}: {said:#?}");
+    // The command was started, and stopped long before its time.
+    let runs = place.haft(&["runs", "list", "--json"]).json()["runs"].clone();
+    let is_command = |run: &&Value| run["tool"] == "run_command" && run["metadata"]["attempts"] == 1;
+    let command = runs.as_array().unwrap().iter().find(is_command).unwrap_or_else(|| panic!("{runs:#}"));
+    assert!(
+        command["status"] != "Success" && command["durationMs"].as_f64().unwrap() < 20_000.0,
+        "{command:#}"
+    );
+}
+
+fn script(name: &str) -> String {
+    format!("{}/tests/mcp/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where haft's home is what the scripts call the folder.
+fn with_work() -> Place {
+    let place = Place::new();
+    let work = place.home().join("work");
+    std::fs::create_dir(&work).unwrap();
+    std::fs::write(work.join("notes.txt"), "hello\n").unwrap();
+    place
+}
+
+#[test]
+fn the_official_sdks_drive_it_on_pipes() {
+    let Some(kit) = haft_testkit::mcp_kit() else {
+        return haft_testkit::not_run(
+            "the_official_sdks_drive_it_on_pipes",
+            "the MCP SDKs are not installed",
+        );
+    };
+    for revision in ["legacy", "2026-07-28"] {
+        let (python, typescript) = (with_work(), with_work());
+        let haft = env!("CARGO_BIN_EXE_haft");
+        let home = |place: &Place| place.home().to_string_lossy().into_owned();
+        driven(&python, &kit.python, &[&script("drive.py"), haft, &home(&python), "stdio", revision]);
+        let modules = kit.modules.to_string_lossy();
+        driven(
+            &typescript,
+            &kit.node,
+            &[&script("drive.mjs"), &modules, haft, &home(&typescript), "stdio", revision],
+        );
+    }
+}
+
+#[test]
+fn the_official_sdks_drive_it_over_http() {
+    let Some(kit) = haft_testkit::mcp_kit() else {
+        return haft_testkit::not_run(
+            "the_official_sdks_drive_it_over_http",
+            "the MCP SDKs are not installed",
+        );
+    };
+    let place = with_work();
+    let args =
+        ["--set", "tools.approval.denylist=[]", "mcp", "--approvals", "client", "--http", "127.0.0.1:0"];
+    let mut server = place.program(&args).current_dir(place.home().join("work")).spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = BufReader::new(server.stderr.take().unwrap());
+    stderr.read_line(&mut said).unwrap();
+    let url = said.trim().strip_prefix("serving MCP at ").unwrap_or_else(|| panic!("{said}")).to_owned();
+    let token = std::fs::read_to_string(place.home().join(".local/state/haft/mcp-token")).unwrap();
+    let (haft, home, token) =
+        (env!("CARGO_BIN_EXE_haft"), place.home().to_string_lossy().into_owned(), token.trim());
+    let modules = kit.modules.to_string_lossy();
+    for revision in ["legacy", "2026-07-28"] {
+        driven(&place, &kit.python, &[&script("drive.py"), haft, &home, "http", revision, &url, token]);
+        driven(
+            &place,
+            &kit.node,
+            &[&script("drive.mjs"), &modules, haft, &home, "http", revision, &url, token],
+        );
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn a_changed_policy_holds_at_once_and_a_broken_one_changes_nothing() {
+    let place = Place::new();
+    let mut lines = Lines::start(&place, &["mcp"]);
+    lines.begin();
+    let is_error = |answer: &Value| answer["isError"] == true;
+    let ask = |lines: &mut Lines| lines.call("get_metrics", json!({}));
+    assert!(!is_error(&ask(&mut lines)));
+    place.own_config("[[policy.rules]]\nname = 'no'\neffect = 'deny'\ntool = 'get_metrics'\n");
+    let begun = std::time::Instant::now();
+    while !is_error(&ask(&mut lines)) {
+        assert!(begun.elapsed().as_secs() < 30, "the new rule never held");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    place.own_config("[[policy.rules]]\nname = 'no'\neffect = 'denny'\ntool = 'get_metrics'\n");
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert!(is_error(&ask(&mut lines)), "what held before goes on holding");
+    let said = lines.end();
+    assert!(said.stderr.contains("the old one holds"), "{said:?}");
+}

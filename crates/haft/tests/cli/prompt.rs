@@ -1,0 +1,240 @@
+//! The question at a terminal, in a terminal: tmux shows what a person would see.
+
+use crate::support::Place;
+use std::{
+    process::Command,
+    time::{Duration, Instant},
+};
+
+/// A terminal of its own, with a shell in it.
+struct Screen<'a> {
+    place: &'a Place,
+    socket: String,
+}
+
+impl<'a> Screen<'a> {
+    /// `None`, and said to be not run, where there is no tmux.
+    fn new(place: &'a Place, test: &str, width: usize, variables: &[(&str, &str)]) -> Option<Screen<'a>> {
+        if Command::new("tmux").arg("-V").output().is_err() {
+            haft_testkit::not_run(&format!("prompt::{test}"), "tmux is not installed");
+            return None;
+        }
+        let socket = format!("haft-{}-{test}", std::process::id());
+        let screen = Screen { place, socket };
+        let mut start = screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "s", "-y", "40", "-x"]);
+        start.arg(width.to_string()).current_dir(place.work());
+        let mut shell = vec![
+            "env".to_owned(),
+            "-i".into(),
+            "TERM=screen".into(),
+            "USER=ada".into(),
+            "LANG=C.UTF-8".into(),
+        ];
+        shell.push(format!("HOME={}", place.home().display()));
+        shell.push(format!("PATH={}", std::env::var("PATH").unwrap()));
+        shell.push(format!("haft={}", env!("CARGO_BIN_EXE_haft")));
+        shell.extend(variables.iter().map(|(name, value)| format!("{name}={value}")));
+        shell.extend(["sh".to_owned()]);
+        assert!(start.args(shell).status().unwrap().success());
+        Some(screen)
+    }
+
+    fn tmux(&self, args: &[&str]) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.env_remove("TMUX").env("LC_ALL", "C.UTF-8").args(["-u", "-L", &self.socket]).args(args);
+        tmux
+    }
+
+    fn keys(&self, keys: &str) {
+        assert!(self.tmux(&["send-keys", "-t", "s", "-l", keys]).status().unwrap().success());
+    }
+
+    fn press(&self, key: &str) {
+        assert!(self.tmux(&["send-keys", "-t", "s", key]).status().unwrap().success());
+    }
+
+    fn shown(&self) -> String {
+        let captured = self.tmux(&["capture-pane", "-p", "-t", "s"]).output().unwrap();
+        String::from_utf8(captured.stdout).unwrap()
+    }
+
+    /// Waits until that is on the screen, and gives all that is.
+    fn until(&self, text: &str) -> String {
+        let begun = Instant::now();
+        loop {
+            let shown = self.shown();
+            if shown.contains(text) {
+                return shown;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for {text:?}:\n{shown}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Types a call, on a clean screen, and waits for its question.
+    fn call(&self, call: &str) -> String {
+        // The question before must be gone, or it would be taken for this one.
+        self.keys("clear; echo clean");
+        self.press("Enter");
+        let begun = Instant::now();
+        while self.shown().contains("q later") {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.shown());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        self.keys(&format!("clear; \"$haft\" {call}; echo \"ended $?\""));
+        self.press("Enter");
+        self.until("q later")
+    }
+}
+
+impl Drop for Screen<'_> {
+    fn drop(&mut self) {
+        let _ = self.tmux(&["kill-server"]).status();
+        let _ = self.place;
+    }
+}
+
+#[test]
+fn a_person_is_asked_at_eighty_columns() {
+    let place = Place::new();
+    place.write("notes.txt", "one\ntwo\n");
+    let Some(screen) = Screen::new(&place, "at_eighty_columns", 80, &[("EDITOR", "sed -i s/three/four/")])
+    else {
+        return;
+    };
+    let call = "call write_file path=new.txt content=three";
+
+    let shown = screen.call(call);
+    for part in [
+        "May `write_file` run?  medium risk",
+        "Write new file: new.txt",
+        "why      it has side effects",
+        "+three",
+    ] {
+        assert!(shown.contains(part), "{part}:\n{shown}");
+    }
+    assert!(shown.contains("y once · n no · e edit · a always… · u until… · ? help · q later"), "{shown}");
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(!shown.contains('\u{1b}'));
+    // What means nothing does nothing; help says what means something.
+    screen.keys("xj7");
+    screen.press("Up");
+    screen.press("Enter");
+    screen.keys("?");
+    screen.until("run it, this once");
+    assert!(!place.work().join("new.txt").exists());
+    screen.keys("n");
+    let shown = screen.until("ended 3");
+    assert!(shown.contains("Tool call denied by user"), "{shown}");
+
+    screen.call(call);
+    screen.keys("rnot yet");
+    screen.press("Enter");
+    let shown = screen.until("ended 3");
+    assert!(shown.contains("denied by user: not yet"), "{shown}");
+
+    screen.call(call);
+    screen.keys("q");
+    screen.until("ended 5");
+    assert!(!place.work().join("new.txt").exists());
+
+    screen.call(call);
+    screen.press("C-c");
+    let shown = screen.until("ended 130");
+    assert!(shown.contains("Cancelled by user"), "{shown}");
+    assert!(!place.work().join("new.txt").exists());
+
+    // Changed: it is shown as it is now, and runs so.
+    screen.call(call);
+    screen.keys("e");
+    let shown = screen.until("the arguments were changed by a person");
+    assert!(shown.contains("+four"), "{shown}");
+    screen.until("q later");
+    screen.keys("y");
+    screen.until("ended 0");
+    assert_eq!(std::fs::read_to_string(place.work().join("new.txt")).unwrap(), "four");
+
+    // Remembered: what will be is shown first, and then nobody is asked again.
+    screen.call("call write_file path=a.txt content=a");
+    screen.keys("a");
+    screen.until("1-9 choose");
+    screen.keys("2");
+    let shown = screen.until("y remember it and run");
+    assert!(
+        shown.contains("This will be remembered:") && shown.contains("It would have spared you"),
+        "{shown}"
+    );
+    assert!(!place.work().join("a.txt").exists());
+    screen.keys("y");
+    let shown = screen.until("ended 0");
+    assert!(shown.contains("remembered, until `haft grants revoke grant_"), "{shown}");
+    screen.keys("clear; \"$haft\" call write_file path=b.txt content=b; echo \"ended $?\"");
+    screen.press("Enter");
+    let shown = screen.until("ended 0");
+    assert!(!shown.contains("May `write_file`"), "{shown}");
+}
+
+#[test]
+fn the_terminal_is_as_it_was_and_answers_from_elsewhere_end_the_question() {
+    let place = Place::new();
+    let Some(screen) = Screen::new(&place, "elsewhere", 80, &[("NO_COLOR", "1")]) else { return };
+    // What was typed before the question is no answer to it.
+    screen.keys("sleep 1; ");
+    screen.keys("clear; \"$haft\" call write_file path=early.txt content=x; echo \"ended $?\"");
+    screen.press("Enter");
+    std::thread::sleep(Duration::from_millis(300));
+    screen.keys("yyyy");
+    screen.until("q later");
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(!place.work().join("early.txt").exists());
+    let list = place.haft(&["approvals", "list", "--json"]).json();
+    let id = list["questions"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(place.haft(&["approvals", "approve", &id]).code, 0);
+    let shown = screen.until("ended 0");
+    assert!(shown.contains("answered elsewhere: yes"), "{shown}");
+    assert!(place.work().join("early.txt").exists());
+    screen.keys("clear; stty -a");
+    screen.press("Enter");
+    let shown = screen.until("iexten");
+    assert!(shown.contains(" icanon") && shown.contains(" echo "), "{shown}");
+}
+
+#[test]
+fn a_batch_is_asked_about_together_in_forty_columns() {
+    let place = Place::new();
+    let calls: Vec<serde_json::Value> = ["a", "b", "c", "d"]
+        .map(|name| serde_json::json!({"name": "write_file", "arguments": {"path": name, "content": name}}))
+        .to_vec();
+    place.write("calls.json", serde_json::Value::from(calls).to_string());
+    let Some(screen) = Screen::new(&place, "batch", 40, &[]) else { return };
+    let shown = screen.call("batch calls.json");
+    assert!(shown.contains("(1 of 4)") && shown.lines().all(|line| line.chars().count() <= 40), "{shown}");
+    screen.keys("y");
+    screen.until("(2 of 4)");
+    screen.keys("n");
+    screen.until("(3 of 4)");
+    assert!(!place.work().join("a").exists(), "nothing runs before everything is decided");
+    screen.keys("Y");
+    screen.until("ended 3");
+    let there = ["a", "b", "c", "d"].map(|name| place.work().join(name).exists());
+    assert_eq!(there, [true, false, true, true]);
+}
+
+/// `haft approvals watch` is a place to sit and answer whatever calls ask anywhere.
+#[test]
+fn watch_asks_about_calls_of_other_processes() {
+    let place = Place::new();
+    let Some(screen) = Screen::new(&place, "watch", 80, &[]) else { return };
+    screen.keys("clear; \"$haft\" approvals watch; echo \"ended $?\"");
+    screen.press("Enter");
+    screen.until("waiting for questions");
+    let waiting =
+        place.program(&["call", "write_file", "path=w.txt", "content=w", "--wait", "60s"]).spawn().unwrap();
+    screen.until("q later");
+    screen.keys("y");
+    let said = crate::support::Said::of(waiting.wait_with_output().unwrap());
+    assert_eq!(said.code, 0, "{said:?}");
+    screen.until("yes, this once");
+    screen.press("C-c");
+    screen.until("ended 130");
+}

@@ -1,0 +1,135 @@
+//! What guards calls, as a program that embeds haft has it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    reason = "a test fails by panicking"
+)]
+
+use haft::{
+    CallContext, Folders, Haft, PolicyReload, Reloaded, Request, Role, Status, Tier, ToolCall,
+    config::{self, LoadOptions, Surroundings},
+};
+use serde_json::json;
+use std::{path::Path, sync::Arc};
+
+async fn status(haft: &Haft, tool: &str) -> Status {
+    haft.execute(ToolCall::new(tool, json!({}))).await.status
+}
+
+fn surroundings(folder: &Path) -> Surroundings {
+    let working_folder = folder.join("work");
+    std::fs::create_dir_all(folder.join("home/.config/haft")).unwrap();
+    std::fs::create_dir_all(&working_folder).unwrap();
+    Surroundings { working_folder, home: Some(folder.join("home")), ..Surroundings::default() }
+}
+
+/// Long-lived: a change of the user's own file or the folder's holds from the next call on, a broken one changes nothing.
+#[tokio::test]
+async fn policy_is_read_anew_when_its_files_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let surroundings = surroundings(folder.path());
+    let own = |text: &str| std::fs::write(folder.path().join("home/.config/haft/haft.toml"), text).unwrap();
+    let project = |text: &str| std::fs::write(surroundings.working_folder.join("haft.toml"), text).unwrap();
+    let rule =
+        |effect: &str| format!("[[policy.rules]]\nname = 'r'\neffect = '{effect}'\ntool = 'get_metrics'\n");
+    own("[tools.approval]\nmode = 'auto'\n");
+    let config = config::load(&surroundings, &LoadOptions::default()).unwrap().config;
+    let haft = Haft::builder().config(&config).build().unwrap();
+    let mut reload = PolicyReload::new(surroundings.clone(), LoadOptions::default());
+    assert_eq!(status(&haft, "get_metrics").await, Status::Success);
+    assert_eq!(reload.look(&haft), Reloaded::Same);
+
+    project(&rule("deny"));
+    assert_eq!(status(&haft, "get_metrics").await, Status::Success, "not before somebody looks");
+    assert_eq!(reload.look(&haft), Reloaded::Done);
+    assert_eq!(status(&haft, "get_metrics").await, Status::PermissionDenied);
+    // Broken: the old one goes on holding, and that is said once.
+    project(&rule("denny"));
+    let Reloaded::Kept(why) = reload.look(&haft) else { panic!("it was taken") };
+    assert!(why.contains("unknown variant `denny`") && why.contains("haft.toml:3:1"), "{why}");
+    assert_eq!(reload.look(&haft), Reloaded::Same);
+    assert_eq!(status(&haft, "get_metrics").await, Status::PermissionDenied);
+    project(&rule("ask"));
+    assert_eq!(reload.look(&haft), Reloaded::Done);
+    assert_eq!(status(&haft, "get_metrics").await, Status::RequiresConfirmation);
+    // What loosens counts only where it may: the folder is not trusted, so the lists stay.
+    project("[tools.approval]\ndenylist = []\n");
+    assert_eq!(reload.look(&haft), Reloaded::Done);
+    assert!(haft.policy().unwrap().lists().denylist.contains("run_command"));
+    std::fs::remove_file(surroundings.working_folder.join("haft.toml")).unwrap();
+    own("[tools.approval]\nmode = 'auto'\ndenylist = ['GetMetrics']\n");
+    assert_eq!(reload.look(&haft), Reloaded::Done);
+    assert_eq!(status(&haft, "get_metrics").await, Status::PermissionDenied, "an alias means the tool");
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let surroundings = surroundings(folder.path());
+    let haft = Haft::builder().build().unwrap();
+    let reload = PolicyReload::new(surroundings.clone(), LoadOptions::default());
+    let watch = tokio::spawn(reload.keep_current(haft.clone(), std::time::Duration::from_millis(10)));
+    std::fs::write(
+        surroundings.working_folder.join("haft.toml"),
+        "[[policy.rules]]\nname = 'r'\neffect = 'deny'\ntool = 'get_metrics'\n",
+    )
+    .unwrap();
+    for _ in 0..500 {
+        if status(&haft, "get_metrics").await == Status::PermissionDenied {
+            watch.abort();
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("the change was not noticed");
+}
+
+/// Each built-in has the tier that the licence's table says.
+#[test]
+fn built_ins_have_the_tier_of_the_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = Folders::new(folder.path(), folder.path().join("state"));
+    let haft = Haft::builder().files(folders).build().unwrap();
+    let definitions = haft.definitions();
+    assert!(definitions.len() > 15);
+    for definition in definitions {
+        assert_eq!(definition.tier, haft_guard::built_in_tier(&definition.name), "{}", definition.name);
+    }
+}
+
+#[tokio::test]
+async fn another_authoriser_can_be_put_in_and_roles_change_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a"), "x").unwrap();
+    let permissions = Arc::new(haft::Permissions::default());
+    struct Shared(Arc<haft::Permissions>);
+    impl haft::port::Authoriser for Shared {
+        fn authorise<'a>(
+            &'a self,
+            context: &'a CallContext,
+            definition: &'a haft::ToolDefinition,
+        ) -> haft::port::BoxFuture<'a, Result<haft::port::Authorisation, haft::port::GuardError>> {
+            self.0.authorise(context, definition)
+        }
+    }
+    let folders = Folders::new(folder.path(), folder.path().join("state"));
+    let haft = Haft::builder().files(folders).authoriser(Shared(Arc::clone(&permissions))).build().unwrap();
+    let mut context = CallContext::new("acme", "agent");
+    (context.roles, context.tier) = (vec!["reader".into()], Tier::Enterprise);
+    let read = async |context: &CallContext| {
+        let call = ToolCall::new("read_file", json!({"path": "a"}));
+        haft.execute(Request::new(call).context(context.clone())).await
+    };
+    let refused = read(&context).await;
+    assert!(refused.text().contains("there is no role `reader` here"), "{}", refused.text());
+    permissions.define("acme", "reader", Role::new(["tool.*.read"]));
+    assert_eq!(read(&context).await.status, Status::Success);
+    context.tenant = "other".into();
+    assert_eq!(read(&context).await.status, Status::PermissionDenied, "a role is its tenant's own");
+    context.tenant = "acme".into();
+    permissions.remove("acme", "reader");
+    assert_eq!(read(&context).await.status, Status::PermissionDenied, "at once");
+}
