@@ -4,8 +4,8 @@ use super::{
     console::{Console, STRONG},
     failure::Failure,
     memory::Memory,
-    setup::Ground,
-    watch, words,
+    setup::{Ground, now},
+    words,
 };
 use crate::port::{ApiKey, KeyStore as _, Right};
 use clap::Args;
@@ -14,13 +14,6 @@ use haft_server::ApiSecret;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::time::Duration;
-
-/// Those of the commands of `haft keys` that are about API keys.
-pub(super) enum ApiKeysCommand<'a> {
-    Create(&'a CreateArgs),
-    List { tenant: Option<&'a str>, json: bool },
-    Revoke { id: &'a str, json: bool },
-}
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
@@ -66,29 +59,13 @@ fn lasts(typed: &str) -> Result<Lasts, String> {
     }
 }
 
-/// Does what is to be done with API keys.
-pub(super) fn run(
-    command: &ApiKeysCommand<'_>,
-    ground: &Ground,
-    console: &mut Console,
-) -> Result<u8, Failure> {
-    let memory = Memory::open(ground, console)?;
-    let runtime = watch::runtime()?;
-    runtime.block_on(async {
-        match command {
-            ApiKeysCommand::Create(args) => create(args, &memory, console).await,
-            ApiKeysCommand::List { tenant, json } => list(*tenant, *json, &memory, console).await,
-            ApiKeysCommand::Revoke { id, json } => revoke(id, *json, &memory, console).await,
-        }
-    })
-}
-
 /// What is wrong with a wish for a key.
 fn bad(what: impl Into<String>, help: impl Into<String>) -> Failure {
     Failure::Server { what: what.into(), help: help.into() }
 }
 
-async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
     let mut rights = args.rights.clone();
     rights.sort();
     rights.dedup();
@@ -111,16 +88,15 @@ async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Re
     if args.roles.is_empty() && rights.contains(&Right::Invoke) {
         console.warn("the key has no role, so it may call only tools that need no permission; add --role editor, for one");
     }
-    let now = Timestamp::now();
+    let created_at = Timestamp::now();
     let expires_at = match args.expires {
         Lasts::Forever => None,
         Lasts::For(time) => {
-            let end = SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok());
+            let end = SignedDuration::try_from(time).ok().and_then(|time| created_at.checked_add(time).ok());
             Some(end.ok_or_else(|| bad("that is too long", "say never for a key that counts for ever"))?)
         }
     };
     let secret = ApiSecret::random().map_err(Failure::Task)?;
-    let by = ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok());
     let key = ApiKey {
         id: format!("key_{}", &crate::TaskId::random().as_str()[4..20]),
         name: args.name.clone(),
@@ -129,12 +105,12 @@ async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Re
         user: args.user.as_deref().map(Into::into),
         roles: args.roles.clone(),
         rights,
-        created_at: now,
-        created_by: one_line(&by.unwrap_or_else(|| "owner".to_owned()), 100),
+        created_at,
+        created_by: one_line(&memory.user, 100),
         expires_at,
         revoked_at: None,
     };
-    memory.store.add(key.clone(), secret.hash()).await?;
+    now(memory.store.add(key.clone(), secret.hash()))??;
     if args.json {
         console.print_json(&json!({"key": key, "secret": secret.as_str()}))?;
     } else {
@@ -148,13 +124,14 @@ async fn create(args: &CreateArgs, memory: &Memory, console: &mut Console) -> Re
     Ok(0)
 }
 
-async fn list(
+pub(super) fn list(
     tenant: Option<&str>,
     json: bool,
-    memory: &Memory,
+    ground: &Ground,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    let keys = memory.store.all(tenant).await?;
+    let memory = Memory::open(ground, console)?;
+    let keys = now(memory.store.all(tenant))??;
     if json {
         console.print_json(&json!({"keys": keys}))?;
         return Ok(0);
@@ -163,11 +140,11 @@ async fn list(
         console.print("there are no API keys\n")?;
         return Ok(0);
     }
-    let now = Timestamp::now();
+    let today = Timestamp::now();
     for key in keys {
         let state = match (key.revoked_at, key.expires_at) {
             (Some(at), _) => format!("revoked {at}"),
-            (None, Some(end)) if end <= now => format!("expired {end}"),
+            (None, Some(end)) if end <= today => format!("expired {end}"),
             (None, Some(end)) => format!("until {end}"),
             (None, None) => "for ever".to_owned(),
         };
@@ -178,8 +155,9 @@ async fn list(
     Ok(0)
 }
 
-async fn revoke(id: &str, json: bool, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
-    if !memory.store.revoke(id).await? {
+pub(super) fn revoke(id: &str, json: bool, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    if !now(memory.store.revoke(id))?? {
         return Err(bad(format!("no key `{}` counts", words::name(id)), "`haft keys list` shows every key"));
     }
     match json {

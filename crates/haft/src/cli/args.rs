@@ -102,7 +102,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Make and look at keys: those that sign tools, and those by which programs are known to `haft serve`
+    /// Make and look at keys: those that sign tools, and API keys of `haft serve`
     #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
     Keys {
         #[command(subcommand)]

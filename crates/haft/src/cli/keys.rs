@@ -1,7 +1,7 @@
 //! `haft keys`: keys that sign tools. Those by which programs are known to a server are in `api_keys`.
 
 #[cfg(all(unix, feature = "server", feature = "durable"))]
-use super::api_keys::{self, ApiKeysCommand};
+use super::api_keys;
 use super::{args::KeysCommand, console::Console, failure::Failure, setup::Ground, words};
 use crate::config::Surroundings;
 use haft_guard::SecretKey;
@@ -29,16 +29,13 @@ pub(super) fn run(command: &KeysCommand, ground: &Ground, console: &mut Console)
             (read(&path)?, path, *json)
         }
         #[cfg(all(unix, feature = "server", feature = "durable"))]
-        KeysCommand::Create(args) => return api_keys::run(&ApiKeysCommand::Create(args), ground, console),
+        KeysCommand::Create(args) => return api_keys::create(args, ground, console),
         #[cfg(all(unix, feature = "server", feature = "durable"))]
         KeysCommand::List { tenant, json } => {
-            let list = ApiKeysCommand::List { tenant: tenant.as_deref(), json: *json };
-            return api_keys::run(&list, ground, console);
+            return api_keys::list(tenant.as_deref(), *json, ground, console);
         }
         #[cfg(all(unix, feature = "server", feature = "durable"))]
-        KeysCommand::Revoke { id, json } => {
-            return api_keys::run(&ApiKeysCommand::Revoke { id, json: *json }, ground, console);
-        }
+        KeysCommand::Revoke { id, json } => return api_keys::revoke(id, *json, ground, console),
     };
     let public = key.public();
     if json {

@@ -105,6 +105,44 @@ fn a_key_that_both_calls_and_approves_must_be_wished_for() {
 }
 
 #[test]
+fn answers_over_http_count_where_they_are_wished_for() {
+    let place = Place::new();
+    let key = |name: &str, rest: &[&str]| {
+        let made = place.haft(&[&["keys", "create", name, "--json"], rest].concat());
+        made.json()["secret"].as_str().expect("a secret").to_owned()
+    };
+    let (caller, person) =
+        (key("ci", &["--right", "invoke", "--role", "editor"]), key("phone", &["--right", "approve"]));
+    let call = r#"{"name": "write_file", "arguments": {"path": "new.txt", "content": "x"}}"#;
+    let yes = Some(r#"{"decision": "approve"}"#);
+
+    let (server, address) = serve(&place);
+    let port = || TcpStream::connect(&address).expect("it listens");
+    let (status, result) = talk(port(), "/v1/invoke", Some(&caller), Some(call));
+    assert!(result.contains("CONFIRMATION_REQUIRED"), "{status} {result}");
+    let (_, open) = talk(port(), "/v1/approvals", Some(&person), None);
+    let open: Value = serde_json::from_str(&open).unwrap();
+    let question = format!("/v1/approvals/{}", open["questions"][0]["id"].as_str().expect("a question"));
+    let (status, refused) = talk(port(), &question, Some(&person), yes);
+    assert!(status == 403 && refused.contains("accept_from"), "{status} {refused}");
+    server.signal("TERM");
+    server.end();
+
+    place.own_config("[tools.approval]\naccept_from = ['http']\n");
+    let (server, address) = serve(&place);
+    let port = || TcpStream::connect(&address).expect("it listens");
+    let (status, _) = talk(port(), &question, Some(&caller), yes);
+    assert_eq!(status, 403, "who makes calls does not approve them");
+    let (status, answered) = talk(port(), &question, Some(&person), yes);
+    assert!(status == 200 && answered.contains("\"approved\""), "{status} {answered}");
+    assert_eq!(talk(port(), &question, Some(&person), yes).0, 409);
+    let (status, result) = talk(port(), "/v1/invoke", Some(&caller), Some(call));
+    assert_eq!(status, 200, "{result}");
+    server.signal("TERM");
+    server.end();
+}
+
+#[test]
 fn other_machines_are_served_with_tls_or_not_at_all() {
     let place = Place::new();
     let refused = place.haft(&["serve", "--listen", "0.0.0.0:0"]);
