@@ -264,6 +264,21 @@ error_table! {
     /// The task could not be cancelled.
     TaskCancelFailed "TASK_CANCEL_FAILED" "E3152" none retry=false http=409 exit=1
         "The task could not be cancelled.";
+    /// A request that cannot be understood.
+    BadRequest "BAD_REQUEST" none none retry=false http=400 exit=2
+        "The request cannot be understood.";
+    /// Nobody is known who makes the request.
+    Unauthenticated "UNAUTHENTICATED" none none retry=false http=401 exit=3
+        "Nobody is known who makes this request.";
+    /// There is no such thing, or it is somebody else's.
+    NotFound "NOT_FOUND" none none retry=false http=404 exit=1
+        "There is no such thing.";
+    /// The question was answered already, or it is too late.
+    AlreadyAnswered "ALREADY_ANSWERED" none none retry=false http=409 exit=1
+        "The question was answered already, or it is too late for an answer.";
+    /// This haft was put together without it.
+    NotSupported "NOT_SUPPORTED" none none retry=false http=501 exit=1
+        "This is not available here.";
 }
 
 /// Text that is in no row of the error table.

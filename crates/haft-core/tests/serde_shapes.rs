@@ -556,7 +556,7 @@ fn event_names() {
 type Row = (&'static str, Option<&'static str>, Option<Status>, bool, u16, u8);
 
 /// DESIGN §3, "One error table", a row for each code: code, E-number, status, retry, HTTP, exit.
-const DESIGN: [Row; 38] = {
+const DESIGN: [Row; 43] = {
     use Status::{
         Cancelled, Failed, PermissionDenied, RequiresConfirmation, SandboxError, Timeout, ValidationError,
     };
@@ -599,6 +599,11 @@ const DESIGN: [Row; 38] = {
         ("TASK_NOT_FOUND", Some("E3150"), None, false, 404, 1),
         ("TASK_FINISHED", Some("E3151"), None, false, 409, 1),
         ("TASK_CANCEL_FAILED", Some("E3152"), None, false, 409, 1),
+        ("BAD_REQUEST", None, None, false, 400, 2),
+        ("UNAUTHENTICATED", None, None, false, 401, 3),
+        ("NOT_FOUND", None, None, false, 404, 1),
+        ("ALREADY_ANSWERED", None, None, false, 409, 1),
+        ("NOT_SUPPORTED", None, None, false, 501, 1),
     ]
 };
 

@@ -223,7 +223,8 @@ impl Engine {
             Some(id) => BatchId::from_uuid(id.as_uuid()),
             None => BatchId::at(at),
         };
-        let make = |id| Arc::new(Batch::new(id, at, instant, &options.call.model, &ports.settings));
+        let make =
+            |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, &ports.settings));
         let mut batch = make(batch_id);
         let mut refusal = None;
         while !self.0.executions.begin_batch(&batch) {
@@ -348,7 +349,8 @@ impl Engine {
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
         let model = &options.call.model;
-        let batch = Arc::new(Batch::new(BatchId::at(at), at, instant, model, &ports.settings));
+        let batch =
+            Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, &ports.settings));
         let call_options = Arc::new(options.call.clone());
         let frames: Vec<_> = calls
             .into_iter()
@@ -393,6 +395,17 @@ impl Engine {
         match target.into() {
             Target::Call(id) => self.0.executions.frame(id).map(|frame| Observer::new(frame as _)),
             Target::Batch(id) => self.0.executions.batch(id).map(|batch| Observer::new(batch as _)),
+        }
+    }
+
+    /// Whether it is that tenant's, and still known here. Ids are no secrets: a face that serves several tenants asks this
+    /// before it lets anybody watch or cancel.
+    pub fn is_of(&self, target: impl Into<Target>, tenant: &str) -> bool {
+        match target.into() {
+            Target::Call(id) => {
+                self.0.executions.frame(id).is_some_and(|frame| *frame.context.tenant == *tenant)
+            }
+            Target::Batch(id) => self.0.executions.batch(id).is_some_and(|batch| *batch.tenant == *tenant),
         }
     }
 

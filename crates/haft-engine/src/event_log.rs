@@ -157,6 +157,13 @@ impl Observer {
         Observer { watched, next: 0 }
     }
 
+    /// The same without what it has seen already: it goes on after the event with that number.
+    #[must_use]
+    pub fn after(mut self, seq: u64) -> Self {
+        self.next = self.next.max(seq.saturating_add(1));
+        self
+    }
+
     /// The next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Event> {
         let watched = Arc::clone(&self.watched);

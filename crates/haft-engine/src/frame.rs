@@ -31,6 +31,8 @@ use std::{
 /// A batch, as all its calls share it.
 pub(crate) struct Batch {
     pub(crate) id: BatchId,
+    /// Whose it is.
+    pub(crate) tenant: Arc<str>,
     pub(crate) arrived: Instant,
     pub(crate) cancel: Cancel,
     pub(crate) log: EventLog,
@@ -55,6 +57,7 @@ impl Logged for Batch {
 impl Batch {
     pub(crate) fn new(
         id: BatchId,
+        tenant: &Arc<str>,
         at: Timestamp,
         arrived: Instant,
         model: &ModelBudget,
@@ -62,6 +65,7 @@ impl Batch {
     ) -> Self {
         Batch {
             id,
+            tenant: Arc::clone(tenant),
             arrived,
             cancel: Cancel::new(),
             log: EventLog::new(at, settings.event_log_capacity),

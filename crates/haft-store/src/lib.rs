@@ -13,6 +13,7 @@
 
 mod lines;
 mod memory;
+mod memory_keys;
 mod memory_tasks;
 pub mod private_file;
 mod reads;
@@ -21,6 +22,7 @@ mod registrations;
 mod sql;
 
 pub use memory::{MemoryStore, Retention};
+pub use memory_keys::MemoryKeys;
 pub use reads::{FileReadHashes, MemoryReadHashes};
 pub use registrations::FileRegistrations;
 #[cfg(feature = "postgres")]

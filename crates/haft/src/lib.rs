@@ -60,6 +60,8 @@ mod memory;
 mod otlp;
 pub mod prelude;
 mod running;
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod serving;
 mod wiring;
 mod workplace;
 

@@ -97,7 +97,7 @@ pub struct Answer {
     pub decision: Decision,
     /// Who gave it.
     pub by: String,
-    /// From where: `terminal`, `command_line`, `program`.
+    /// From where: `terminal`, `command_line`, `http`, `program`.
     pub from: String,
 }
 

@@ -10,6 +10,7 @@ mod guard;
 mod history;
 mod jail;
 mod journal;
+mod keys;
 mod reads;
 mod redact;
 mod registrations;
@@ -33,6 +34,7 @@ pub use journal::{
     BatchBegin, CallState, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH, Plan,
     RecoveredCall, Recovery, Unfinished, UnfinishedCall, UnfinishedId,
 };
+pub use keys::{ApiKey, KeyStore, NotARight, Right, SecretHash};
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 7] = [
+pub(crate) const MIGRATIONS: [Migration; 8] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -56,6 +56,12 @@ pub(crate) const MIGRATIONS: [Migration; 7] = [
         name: "questions that are answered from elsewhere",
         up: include_str!("layout/007_up.sql"),
         down: include_str!("layout/007_down.sql"),
+    },
+    Migration {
+        version: 8,
+        name: "keys of programs",
+        up: include_str!("layout/008_up.sql"),
+        down: include_str!("layout/008_down.sql"),
     },
 ];
 

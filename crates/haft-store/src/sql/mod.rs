@@ -10,6 +10,7 @@ mod gc;
 mod history;
 mod instances;
 mod journal;
+mod keys;
 mod migrations;
 mod open;
 mod options;

@@ -3,7 +3,7 @@
 use super::{
     claims, gc, instances,
     instances::Lives,
-    journal, open,
+    journal, keys, open,
     options::{Durability, Options},
     outputs, projection,
     readers::Readers,
@@ -17,8 +17,9 @@ use haft_core::{
     ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery,
     ToolResult,
     port::{
-        BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, NewTask, Outcome, Registrations,
-        RunningOutput, Store, StoreError, StoredTool, TaskCancel, TaskStore, TenantStore, Wants,
+        ApiKey, BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, KeyStore, NewTask, Outcome,
+        Registrations, RunningOutput, SecretHash, Store, StoreError, StoredTool, TaskCancel, TaskStore,
+        TenantStore, Wants,
     },
 };
 use std::{
@@ -372,5 +373,25 @@ impl Registrations for DurableStore {
     fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         let name = name.to_owned();
         Box::pin(self.0.write("registration", move |work| registrations::remove(work, &name)))
+    }
+}
+
+impl KeyStore for DurableStore {
+    fn add<'a>(&'a self, key: ApiKey, hash: SecretHash) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.0.write("key", move |work| keys::add(work, &key, &hash)))
+    }
+
+    fn by_secret<'a>(&'a self, hash: SecretHash) -> BoxFuture<'a, Result<Option<ApiKey>, StoreError>> {
+        Box::pin(self.0.readers.read(move |sql| keys::by_secret(sql, &hash)))
+    }
+
+    fn all<'a>(&'a self, tenant: Option<&'a str>) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>> {
+        let tenant = tenant.map(str::to_owned);
+        Box::pin(self.0.readers.read(move |sql| keys::all(sql, tenant.as_deref())))
+    }
+
+    fn revoke<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let id = id.to_owned();
+        Box::pin(self.0.write("key_revoke", move |work| keys::revoke(work, &id)))
     }
 }

@@ -8,12 +8,14 @@ use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode, ExecutionId,
     Footprint, GrantOffer, Resource, Risk, Status,
     port::{
-        Answer, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall, JournalStep,
-        MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter, QuestionState, Recovery,
-        Registrations as _, Store as _, StoredGrant, StoredTool, TakenAnswer, TenantStore as _, UnfinishedId,
+        Answer, ApiKey, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall,
+        JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter,
+        QuestionState, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool, TakenAnswer,
+        TenantStore as _, UnfinishedId,
     },
 };
 use haft_store::{DurableStore, Keep, Options};
+use jiff::Timestamp;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
@@ -29,6 +31,7 @@ pub async fn run(home: &dyn Home) {
     a_batch_is_discarded(home).await;
     batches_cannot_be_mixed_up(home).await;
     an_approval_is_used_once(home).await;
+    keys_are_known_by_their_hash(home).await;
     questions_are_answered_once(home).await;
     the_same_question_is_asked_once(home).await;
     one_answer_wins(home).await;
@@ -598,4 +601,38 @@ async fn what_is_too_old_goes(home: &dyn Home) {
     assert_eq!((run.arguments, run.result.is_none()), (None, true));
     assert!(matches!(store.claim(call("old", "write").claim("k")).await.unwrap(), Claim::Fresh));
     assert!(matches!(store.claim(call("old", "write").claim("r")).await.unwrap(), Claim::InFlight(_)));
+}
+
+async fn keys_are_known_by_their_hash(home: &dyn Home) {
+    let store = home.open();
+    let key = |id: &str, tenant: &str| ApiKey {
+        id: id.into(),
+        name: "ci".into(),
+        tenant: tenant.into(),
+        agent: Some("did:agent:7".into()),
+        user: None,
+        roles: vec!["editor".into(), "auditor".into()],
+        rights: vec![Right::Invoke, Right::Operate],
+        created_at: Timestamp::from_microsecond(1_700_000_000_000_000).unwrap(),
+        created_by: "ada".into(),
+        expires_at: Some(Timestamp::from_microsecond(4_000_000_000_000_000).unwrap()),
+        revoked_at: None,
+    };
+    store.add(key("key_1", "acme"), [1; 32]).await.unwrap();
+    store.add(key("key_2", "rival"), [2; 32]).await.unwrap();
+    assert!(store.add(key("key_3", "rival"), [2; 32]).await.is_err(), "no two keys have one secret");
+    assert!(store.add(key("key_1", "rival"), [4; 32]).await.is_err(), "no two keys have one id");
+    drop(store);
+
+    let store = home.open();
+    assert_eq!(store.by_secret([1; 32]).await.unwrap(), Some(key("key_1", "acme")));
+    assert_eq!(store.by_secret([9; 32]).await.unwrap(), None);
+    assert_eq!(KeyStore::all(&store, Some("rival")).await.unwrap(), [key("key_2", "rival")]);
+    assert_eq!(KeyStore::all(&store, None).await.unwrap().len(), 2);
+    assert!(KeyStore::revoke(&store, "key_1").await.unwrap());
+    assert!(!KeyStore::revoke(&store, "key_1").await.unwrap(), "once");
+    assert!(!KeyStore::revoke(&store, "key_0").await.unwrap());
+    let over = store.by_secret([1; 32]).await.unwrap().unwrap();
+    assert!(over.revoked_at.is_some() && !over.counts(Timestamp::now()));
+    assert!(store.by_secret([2; 32]).await.unwrap().unwrap().counts(Timestamp::now()));
 }

@@ -1,5 +1,7 @@
 //! What can be typed.
 
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+use super::api_keys::CreateArgs;
 #[cfg(feature = "mcp")]
 use super::mcp::{ApprovalsBy, McpCommand};
 #[cfg(feature = "durable")]
@@ -100,7 +102,7 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Make and look at keys that sign tools
+    /// Make and look at keys: those that sign tools, and API keys of `haft serve`
     #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
     Keys {
         #[command(subcommand)]
@@ -159,6 +161,10 @@ pub(super) enum Command {
     #[cfg(feature = "mcp")]
     #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
     Mcp(McpArgs),
+    /// Serve the tools over HTTP, to you on a unix socket and to whoever has a key on a port
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::SERVE)]
+    Serve(ServeArgs),
     /// Run detached calls, until there has been nothing to do for a while
     #[cfg(all(unix, feature = "durable"))]
     #[command(after_help = examples::WORKER)]
@@ -293,7 +299,7 @@ pub(super) struct PolicyExplainArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
     /// Make a key that signs tools, and print what others check with
-    #[command(after_help = examples::KEYS)]
+    #[command(after_help = examples::KEYS_SIGNING)]
     Generate {
         /// Where to put it; beside your own configuration when left out
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -302,13 +308,38 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Print what others check with
-    #[command(after_help = examples::KEYS)]
+    /// Print what others check with, of a key that signs tools
+    #[command(after_help = examples::KEYS_SIGNING)]
     Show {
         /// The key; the one beside your own configuration when left out
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
         /// Print it as one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make an API key, by which a program is known to `haft serve`; its secret is shown once
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS_CREATE)]
+    Create(CreateArgs),
+    /// List API keys, without their secrets
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS_API)]
+    List {
+        /// Only those of this tenant
+        #[arg(long, value_name = "NAME")]
+        tenant: Option<String>,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Let an API key count no longer
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[command(after_help = examples::KEYS_API)]
+    Revoke {
+        /// Its id, as the list has it
+        id: String,
+        /// Print one JSON document and nothing else
         #[arg(long)]
         json: bool,
     },
@@ -430,6 +461,20 @@ pub(super) struct McpArgs {
     pub(super) approvals: Option<ApprovalsBy>,
     #[command(subcommand)]
     pub(super) command: Option<McpCommand>,
+}
+
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[derive(Debug, Args)]
+pub(super) struct ServeArgs {
+    /// Listen on this address, such as 127.0.0.1:8484; programs need a key there
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) listen: Option<std::net::SocketAddr>,
+    /// Where the unix socket is; haft.sock in the state folder when left out
+    #[arg(long, value_name = "PATH", conflicts_with = "no_socket", value_hint = ValueHint::FilePath)]
+    pub(super) socket: Option<PathBuf>,
+    /// No unix socket
+    #[arg(long)]
+    pub(super) no_socket: bool,
 }
 
 #[derive(Debug, Args)]

@@ -104,6 +104,33 @@ Examples:
   haft mcp install cursor --approvals host
   haft mcp --http 127.0.0.1:8787";
 
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+pub(super) const SERVE: &str = "\
+On the unix socket you are known by your process. On a port everybody needs a key, and other machines need TLS: see [server]
+in haft.toml. /v1/openapi.json describes every route.
+
+Examples:
+  haft serve
+  haft serve --listen 127.0.0.1:8484
+  curl --unix-socket ~/.local/state/haft/haft.sock http://haft/v1/tools";
+
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+pub(super) const KEYS_API: &str = "\
+Examples:
+  haft keys create ci --right invoke --role editor
+  haft keys list
+  haft keys revoke key_0123456789abcdef";
+
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+pub(super) const KEYS_CREATE: &str = "\
+Only a hash of the secret is kept. A key counts for 90 days unless --expires says otherwise, for one tenant, and may look at
+what is that tenant's; each further right has to be named.
+
+Examples:
+  haft keys create ci --right invoke --role editor
+  haft keys create phone --right approve --user ada --expires 720h
+  haft keys create prometheus --right operate --expires never";
+
 #[cfg(feature = "mcp")]
 pub(super) const MCP_INSTALL: &str = "\
 The file of the program keeps everything else that is in it; what it was before is kept beside it.
@@ -137,6 +164,14 @@ Examples:
   haft policy show --json";
 
 pub(super) const KEYS: &str = "\
+`generate` and `show` are about keys that sign tools; `create`, `list` and `revoke` about API keys of `haft serve`, where this
+haft has it.
+
+Examples:
+  haft keys generate
+  haft keys show";
+
+pub(super) const KEYS_SIGNING: &str = "\
 Examples:
   haft keys generate
   haft keys generate --out release.key

@@ -134,6 +134,9 @@ pub(super) enum Failure {
     #[cfg(feature = "mcp")]
     #[error("{what}")]
     Mcp { what: String, help: String },
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[error("{what}")]
+    Server { what: String, help: String },
     #[error("standard output cannot be written: {}", words::reason(.0))]
     Stdout(io::Error),
     #[error("the result cannot be written as JSON: {0}")]
@@ -178,6 +181,8 @@ impl Failure {
             | Failure::NobodyToAsk { .. } => USAGE,
             #[cfg(feature = "mcp")]
             Failure::Mcp { .. } => USAGE,
+            #[cfg(all(unix, feature = "server", feature = "durable"))]
+            Failure::Server { .. } => USAGE,
             Failure::Task(error) => error.code.exit(),
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
@@ -324,6 +329,8 @@ impl Failure {
             Failure::BadBatch { help, .. } => help.clone(),
             #[cfg(feature = "mcp")]
             Failure::Mcp { help, .. } => help.clone(),
+            #[cfg(all(unix, feature = "server", feature = "durable"))]
+            Failure::Server { help, .. } => help.clone(),
             Failure::BadSignature { .. } => {
                 "nothing was added; `haft tools verify FILE` checks it again, docs/signed-tools.md says how to sign"
                     .to_owned()

@@ -1,5 +1,7 @@
-//! `haft keys`: keys that sign tools.
+//! `haft keys`: keys that sign tools. Those by which programs are known to a server are in `api_keys`.
 
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+use super::api_keys;
 use super::{args::KeysCommand, console::Console, failure::Failure, setup::Ground, words};
 use crate::config::Surroundings;
 use haft_guard::SecretKey;
@@ -26,6 +28,14 @@ pub(super) fn run(command: &KeysCommand, ground: &Ground, console: &mut Console)
             let path = place(file.as_deref(), &surroundings)?;
             (read(&path)?, path, *json)
         }
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        KeysCommand::Create(args) => return api_keys::create(args, ground, console),
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        KeysCommand::List { tenant, json } => {
+            return api_keys::list(tenant.as_deref(), *json, ground, console);
+        }
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        KeysCommand::Revoke { id, json } => return api_keys::revoke(id, *json, ground, console),
     };
     let public = key.public();
     if json {

@@ -10,6 +10,8 @@
 //! | `call`, `batch`, `flow`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
+//! | `serve`, `api_keys` | serving over HTTP, and the keys by which programs are known there |
+//! | `keys` | keys that sign tools |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
 //! | `memory` | `approvals`, `grants`, `runs`, `audit`, `recover`, `backup`, `gc`: what is remembered |
 //! | `prompt`, `waiting` | whom a call asks: the person at the terminal, or somebody elsewhere |
@@ -38,6 +40,8 @@
 //! }
 //! ```
 
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod api_keys;
 mod args;
 mod batch;
 mod batch_file;
@@ -66,6 +70,8 @@ mod policy;
 mod progress;
 #[cfg(all(unix, feature = "durable"))]
 mod prompt;
+#[cfg(all(unix, feature = "server", feature = "durable"))]
+mod serve;
 mod setup;
 mod show;
 mod tools;
@@ -176,6 +182,8 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Gc(args) => memory::gc(&args, &ground, console),
         #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::run(&args, ground, console),
+        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        Command::Serve(args) => serve::run(&args, ground, console),
         #[cfg(all(unix, feature = "durable"))]
         Command::Worker(args) => worker::run(&args, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),

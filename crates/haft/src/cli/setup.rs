@@ -20,6 +20,19 @@ pub(super) struct Ground {
     pub(super) tools: Vec<Box<dyn Tool>>,
 }
 
+/// Who runs the tasks of an engine.
+#[derive(Clone, Copy)]
+enum Runs {
+    /// The worker, another process.
+    Worker,
+    /// A server, itself.
+    #[cfg_attr(
+        not(all(unix, feature = "server", feature = "durable")),
+        expect(dead_code, reason = "only a server runs its own")
+    )]
+    Serving,
+}
+
 /// The engine with the configuration that it was made from.
 pub(super) struct Setup {
     pub(super) haft: Haft,
@@ -40,7 +53,7 @@ pub(super) struct Setup {
     #[cfg(all(unix, feature = "durable"))]
     editor: Option<super::prompt::editor::Editor>,
     /// Where the configuration was read from.
-    #[cfg(feature = "mcp")]
+    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     from: (Surroundings, LoadOptions),
 }
 
@@ -148,7 +161,7 @@ impl Setup {
 
     /// For a process that lives long: from now on the policy is as its files are. What is broken is said, and the old one
     /// holds.
-    #[cfg(feature = "mcp")]
+    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     pub(super) fn keep_policy_current(&self) {
         const LOOK: Duration = Duration::from_secs(1);
         let (surroundings, options) = self.from.clone();
@@ -168,7 +181,7 @@ impl Setup {
     }
 
     /// Where haft keeps its state.
-    #[cfg(feature = "mcp")]
+    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     pub(super) fn state(&self) -> Result<&std::path::Path, Failure> {
         self.state.as_deref().ok_or(Failure::NoStateFolder)
     }
@@ -200,7 +213,7 @@ impl Ground {
         Ok(surroundings)
     }
 
-    fn load_options(&self) -> LoadOptions {
+    pub(super) fn load_options(&self) -> LoadOptions {
         let folder_config =
             if self.global.no_folder_config { FolderConfig::Skip } else { FolderConfig::Search };
         LoadOptions { folder_config, flags: self.global.settings.clone() }
@@ -236,12 +249,21 @@ impl Ground {
         self.build(console, true)
     }
 
+    /// The engine of a server: its tasks are its own, and it goes on with those of the server before it.
+    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    pub(super) fn setup_for_serving(self, console: &Console) -> Result<Setup, Failure> {
+        let configured = self.configured(console)?;
+        let observing = Observing::begin(self.global.log, true, &configured, console);
+        let memory = configured.memory();
+        self.put_together(console, configured, observing, memory, Runs::Serving)
+    }
+
     /// The engine of a worker, which has its memory already.
     #[cfg(all(unix, feature = "durable"))]
     pub(super) fn setup_with(self, console: &Console, memory: LazyStore) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, true, &configured, console);
-        self.put_together(console, configured, observing, Some(memory))
+        self.put_together(console, configured, observing, Some(memory), Runs::Worker)
     }
 
     fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
@@ -253,11 +275,11 @@ impl Ground {
             if makes_calls && let Some(memory) = &memory {
                 memory.warm();
             }
-            self.put_together(console, configured, observing, memory)
+            self.put_together(console, configured, observing, memory, Runs::Worker)
         }
         #[cfg(not(feature = "durable"))]
         {
-            self.put_together(console, configured, observing)
+            self.put_together(console, configured, observing, Runs::Worker)
         }
     }
 
@@ -267,8 +289,9 @@ impl Ground {
         configured: Configured,
         observing: Observing,
         #[cfg(feature = "durable")] memory: Option<LazyStore>,
+        runs: Runs,
     ) -> Result<Setup, Failure> {
-        #[cfg(feature = "mcp")]
+        #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
         let options = self.load_options();
         let Configured { surroundings, resolved } = configured;
         let own_folder = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
@@ -285,14 +308,21 @@ impl Ground {
         };
         #[cfg(all(unix, feature = "durable"))]
         let settings = Settings {
-            // The worker takes tasks over, and then knows which engine runs them.
-            tasks: crate::TaskSettings {
-                runner: super::worker::RUNNER.into(),
-                takes_over: false,
-                ..settings.tasks
+            tasks: match runs {
+                // The worker takes tasks over, and then knows which engine runs them.
+                Runs::Worker => crate::TaskSettings {
+                    runner: super::worker::RUNNER.into(),
+                    takes_over: false,
+                    ..settings.tasks
+                },
+                Runs::Serving => {
+                    crate::TaskSettings { runner: "serve".into(), takes_over: true, ..settings.tasks }
+                }
             },
             ..settings
         };
+        #[cfg(not(all(unix, feature = "durable")))]
+        let _ = runs;
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
         #[cfg(feature = "durable")]
@@ -324,7 +354,7 @@ impl Ground {
             observing,
             #[cfg(all(unix, feature = "durable"))]
             editor: editor(&surroundings),
-            #[cfg(feature = "mcp")]
+            #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
             from: (surroundings, options),
         })
     }

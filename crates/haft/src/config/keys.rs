@@ -219,6 +219,8 @@ pub struct Config {
     pub telemetry: TelemetryConfig,
     /// The section `scheduling`.
     pub scheduling: SchedulingConfig,
+    /// The section `server`.
+    pub server: ServerConfig,
 }
 
 key_table! {
@@ -304,7 +306,7 @@ key_table! {
         denylist: Vec<String> = names(DENIED_TOOLS), rule::deny_list();
         /// Whether every tool that changes something asks, unless it is on the allowlist.
         prompt_side_effects: bool = true, rule::switch_on();
-        /// From where an answer counts: the terminal that asks ("terminal"), `haft approvals` ("command_line").
+        /// From where answers count: "terminal", "command_line" (`haft approvals`), "http" (`haft serve`).
         accept_from: Vec<String> = names(&["terminal", "command_line"]), rule::allow_list();
         /// Seconds that a question can be answered, and a yes be used.
         expire_seconds: u64 = 24 * 60 * 60, rule::at_most(1, WEEK);
@@ -472,6 +474,40 @@ key_table! {
         start_within_seconds: u64 = 60 * 60, rule::own(Kind::Count { min: 1, max: WEEK });
         /// Seconds without a task after which the worker ends.
         worker_idle_seconds: u64 = 300, rule::own(Kind::Count { min: 1, max: WEEK });
+    }
+
+    /// How haft is served over HTTP (`haft serve`). A folder's file has no say in it.
+    [server] = ServerConfig with { oidc: OidcConfig } {
+        /// The address to listen on, such as "127.0.0.1:8484"; "" is the unix socket alone.
+        listen: String = String::new(), rule::own(Kind::Text);
+        /// The certificate chain for TLS, a PEM file.
+        tls_certificate: String = String::new(), rule::own(Kind::Text);
+        /// Its key, a PEM file.
+        tls_key: String = String::new(), rule::own(Kind::Text);
+        /// Whether other machines may reach it without TLS: only behind a proxy that encrypts.
+        allow_plaintext: bool = false, rule::own(Kind::Switch);
+        /// Whether one key or token may both make calls and approve them.
+        invoke_and_approve: bool = false, rule::own(Kind::Switch);
+        /// Bytes of one request.
+        max_body_bytes: u64 = 4 * MIB, rule::own(Kind::Count { min: 1024, max: GIB });
+        /// Names besides localhost under which MCP clients reach it, such as "haft.example.com".
+        allowed_hosts: Vec<String> = Vec::new(), rule::own(Kind::Names);
+        /// Its address as clients know it, such as "https://haft.example.com".
+        resource: String = String::new(), rule::own(Kind::Text);
+    }
+
+    /// Whose tokens count besides keys. Rights are scopes: haft:invoke, haft:approve, haft:operate.
+    [server.oidc] = OidcConfig {
+        /// The identity provider, exactly as its tokens name it; "" is none.
+        issuer: String = String::new(), rule::own(Kind::Text);
+        /// What tokens for this server have as their audience.
+        audience: String = String::new(), rule::own(Kind::Text);
+        /// A file with the provider's public keys (JWKS); it is read again by itself.
+        jwks_file: String = String::new(), rule::own(Kind::Text);
+        /// The claim that names the tenant.
+        tenant_claim: String = "tenant".to_owned(), rule::own(Kind::Text);
+        /// The claim that lists the roles.
+        roles_claim: String = "roles".to_owned(), rule::own(Kind::Text);
     }
 
     /// Who is told what haft does. A folder's file has no say in it.

@@ -24,6 +24,7 @@ mod programs;
 mod prompt;
 #[cfg(unix)]
 mod recover;
+mod serve;
 mod signed;
 #[cfg(unix)]
 mod stop;

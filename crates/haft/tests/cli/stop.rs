@@ -38,6 +38,11 @@ impl Running {
         }
     }
 
+    /// What it has said so far.
+    pub(crate) fn heard(&self) -> &str {
+        &self.heard
+    }
+
     pub(crate) fn signal(&self, name: &str) {
         let sent = Command::new("sh").args(["-c", &format!("kill -{name} {}", self.child.id())]).status();
         assert!(sent.expect("sh starts").success());

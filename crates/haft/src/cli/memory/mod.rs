@@ -57,7 +57,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    fn open(ground: &Ground, console: &Console) -> Result<Memory, Failure> {
+    pub(super) fn open(ground: &Ground, console: &Console) -> Result<Memory, Failure> {
         let configured = ground.configured(console)?;
         let lazy = configured.memory().ok_or(Failure::NoStateFolder)?;
         let store = lazy.open()?.clone();

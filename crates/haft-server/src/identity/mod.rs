@@ -1,0 +1,204 @@
+//! Who asks.
+//!
+//! The threat: anybody who reaches the socket. What is defended: every route but health. A request is known by exactly one
+//! `Authorization` header, or, without one, by the unix socket that it came in on. Whatever is unclear is nobody.
+
+mod jwks;
+mod keys;
+mod tokens;
+
+pub use keys::ApiSecret;
+pub use tokens::{JwksSource, TokenOptions};
+
+use crate::{host::Host, problem::Problem};
+use axum::http::{HeaderMap, HeaderValue, header};
+use haft_core::{
+    CallContext, ErrorCode,
+    port::{KeyStore, Right},
+};
+use keys::Keys;
+use std::sync::Arc;
+use tokens::Tokens;
+
+/// The process at the other end of a unix socket belongs to whoever runs this.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SameUser;
+
+/// Who asks, and what they may.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity(Arc<Known>);
+
+#[derive(Debug)]
+struct Known {
+    base: Arc<CallContext>,
+    /// Whether a request may say which agent it is for.
+    may_name_agent: bool,
+    rights: Vec<Right>,
+    /// In a word, for records of who did something.
+    name: String,
+}
+
+impl Identity {
+    pub(crate) fn tenant(&self) -> &str {
+        &self.0.base.tenant
+    }
+
+    pub(crate) fn base(&self) -> &Arc<CallContext> {
+        &self.0.base
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub(crate) fn may_name_agent(&self) -> bool {
+        self.0.may_name_agent
+    }
+
+    pub(crate) fn rights(&self) -> &[Right] {
+        &self.0.rights
+    }
+
+    pub(crate) fn may(&self, right: Right) -> bool {
+        self.0.rights.contains(&right)
+    }
+
+    /// Refuses whoever has not that right.
+    pub(crate) fn needs(&self, right: Right) -> Result<(), Problem> {
+        if self.may(right) {
+            return Ok(());
+        }
+        let detail = format!("This needs the right `{right}`, which {} does not have", self.0.name);
+        Err(Problem::new(ErrorCode::PermissionDenied, detail))
+    }
+}
+
+/// How a server knows who asks.
+pub(crate) struct Identifier {
+    pub(crate) owner: Option<Arc<CallContext>>,
+    keys: Option<Keys>,
+    tokens: Option<Tokens>,
+    /// Whether one key may both call and approve.
+    both_rights: bool,
+    challenge: HeaderValue,
+}
+
+impl Identifier {
+    pub(crate) fn new(
+        owner: Option<Arc<CallContext>>,
+        keys: Option<Arc<dyn KeyStore>>,
+        tokens: Option<TokenOptions>,
+        both_rights: bool,
+    ) -> Self {
+        let metadata = tokens.as_ref().and_then(TokenOptions::metadata_url);
+        let challenge = metadata
+            .and_then(|url| {
+                HeaderValue::try_from(format!("Bearer realm=\"haft\", resource_metadata=\"{url}\"")).ok()
+            })
+            .unwrap_or(HeaderValue::from_static("Bearer realm=\"haft\""));
+        Identifier {
+            owner,
+            keys: keys.map(Keys::new),
+            tokens: tokens.map(Tokens::new),
+            both_rights,
+            challenge,
+        }
+    }
+
+    pub(crate) fn token_options(&self) -> Option<&TokenOptions> {
+        self.tokens.as_ref().map(Tokens::options)
+    }
+
+    fn nobody(&self, detail: &'static str) -> Problem {
+        Problem::unauthenticated(detail, self.challenge.clone())
+    }
+
+    /// Who makes a request with these headers.
+    pub(crate) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        is_same_user: bool,
+        host: &dyn Host,
+    ) -> Result<Identity, Problem> {
+        let mut offered = headers.get_all(header::AUTHORIZATION).iter();
+        let bearer = match (offered.next(), offered.next()) {
+            (None, _) => {
+                let owner = self.owner.as_ref().filter(|_| is_same_user);
+                return owner.map(owner_identity).ok_or_else(|| {
+                    self.nobody(
+                        "Send a key or a token, as Authorization: Bearer …; `haft keys create` makes a key",
+                    )
+                });
+            }
+            (Some(only), None) => only.to_str().ok().and_then(bearer),
+            (Some(_), Some(_)) => None,
+        };
+        let Some(bearer) = bearer else {
+            return Err(self.nobody("Send exactly one Authorization header, of the form Bearer …"));
+        };
+        let unknown = || self.nobody("The key or token is not known here, has expired, or was revoked");
+        let known = match ApiSecret::is_one(bearer) {
+            true => match &self.keys {
+                Some(keys) => keys.known(bearer).await?,
+                None => None,
+            },
+            false => match &self.tokens {
+                Some(tokens) => tokens.known(bearer).await?,
+                None => None,
+            },
+        };
+        let mut known = known.ok_or_else(unknown)?;
+        if !self.both_rights && known.rights.contains(&Right::Invoke) {
+            // Whoever makes calls does not approve them, unless the operator said so.
+            known.rights.retain(|right| *right != Right::Approve);
+        }
+        let context = CallContext { tier: host.tier(&known.base.tenant), ..known.base };
+        if context.check().is_err() {
+            return Err(unknown());
+        }
+        Ok(Identity(Arc::new(Known {
+            base: Arc::new(context),
+            may_name_agent: known.may_name_agent,
+            rights: known.rights,
+            name: known.name,
+        })))
+    }
+}
+
+/// What a key or a token says, before the tier is known.
+pub(crate) struct Claimed {
+    pub(crate) base: CallContext,
+    pub(crate) may_name_agent: bool,
+    pub(crate) rights: Vec<Right>,
+    pub(crate) name: String,
+}
+
+fn owner_identity(owner: &Arc<CallContext>) -> Identity {
+    let name = owner.user.as_deref().unwrap_or(&owner.agent).to_owned();
+    Identity(Arc::new(Known {
+        base: Arc::clone(owner),
+        may_name_agent: true,
+        rights: Right::ALL.to_vec(),
+        name,
+    }))
+}
+
+fn bearer(value: &str) -> Option<&str> {
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bearer_is_one_word_after_its_scheme() {
+        assert_eq!(bearer("Bearer abc"), Some("abc"));
+        assert_eq!(bearer("bearer  abc "), Some("abc"));
+        for nothing in ["Bearer", "Bearer ", "Basic abc", "abc", ""] {
+            assert_eq!(bearer(nothing), None, "{nothing}");
+        }
+    }
+}

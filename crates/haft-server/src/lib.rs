@@ -1,0 +1,51 @@
+//! haft over HTTP: what the command line can do, for programs in any language.
+//!
+//! A face: it finds out who asks, translates, and calls the engine. It decides nothing.
+//!
+//! ```no_run
+//! use haft_server::{Listener, Server};
+//! # async fn serve(engine: haft_engine::Engine, keys: std::sync::Arc<dyn haft_core::port::KeyStore>) -> std::io::Result<()> {
+//! let server = Server::builder(engine).keys(keys).build();
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8484").await?;
+//! server.serve(vec![Listener::Tcp(listener)], Default::default()).await
+//! # }
+//! ```
+//!
+//! | file | what |
+//! |---|---|
+//! | `server`, `listen`, `tls` | what a server is made of; its listeners, with deadlines and bounds |
+//! | `identity` | who asks: the owner on a unix socket, an API key, a token of an identity provider |
+//! | `host` | what the engine does not know, from whoever puts the server together |
+//! | `problem` | what went wrong, from the error table |
+//! | `said`, `take` | what requests say, and how it is read |
+//! | `routes` | one file for each kind of thing |
+//! | `schema`, `document` | the OpenAPI document, from the routes themselves |
+//!
+//! # What always holds
+//!
+//! - No route but `/health`, `/ready` and the metadata of RFC 9728 answers anybody who is not known: `identity` stands around
+//!   all others, and around what is not there. A test goes through the document for that.
+//! - What is another tenant's is answered as what is not there. Every reading goes through `for_tenant`, or asks
+//!   [`Engine::is_of`](haft_engine::Engine::is_of) first.
+//! - Bytes of requests are bounded, and so is the time that one may take to say what it wants. Whoever reads events slowly
+//!   holds a place in the log and no copy of it.
+
+mod document;
+mod host;
+mod identity;
+mod listen;
+mod problem;
+mod routes;
+mod said;
+mod schema;
+mod server;
+mod sse;
+mod take;
+mod tls;
+
+pub use document::document;
+pub use host::{Answered, Desk, GivenAnswer, Grant, Host, NoHost, Question};
+pub use identity::{ApiSecret, JwksSource, TokenOptions};
+pub use listen::Listener;
+pub use server::{Builder, Limits, Server};
+pub use tls::{TlsProblem, tls};

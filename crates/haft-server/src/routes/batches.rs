@@ -1,0 +1,130 @@
+//! Several calls at once: batches and flows.
+
+use crate::{
+    problem::Problem,
+    said::{Batch, Flow, options},
+    schema,
+    server::App,
+    sse,
+    take::{Json as Taken, Named, Who, idempotency_key},
+};
+use axum::{
+    Json,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+};
+use haft_core::{BatchId, BatchSummary, ErrorCode, Problem as Single, ToolResult, port::Right};
+use haft_definition::{Format, ReadErrors};
+use haft_engine::{BatchRequest, FlowError, FlowRequest, FlowResult};
+use serde::Serialize;
+
+use super::executions::{CancelBody, Cancelled, cancel_known};
+
+#[derive(Serialize)]
+pub(crate) struct Results {
+    results: Vec<ToolResult>,
+    summary: BatchSummary,
+}
+
+/// Make several calls, planned together and answered in order
+///
+/// One result each, whatever happens. With the header `Idempotency-Key` each call that has no key of its own gets one from it
+/// and its place.
+#[utoipa::path(
+    post, path = "/v1/batch", tag = "calls", request_body = Batch,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses((status = 200, body = schema::BatchResult))
+)]
+pub(crate) async fn run(
+    State(app): State<App>,
+    Who(who): Who,
+    headers: HeaderMap,
+    Taken(batch): Taken<Batch>,
+) -> Result<Response, Problem> {
+    who.needs(Right::Invoke)?;
+    let key = idempotency_key(&headers)?;
+    let options = batch.options()?;
+    let context = batch.context.of(&who, &app)?;
+    let mut calls = Vec::with_capacity(batch.calls.len());
+    for (place, call) in batch.calls.into_iter().enumerate() {
+        let mut call = call.of(None)?;
+        if let (None, Some(key)) = (&call.idempotency_key, &key) {
+            call.idempotency_key = Some(format!("{key}/{place}").into());
+        }
+        calls.push(call);
+    }
+    if calls.is_empty() {
+        return Err(Problem::bad_request("`calls` is empty"));
+    }
+    let request = BatchRequest::from(calls).context(context).options(options);
+    let (results, summary) = app.engine.execute_batch(request).await;
+    Ok(Json(Results { results, summary }).into_response())
+}
+
+fn bad_flow(errors: &ReadErrors) -> Problem {
+    let single = |error: &haft_definition::ReadError| Single::new("", "flow", error.to_string());
+    Problem::new(ErrorCode::BadDefinition, "The flow cannot be used; see `problems`")
+        .with_problems(errors.errors().iter().map(single).collect())
+}
+
+/// Run a flow: calls of tools that belong together
+#[utoipa::path(post, path = "/v1/flow", tag = "calls", request_body = Flow, responses((status = 200, body = schema::FlowResult)))]
+pub(crate) async fn flow(
+    State(app): State<App>,
+    Who(who): Who,
+    Taken(asked): Taken<Flow>,
+) -> Result<Json<FlowResult>, Problem> {
+    who.needs(Right::Invoke)?;
+    let options = options(asked.options)?;
+    if options.detached {
+        return Err(Problem::bad_request("A flow cannot be detached"));
+    }
+    let flow = haft_flow::read(asked.flow.get(), Format::Json).map_err(|errors| bad_flow(&errors))?;
+    let context = asked.context.of(&who, &app)?;
+    let request = FlowRequest::new(flow, asked.input).context(context).options(options);
+    let running = app.engine.run_flow(request).map_err(|error| match error {
+        FlowError::Bad(errors) => bad_flow(&errors),
+        FlowError::Refused(error) => error.into(),
+    })?;
+    Ok(Json(running.await))
+}
+
+fn id(text: &str) -> Result<BatchId, Problem> {
+    text.parse().map_err(|_| Problem::not_found("batch"))
+}
+
+/// What happens in a batch or a flow: events, resumable with `Last-Event-ID`
+#[utoipa::path(
+    get, path = "/v1/batches/{id}/events", tag = "calls",
+    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header)),
+    responses((status = 200, body = String, content_type = "text/event-stream"))
+)]
+pub(crate) async fn events(
+    State(app): State<App>,
+    Who(who): Who,
+    Named(text): Named,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let id = id(&text)?;
+    let last = sse::last_event_id(&headers)?;
+    let observer = app.engine.is_of(id, who.tenant()).then(|| app.engine.observe(id)).flatten();
+    let observer = observer.ok_or_else(|| Problem::not_found("batch"))?;
+    let observer = last.into_iter().fold(observer, haft_engine::Observer::after);
+    Ok(sse::answer(sse::events(observer), app.stop.clone()))
+}
+
+/// End a batch or a flow, with all its calls
+#[utoipa::path(
+    post, path = "/v1/batches/{id}/cancel", tag = "calls", params(("id" = String, Path)), request_body = CancelBody,
+    responses((status = 200, body = Cancelled))
+)]
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    Who(who): Who,
+    Named(text): Named,
+    Taken(body): Taken<CancelBody>,
+) -> Result<Json<Cancelled>, Problem> {
+    who.needs(Right::Invoke)?;
+    cancel_known(&app, &who, id(&text)?.into(), &body, "batch")
+}

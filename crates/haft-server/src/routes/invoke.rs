@@ -1,0 +1,163 @@
+//! One call.
+
+use crate::{
+    problem::Problem,
+    said::Invoke,
+    schema,
+    server::App,
+    sse,
+    take::{Json as Taken, Who, idempotency_key},
+};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use haft_core::{CallOptions, ExecutionId, Task, ToolResult, port::Right};
+use haft_engine::{BatchRequest, Engine, Preview, Request};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// Make one call, and wait for its result
+///
+/// With `Accept: text/event-stream` the answer is a stream: every event of the call, then an event `result`. With
+/// `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
+#[utoipa::path(
+    post, path = "/v1/invoke", tag = "calls", request_body = Invoke,
+    params(("Idempotency-Key" = Option<String>, Header, description = "The same key means the same call: it has an effect once")),
+    responses(
+        (status = 200, description = "It ran: the result says how it ended", body = schema::ToolResult),
+        (status = 202, description = "A person has to approve it first, or it was taken as a task", body = schema::Accepted),
+    )
+)]
+pub(crate) async fn invoke(
+    State(app): State<App>,
+    Who(who): Who,
+    headers: HeaderMap,
+    Taken(invoke): Taken<Invoke>,
+) -> Result<Response, Problem> {
+    who.needs(Right::Invoke)?;
+    let request = invoke.of(&who, &app, idempotency_key(&headers)?)?;
+    if request.options.detached {
+        return detach(&app.engine, request).await;
+    }
+    if !sse::wants_events(&headers) {
+        return answered(app.engine.execute(request).await);
+    }
+    // The id is known before the first event, so that the stream has all of them.
+    let id = ExecutionId::at(jiff::Timestamp::now());
+    let options = CallOptions { execution_id: Some(id), ..CallOptions::clone(&request.options) };
+    let call = app.engine.execute(request.options(Arc::new(options)));
+    let observer = app.engine.observe(id);
+    Ok(sse::answer(sse::events_and_result(observer, call), app.stop.clone()))
+}
+
+/// A result with the status of the error table.
+pub(crate) fn answered(result: ToolResult) -> Result<Response, Problem> {
+    let result = Problem::of_result(result)?;
+    let status = match result.error_code().map(haft_core::ErrorCode::http) {
+        Some(202) => StatusCode::ACCEPTED,
+        _ => StatusCode::OK,
+    };
+    Ok((status, Json(result)).into_response())
+}
+
+/// Takes a call as a task.
+pub(crate) async fn detach(engine: &Engine, request: Request) -> Result<Response, Problem> {
+    let task = engine.submit(request, Default::default()).await?;
+    let place = HeaderValue::try_from(format!("/v1/tasks/{}", task.id)).ok();
+    let mut response = (StatusCode::ACCEPTED, Json(task_json(&task))).into_response();
+    if let Some(place) = place {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+/// A task, with when to ask again.
+pub(crate) fn task_json(task: &Task) -> Value {
+    let mut value = serde_json::to_value(task).unwrap_or_else(|_| json!({}));
+    if let Some(wait) = task.poll_after(jiff::Timestamp::now()) {
+        value["pollAfterMs"] = json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+    }
+    value
+}
+
+/// What would happen to a call.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Plan {
+    /// `ready`, `needs_approval`, `pending` or `refused`.
+    decision: &'static str,
+    /// The tool's canonical name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    tool: Option<Arc<str>>,
+    /// What it would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<String>,
+    /// Why it is asked about or refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// The rule that decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    /// The row of the error table, where it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    /// What would change, such as a diff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<String>,
+}
+
+impl From<Preview> for Plan {
+    fn from(preview: Preview) -> Self {
+        let plan = |decision| Plan {
+            decision,
+            tool: None,
+            summary: None,
+            reason: None,
+            rule: None,
+            code: None,
+            change: None,
+        };
+        match preview {
+            Preview::Ready { tool, summary, rule, change, .. } => Plan {
+                tool: Some(tool),
+                summary: Some(summary),
+                rule: rule.map(|rule| rule.to_string()),
+                change,
+                ..plan("ready")
+            },
+            Preview::NeedsApproval { tool, summary, reason, rule, change } => Plan {
+                tool: Some(tool),
+                summary: Some(summary),
+                reason: Some(reason),
+                rule: rule.map(|rule| rule.to_string()),
+                change,
+                ..plan("needs_approval")
+            },
+            Preview::Pending { tool } => Plan { tool: Some(tool), ..plan("pending") },
+            Preview::Refused(error) => {
+                Plan { code: Some(error.code.as_str()), reason: Some(error.message), ..plan("refused") }
+            }
+        }
+    }
+}
+
+/// Say what would happen to a call, and run nothing
+#[utoipa::path(post, path = "/v1/plan", tag = "calls", request_body = Invoke, responses((status = 200, body = Plan)))]
+pub(crate) async fn plan(
+    State(app): State<App>,
+    Who(who): Who,
+    Taken(invoke): Taken<Invoke>,
+) -> Result<Json<Plan>, Problem> {
+    who.needs(Right::Invoke)?;
+    let Request { call, context, options, approver } = invoke.of(&who, &app, None)?;
+    let mut request = BatchRequest::from(vec![call]).context(context);
+    request.options.call = CallOptions::clone(&options);
+    request.approver = approver;
+    let preview = app.engine.plan(request).await.into_iter().next();
+    preview.map(|preview| Json(preview.into())).ok_or_else(|| Problem::not_found("call"))
+}

@@ -1,0 +1,23 @@
+//! Why policy decides as it does.
+
+use crate::{
+    problem::Problem,
+    said::Invoke,
+    server::App,
+    take::{Json as Taken, Who},
+};
+use axum::{Json, extract::State};
+use haft_core::port::Right;
+use serde_json::Value;
+
+/// Say what policy decides about a call, by which rule, and what would change it; nothing is run
+#[utoipa::path(post, path = "/v1/policy/explain", tag = "policy", request_body = Invoke, responses((status = 200, body = Object)))]
+pub(crate) async fn explain(
+    State(app): State<App>,
+    Who(who): Who,
+    Taken(invoke): Taken<Invoke>,
+) -> Result<Json<Value>, Problem> {
+    who.needs(Right::Invoke)?;
+    let request = invoke.of(&who, &app, None)?;
+    Ok(Json(app.host.explain(request).await?))
+}

@@ -1,0 +1,145 @@
+//! The tools that there are for whoever asks.
+
+use crate::{
+    problem::Problem,
+    server::App,
+    take::{Asked, Json as Taken, Named, Who},
+};
+use axum::{Json, extract::State};
+use haft_core::{Category, ErrorCode, ToolDefinition};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// Which tools.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// Somewhere in the name or the description, in any case.
+    text: Option<String>,
+    /// Of this category, such as `FileSystem`.
+    #[param(value_type = Option<CategoryName>)]
+    category: Option<Category>,
+    /// Only what comes after this name: `next` of the page before.
+    after: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u16>,
+}
+
+/// What a tool is about.
+#[allow(dead_code, reason = "a description")]
+#[derive(Serialize, ToSchema)]
+pub(crate) enum CategoryName {
+    FileSystem,
+    Network,
+    Database,
+    CodeExecution,
+    ExternalApi,
+    Knowledge,
+    Communication,
+    System,
+}
+
+/// Tools, by name.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ToolPage {
+    /// What they say about themselves.
+    #[schema(value_type = Vec<Object>)]
+    tools: Vec<Arc<ToolDefinition>>,
+    /// Where the next page begins: the parameter `after`.
+    #[schema(required = true)]
+    next: Option<String>,
+}
+
+/// The tools that I may call
+#[utoipa::path(get, path = "/v1/tools", tag = "tools", params(Which), responses((status = 200, body = ToolPage)))]
+pub(crate) async fn list(
+    State(app): State<App>,
+    Who(who): Who,
+    Asked(which): Asked<Which>,
+) -> Result<Json<ToolPage>, Problem> {
+    let limit = limit(which.limit, 100, 1000)?;
+    let text = which.text.unwrap_or_default().to_lowercase();
+    let mut tools = app.engine.tools().available(who.base()).await;
+    tools.retain(|tool| {
+        which.category.is_none_or(|category| tool.category == category)
+            && which.after.as_deref().is_none_or(|after| tool.name.as_str() > after)
+            && (tool.name.contains(&text) || tool.description.to_lowercase().contains(&text))
+    });
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let next = (tools.len() > limit).then(|| tools[limit - 1].name.to_string());
+    tools.truncate(limit);
+    Ok(Json(ToolPage { tools, next }))
+}
+
+/// A number that may be asked for.
+pub(crate) fn limit(asked: Option<u16>, usual: usize, most: usize) -> Result<usize, Problem> {
+    match asked.map(usize::from) {
+        None => Ok(usual),
+        Some(limit) if (1..=most).contains(&limit) => Ok(limit),
+        Some(_) => Err(Problem::bad_request(format!("`limit` must be 1 to {most}"))),
+    }
+}
+
+/// One tool, by name or alias
+#[utoipa::path(get, path = "/v1/tools/{name}", tag = "tools", params(("name" = String, Path)), responses((status = 200, body = Object)))]
+pub(crate) async fn show(
+    State(app): State<App>,
+    Who(who): Who,
+    Named(name): Named,
+) -> Result<Json<Arc<ToolDefinition>>, Problem> {
+    let unknown = || {
+        let name = haft_core::text::one_line(&name, 80);
+        Problem::new(ErrorCode::ToolNotFound, format!("There is no tool {name}, or not for you"))
+    };
+    let definition = app.engine.definition(&name).ok_or_else(unknown)?;
+    let available = app.engine.tools().available(who.base()).await;
+    available.into_iter().find(|tool| tool.name == definition.name).map(Json).ok_or_else(unknown)
+}
+
+/// What is looked for.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Search {
+    /// In words.
+    #[schema(max_length = 500)]
+    query: String,
+    /// At most so many.
+    #[schema(minimum = 1, maximum = 100)]
+    limit: Option<u16>,
+}
+
+/// A tool that was found.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Found {
+    /// How well it fits; more is better.
+    score: f32,
+    /// What it says about itself.
+    #[schema(value_type = Object)]
+    tool: Arc<ToolDefinition>,
+}
+
+/// What was found, best first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct FoundTools {
+    tools: Vec<Found>,
+}
+
+/// Tools that fit some words, best first
+#[utoipa::path(post, path = "/v1/tools/search", tag = "tools", request_body = Search, responses((status = 200, body = FoundTools)))]
+pub(crate) async fn search(
+    State(app): State<App>,
+    Who(who): Who,
+    Taken(search): Taken<Search>,
+) -> Result<Json<FoundTools>, Problem> {
+    let most = limit(search.limit, 10, 100)?;
+    if search.query.chars().count() > 500 {
+        return Err(Problem::bad_request("`query` must be 500 characters at most"));
+    }
+    let available = app.engine.tools().available(who.base()).await;
+    let ranked = app.engine.tools().rank(&search.query, usize::MAX, who.base().tier);
+    let tools = ranked.into_iter().filter(|(_, tool)| available.iter().any(|one| one.name == tool.name));
+    Ok(Json(FoundTools { tools: tools.take(most).map(|(score, tool)| Found { score, tool }).collect() }))
+}

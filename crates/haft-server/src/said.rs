@@ -1,0 +1,256 @@
+//! What requests say about calls.
+
+use crate::{
+    identity::Identity,
+    problem::Problem,
+    schema,
+    server::App,
+    take::{object, object_of_objects},
+};
+use haft_core::{Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Strategy, ToolCall};
+use haft_engine::Request;
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// The longest name that somebody may give to anything.
+const LONGEST: usize = 255;
+
+/// Who a call is for, as far as the key does not say. Tenant, roles and tier are never a request's to choose.
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Context {
+    /// The agent that calls: a DID or any other text. Only with a key that is not bound to an agent.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    agent: Option<String>,
+    /// One run of the agent.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    session: Option<String>,
+    /// The conversation, within which files that were read are remembered.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    conversation: Option<String>,
+    /// Ties calls of one request together across systems.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    correlation_id: Option<String>,
+    /// The sandbox that it runs in.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    sandbox: Option<String>,
+    /// Anything else, passed through to the tool.
+    #[schema(value_type = Object)]
+    extra: Map<String, Value>,
+}
+
+/// A name that may stand in records.
+pub(crate) fn plain(what: &'static str, text: Option<String>) -> Result<Option<Arc<str>>, Problem> {
+    match text {
+        None => Ok(None),
+        Some(text)
+            if text.is_empty() || text.chars().count() > LONGEST || text.chars().any(char::is_control) =>
+        {
+            Err(Problem::bad_request(format!(
+                "`{what}` must be 1 to {LONGEST} characters, none of which controls anything"
+            )))
+        }
+        Some(text) => Ok(Some(text.into())),
+    }
+}
+
+impl Context {
+    /// Who calls: what is known about whoever asks, with what they say themselves.
+    pub(crate) fn of(self, who: &Identity, app: &App) -> Result<Arc<CallContext>, Problem> {
+        let (agent, sandbox) = (plain("agent", self.agent)?, plain("sandbox", self.sandbox)?);
+        let base = who.base();
+        let mut context = CallContext::clone(base);
+        match agent {
+            Some(agent) if who.may_name_agent() || agent == base.agent => context.agent = agent,
+            Some(_) => {
+                let text = "This key is bound to one agent, and the request names another";
+                return Err(Problem::new(ErrorCode::PermissionDenied, text));
+            }
+            None => {}
+        }
+        let or = |said: Option<Arc<str>>, known: &Option<Arc<str>>| said.or_else(|| known.clone());
+        context.session = or(plain("session", self.session)?, &base.session);
+        context.conversation = or(plain("conversation", self.conversation)?, &base.conversation);
+        context.correlation_id = or(plain("correlationId", self.correlation_id)?, &base.correlation_id);
+        context.extra.extend(self.extra);
+        match sandbox {
+            Some(id) => {
+                let sandboxes = app.engine.sandboxes();
+                sandboxes.enter(&context, &id).map_err(|_| Problem::not_found("sandbox"))
+            }
+            None => Ok(Arc::new(context)),
+        }
+    }
+}
+
+/// One call.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Call {
+    /// The tool's name or one of its aliases.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        example = "read_file"
+    )]
+    name: String,
+    /// The arguments.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    arguments: Arguments,
+    /// Your own name for it. It comes back on the result.
+    #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    id: Option<String>,
+    /// The same key means the same call: it has an effect once.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    idempotency_key: Option<String>,
+    /// Passed through to the tool.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+}
+
+impl Call {
+    /// The call. `key` is that of the request, where the call has none.
+    pub(crate) fn of(self, key: Option<String>) -> Result<ToolCall, Problem> {
+        let both = |own: &String, other: &String| own != other;
+        if self.idempotency_key.as_ref().zip(key.as_ref()).is_some_and(|(own, other)| both(own, other)) {
+            return Err(Problem::bad_request("Idempotency-Key and `idempotencyKey` differ"));
+        }
+        Ok(ToolCall {
+            // An unknown name is the engine's affair; one that cannot stand in records is not.
+            name: plain("name", Some(self.name))?.unwrap_or_default(),
+            arguments: self.arguments,
+            id: plain("id", self.id.filter(|id| !id.is_empty()))?.unwrap_or_default(),
+            idempotency_key: plain("idempotencyKey", self.idempotency_key.or(key))?,
+            metadata: self.metadata.map(Arc::new),
+        })
+    }
+}
+
+/// A call, with who makes it and how. Its first members are those of a `Call`, which cannot be flattened: the bytes of
+/// arguments do not survive that.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Invoke {
+    /// The tool's name or one of its aliases.
+    #[schema(
+        min_length = 1,
+        max_length = 255,
+        pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+        example = "read_file"
+    )]
+    name: String,
+    /// The arguments.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    arguments: Arguments,
+    /// Your own name for it. It comes back on the result.
+    #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    id: Option<String>,
+    /// The same key means the same call: it has an effect once. The header `Idempotency-Key` says the same.
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
+    idempotency_key: Option<String>,
+    /// Passed through to the tool.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map<String, Value>>,
+    /// Who it is for.
+    #[serde(default, deserialize_with = "object")]
+    context: Context,
+    /// How.
+    #[serde(default, deserialize_with = "object_of_objects")]
+    #[schema(value_type = schema::CallOptions)]
+    options: CallOptions,
+}
+
+/// How a call is to be carried out. The id of its walk is the server's to make up: ids of others must not be probed for.
+pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
+    if options.execution_id.is_some() {
+        return Err(Problem::bad_request("`executionId` is made by the server: leave it out"));
+    }
+    Ok(options)
+}
+
+impl Invoke {
+    pub(crate) fn of(self, who: &Identity, app: &App, key: Option<String>) -> Result<Request, Problem> {
+        let Invoke { name, arguments, id, idempotency_key, metadata, context, options: how } = self;
+        let call = Call { name, arguments, id, idempotency_key, metadata }.of(key)?;
+        let options = options(how)?;
+        Ok(Request::new(call).context(context.of(who, app)?).options(options))
+    }
+}
+
+/// Several calls that are planned together.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Batch {
+    /// The calls, in their order.
+    #[schema(max_items = 1000)]
+    pub(crate) calls: Vec<Call>,
+    /// Who they are for.
+    #[serde(default, deserialize_with = "object")]
+    pub(crate) context: Context,
+    /// How each is carried out.
+    #[serde(default, deserialize_with = "object_of_objects")]
+    #[schema(value_type = schema::CallOptions)]
+    options: CallOptions,
+    /// How they follow each other.
+    #[serde(default)]
+    #[schema(value_type = schema::Strategy)]
+    strategy: Strategy,
+    /// Whether the rest runs after a call that did not succeed.
+    #[serde(default = "yes")]
+    continue_on_failure: bool,
+    /// Calls at once, where the strategy overlaps any.
+    #[serde(default = "four")]
+    #[schema(minimum = 1, maximum = 64)]
+    max_parallelism: u8,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn four() -> u8 {
+    4
+}
+
+impl Batch {
+    pub(crate) fn options(&self) -> Result<BatchOptions, Problem> {
+        if !(1..=64).contains(&self.max_parallelism) {
+            return Err(Problem::bad_request("`maxParallelism` must be 1 to 64"));
+        }
+        if self.options.detached {
+            return Err(Problem::bad_request("A batch cannot be detached: detach its calls one by one"));
+        }
+        Ok(BatchOptions {
+            call: options(self.options.clone())?,
+            strategy: self.strategy,
+            continue_on_failure: self.continue_on_failure,
+            max_parallelism: usize::from(self.max_parallelism),
+            ..BatchOptions::default()
+        })
+    }
+}
+
+/// A flow, with what it takes, who runs it and how.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Flow {
+    /// The flow, as a flow file in JSON has it.
+    #[schema(value_type = Object)]
+    pub(crate) flow: Box<RawValue>,
+    /// What it takes.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub(crate) input: Map<String, Value>,
+    /// Who runs it.
+    #[serde(default, deserialize_with = "object")]
+    pub(crate) context: Context,
+    /// How: the options of every node that says nothing else.
+    #[serde(default, deserialize_with = "object_of_objects")]
+    #[schema(value_type = schema::CallOptions)]
+    pub(crate) options: CallOptions,
+}

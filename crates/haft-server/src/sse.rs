@@ -1,0 +1,130 @@
+//! Events as they happen: Server-Sent Events, which go on where a client left off.
+
+use crate::problem::Problem;
+use axum::{
+    http::{HeaderMap, HeaderValue, header},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::{Stream, StreamExt as _, future::Either, stream};
+use haft_core::{Event as Happened, EventPayload, ToolResult};
+use haft_engine::Observer;
+use std::{convert::Infallible, future::Future, time::Duration};
+use tokio_util::sync::CancellationToken;
+
+/// How often a silent stream says that it is there.
+const ALIVE: Duration = Duration::from_secs(15);
+
+/// The last event that a client has seen.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(id) = headers.get("last-event-id") else { return Ok(None) };
+    let id = id.to_str().ok().map(str::trim);
+    match id {
+        Some("") => Ok(None),
+        Some(id) => id.parse().map(Some).map_err(|_| wrong()),
+        None => Err(wrong()),
+    }
+}
+
+fn wrong() -> Problem {
+    Problem::bad_request("Last-Event-ID must be the number of an event")
+}
+
+/// Whether a client wants events in place of one answer.
+pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
+    let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    accepts.flat_map(|accept| accept.split(',')).any(|kind| {
+        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
+    })
+}
+
+/// One event.
+pub(crate) fn event(happened: &Happened) -> Event {
+    // A gap ends with the last event that is gone: whoever comes back goes on after it.
+    let seen = match happened.payload {
+        EventPayload::Gap { to, .. } => to,
+        _ => happened.seq,
+    };
+    let event = Event::default().event(happened.payload.wire_name()).id(seen.to_string());
+    let data = serde_json::to_string(happened).unwrap_or_else(|_| "{}".to_owned());
+    event.data(data)
+}
+
+/// The result of a call, as the last event.
+pub(crate) fn result_event(result: &ToolResult) -> Event {
+    Event::default().event("result").data(serde_json::to_string(result).unwrap_or_else(|_| "{}".to_owned()))
+}
+
+/// Everything that an observer sees. Nothing is read ahead: one who stalls keeps a number, and nobody waits for them.
+pub(crate) fn events(observer: Observer) -> impl Stream<Item = Event> + Send {
+    stream::unfold(observer, async |mut observer| {
+        let happened = observer.next().await?;
+        Some((event(&happened), observer))
+    })
+}
+
+/// Events while a call runs, then its result. Dropping it cancels the call.
+pub(crate) fn events_and_result(
+    observer: Option<Observer>,
+    call: impl Future<Output = ToolResult> + Send + 'static,
+) -> impl Stream<Item = Event> + Send {
+    let watched =
+        observer.map_or_else(|| Either::Left(stream::empty()), |observer| Either::Right(events(observer)));
+    // Polled together: the call runs while its events are sent. Its result waits until all of them are.
+    let running = async move {
+        let result = call.await;
+        result_event(&result)
+    };
+    Together { watched: Some(Box::pin(watched)), running: Some(Box::pin(running)), done: None }
+}
+
+struct Together<S> {
+    watched: Option<std::pin::Pin<Box<S>>>,
+    running: Option<std::pin::Pin<Box<dyn Future<Output = Event> + Send>>>,
+    done: Option<Event>,
+}
+
+impl<S: Stream<Item = Event>> Stream for Together<S> {
+    type Item = Event;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Event>> {
+        use std::task::Poll;
+        if let Some(running) = &mut self.running
+            && let Poll::Ready(event) = running.as_mut().poll(cx)
+        {
+            self.running = None;
+            self.done = Some(event);
+        }
+        if let Some(watched) = &mut self.watched {
+            match watched.as_mut().poll_next(cx) {
+                Poll::Ready(Some(event)) => return Poll::Ready(Some(event)),
+                Poll::Ready(None) => self.watched = None,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        match (self.running.is_some(), self.done.take()) {
+            (_, Some(event)) => Poll::Ready(Some(event)),
+            (true, None) => Poll::Pending,
+            (false, None) => Poll::Ready(None),
+        }
+    }
+}
+
+/// The answer with those events. It ends when the server does.
+pub(crate) fn answer(
+    events: impl Stream<Item = Event> + Send + 'static,
+    stop: CancellationToken,
+) -> Response {
+    let until_stop = events.take_until(stop.cancelled_owned()).map(Ok::<_, Infallible>);
+    let mut response = Sse::new(until_stop).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // Proxies that collect an answer first would hold events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

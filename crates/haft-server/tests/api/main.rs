@@ -1,0 +1,17 @@
+//! The API as its clients meet it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub,
+    reason = "tests"
+)]
+
+mod calls;
+mod document;
+mod events;
+mod identity;
+mod listeners;
+mod support;
+mod tenants;

@@ -1,0 +1,169 @@
+//! `haft keys create`, `list`, `revoke`: API keys, by which programs are known to `haft serve`.
+
+use super::{
+    console::{Console, STRONG},
+    failure::Failure,
+    memory::Memory,
+    setup::{Ground, now},
+    words,
+};
+use crate::port::{ApiKey, KeyStore as _, Right};
+use clap::Args;
+use haft_core::text::one_line;
+use haft_server::ApiSecret;
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use std::time::Duration;
+
+#[derive(Debug, Args)]
+pub(super) struct CreateArgs {
+    /// What it is for, in words
+    name: String,
+    /// What it may do: invoke, approve or operate; several times for several
+    #[arg(long = "right", value_name = "RIGHT", required = true, value_parser = right)]
+    rights: Vec<Right>,
+    /// Whose it is
+    #[arg(long, value_name = "NAME", default_value = "local")]
+    tenant: String,
+    /// A role, which decides about tools; several times for several
+    #[arg(long = "role", value_name = "ROLE")]
+    roles: Vec<String>,
+    /// The only agent that it stands for; without one, each request may name its own
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// The person behind it
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// How long it counts, such as 12h or PT720H; a key that counts for ever must be wished for: never
+    #[arg(long, value_name = "TIME", default_value = "PT2160H", value_parser = lasts, hide_default_value = true)]
+    expires: Lasts,
+    /// Print one JSON document and nothing else
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Lasts {
+    For(Duration),
+    Forever,
+}
+
+fn right(typed: &str) -> Result<Right, String> {
+    typed.parse().map_err(|problem: crate::port::NotARight| problem.to_string())
+}
+
+fn lasts(typed: &str) -> Result<Lasts, String> {
+    match typed {
+        "never" => Ok(Lasts::Forever),
+        typed => words::time(typed).map(Lasts::For),
+    }
+}
+
+/// What is wrong with a wish for a key.
+fn bad(what: impl Into<String>, help: impl Into<String>) -> Failure {
+    Failure::Server { what: what.into(), help: help.into() }
+}
+
+pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    let mut rights = args.rights.clone();
+    rights.sort();
+    rights.dedup();
+    let both = [Right::Invoke, Right::Approve].iter().all(|right| rights.contains(right));
+    if both && !memory.config.server.invoke_and_approve {
+        return Err(bad(
+            "a key that makes calls must not approve them",
+            "make two keys, or set server.invoke_and_approve = true in your own haft.toml",
+        ));
+    }
+    let names = [Some(&args.name), Some(&args.tenant), args.agent.as_ref(), args.user.as_ref()];
+    let plain = |text: &&String| !text.is_empty() && text.len() <= 255 && !text.chars().any(char::is_control);
+    if let Some(odd) = names.into_iter().flatten().chain(&args.roles).find(|text| !plain(text)) {
+        let shown = words::name(odd);
+        return Err(bad(
+            format!("`{shown}` cannot be a name"),
+            "names have 1 to 255 bytes and no control characters",
+        ));
+    }
+    if args.roles.is_empty() && rights.contains(&Right::Invoke) {
+        console.warn("the key has no role, so it may call only tools that need no permission; add --role editor, for one");
+    }
+    let created_at = Timestamp::now();
+    let expires_at = match args.expires {
+        Lasts::Forever => None,
+        Lasts::For(time) => {
+            let end = SignedDuration::try_from(time).ok().and_then(|time| created_at.checked_add(time).ok());
+            Some(end.ok_or_else(|| bad("that is too long", "say never for a key that counts for ever"))?)
+        }
+    };
+    let secret = ApiSecret::random().map_err(Failure::Task)?;
+    let key = ApiKey {
+        id: format!("key_{}", &crate::TaskId::random().as_str()[4..20]),
+        name: args.name.clone(),
+        tenant: args.tenant.as_str().into(),
+        agent: args.agent.as_deref().map(Into::into),
+        user: args.user.as_deref().map(Into::into),
+        roles: args.roles.clone(),
+        rights,
+        created_at,
+        created_by: one_line(&memory.user, 100),
+        expires_at,
+        revoked_at: None,
+    };
+    now(memory.store.add(key.clone(), secret.hash()))??;
+    if args.json {
+        console.print_json(&json!({"key": key, "secret": secret.as_str()}))?;
+    } else {
+        let until = key.expires_at.map_or_else(|| "for ever".to_owned(), |end| format!("until {end}"));
+        console.print(format!("{}\n", secret.as_str()))?;
+        console.say(format!(
+            "{} counts {until}. The secret is shown this once; `haft keys revoke {}` ends it",
+            key.id, key.id
+        ));
+    }
+    Ok(0)
+}
+
+pub(super) fn list(
+    tenant: Option<&str>,
+    json: bool,
+    ground: &Ground,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    let keys = now(memory.store.all(tenant))??;
+    if json {
+        console.print_json(&json!({"keys": keys}))?;
+        return Ok(0);
+    }
+    if keys.is_empty() {
+        console.print("there are no API keys\n")?;
+        return Ok(0);
+    }
+    let today = Timestamp::now();
+    for key in keys {
+        let state = match (key.revoked_at, key.expires_at) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(end)) if end <= today => format!("expired {end}"),
+            (None, Some(end)) => format!("until {end}"),
+            (None, None) => "for ever".to_owned(),
+        };
+        let rights = key.rights.iter().map(|right| right.as_str()).collect::<Vec<_>>().join(", ");
+        let (name, tenant) = (words::name(&key.name), words::name(&key.tenant));
+        console.print(format!("{STRONG}{}{STRONG:#}  {tenant}  {rights}  {state}  {name}\n", key.id))?;
+    }
+    Ok(0)
+}
+
+pub(super) fn revoke(id: &str, json: bool, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+    let memory = Memory::open(ground, console)?;
+    if !now(memory.store.revoke(id))?? {
+        return Err(bad(format!("no key `{}` counts", words::name(id)), "`haft keys list` shows every key"));
+    }
+    match json {
+        true => console.print_json(&json!({"revoked": id}))?,
+        false => console
+            .print(format!("{} counts no longer; a server notices within two seconds\n", words::name(id)))?,
+    }
+    Ok(0)
+}

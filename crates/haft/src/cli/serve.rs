@@ -1,0 +1,244 @@
+//! `haft serve`: the tools over HTTP, on a unix socket for the owner and on a port for whoever has a key.
+
+use super::{
+    args::ServeArgs,
+    console::Console,
+    failure::Failure,
+    setup::{Ground, Setup, folders},
+    watch, words,
+};
+use crate::serving::Backing;
+use haft_server::{JwksSource, Limits, Listener, Server, TokenOptions, tls};
+use haft_store::private_file;
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long connections may take to end: longer than the engine takes to cancel what runs.
+const GRACE: Duration = Duration::from_secs(9);
+
+fn cannot(what: impl Into<String>, help: impl Into<String>) -> Failure {
+    Failure::Server { what: what.into(), help: help.into() }
+}
+
+pub(super) fn run(args: &ServeArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+    let surroundings = ground.surroundings()?;
+    let folders = folders(&surroundings);
+    let setup = ground.setup_for_serving(console)?;
+    let runtime = watch::runtime()?;
+    let served = runtime.block_on(serve(args, &setup, folders.as_ref(), console));
+    // A tool may have left a thread behind; nobody waits for it.
+    runtime.shutdown_background();
+    setup.end(console)?;
+    served.map(|()| 0)
+}
+
+async fn serve(
+    args: &ServeArgs,
+    setup: &Setup,
+    folders: Option<&crate::Folders>,
+    console: &Console,
+) -> Result<(), Failure> {
+    let (config, haft) = (&setup.resolved.config.server, &setup.haft);
+    let store = setup.memory_store()?.clone();
+    let mut listeners = Vec::new();
+    let mut places = Vec::new();
+    let socket = match args.no_socket {
+        true => None,
+        false => {
+            let path =
+                args.socket.clone().map_or_else(|| setup.state().map(|state| state.join("haft.sock")), Ok)?;
+            let (listener, socket) = unix(path)?;
+            places.push(format!("unix socket {}", words::path(&socket.path)));
+            listeners.push(Listener::Unix(listener));
+            Some(socket)
+        }
+    };
+    let address = match (&args.listen, config.listen.as_str()) {
+        (Some(address), _) => Some(*address),
+        (None, "") => None,
+        (None, text) => Some(text.parse().map_err(|_| {
+            cannot(
+                format!("server.listen is `{}`, which is no address", words::name(text)),
+                "write it like 127.0.0.1:8484",
+            )
+        })?),
+    };
+    if let Some(address) = address {
+        let (listener, place) = port(address, config).await?;
+        listeners.push(listener);
+        places.push(place);
+    }
+    if listeners.is_empty() {
+        return Err(cannot(
+            "there is nowhere to listen",
+            "leave out --no-socket, or name an address with --listen",
+        ));
+    }
+
+    let stop = CancellationToken::new();
+    let limits = Limits {
+        body_bytes: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
+        grace: GRACE,
+        ..Limits::default()
+    };
+    let mut server = Server::builder(haft.clone().into_engine())
+        .host(Backing::new(haft.clone(), store.clone(), &setup.resolved.config, folders))
+        .keys(Arc::new(store))
+        .owner(Arc::clone(&setup.owner))
+        .limits(limits);
+    if config.invoke_and_approve {
+        server = server.invoke_and_approve();
+    }
+    if !config.oidc.issuer.is_empty() {
+        server = server.tokens(tokens(&config.oidc, &config.resource)?);
+    }
+    #[cfg(feature = "mcp")]
+    {
+        use haft_mcp::server::{Callers, McpServer, http};
+        let mcp = McpServer::builder(haft.clone().into_engine(), Callers::PerRequest).build();
+        let mut options = http::HttpOptions::default();
+        options.hosts.extend(config.allowed_hosts.iter().cloned());
+        options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
+        options.stop = stop.clone();
+        server = server.mcp(http::service(&mcp, options));
+    }
+    // Before anybody is told that it serves: whoever hears that may end it.
+    let mut signals = watch::Signals::new().map_err(Failure::Runtime)?;
+    let resumed = haft.resume_tasks().await?;
+    if resumed > 0 {
+        console.say(format!("{} taken over from before", words::count(resumed, "task")));
+    }
+    console.say(format!(
+        "serving at {}\nkeys are made with `haft keys create`; Ctrl-C ends this",
+        places.join(" and ")
+    ));
+
+    setup.keep_policy_current();
+    let serving = server.build().serve(listeners, stop.clone());
+    let ending = async {
+        signals.next().await;
+        console.say("ending: what runs may end for a while; once more cancels it at once");
+        stop.cancel();
+        tokio::select! {
+            _ = haft.shutdown() => {}
+            _ = signals.next() => {
+                haft.shutdown_now().await;
+            }
+        }
+    };
+    let (served, ()) = tokio::join!(serving, ending);
+    drop(socket);
+    served.map_err(|reason| cannot(format!("the server ended: {}", words::reason(&reason)), "start it again"))
+}
+
+/// A socket in the file system, until it is dropped.
+struct Socket {
+    path: PathBuf,
+    _lock: std::fs::File,
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A socket that only this user can reach. A lock beside it says whether somebody still serves there.
+fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
+    let failed = |reason: std::io::Error| Failure::CannotWrite { path: path.clone(), reason };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    private_file::create_folder(folder).map_err(failed)?;
+    let lock = std::fs::File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.with_extension("lock"))
+        .map_err(failed)?;
+    if lock.try_lock().is_err() {
+        return Err(cannot(
+            format!("a server runs at {} already", words::path(&path)),
+            "use that one, name another place with --socket, or listen on a port alone with --no-socket --listen",
+        ));
+    }
+    match std::fs::symlink_metadata(&path) {
+        // Nobody holds the lock: it was left by one that was killed.
+        Ok(found) if std::os::unix::fs::FileTypeExt::is_socket(&found.file_type()) => {
+            std::fs::remove_file(&path).map_err(failed)?;
+        }
+        Ok(_) => {
+            return Err(cannot(
+                format!("{} is there, and is no socket", words::path(&path)),
+                "name another place with --socket",
+            ));
+        }
+        Err(_) => {}
+    }
+    let listener = tokio::net::UnixListener::bind(&path).map_err(failed)?;
+    // Whoever connects is asked for their user all the same.
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&path, private).map_err(failed)?;
+    Ok((listener, Socket { path, _lock: lock }))
+}
+
+/// A port: with TLS where there is a certificate. Without one, only this machine reaches it, unless somebody said otherwise.
+async fn port(
+    address: SocketAddr,
+    config: &crate::config::ServerConfig,
+) -> Result<(Listener, String), Failure> {
+    let acceptor =
+        match (config.tls_certificate.as_str(), config.tls_key.as_str()) {
+            ("", "") => None,
+            (certificate, key) if !certificate.is_empty() && !key.is_empty() => {
+                let acceptor = tls(Path::new(certificate), Path::new(key));
+                Some(acceptor.map_err(|problem| {
+                    cannot(problem.to_string(), "both files are PEM; check their paths")
+                })?)
+            }
+            _ => {
+                return Err(cannot(
+                    "TLS needs a certificate and its key",
+                    "set server.tls_certificate and server.tls_key",
+                ));
+            }
+        };
+    if acceptor.is_none() && !address.ip().is_loopback() && !config.allow_plaintext {
+        return Err(cannot(
+            format!("{address} can be reached from other machines, and nothing would be encrypted"),
+            "set server.tls_certificate and server.tls_key, or server.allow_plaintext = true behind a proxy that encrypts",
+        ));
+    }
+    let failed = |reason: std::io::Error| {
+        cannot(
+            format!("{address} cannot be listened on: {}", words::reason(&reason)),
+            "name another port; with port 0 the system chooses one",
+        )
+    };
+    let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok(match acceptor {
+        Some(acceptor) => (Listener::Tls(listener, acceptor), format!("https://{address}")),
+        None => (Listener::Tcp(listener), format!("http://{address}")),
+    })
+}
+
+fn tokens(config: &crate::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
+    if config.audience.is_empty() || config.jwks_file.is_empty() {
+        return Err(cannot(
+            "tokens need an audience and the keys of their issuer",
+            "set server.oidc.audience and server.oidc.jwks_file",
+        ));
+    }
+    Ok(TokenOptions {
+        issuer: config.issuer.clone(),
+        audience: config.audience.clone(),
+        jwks: JwksSource::File(PathBuf::from(&config.jwks_file)),
+        tenant_claim: config.tenant_claim.clone(),
+        roles_claim: config.roles_claim.clone(),
+        resource: (!resource.is_empty()).then(|| resource.to_owned()),
+    })
+}

@@ -1,0 +1,223 @@
+//! What stands behind a server besides the engine: tiers, explanations, the look at the jails, the desk for questions.
+
+use crate::{
+    DurableStore, Folders, Haft, Tier, ToolError,
+    commands::LazyJail,
+    config::Config,
+    doctor,
+    port::{
+        AcceptAnswers, Answer, BoxFuture, Jail as _, QuestionFilter, QuestionState, StoreError, StoredGrant,
+        TenantStore as _,
+    },
+};
+use haft_core::{ApprovalId, Decision, ErrorCode};
+use haft_engine::Request;
+use haft_server::{Answered, Desk, GivenAnswer, Grant, Host, Question};
+use serde_json::{Value, json};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// How long what was found out about the jails is told again, before they are tried anew: trying takes a while.
+const FRESH: Duration = Duration::from_secs(60);
+/// From where answers over HTTP come.
+const FACE: &str = "http";
+/// The states of a question.
+const STATES: [QuestionState; 6] = [
+    QuestionState::Open,
+    QuestionState::Approved,
+    QuestionState::Denied,
+    QuestionState::Expired,
+    QuestionState::Used,
+    QuestionState::Edited,
+];
+
+/// A [`Haft`] with its store, as a server needs them.
+pub(crate) struct Backing {
+    haft: Haft,
+    store: DurableStore,
+    jail: Option<Arc<LazyJail>>,
+    accepts: AcceptAnswers,
+    examined: tokio::sync::Mutex<Option<(Instant, Value)>>,
+}
+
+impl Backing {
+    pub(crate) fn new(haft: Haft, store: DurableStore, config: &Config, folders: Option<&Folders>) -> Self {
+        let jail = folders.map(|folders| Arc::new(LazyJail::new(config, folders)));
+        let accepts = crate::wiring::settings(config).accept_answers;
+        Backing { haft, store, jail, accepts, examined: tokio::sync::Mutex::default() }
+    }
+
+    fn tenant(&self, tenant: &str) -> haft_store::Tenant {
+        self.store.tenant(tenant)
+    }
+}
+
+fn unavailable(error: StoreError) -> ToolError {
+    let text = "What is remembered cannot be reached now. Try again later";
+    ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
+}
+
+impl Host for Backing {
+    fn tier(&self, tenant: &str) -> Tier {
+        self.haft.tier(tenant)
+    }
+
+    fn explain<'a>(&'a self, request: Request) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let policy = self.haft.policy();
+            let fixed = || ToolError::new(ErrorCode::NotSupported, "The policy here does not explain itself");
+            let policy = policy.ok_or_else(fixed)?;
+            let tool = Arc::clone(&request.call.name);
+            let decision = self.haft.examine(request, |subject| policy.explain(subject))?;
+            Ok(json!({"tool": tool, "decision": decision}))
+        })
+    }
+
+    fn doctor<'a>(&'a self) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let none = || ToolError::new(ErrorCode::NotSupported, "Nothing is run in jails here");
+            let jail = Arc::clone(self.jail.as_ref().ok_or_else(none)?);
+            // One look at a time, however many ask.
+            let mut examined = self.examined.lock().await;
+            if let Some((at, report)) = &*examined
+                && at.elapsed() < FRESH
+            {
+                return Ok(report.clone());
+            }
+            let runtime = tokio::runtime::Handle::current();
+            let look = tokio::task::spawn_blocking(move || match jail.jails() {
+                Err(unavailable) => json!({"jails": [], "problem": unavailable.to_string()}),
+                Ok(jails) => {
+                    let auto = |level| jail.offers(level).ok().map(|by| by.jail.into_owned());
+                    let chosen = json!({
+                        "standard": auto(crate::IsolationLevel::Standard),
+                        "strict": auto(crate::IsolationLevel::Strict),
+                        "restricted": auto(crate::IsolationLevel::Restricted),
+                    });
+                    match runtime.block_on(doctor::examine(jails.jails())) {
+                        Ok(reports) => json!({"jails": reports, "auto": chosen}),
+                        Err(error) => json!({"jails": [], "auto": chosen, "problem": error.to_string()}),
+                    }
+                }
+            });
+            let report = look.await.map_err(|error| {
+                ToolError::new(ErrorCode::ExecutionFailed, "The jails could not be tried")
+                    .with_diagnostics(error)
+            })?;
+            *examined = Some((Instant::now(), report.clone()));
+            Ok(report)
+        })
+    }
+
+    fn desk(&self) -> Option<&dyn Desk> {
+        Some(self)
+    }
+}
+
+fn question(found: crate::port::Question) -> Question {
+    let asked = found.request;
+    Question {
+        id: asked.id.to_string(),
+        state: found.state.as_str().to_owned(),
+        tool: asked.tool.to_string(),
+        summary: asked.summary,
+        reason: asked.reason,
+        risk: format!("{:?}", asked.risk).to_lowercase(),
+        arguments: asked.arguments.parse().map_or(Value::Null, Value::Object),
+        preview: asked.preview,
+        agent: Some(asked.asker.agent.to_string()),
+        execution_id: asked.execution_id.to_string(),
+        asked_at: found.asked_at,
+        expires_at: asked.expires_at,
+        answered_by: found.answered_by,
+        answer_reason: found.answer_reason,
+    }
+}
+
+impl Desk for Backing {
+    fn questions<'a>(
+        &'a self,
+        tenant: &'a str,
+        state: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Vec<Question>, ToolError>> {
+        Box::pin(async move {
+            let known = |name: &str| STATES.into_iter().find(|state| state.as_str() == name);
+            let state = match state.map(known) {
+                // A state that does not exist is nobody's.
+                Some(None) => return Ok(Vec::new()),
+                Some(known) => known,
+                None => None,
+            };
+            let filter = QuestionFilter { state, ..QuestionFilter::default() };
+            let found = self.tenant(tenant).questions(filter).await.map_err(unavailable)?;
+            Ok(found.into_iter().map(question).collect())
+        })
+    }
+
+    fn question<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Question>, ToolError>> {
+        Box::pin(async move {
+            let found = self.tenant(tenant).question(&ApprovalId::from_text(id)).await;
+            Ok(found.map_err(unavailable)?.map(question))
+        })
+    }
+
+    fn answer<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        answer: GivenAnswer,
+    ) -> BoxFuture<'a, Result<Answered, ToolError>> {
+        Box::pin(async move {
+            let (tenant, id) = (self.tenant(tenant), ApprovalId::from_text(id));
+            // An answer that does not count would use the question up.
+            if !self.accepts.counts(FACE) {
+                let text =
+                    "Answers over HTTP do not count here: add \"http\" to accept_from under [tools.approval]";
+                return Err(ToolError::new(ErrorCode::PermissionDenied, text));
+            }
+            let decision = match answer.approve {
+                true => Decision::Approve,
+                false => Decision::Deny { reason: answer.reason },
+            };
+            let given = Answer { decision, by: answer.by, from: FACE.to_owned() };
+            if tenant.answer(&id, given).await.map_err(unavailable)? {
+                return Ok(Answered::Counts);
+            }
+            let is_there = tenant.question(&id).await.map_err(unavailable)?.is_some();
+            Ok(if is_there { Answered::TooLate } else { Answered::Unknown })
+        })
+    }
+
+    fn grants<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>> {
+        Box::pin(async move {
+            let grants = self.tenant(tenant).grants(false).await.map_err(unavailable)?;
+            let shown = |grant: StoredGrant| Grant {
+                id: grant.id,
+                tool: grant.tool,
+                shown: grant.shown,
+                agent: grant.agent,
+                user: grant.user,
+                session: grant.session,
+                granted_by: grant.granted_by,
+                granted_at: grant.granted_at,
+                expires_at: grant.expires_at,
+            };
+            Ok(grants.into_iter().map(shown).collect())
+        })
+    }
+
+    fn revoke<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: &'a str,
+        by: &'a str,
+    ) -> BoxFuture<'a, Result<bool, ToolError>> {
+        Box::pin(async move { self.tenant(tenant).revoke(id, by).await.map_err(unavailable) })
+    }
+}
