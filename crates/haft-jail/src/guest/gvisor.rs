@@ -16,9 +16,10 @@ use super::{
     plan::{self, Network, Plan, Walls},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
+    runc,
     running::{self, Scratch},
     sandbox,
-    seat::HOME,
+    seat::{HOME, INNER_ID},
     wire::{Bind, FilterKind, SeatKind, SeatRequest},
 };
 use haft_core::{
@@ -48,6 +49,21 @@ const START_WITHIN: Duration = Duration::from_secs(20);
 
 /// Threads of its kernel and of what serves it files, which are counted with the guest's processes. 64 are too few.
 const THREADS: u32 = 96;
+
+/// What a guest sees of the machine.
+const SYSTEM: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+];
 
 impl Gvisor {
     /// Such a jail.
@@ -160,6 +176,9 @@ impl Jail for Gvisor {
             let host = &self.host;
             let runsc = self.is_there().map_err(|unavailable| refusal(unavailable.into()))?;
             let mut plan = self.planned(&spec).map_err(refusal)?;
+            if !has_program(&plan.request) {
+                return Err(running::not_started(&spec, "start the program", libc::ENOENT));
+            }
             if could_be_warm(&plan, &spec) {
                 let warm = self.pool.take();
                 self.pool.refill(host, &runsc, host.options.warm);
@@ -184,6 +203,14 @@ impl Jail for Gvisor {
     }
 }
 
+/// Whether the guest will see its program. runsc tells it only in words of its own.
+fn has_program(request: &SeatRequest) -> bool {
+    let granted = request.binds.iter().map(|bind| bind.path.as_str());
+    let seen: Vec<&str> = SYSTEM.into_iter().chain(granted).collect();
+    let is_seen = |path: &Path| seen.iter().any(|folder| path.starts_with(folder)) && path.is_file();
+    request.programs.iter().any(|path| is_seen(Path::new(path)))
+}
+
 /// Whether a kernel that was started before anything was known of the guest will do.
 fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
     // It has some memory already when the limit is set.
@@ -201,7 +228,8 @@ fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
 pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
     let limits = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
     let waiting = SeatRequest {
-        argv: ["sleep", "infinity"].map(str::to_owned).into(),
+        // Signals that are for the guest come to this process, too.
+        argv: ["sh", "-c", "trap '' HUP INT QUIT TERM; exec sleep infinity"].map(str::to_owned).into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: "/".into(),
         ..SeatRequest::default()
@@ -246,10 +274,11 @@ fn prepare(folder: &Path, config: &Value) -> std::io::Result<()> {
 fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatRequest {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let id = bundle.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let state = text(&bundle.join("state"));
     let argv = [
         text(runsc),
         "--root".into(),
-        text(&bundle.join("state")),
+        state.clone(),
         "--ignore-cgroups".into(),
         // With a gate it uses the network of its seat, in which there is nothing but a loopback with the gate on it. Its own
         // network stack has no way to be handed a socket.
@@ -257,8 +286,9 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         "run".into(),
         "--bundle".into(),
         text(bundle),
-        id,
+        id.clone(),
     ];
+    let signaller = [text(runsc), "--root".into(), state, "kill".into(), "--all".into(), id];
     SeatRequest {
         programs: vec![text(runsc)],
         argv: argv.into(),
@@ -270,6 +300,7 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         filter: FilterKind::Off,
         landlock: false,
         terminal: false,
+        signaller: signaller.into(),
         ..guest
     }
 }
@@ -290,20 +321,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         memory(HOME, scratch),
         memory("/dev/shm", scratch),
     ];
-    let system = [
-        "/usr",
-        "/bin",
-        "/sbin",
-        "/lib",
-        "/lib32",
-        "/lib64",
-        "/libx32",
-        "/etc/alternatives",
-        "/etc/ssl/certs",
-        "/etc/ld.so.cache",
-        "/etc/localtime",
-    ];
-    mounts.extend(system.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
+    mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
     for Bind { path, writable, .. } in &request.binds {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
         mounts.push(json!({"type": "bind", "source": path, "destination": path, "options": options}));
@@ -317,7 +335,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         );
     }
     let network = (!request.gate).then_some("network");
-    let namespaces = ["pid", "ipc", "uts", "mount"].into_iter().chain(network);
+    let namespaces = ["user", "pid", "ipc", "uts", "mount"].into_iter().chain(network);
     let namespaces: Vec<Value> = namespaces.map(|kind| json!({"type": kind})).collect();
     json!({
         "ociVersion": "1.0.2",
@@ -325,7 +343,11 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         "root": {"path": "root", "readonly": true},
         "hostname": "haft",
         "mounts": mounts,
-        "linux": {"namespaces": namespaces},
+        "linux": {
+            "namespaces": namespaces,
+            "uidMappings": runc::users(rustix::process::geteuid().as_raw()),
+            "gidMappings": runc::users(rustix::process::getegid().as_raw()),
+        },
     })
 }
 
@@ -336,7 +358,7 @@ fn process(request: &SeatRequest) -> Value {
     let none: [&str; 0] = [];
     json!({
         "terminal": false,
-        "user": {"uid": 0, "gid": 0},
+        "user": {"uid": INNER_ID, "gid": INNER_ID},
         "args": request.argv,
         "env": request.environment,
         "cwd": request.working_dir,

@@ -301,6 +301,7 @@ pub(crate) fn plan(
         gate: network == Network::Gate,
         grace_ms: limits::millis(spec.grace),
         container: None,
+        signaller: Vec::new(),
     };
     Ok(Plan { request, enforcement, limits, network, own_processes: 2 })
 }

@@ -66,12 +66,18 @@ impl Kind {
             Kind::Crun => "crun",
         }
     }
+
+    /// Its threads, which are counted with the guest's. runc needs a few more to start than it has while the guest runs.
+    fn threads(self) -> u32 {
+        match self {
+            Kind::Runc => 12,
+            Kind::Crun => 1,
+        }
+    }
 }
 
 /// It takes some hundredths of a second.
 const START_WITHIN: Duration = Duration::from_secs(20);
-/// Threads of the runtime, which are counted with the guest's.
-const THREADS: u32 = 12;
 /// The root of the container's users. Nobody is that: the guest is not root, and the runtime is only at first.
 const NOBODY: u32 = 65_534;
 /// What the probe says when everything held.
@@ -120,7 +126,7 @@ impl Runc {
         self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement, program.kind);
-        plan.own_processes += THREADS;
+        plan.own_processes += program.kind.threads();
         Ok(plan)
     }
 
@@ -341,12 +347,6 @@ fn config(request: &SeatRequest, bundle: &Path, kind: Kind) -> Value {
     let none: [&str; 0] = [];
     // Not the network: the seat has made it.
     let namespaces = ["user", "pid", "ipc", "uts", "mount", "cgroup"].map(|kind| json!({"type": kind}));
-    let users = |own: u32| {
-        json!([
-            {"containerID": 0, "hostID": NOBODY, "size": 1},
-            {"containerID": INNER_ID, "hostID": own, "size": 1},
-        ])
-    };
     json!({
         "ociVersion": "1.0.2",
         "process": {
@@ -370,4 +370,12 @@ fn config(request: &SeatRequest, bundle: &Path, kind: Kind) -> Value {
             "maskedPaths": PROC_HIDDEN.map(|name| format!("/proc/{name}")),
         },
     })
+}
+
+/// Who a container's users are outside: the guest is the one whom haft runs as, and its root is nobody.
+pub(super) fn users(own: u32) -> Value {
+    json!([
+        {"containerID": 0, "hostID": NOBODY, "size": 1},
+        {"containerID": INNER_ID, "hostID": own, "size": 1},
+    ])
 }

@@ -38,8 +38,8 @@ use tokio::io::unix::AsyncFd;
 
 /// How much of the output is taken at once.
 const CHUNK: usize = 64 * 1024;
-/// Time on a core is looked at that often at the most.
-const OFTEN: Duration = Duration::from_millis(20);
+/// Where time on a core is nearly over, it is looked at again after a time between these two.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 /// What is left in a pipe after everything that wrote to it has ended is read within that time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
@@ -316,7 +316,8 @@ fn open_gate(
     keeper.open(listener, hosts).map_err(|error| broken("its gate does not open", error))
 }
 
-fn not_started(spec: &GuestSpec, stage: &str, errno: i32) -> ToolError {
+/// What could not be done for a guest, in words.
+pub(super) fn not_started(spec: &GuestSpec, stage: &str, errno: i32) -> ToolError {
     let name = spec.argv.first().map_or("", String::as_str);
     match (stage, errno) {
         ("start the program", libc::ENOENT) => {
@@ -453,7 +454,7 @@ impl SeatGuest {
         match (self.limits.cpu_time, &self.place) {
             // Others may have used some already.
             (Some(_), Some(_)) => self.next_look(),
-            (Some(allowed), None) => (allowed / cores()).max(OFTEN),
+            (Some(allowed), None) => (allowed / cores()).max(between_looks(allowed)),
             (None, _) => Duration::MAX / 4,
         }
     }
@@ -466,7 +467,7 @@ impl SeatGuest {
         if let Some((allowed, used)) = self.cpu_time_around() {
             left = left.min(Duration::from_millis(allowed.saturating_sub(used)));
         }
-        (left / cores()).max(OFTEN)
+        (left / cores()).max(between_looks(allowed))
     }
 
     /// The time on a core of everything in the sandbox around it: what is allowed, and what was used.
@@ -571,6 +572,11 @@ fn cores() -> u32 {
     static CORES: LazyLock<u32> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32));
     *CORES
+}
+
+/// All cores together use up a hundredth of what is allowed in that time: that much is told too late.
+fn between_looks(allowed: Duration) -> Duration {
+    (allowed / 100 / cores()).clamp(LOOKS.0, LOOKS.1)
 }
 
 async fn sleep_until(at: Option<tokio::time::Instant>) {

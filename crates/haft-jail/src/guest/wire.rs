@@ -175,6 +175,8 @@ pub(crate) struct SeatRequest {
     pub(crate) grace_ms: u64,
     /// Where the program is a container runtime, in a seat for one.
     pub(crate) container: Option<Container>,
+    /// Where the program is a runtime that does not pass signals on: the command that does. The number comes last.
+    pub(crate) signaller: Vec<String>,
 }
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.

@@ -257,8 +257,7 @@ fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool
 }
 
 /// In gVisor these reach its own kernel, or its own processes, and nothing of the machine: that shows nothing.
-const OF_ITS_OWN_KERNEL: [&str; 12] = [
-    "be_root",
+const OF_ITS_OWN_KERNEL: [&str; 11] = [
     "end_its_supervisor",
     "go_before_others",
     "make_a_user_namespace",

@@ -11,8 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-const MIB: u64 = 1 << 20;
-
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for jail in jails() {
@@ -26,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
         add("reads_its_input", reads_its_input);
         add("has_no_input", has_no_input);
         add("takes_input_while_it_runs", takes_input_while_it_runs);
-        if jail != "runc" {
+        if ["process", "namespace"].contains(&jail) {
             add("has_a_terminal", has_a_terminal);
         }
         add("has_no_terminal", has_no_terminal);
@@ -36,27 +34,16 @@ pub fn trials() -> Vec<Trial> {
         add("writes_where_it_may", writes_where_it_may);
         add("has_a_small_environment", has_a_small_environment);
         add("a_missing_program_is_told", a_missing_program_is_told);
-        add("time_on_a_core_is_limited", time_on_a_core_is_limited);
-        add("time_on_the_wall_is_limited", time_on_the_wall_is_limited);
-        add("output_is_limited", output_is_limited);
         add("a_forbidden_system_call_is_a_violation", a_forbidden_system_call_is_a_violation);
         add("use_is_metered", use_is_metered);
         add("a_large_request_arrives", a_large_request_arrives);
         add("a_hundred_at_once", a_hundred_at_once);
         if crate::world::is_root() {
-            add("memory_is_limited_within_five_percent", memory_is_limited_within_five_percent);
-            add("over_memory_names_limit_and_peak", over_memory_names_limit_and_peak);
-            add("the_share_of_a_core_is_limited", the_share_of_a_core_is_limited);
             // They are in the home of the one who runs the tests.
             add("programs_of_presets_run", programs_of_presets_run);
         }
     }
     trials
-}
-
-/// Limits of all processes together need cgroups, which an ordinary user cannot make.
-fn has_cgroups() -> bool {
-    crate::world::is_root()
 }
 
 fn says_hello(jail: &'static str) {
@@ -217,80 +204,6 @@ fn a_missing_program_is_told(jail: &'static str) {
     assert_eq!(error.message, "there is no program `no-such-program` in the jail");
 }
 
-/// A guest that holds that many MiB.
-fn holding(mebibytes: u64, limit: u64) -> GuestSpec {
-    // `head` reads the whole line into memory, for `tail` to find its end.
-    let script = format!(
-        "head -c {mebibytes}M /dev/zero | tail -c 1M >/dev/null; x=$(head -c {mebibytes}M /dev/zero | tr '\\0' x); echo ${{#x}}"
-    );
-    GuestSpec { limits: Limits { memory_bytes: Some(limit * MIB), ..Limits::default() }, ..sh(&script) }
-}
-
-fn memory_is_limited_within_five_percent(jail: &'static str) {
-    let house = House::new();
-    let script = "head -c 256M /dev/zero | tail -c 256M"; // which holds all of it before it prints
-    let limits = Limits { memory_bytes: Some(64 * MIB), ..Limits::default() };
-    let spec = GuestSpec { limits, ..sh(script) };
-    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
-    let over = end.exceeded.unwrap();
-    let used = over.used.unwrap();
-    assert_eq!((over.limit, over.allowed), ("memoryBytes", 64 * MIB));
-    assert!((64 * MIB * 95 / 100..=64 * MIB).contains(&used), "{used}");
-}
-
-fn over_memory_names_limit_and_peak(jail: &'static str) {
-    let house = House::new();
-    let (end, _) = block_on(run(&*house.jail(jail), holding(200, 32))).unwrap();
-    let error = end.error().unwrap();
-    assert_eq!(error.code, ErrorCode::ResourceLimitExceeded);
-    assert!(error.message.contains("memoryBytes") && error.message.contains("33554432"), "{}", error.message);
-    assert!(end.violations.iter().any(|violation| violation.kind == "MemoryLimitExceeded"));
-}
-
-fn time_on_a_core_is_limited(jail: &'static str) {
-    let house = House::new();
-    let limits = Limits { cpu_time: Some(Duration::from_millis(1000)), ..Limits::default() };
-    let spec = GuestSpec { limits, ..sh("while :; do :; done") };
-    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
-    let over = end.exceeded.clone().unwrap_or_else(|| panic!("{end:?}"));
-    assert_eq!((over.limit, over.allowed), ("cpuTime", 1000));
-    let used = end.metrics.cpu_time_ms.unwrap();
-    // Without cgroups the kernel counts ticks, for each process, and other times that are in them.
-    let least = if has_cgroups() { 1000.0 } else { 0.0 };
-    assert!((least..1100.0).contains(&used), "{used}");
-    assert!(end.violations.iter().any(|violation| violation.kind == "CpuLimitExceeded"), "{end:?}");
-}
-
-fn the_share_of_a_core_is_limited(jail: &'static str) {
-    let house = House::new();
-    let limits =
-        Limits { cpu_millicores: Some(200), wall_time: Some(Duration::from_secs(3)), ..Limits::default() };
-    let spec = GuestSpec { limits, ..sh("while :; do :; done & while :; do :; done") };
-    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
-    let share = end.metrics.cpu_time_ms.unwrap() / end.metrics.wall_time_ms.unwrap();
-    // What it could do before the first period was over is part of it.
-    assert!(share < 0.2 * 1.1, "{share}");
-}
-
-fn time_on_the_wall_is_limited(jail: &'static str) {
-    let house = House::new();
-    let limits = Limits { wall_time: Some(Duration::from_millis(400)), ..Limits::default() };
-    let spec = GuestSpec { limits, ..sh("sleep 100 & sleep 100") };
-    let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
-    let wall = end.metrics.wall_time_ms.unwrap();
-    assert_eq!(end.error().unwrap().code, ErrorCode::Timeout);
-    assert!((400.0..800.0).contains(&wall), "{wall}");
-}
-
-fn output_is_limited(jail: &'static str) {
-    let house = House::new();
-    let limits = Limits { output_bytes: Some(100_000), ..Limits::default() };
-    let spec = GuestSpec { limits, ..sh("yes") };
-    let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
-    assert_eq!(heard.out.len(), 100_000);
-    assert_eq!(end.exceeded.unwrap().limit, "outputBytes");
-}
-
 fn a_forbidden_system_call_is_a_violation(jail: &'static str) {
     let house = House::new();
     let program = crate::world::own_program();
@@ -298,6 +211,10 @@ fn a_forbidden_system_call_is_a_violation(jail: &'static str) {
     spec.level = IsolationLevel::Strict;
     spec.readable = vec![program];
     let (end, _) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    if jail == "gvisor" {
+        // There the call is answered by the guest's own kernel.
+        return assert_eq!((end.exit_code, end.violations.len()), (Some(1), 0), "{end:?}");
+    }
     // A runtime tells of a program that a signal ended by adding 128.
     let told = (end.signal, end.exit_code);
     assert!([(Some(libc::SIGSYS), None), (None, Some(128 + libc::SIGSYS))].contains(&told), "{end:?}");

@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 18] = [
+    let tests: [(&'static str, fn()); 19] = [
         ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         ("choice::an_unknown_sandbox_is_refused", an_unknown_sandbox_is_refused),
         ("choice::limits_per_process_do_not_do_for_strict", limits_per_process_do_not_do_for_strict),
         ("user::basics", || as_an_ordinary_user("basics")),
+        ("user::limits", || as_an_ordinary_user("limits")),
         ("user::ends", || as_an_ordinary_user("ends")),
     ];
     let mut trials: Vec<Trial> = tests

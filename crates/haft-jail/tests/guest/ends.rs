@@ -67,6 +67,15 @@ pub fn processes(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// What runs of the guests with that mark. In gVisor they are in its kernel, whose processes show where haft made it:
+/// `place` is the state folder, or the beginning of the name of a run of haft.
+fn guests(jail: &str, place: &str, mark: &str) -> Vec<String> {
+    match jail {
+        "gvisor" => processes(place).into_iter().filter(|line| line.contains("/scratch/")).collect(),
+        _ => processes(&format!("sleep 7{mark}")),
+    }
+}
+
 pub fn gone_within(what: &str, time: Duration, left: impl Fn() -> Vec<String>) {
     let end = Instant::now() + time;
     loop {
@@ -103,11 +112,12 @@ fn mounts(text: &Path) -> Vec<String> {
 
 fn a_daemon_ends_with_its_call(jail: &'static str) {
     let house = House::new();
+    let place = house.state.path().display().to_string();
     let mark = mark();
     let (end, heard) = block_on(run(&*house.jail(jail), sh(&daemons(&mark)))).unwrap();
     assert_eq!((heard.out.as_str(), end.exit_code), ("ready\n", Some(0)));
     // At once: an end is only told when nothing is left.
-    assert_eq!(processes(&format!("sleep 7{mark}")), Vec::<String>::new());
+    assert_eq!(guests(jail, &place, &mark), Vec::<String>::new());
 }
 
 /// A guest comes to where another's daemons were ended.
@@ -122,19 +132,21 @@ fn the_next_guest_is_not_ended_with_the_last(jail: &'static str) {
 
 fn dropping_ends_everything(jail: &'static str) {
     let house = House::new();
+    let place = house.state.path().display().to_string();
     let mark = mark();
     block_on(async {
         let mut guest = house.jail(jail).start(sh(&format!("{}; sleep 1000", daemons(&mark)))).await.unwrap();
         let (sink, heard) = keeping();
         let waited = tokio::time::timeout(Duration::from_millis(1500), guest.wait(sink)).await;
         assert!(waited.is_err() && heard.lock().unwrap().out == "ready\n", "{waited:?} {heard:?}");
-        assert!(!processes(&format!("sleep 7{mark}")).is_empty());
+        assert!(!guests(jail, &place, &mark).is_empty());
     });
-    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+    gone_within("processes", Duration::from_secs(5), || guests(jail, &place, &mark));
 }
 
 fn stopped_children_end(jail: &'static str) {
     let house = House::new();
+    let place = house.state.path().display().to_string();
     let mark = mark();
     block_on(async {
         let script = format!("{}; kill -STOP $$", daemons(&mark));
@@ -144,12 +156,13 @@ fn stopped_children_end(jail: &'static str) {
         let _ = tokio::time::timeout(Duration::from_millis(1000), guest.wait(sink)).await;
         let _ = control.signal(GuestSignal::Stop);
     });
-    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+    gone_within("processes", Duration::from_secs(5), || guests(jail, &place, &mark));
 }
 
 /// Cancelled, out of time, killed, stopped, out of memory, at any moment.
 fn two_hundred_violent_ends(jail: &'static str) {
     let house = House::with(|options| options.warm = 2);
+    let place = house.state.path().display().to_string();
     let mark = mark();
     let instance = fs::read_dir(house.state.path().join("instances")).unwrap().flatten().next().unwrap();
     let instance = instance.file_name().to_string_lossy().into_owned();
@@ -184,7 +197,7 @@ fn two_hundred_violent_ends(jail: &'static str) {
             }
         }
     });
-    gone_within("processes", Duration::from_secs(10), || processes(&format!("sleep 7{mark}")));
+    gone_within("processes", Duration::from_secs(10), || guests(jail, &place, &mark));
     let (state, host) = (house.state, house.host);
     drop(host);
     gone_within("cgroups", Duration::from_secs(5), || cgroups(&instance));
@@ -200,11 +213,7 @@ pub fn be_haft(arguments: &[String]) -> ! {
     let mut options = haft_jail::guest::JailOptions::new(state, "/");
     options.per_process_limits_do = !rustix::process::geteuid().is_root();
     let host = haft_jail::guest::JailHost::new(options).unwrap();
-    let jail: Box<dyn haft_core::port::Jail> = match jail.as_str() {
-        "process" => Box::new(haft_jail::guest::Process::new(&host)),
-        "runc" => Box::new(haft_jail::guest::Runc::new(&host)),
-        _ => Box::new(haft_jail::guest::Namespace::new(&host)),
-    };
+    let jail = crate::world::jail(&host, jail);
     block_on(async {
         let spec = GuestSpec {
             level: IsolationLevel::Strict,
@@ -231,12 +240,15 @@ fn another_haft(jail: &str, state: &Path, mark: &str) -> Child {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    assert!(!processes(&format!("sleep 7{mark}")).is_empty());
+    assert!(!guests(jail, &format!("haft-{}-", child.id()), &mark).is_empty());
     child
 }
 
 fn spawner_of(haft: u32) -> i32 {
-    let children = fs::read_to_string(format!("/proc/{haft}/task/{haft}/children")).unwrap();
+    // Whichever of its threads started it.
+    let threads = fs::read_dir(format!("/proc/{haft}/task")).unwrap().flatten();
+    let children: String =
+        threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok()).collect();
     let spawner = children.split_whitespace().find(|pid| {
         fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "haft-spawner")
     });
@@ -255,7 +267,7 @@ fn killing_haft_ends_everything(jail: &'static str) {
     let prefix = format!("haft-{}-", haft.id());
     haft.kill().unwrap();
     haft.wait().unwrap();
-    gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{mark}")));
+    gone_within("processes", Duration::from_secs(8), || guests(jail, &prefix, &mark));
     gone_within("cgroups", Duration::from_secs(8), || cgroups(&prefix));
     gone_within("folders", Duration::from_secs(8), || {
         let left = fs::read_dir(state.path().join("instances")).into_iter().flatten().flatten();
@@ -280,7 +292,7 @@ fn killing_haft_and_its_spawner_is_swept_up(jail: &'static str) {
     // The next haft on the same state folder.
     let next =
         haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
-    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+    gone_within("processes", Duration::from_secs(5), || guests(jail, &prefix, &mark));
     gone_within("cgroups", Duration::from_secs(5), || cgroups(&prefix));
     drop(next);
     let left = fs::read_dir(state.path().join("instances")).unwrap().count();
@@ -299,26 +311,28 @@ fn only_the_jails_of_the_killed_haft_end(jail: &'static str) {
     let state = tempfile::tempdir().unwrap();
     let marks = [mark(), mark(), mark()];
     let mut hafts: Vec<Child> = marks.iter().map(|mark| another_haft(jail, state.path(), mark)).collect();
+    let names: Vec<String> = hafts.iter().map(|haft| format!("haft-{}-", haft.id())).collect();
     hafts[1].kill().unwrap();
     hafts[1].wait().unwrap();
-    gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{}", marks[1])));
+    gone_within("processes", Duration::from_secs(8), || guests(jail, &names[1], &marks[1]));
     // A fourth, which sweeps when it begins.
     let fourth =
         haft_jail::guest::JailHost::new(haft_jail::guest::JailOptions::new(state.path(), "/")).unwrap();
     for index in [0, 2] {
-        assert!(!processes(&format!("sleep 7{}", marks[index])).is_empty());
+        assert!(!guests(jail, &names[index], &marks[index]).is_empty());
         assert!(hafts[index].try_wait().unwrap().is_none());
         hafts[index].kill().unwrap();
         hafts[index].wait().unwrap();
     }
-    for mark in &marks {
-        gone_within("processes", Duration::from_secs(8), || processes(&format!("sleep 7{mark}")));
+    for (name, mark) in names.iter().zip(&marks) {
+        gone_within("processes", Duration::from_secs(8), || guests(jail, name, mark));
     }
     drop(fourth);
 }
 
 fn a_killed_spawner_is_replaced(jail: &'static str) {
     let house = House::new();
+    let place = house.state.path().display().to_string();
     let mark = mark();
     block_on(async {
         let mut guest = house.jail(jail).start(sh(&format!("{}; sleep 1000", daemons(&mark)))).await.unwrap();
@@ -332,7 +346,7 @@ fn a_killed_spawner_is_replaced(jail: &'static str) {
         let (end, _) = run(&*house.jail(jail), sh("exit 0")).await.unwrap();
         assert_eq!(end.exit_code, Some(0));
     });
-    gone_within("processes", Duration::from_secs(5), || processes(&format!("sleep 7{mark}")));
+    gone_within("processes", Duration::from_secs(5), || guests(jail, &place, &mark));
 }
 
 /// Its limits are made anew with the next spawner.
@@ -344,6 +358,7 @@ fn a_sandbox_outlives_its_spawner(jail: &'static str) {
         );
     }
     let house = House::new();
+    let place = house.state.path().display().to_string();
     let limits = Limits { memory_bytes: Some(48 << 20), ..Limits::default() };
     let sandbox = house.host.open_sandbox(&limits).unwrap();
     let spec = |script: &str| GuestSpec { parent: Some(sandbox.id().to_owned()), ..sh(script) };
@@ -363,7 +378,7 @@ fn a_sandbox_outlives_its_spawner(jail: &'static str) {
         let (sink, _) = keeping();
         let _ = tokio::time::timeout(Duration::from_millis(800), guest.wait(sink)).await;
         haft_core::port::Sandbox::end(&sandbox).await.unwrap();
-        assert_eq!(processes(&format!("sleep 7{mark}")), Vec::<String>::new());
+        assert_eq!(guests(jail, &place, &mark), Vec::<String>::new());
         let error = run(&*house.jail(jail), spec("true")).await.unwrap_err();
         assert_eq!(error.code.e_number(), Some("E3101"));
     });

@@ -23,6 +23,8 @@ mod choice;
 #[cfg(target_os = "linux")]
 mod ends;
 #[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -33,6 +35,7 @@ fn main() {
         Some("--attack") => std::process::exit(attack::run(&arguments[2..])),
         Some("--reboot") => attack::reboot(),
         Some("--through-the-gate") => std::process::exit(choice::go_through_the_gate()),
+        Some("--use") => std::process::exit(limits::use_up(&arguments[2..])),
         Some("--threads") => std::process::exit(choice::start_threads(&arguments[2])),
         Some("--haft") => ends::be_haft(&arguments[2..]),
         _ => {}
@@ -41,6 +44,7 @@ fn main() {
     // Some measure, and all make processes: more at once than cores would make the figures those of the scheduler.
     options.test_threads.get_or_insert(2);
     let mut trials = basics::trials();
+    trials.extend(limits::trials());
     trials.extend(choice::trials());
     trials.extend(ends::trials());
     trials.extend(attack::trials());

@@ -20,8 +20,9 @@ pub struct House {
 /// Every jail that this machine should have, and those with a runtime that is installed. Looked for by its file: a list of
 /// tests must not take a second to make.
 pub fn jails() -> Vec<&'static str> {
-    let runc = is_root() && has_runtime("runc");
-    ["process", "namespace"].into_iter().chain(runc.then_some("runc")).collect()
+    let runtimes = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
+    let installed = runtimes.into_iter().filter(|(_, program)| is_root() && has_runtime(program));
+    ["process", "namespace"].into_iter().chain(installed.map(|(jail, _)| jail)).collect()
 }
 
 /// Whether a container runtime is installed.
@@ -46,14 +47,18 @@ impl House {
     }
 
     pub fn jail(&self, name: &str) -> Arc<dyn Jail> {
-        match name {
-            "process" => Arc::new(Process::new(&self.host)),
-            "namespace" => Arc::new(Namespace::new(&self.host)),
-            "runc" => Arc::new(Runc::new(&self.host)),
-            "crun" => Arc::new(Runc::with(&self.host, "/usr/bin/crun")),
-            "gvisor" => Arc::new(Gvisor::new(&self.host)),
-            other => panic!("no jail {other}"),
-        }
+        jail(&self.host, name)
+    }
+}
+
+pub fn jail(host: &JailHost, name: &str) -> Arc<dyn Jail> {
+    match name {
+        "process" => Arc::new(Process::new(host)),
+        "namespace" => Arc::new(Namespace::new(host)),
+        "runc" => Arc::new(Runc::new(host)),
+        "crun" => Arc::new(Runc::with(host, "/usr/bin/crun")),
+        "gvisor" => Arc::new(Gvisor::new(host)),
+        other => panic!("no jail {other}"),
     }
 }
 

@@ -212,22 +212,18 @@ impl<'a> Seat<'a> {
             FilterKind::Off => &[],
         };
         let program = Program::new(&request, &descriptors, &working_dir, ruleset.as_ref(), filters)?;
-        let (report, told) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
-        let cgroup = self.setup.guest_cgroup.map(|fd| fd.as_fd());
-        let guest = match sys::fork(0, cgroup).stage("make the guest's process")? {
-            Forked::Child => program.become_guest(&told),
-            Forked::Parent(pid) => pid.as_raw_nonzero().get(),
-        };
-        drop(told);
+        let forked = self.fork(&program);
         drop(descriptors);
-        if let Some(failure) = child::failure(&report) {
-            self.end_all();
-            return Err(failure);
-        }
+        let guest = match forked {
+            Ok(guest) => guest,
+            Err(failure) => {
+                self.end_all();
+                return Err(failure);
+            }
+        };
         // Where nobody hears it, the watch notices that, too, and ends the guest.
         let _ = wire::send(socket, &FromSeat::Started, &[]);
-        let mut end = self.watch(guest, Duration::from_millis(request.grace_ms));
+        let mut end = self.watch(guest, Duration::from_millis(request.grace_ms), &request.signaller);
         end.ended_with_it = self.end_all();
         (end.cpu_micros, end.max_process_bytes) = sys::children_usage();
         end.io = self.io.as_mut().and_then(read_io);
@@ -244,18 +240,8 @@ impl<'a> Seat<'a> {
     /// Runs a container runtime that leaves a sandbox behind, in which the guest will be.
     fn prepare(&self, request: &SeatRequest, descriptors: &[OwnedFd]) -> Result<(), Failure> {
         let program = Program::new(request, descriptors, &request.working_dir, None, &[])?;
-        let (report, told) =
-            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
-        let cgroup = self.setup.guest_cgroup.map(|fd| fd.as_fd());
-        let runtime = match sys::fork(0, cgroup).stage("make a process")? {
-            Forked::Child => program.become_guest(&told),
-            Forked::Parent(pid) => pid.as_raw_nonzero().get(),
-        };
-        drop(told);
-        if let Some(failure) = child::failure(&report) {
-            return Err(failure);
-        }
-        let end = self.watch(runtime, Duration::ZERO);
+        let runtime = self.fork(&program)?;
+        let end = self.watch(runtime, Duration::ZERO, &[]);
         (end.exit_code == Some(0)).then_some(()).ok_or(Errno::IO).stage("make a sandbox")
     }
 
@@ -286,7 +272,7 @@ impl<'a> Seat<'a> {
     }
 
     /// Until the guest itself has ended.
-    fn watch(&self, guest: i32, grace: Duration) -> SeatEnd {
+    fn watch(&self, guest: i32, grace: Duration, signaller: &[String]) -> SeatEnd {
         let mut deadline: Option<Instant> = None;
         let mut deaf = false;
         loop {
@@ -321,13 +307,13 @@ impl<'a> Seat<'a> {
             }
             let mut stop = |grace: Duration| {
                 // A stopped program cannot tidy up before it goes on.
-                let _ = sys::kill(-guest, libc::SIGTERM);
-                let _ = sys::kill(-guest, libc::SIGCONT);
+                self.signal(guest, libc::SIGTERM, signaller);
+                self.signal(guest, libc::SIGCONT, signaller);
                 deadline = Some(Instant::now() + grace);
             };
             match wire::receive::<ToSeat>(&self.setup.socket) {
                 Ok(Some((ToSeat::Signal(libc::SIGKILL), _))) => self.kill_all(),
-                Ok(Some((ToSeat::Signal(signal), _))) => drop(sys::kill(-guest, signal)),
+                Ok(Some((ToSeat::Signal(signal), _))) => self.signal(guest, signal, signaller),
                 Ok(Some((ToSeat::Stop { grace_ms }, _))) => stop(Duration::from_millis(grace_ms)),
                 Ok(Some((ToSeat::Start(_) | ToSeat::Prepare(_), _))) => {}
                 Ok(None) | Err(_) => {
@@ -336,6 +322,43 @@ impl<'a> Seat<'a> {
                 }
             }
         }
+    }
+
+    /// To the guest's group; or by what passes it on, because to the processes of a runtime the same signal is meant for
+    /// themselves.
+    fn signal(&self, guest: i32, signal: i32, signaller: &[String]) {
+        let is_passed_on = ![libc::SIGSTOP, libc::SIGCONT].contains(&signal);
+        match signaller {
+            [program, ..] if is_passed_on => {
+                // Where that fails, the guest is killed at the end of its grace.
+                let _ = self.pass_on(program, signaller, signal);
+            }
+            _ => drop(sys::kill(-guest, signal)),
+        }
+    }
+
+    /// Starts what passes a signal on. Its end is seen with that of others.
+    fn pass_on(&self, program: &str, signaller: &[String], signal: i32) -> Result<(), Failure> {
+        let argv = signaller.iter().cloned().chain([signal.to_string()]).collect();
+        let programs = vec![program.to_owned()];
+        let request = SeatRequest { programs, argv, filter: FilterKind::Off, ..SeatRequest::default() };
+        let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
+        let descriptors = [null(), null(), null()].into_iter().collect::<std::io::Result<Vec<OwnedFd>>>();
+        self.fork(&Program::new(&request, &descriptors.stage("open /dev/null")?, "/", None, &[])?)?;
+        Ok(())
+    }
+
+    /// Runs a program in the guest's cgroup, and gives its number when it has started.
+    fn fork(&self, program: &Program<'_>) -> Result<i32, Failure> {
+        let (report, told) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).stage("make a pipe")?;
+        let cgroup = self.setup.guest_cgroup.map(|fd| fd.as_fd());
+        let pid = match sys::fork(0, cgroup).stage("make the guest's process")? {
+            Forked::Child => program.become_guest(&told),
+            Forked::Parent(pid) => pid.as_raw_nonzero().get(),
+        };
+        drop(told);
+        child::failure(&report).map_or(Ok(pid), Err)
     }
 
     /// Ends everything but this process. Those that come to be meanwhile are found by the next round.
