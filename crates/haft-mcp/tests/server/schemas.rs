@@ -1,6 +1,11 @@
 //! Every kind of message that the server sends is checked against the published schema of each revision: the list of kinds comes
 //! from the schema itself, so that one which nobody checks is noticed.
 
+#![allow(
+    deprecated,
+    reason = "revisions before 2026-07-28 have sampling, and messages of it are among those that are checked"
+)]
+
 use super::support::*;
 use haft::{Haft, ToolCtx, ToolError, tool_fn};
 use haft_core::{CallContext, port::BoxFuture};
@@ -145,6 +150,7 @@ async fn every_kind_of_message_is_as_its_revision_has_it() {
             wire.ask("tools/call", again).await;
         } else {
             answers(&mut wire, "roots/list", roots).await;
+            wire.call("echo", json!({})).await;
         }
 
         for (method, params) in [
