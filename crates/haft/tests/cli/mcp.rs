@@ -424,8 +424,15 @@ fn the_official_sdks_drive_it_over_http() {
 
 /// What a server answers to a POST at `/mcp`: its status, and the whole answer.
 fn posted(address: &str, key: Option<&str>, method: &str, params: Value) -> (u16, String) {
-    let mut stream = std::net::TcpStream::connect(address).unwrap();
-    let mut params = params;
+    posted_on(std::net::TcpStream::connect(address).unwrap(), key, method, params)
+}
+
+fn posted_on(
+    mut stream: impl std::io::Read + std::io::Write,
+    key: Option<&str>,
+    method: &str,
+    mut params: Value,
+) -> (u16, String) {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -472,9 +479,15 @@ fn the_server_takes_keys_and_whoever_calls_does_not_approve() {
     assert!(status == 200 && answer.contains("read_file"), "{status} {answer}");
     // The client has forms, and the configuration says that they count; its key may not approve.
     let call = json!({"name": "write_file", "arguments": {"path": "b.txt", "content": "x"}});
-    let (status, answer) = posted(&address, Some(&invoke), "tools/call", call);
+    let (status, answer) = posted(&address, Some(&invoke), "tools/call", call.clone());
     assert!(status == 200 && answer.contains("CONFIRMATION_REQUIRED"), "{status} {answer}");
     assert!(!answer.contains("input_required"), "{answer}");
+    // The owner, on the socket, may.
+    let socket = place.home().join(".local/state/haft/haft.sock");
+    let socket = || std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    let (status, answer) = posted_on(socket(), None, "tools/call", call);
+    assert!(status == 200 && answer.contains("input_required"), "{status} {answer}");
+    assert_eq!(posted_on(socket(), Some("haft_wrong"), "tools/list", json!({})).0, 401);
     let operates = key(&["operate"]);
     assert_eq!(posted(&address, Some(&operates), "tools/list", json!({})).0, 403);
     server.signal("INT");
