@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures. The bench programs themselves print what they measured beside the goals.
 
 use crate::error::Error;
+use crate::mcp_kit;
 use crate::packages::{self, Need};
 use crate::step;
 use crate::workspace::Workspace;
@@ -26,6 +27,12 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["bench", "-p", "haft-mcp", "--bench", "stdio"]);
     cargo.env("HAFT_PROGRAM", workspace.target().join("release/haft"));
+    match mcp_kit::ensure(workspace) {
+        Ok(kit) => {
+            cargo.env(mcp_kit::VARIABLE, kit);
+        }
+        Err(missing) => println!("the official SDKs of MCP are not measured: {missing}"),
+    }
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     // By itself: it keeps the disk busy, and writes some ten gigabytes beside the programs while it runs.

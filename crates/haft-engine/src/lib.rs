@@ -13,6 +13,7 @@ mod executions;
 mod executor;
 mod finish;
 mod flow;
+mod follow;
 mod frame;
 mod journal;
 mod metrics;

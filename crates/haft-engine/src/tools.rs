@@ -275,14 +275,14 @@ impl Tools<'_> {
         saved.map_err(|error| RegisterError::NotRemembered(error.to_string()))
     }
 
-    fn tell(&self, event: ToolsEvent) {
+    pub(crate) fn tell(&self, event: ToolsEvent) {
         // An error only says that nobody listens.
         let _ = self.0.tools_events.send(event);
     }
 }
 
 /// What is to be remembered of a tool.
-fn stored(registered: &Registered) -> StoredTool {
+pub(crate) fn stored(registered: &Registered) -> StoredTool {
     let mut stored = StoredTool::new(&*registered.name);
     stored.enabled = registered.is_enabled();
     stored.settings = Map::clone(&registered.settings());

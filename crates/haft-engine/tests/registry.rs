@@ -369,6 +369,65 @@ async fn what_is_changed_is_there_after_a_restart() {
 }
 
 #[tokio::test]
+async fn what_another_process_changes_is_followed() {
+    let remembers = Arc::new(Remembers::default());
+    let start =
+        || builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let (one, other) = (start(), start());
+    let owner = by(Tier::Enterprise);
+    let mut seen = Vec::new();
+    let mut events = other.tools().events();
+    let make = |definition| Ok(Box::new(Described(Arc::new(definition))) as Box<dyn Tool>);
+    let mut look = async || {
+        let now = remembers.load().await.unwrap();
+        let skipped = other.tools().follow(&seen, &now, make);
+        assert_eq!(other.tools().follow(&now, &now, make), [""; 0]);
+        seen = now;
+        let told: Vec<String> =
+            std::iter::from_fn(|| events.try_recv().ok()).map(|event| format!("{event:?}")).collect();
+        (skipped, told)
+    };
+    let nothing: Vec<String> = Vec::new();
+
+    one.tools().add(plain("mine"), &owner).await.unwrap();
+    assert_eq!(look().await, (nothing.clone(), vec![r#"Registered { name: "mine" }"#.to_owned()]));
+    assert_eq!(other.tools().get("mine"), one.tools().get("mine"));
+    assert_eq!(look().await, (nothing.clone(), nothing.clone()), "said once");
+
+    one.tools().set_enabled("mine", false).await.unwrap();
+    one.tools().set_enabled("built_in", false).await.unwrap();
+    one.tools().configure("mine", json!({"a": 1}).as_object().unwrap().clone()).await.unwrap();
+    let (_, told) = look().await;
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(!other.tools().get("built_in").unwrap().enabled);
+
+    let changed = defined("mine", |definition| definition.description = "Another".into());
+    one.tools().replace(changed, &owner).await.unwrap();
+    one.tools().set_enabled("built_in", true).await.unwrap();
+    let (_, told) = look().await;
+    assert_eq!(told, [r#"Enabled { name: "built_in" }"#, r#"Replaced { name: "mine" }"#]);
+    let mine = other.tools().get("mine").unwrap();
+    assert!(mine.definition.description == "Another" && !mine.enabled, "switches stay");
+
+    one.tools().add(defined("off", |_| {}), &owner).await.unwrap();
+    one.tools().set_enabled("off", false).await.unwrap();
+    one.tools().remove("mine").await.unwrap();
+    let (_, told) = look().await;
+    assert_eq!(told, [r#"Unregistered { name: "mine" }"#, r#"Registered { name: "off" }"#]);
+    assert!(!other.tools().exists("mine") && !other.tools().get("off").unwrap().enabled);
+
+    // What was changed here is so already, and nobody hears of it twice.
+    other.tools().add(plain("here"), &owner).await.unwrap();
+    assert_eq!(look().await.1, [r#"Registered { name: "here" }"#]);
+    remembers.save(StoredTool { enabled: false, ..StoredTool::new("not_there") }).await.unwrap();
+    let (skipped, told) = look().await;
+    assert!(
+        skipped.len() == 1 && skipped[0].contains("not_there") && told.is_empty(),
+        "{skipped:?} {told:?}"
+    );
+}
+
+#[tokio::test]
 async fn what_cannot_be_brought_back_is_named_and_stays_remembered() {
     let remembers = Arc::new(Remembers::default());
     for stored in [

@@ -324,6 +324,7 @@ impl Tasks for InProcess {
                 ttl: Some(Duration::from_secs(600)),
                 poll: Duration::from_millis(200),
                 message: None,
+                asks: None,
                 result: None,
             };
             let (tell, told) = watch::channel(task.clone());

@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn the_defaults_of_the_file_are_those_of_the_parts() {
         let config = config::Config::default();
-        let accept_answers = AcceptAnswers::only(["terminal", "command_line"]);
+        let accept_answers = AcceptAnswers::only(["terminal", "command_line", "mcp"]);
         assert_eq!(settings(&config), Settings { accept_answers, ..Settings::default() });
         assert_eq!(policy(&config), ListPolicy::default());
         assert_eq!(around(&config), Around::default());

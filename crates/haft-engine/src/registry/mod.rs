@@ -296,7 +296,20 @@ impl Registry {
         at: Timestamp,
         most_custom: Option<(Tier, usize)>,
     ) -> Result<Arc<Registered>, RegisterError> {
+        self.register_switched(tool, origin, at, most_custom, true)
+    }
+
+    /// The same, switched on or off before anybody can call it.
+    pub(crate) fn register_switched(
+        &self,
+        tool: Box<dyn Tool>,
+        origin: Origin,
+        at: Timestamp,
+        most_custom: Option<(Tier, usize)>,
+        enabled: bool,
+    ) -> Result<Arc<Registered>, RegisterError> {
         let registered = self.make(tool, origin, at).and_then(|registered| {
+            registered.set_enabled(enabled);
             self.change(|current| {
                 let next = current.with(&registered)?;
                 match most_custom {

@@ -25,6 +25,8 @@ pub enum Approvals {
     Host,
 }
 
+/// From where answers through MCP come, as `tools.approval.accept_from` has it.
+pub(super) const FACE: &str = "mcp";
 /// The name of the question about a call.
 const QUESTION: &str = "haft_approval";
 /// How much of a preview is in a question.
@@ -48,6 +50,10 @@ impl Approver for HostAsked {
         requests: &'a [ApprovalRequest],
     ) -> BoxFuture<'a, Result<Vec<Decision>, GuardError>> {
         Box::pin(async move { Ok(vec![Decision::Approve; requests.len()]) })
+    }
+
+    fn face(&self) -> &str {
+        FACE
     }
 }
 
@@ -74,6 +80,10 @@ impl Approver for Form {
             }
             Ok(decisions)
         })
+    }
+
+    fn face(&self) -> &str {
+        FACE
     }
 }
 
@@ -106,7 +116,7 @@ impl Form {
 }
 
 /// What an answer means. Only a clear yes is one.
-fn decision(answer: Value) -> Decision {
+pub(super) fn decision(answer: Value) -> Decision {
     let Ok(answer) = serde_json::from_value::<ElicitResult>(answer) else {
         return Decision::Unanswered;
     };
@@ -125,7 +135,7 @@ fn decision(answer: Value) -> Decision {
 }
 
 /// The question about a call, in words for the person before the client.
-fn question(request: &ApprovalRequest) -> Result<InputRequest, haft_core::ToolError> {
+pub(super) fn question(request: &ApprovalRequest) -> Result<InputRequest, haft_core::ToolError> {
     let risk = match request.risk {
         Risk::Low => "low",
         Risk::Medium => "medium",

@@ -1,7 +1,7 @@
 //! What a server is made of.
 
 use super::{
-    approval::Approvals,
+    approval::{Approvals, FACE},
     callers::Callers,
     changes::{Change, Changes},
     extension::{Extension, Nothing},
@@ -64,6 +64,11 @@ impl McpServer {
         self.0.changes.tell(change);
     }
 
+    /// Whether answers of people through MCP count at all.
+    pub(super) fn takes_answers(&self) -> bool {
+        self.0.engine.settings().accept_answers.counts(FACE)
+    }
+
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
@@ -85,7 +90,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Who approves what needs it.
+    /// Who approves what needs it. Where the engine takes no [answers](haft_engine::Settings::accept_answers) from `mcp`, or the
+    /// [caller](super::Caller) may give none, it is whoever the engine asks.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approvals = approvals;
         self

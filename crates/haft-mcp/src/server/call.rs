@@ -11,12 +11,12 @@ use super::{
     session::Session,
     tasks::{self, Tasks},
 };
-use haft_core::{Arguments, CallOptions, ExecutionId, ToolCall, ToolResult};
+use haft_core::{Arguments, CallOptions, ExecutionId, ToolCall};
 use haft_engine::Request;
 use haft_sdk::CancelReason;
 use rmcp::{
     ErrorData, RoleServer,
-    model::{CallToolRequestParams, CallToolResponse, CreateTaskResult},
+    model::{CallToolRequestParams, CallToolResponse},
     service::RequestContext,
 };
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub(super) async fn call(
         Some(sealed) => Some(server.0.seals.open(&sealed, &binding())?),
         None => None,
     };
+    let approvals = session.approvals(&context);
     let round = Round { answers: input_responses.unwrap_or_default(), state };
     let RequestContext { ct, id, meta, peer, .. } = context;
     let progress = meta.get_progress_token();
@@ -52,18 +53,13 @@ pub(super) async fn call(
     let execution = ExecutionId::at(jiff::Timestamp::now());
     let options = CallOptions { execution_id: Some(execution), ..CallOptions::default() };
     let mut request = Request::new(call).context(Arc::clone(&caller)).options(options);
-    request.approver = approval::approver(server.0.approvals, &client);
+    request.approver = approval::approver(approvals, &client);
 
     let engine = &server.0.engine;
     if let Some((tasks, patience)) = becomes_task(server, &client, &name) {
-        // Whoever answers haft's own questions: a client that does not wait cannot be asked.
-        request.approver = request.approver.filter(|_| server.0.approvals == Approvals::Host);
-        let task = tasks.submit(request).await.map_err(tasks::refused)?;
-        let task = tasks.get(&caller, &task.id, patience).await.map_err(tasks::refused)?;
-        return match &task.result {
-            Some(result) => answer(ToolResult::clone(result), true).map(Into::into),
-            None => Ok(CreateTaskResult::new(task.taken()).into()),
-        };
+        // What it asks a person is asked with `tasks/get`, or elsewhere: nobody waits here.
+        request.approver = request.approver.filter(|_| approvals == Approvals::Host);
+        return tasks::hand_over(&**tasks, patience, request, &client, progress, ct.cancelled()).await;
     }
     let running = client.scope(engine.execute(request));
     // Whoever cancels still gets the call's end on record; the protocol sends no answer then.

@@ -14,8 +14,45 @@ pub enum Callers {
 }
 
 /// Whom an HTTP layer found behind a request. It puts this into the request's extensions.
+///
+/// Whoever makes calls does not approve them, unless they may do that, too.
+///
+/// ```
+/// use haft_mcp::server::Caller;
+/// let caller = Caller::new(haft_core::CallContext::owner());
+/// assert!(!caller.may_approve && caller.and_approves().may_approve);
+/// ```
 #[derive(Clone, Debug)]
-pub struct Caller(pub Arc<CallContext>);
+pub struct Caller {
+    /// Who asks.
+    pub context: Arc<CallContext>,
+    /// Whether approvals through the client count.
+    pub may_approve: bool,
+}
+
+impl Caller {
+    /// One who makes calls.
+    pub fn new(context: Arc<CallContext>) -> Self {
+        Caller { context, may_approve: false }
+    }
+
+    /// The same, who may approve them, too.
+    #[must_use]
+    pub fn and_approves(mut self) -> Self {
+        self.may_approve = true;
+        self
+    }
+}
+
+impl Callers {
+    /// Whether whoever made a request may approve calls.
+    pub(super) fn may_approve(&self, request: &RequestContext<RoleServer>) -> bool {
+        match self {
+            Callers::One(_) => true,
+            Callers::PerRequest => found(request).is_some_and(|caller| caller.may_approve),
+        }
+    }
+}
 
 /// Of a request's metadata: the conversation that it belongs to.
 pub(super) const CONVERSATION: &str = "haft/conversation";
@@ -51,7 +88,7 @@ impl LastCaller {
                 Ok(self.named(base, client, conversation))
             }
             Callers::PerRequest => {
-                let base = found(request).ok_or_else(nobody)?;
+                let base = found(request).map(|caller| Arc::clone(&caller.context)).ok_or_else(nobody)?;
                 let conversation = conversation.map(str::to_owned).or_else(|| session(request));
                 Ok(match conversation {
                     Some(conversation) if base.conversation.is_none() => {
@@ -109,8 +146,8 @@ fn parts(request: &RequestContext<RoleServer>) -> Option<&::http::request::Parts
 }
 
 #[cfg(feature = "http")]
-fn found(request: &RequestContext<RoleServer>) -> Option<Arc<CallContext>> {
-    parts(request)?.extensions.get::<Caller>().map(|caller| Arc::clone(&caller.0))
+fn found(request: &RequestContext<RoleServer>) -> Option<&Caller> {
+    parts(request)?.extensions.get()
 }
 
 #[cfg(feature = "http")]
@@ -120,7 +157,7 @@ fn session(request: &RequestContext<RoleServer>) -> Option<String> {
 }
 
 #[cfg(not(feature = "http"))]
-fn found(_request: &RequestContext<RoleServer>) -> Option<Arc<CallContext>> {
+fn found(_request: &RequestContext<RoleServer>) -> Option<&Caller> {
     None
 }
 

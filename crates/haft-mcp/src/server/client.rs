@@ -138,13 +138,10 @@ impl Client {
 
     /// Whether it can put a form before a person.
     pub fn has_forms(&self) -> bool {
-        let form = |can: &ClientCapabilities| {
-            can.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
-        };
         match self.0.is_stateless {
-            true => form(&self.capabilities()),
+            true => has_forms(&self.capabilities()),
             // Not copied: this is asked with every call.
-            false => self.0.peer.peer_info().is_some_and(|info| form(&info.capabilities)),
+            false => self.0.peer.peer_info().is_some_and(|info| has_forms(&info.capabilities)),
         }
     }
 
@@ -317,6 +314,11 @@ impl Client {
     fn open(&self) -> MutexGuard<'_, Open> {
         self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether a client with these abilities can put a form before a person.
+pub(super) fn has_forms(can: &ClientCapabilities) -> bool {
+    can.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
 }
 
 /// Whether a request says of itself which revision it is of, and that is one without a handshake; else the handshake did.

@@ -19,7 +19,7 @@
 //! | `tools`, `resources`, `page` | what is listed and read |
 //! | `changes` | who is told that a list has changed |
 //! | `roots` | folders that a client works in |
-//! | `tasks` | the seam for calls that go on without their client |
+//! | `tasks`, `engine_tasks` | the seam for calls that go on without their client, and the engine behind it |
 //! | `extension` | what is not haft's: prompts, completion, further resources |
 //! | `stdio`, `http` | the two ways in |
 //!
@@ -36,6 +36,7 @@ mod call;
 mod callers;
 mod changes;
 mod client;
+mod engine_tasks;
 mod extension;
 #[cfg(feature = "http")]
 pub mod http;
@@ -54,6 +55,7 @@ pub use builder::{Builder, McpServer};
 pub use callers::{Caller, Callers};
 pub use changes::Change;
 pub use client::Client;
+pub use engine_tasks::EngineTasks;
 pub use extension::Extension;
 pub use roots::TakeRoots;
 pub use session::Session;

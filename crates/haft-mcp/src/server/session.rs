@@ -8,7 +8,7 @@ use super::{
     call,
     callers::LastCaller,
     changes::{self, Listener, Watched},
-    client::Client,
+    client::{self, Client},
     page::page,
     resources::{self, LIST_TTL_MS},
     roots,
@@ -89,6 +89,20 @@ impl Session {
         self.last_caller.of(&self.server.0.callers, request)
     }
 
+    /// Who approves what this request asks for: what the server was told, where answers from here count and the caller may
+    /// give them.
+    pub(super) fn approvals(&self, request: &RequestContext<RoleServer>) -> Approvals {
+        let asked = self.server.0.approvals;
+        let counts = || self.server.takes_answers() && self.server.0.callers.may_approve(request);
+        if asked == Approvals::Elsewhere || counts() { asked } else { Approvals::Elsewhere }
+    }
+
+    /// Whether a person is asked through the client that made this request.
+    fn asks_through_client(&self, request: &RequestContext<RoleServer>) -> bool {
+        self.approvals(request) == Approvals::ThroughClient
+            && request.client_capabilities().is_some_and(|can| client::has_forms(&can))
+    }
+
     pub(super) fn log_level(&self) -> Option<LoggingLevel> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,7 +166,7 @@ impl Session {
             capabilities.completions = Some(Default::default());
         }
         let mut instructions = INSTRUCTIONS.to_owned();
-        if self.server.0.approvals == Approvals::Host {
+        if self.server.0.approvals == Approvals::Host && self.server.takes_answers() {
             instructions.push_str(" The host asks its user before each call, and that counts as approval.");
         }
         if let Some(more) = &self.server.0.instructions {
@@ -229,10 +243,10 @@ impl ServerHandler for Session {
         let tasks = self.tasks::<GetTaskMethod>()?;
         let caller = self.caller(&context)?;
         let task = tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused)?;
-        Ok(GetTaskResult::new(task.detailed()))
+        Ok(GetTaskResult::new(task.detailed(self.asks_through_client(&context))))
     }
 
-    /// No task of haft's asks its client anything, so there is nothing that an update could answer.
+    /// Answers to what a task asks. Those to anything else change nothing.
     async fn update_task(
         &self,
         request: UpdateTaskParams,
@@ -240,7 +254,16 @@ impl ServerHandler for Session {
     ) -> Result<(), ErrorData> {
         let tasks = self.tasks::<UpdateTaskMethod>()?;
         let caller = self.caller(&context)?;
-        tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused).map(drop)
+        let task = tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused)?;
+        if !self.asks_through_client(&context) {
+            return Ok(());
+        }
+        match task.answered(&request.input_responses) {
+            None => Ok(()),
+            Some((question, decision)) => {
+                tasks.answer(&caller, question, decision).await.map_err(tasks::refused)
+            }
+        }
     }
 
     async fn cancel_task(

@@ -2,17 +2,23 @@
 //!
 //! What runs such calls and remembers them stands behind [`Tasks`]. Here is only what the protocol says about them.
 
-use super::answer::answer;
-use haft_core::{CallContext, ErrorCode, Status, ToolDefinition, ToolError, ToolResult, port::BoxFuture};
+use super::{answer::answer, approval, client::Client, relay::relay};
+use haft_core::{
+    ApprovalId, ApprovalRequest, CallContext, Decision, ErrorCode, ExecutionId, Status, ToolDefinition,
+    ToolError, ToolResult, port::BoxFuture,
+};
 use haft_engine::Request;
 use jiff::Timestamp;
 use rmcp::{
     ErrorData,
-    model::{DetailedTask, JsonObject, Task, TaskPayload, TaskStatus},
+    model::{
+        CallToolResponse, CreateTaskResult, DetailedTask, InputRequests, InputResponses, JsonObject,
+        ProgressToken, Task, TaskPayload, TaskStatus,
+    },
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 /// Runs calls that go on without their client, and remembers them.
 ///
@@ -35,6 +41,62 @@ pub trait Tasks: Send + Sync {
 
     /// Asks a task to end. One that has ended already is no error.
     fn cancel<'a>(&'a self, caller: &'a CallContext, id: &'a str) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// What a person said about the question that a task of theirs [asks](TaskNow::asks). Where somebody else was faster, that
+    /// counts. Needed by those whose tasks ask.
+    fn answer<'a>(
+        &'a self,
+        _caller: &'a CallContext,
+        _question: &'a ApprovalId,
+        _decision: Decision,
+    ) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Err(ErrorCode::NotSupported.into())))
+    }
+}
+
+/// Hands a call over, and waits for its result for a while: what is quick is answered as ever. A client that cancels meanwhile has
+/// not heard of a task, so there is none to go on.
+pub(super) async fn hand_over(
+    tasks: &dyn Tasks,
+    patience: Duration,
+    request: Request,
+    client: &Client,
+    progress: Option<ProgressToken>,
+    cancelled: impl Future<Output = ()>,
+) -> Result<CallToolResponse, ErrorData> {
+    let caller = Arc::clone(&request.context);
+    let walk = request.options.execution_id;
+    let task = tasks.submit(request).await.map_err(refused)?;
+    let waited = tokio::select! {
+        biased;
+        waited = tasks.get(&caller, &task.id, patience) => waited.map_err(refused)?,
+        () = cancelled => {
+            tasks.cancel(&caller, &task.id).await.map_err(refused)?;
+            // Nobody reads it: a cancelled request has no answer.
+            return Err(ErrorData::internal_error("the call was cancelled", None));
+        }
+        never = tell(client, walk, progress) => match never {},
+    };
+    match &waited.result {
+        Some(result) => answer(ToolResult::clone(result), true).map(Into::into),
+        None => Ok(CreateTaskResult::new(waited.taken()).into()),
+    }
+}
+
+/// Tells a client how far a task is, until nobody polls this.
+async fn tell(client: &Client, walk: Option<ExecutionId>, progress: Option<ProgressToken>) -> Infallible {
+    let engine = client.server().engine();
+    if progress.is_some() || client.wants_log() {
+        // It is on record, and begins a moment later.
+        while let Some(walk) = walk {
+            if let Some(observer) = engine.observe(walk) {
+                relay(client, observer, progress).await;
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+    std::future::pending().await
 }
 
 /// A task as it stands at one moment.
@@ -52,6 +114,8 @@ pub struct TaskNow {
     pub poll: Duration,
     /// How far it is, in words.
     pub message: Option<String>,
+    /// What a person has to approve before it goes on.
+    pub asks: Option<ApprovalRequest>,
     /// Its result, once it has one.
     pub result: Option<Arc<ToolResult>>,
 }
@@ -71,9 +135,27 @@ impl TaskNow {
         task
     }
 
-    /// The same with how it ended, if it has.
-    pub(super) fn detailed(&self) -> DetailedTask {
-        DetailedTask::new(self.taken(), self.payload())
+    /// The same with how it ended, if it has; and with its question, where the client `asks` its person.
+    pub(super) fn detailed(&self, asks: bool) -> DetailedTask {
+        let payload = match asks.then(|| self.question()).flatten() {
+            Some(input_requests) => TaskPayload::InputRequired { input_requests },
+            None => self.payload(),
+        };
+        DetailedTask::new(self.taken(), payload)
+    }
+
+    fn question(&self) -> Option<InputRequests> {
+        let request = self.asks.as_ref().filter(|_| self.result.is_none())?;
+        Some([(question_name(&request.id), approval::question(request).ok()?)].into())
+    }
+
+    /// What a person decided, where an answer to its question is among these.
+    pub(super) fn answered(&self, answers: &InputResponses) -> Option<(&ApprovalId, Decision)> {
+        let question = &self.asks.as_ref()?.id;
+        match approval::decision(answers.get(&question_name(question))?.clone()) {
+            Decision::Unanswered => None,
+            decision => Some((question, decision)),
+        }
     }
 
     fn payload(&self) -> TaskPayload {
@@ -91,6 +173,11 @@ impl TaskNow {
             Err(error) => TaskPayload::Failed { error: object(&error) },
         }
     }
+}
+
+/// The name of a question of a task: no two that it ever asks have the same.
+fn question_name(question: &ApprovalId) -> String {
+    format!("haft_approval_{question}")
 }
 
 fn millis(duration: Duration) -> u64 {

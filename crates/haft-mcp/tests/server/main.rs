@@ -12,5 +12,7 @@ mod approvals;
 mod calls;
 mod lists;
 mod rounds;
+mod schemas;
 mod support;
+mod tasks;
 mod web;

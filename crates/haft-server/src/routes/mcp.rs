@@ -21,6 +21,14 @@ pub(crate) fn service(service: HttpService) -> Mounted {
     Mounted(service)
 }
 
+fn caller(who: &Identity) -> Caller {
+    let caller = Caller::new(Arc::clone(who.base()));
+    match who.may(Right::Approve) {
+        true => caller.and_approves(),
+        false => caller,
+    }
+}
+
 /// The service, told who asks.
 #[derive(Clone)]
 pub(crate) struct Mounted(HttpService);
@@ -36,7 +44,7 @@ impl Service<Request<Body>> for Mounted {
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let known = request.extensions().get::<Identity>().cloned();
-        let caller = match known.map(|who| who.needs(Right::Invoke).map(|()| Arc::clone(who.base()))) {
+        let caller = match known.map(|who| who.needs(Right::Invoke).map(|()| caller(&who))) {
             Some(Ok(caller)) => caller,
             Some(Err(problem)) => return Box::pin(async { Ok(problem.into_response()) }),
             None => {
@@ -44,7 +52,7 @@ impl Service<Request<Body>> for Mounted {
                 return Box::pin(async { Ok(nobody.into_response()) });
             }
         };
-        request.extensions_mut().insert(Caller(caller));
+        request.extensions_mut().insert(caller);
         let answering = self.0.call(request);
         Box::pin(async move { answering.await.map(|answer| answer.map(Body::new)) })
     }

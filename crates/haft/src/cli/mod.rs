@@ -54,6 +54,8 @@ mod doctor;
 mod examples;
 mod failure;
 mod flow;
+#[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+mod following;
 mod help;
 mod init;
 mod input;

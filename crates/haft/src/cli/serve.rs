@@ -99,8 +99,12 @@ async fn serve(
     }
     #[cfg(feature = "mcp")]
     {
-        use haft_mcp::server::{Callers, McpServer, http};
-        let mcp = McpServer::builder(haft.clone().into_engine(), Callers::PerRequest).build();
+        use haft_mcp::server::{Callers, EngineTasks, McpServer, http};
+        let engine = haft.clone().into_engine();
+        let mcp = McpServer::builder(engine.clone(), Callers::PerRequest)
+            .approvals(super::mcp::ApprovalsBy::from(setup.resolved.config.mcp.approvals).into())
+            .tasks(Arc::new(EngineTasks::new(engine)))
+            .build();
         let mut options = http::HttpOptions::default();
         options.hosts.extend(config.allowed_hosts.iter().cloned());
         options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
@@ -118,7 +122,7 @@ async fn serve(
         places.join(" and ")
     ));
 
-    setup.keep_policy_current();
+    setup.keep_current();
     let serving = server.build().serve(listeners, stop.clone());
     let ending = async {
         signals.next().await;

@@ -31,6 +31,9 @@ enum Runs {
         expect(dead_code, reason = "only a server runs its own")
     )]
     Serving,
+    /// `haft mcp`, itself: for as long as it runs, and after it the next one in the same folder.
+    #[cfg(feature = "mcp")]
+    Mcp,
 }
 
 /// The engine with the configuration that it was made from.
@@ -42,7 +45,7 @@ pub(super) struct Setup {
     /// Who runs this.
     pub(super) owner: Arc<CallContext>,
     /// Whose tools are accepted.
-    pub(super) signatures: Signatures,
+    pub(super) signatures: Arc<Signatures>,
     /// Where changes of the tools are remembered.
     registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
@@ -55,6 +58,9 @@ pub(super) struct Setup {
     /// Where the configuration was read from.
     #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     from: (Surroundings, LoadOptions),
+    /// The tools, as they were remembered before they were brought back.
+    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+    remembered: Vec<crate::port::StoredTool>,
 }
 
 /// The configuration in effect, with where it holds.
@@ -159,17 +165,24 @@ impl Setup {
         Ok(())
     }
 
-    /// For a process that lives long: from now on the policy is as its files are. What is broken is said, and the old one
-    /// holds.
+    /// For a process that lives long: from now on the policy is as its files are, and so are the tools that other processes
+    /// add, remove and switch. What is broken is said, and what was before holds.
     #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
-    pub(super) fn keep_policy_current(&self) {
+    pub(super) fn keep_current(&self) {
         const LOOK: Duration = Duration::from_secs(1);
         let (surroundings, options) = self.from.clone();
         let (haft, console) = (self.haft.clone(), Console::plain());
         let mut reload = crate::PolicyReload::new(surroundings, options);
+        let mut tools = self.registrations.clone().map(|registrations| {
+            let made = (self.command_tools(), Arc::clone(&self.signatures));
+            super::following::Following::new(registrations, self.remembered.clone(), made)
+        });
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK).await;
+                if let Some(tools) = &mut tools {
+                    tools.look(&haft, &console).await;
+                }
                 if let crate::Reloaded::Kept(reason) = reload.look(&haft) {
                     let reason = one_line(&reason, 1000);
                     console.warn(&format!(
@@ -241,12 +254,18 @@ impl Ground {
 
     /// The engine, for commands that look and change nothing but the tools.
     pub(super) fn setup(self, console: &Console) -> Result<Setup, Failure> {
-        self.build(console, false)
+        self.build(console, false, Runs::Worker)
     }
 
     /// The engine, for commands that make calls: what they remember is made ready while the rest is.
     pub(super) fn setup_for_calls(self, console: &Console) -> Result<Setup, Failure> {
-        self.build(console, true)
+        self.build(console, true, Runs::Worker)
+    }
+
+    /// The engine of `haft mcp`: its tasks are its own.
+    #[cfg(feature = "mcp")]
+    pub(super) fn setup_for_mcp(self, console: &Console) -> Result<Setup, Failure> {
+        self.build(console, true, Runs::Mcp)
     }
 
     /// The engine of a server: its tasks are its own, and it goes on with those of the server before it.
@@ -266,7 +285,7 @@ impl Ground {
         self.put_together(console, configured, observing, Some(memory), Runs::Worker)
     }
 
-    fn build(self, console: &Console, makes_calls: bool) -> Result<Setup, Failure> {
+    fn build(self, console: &Console, makes_calls: bool, runs: Runs) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, makes_calls, &configured, console);
         #[cfg(feature = "durable")]
@@ -275,11 +294,11 @@ impl Ground {
             if makes_calls && let Some(memory) = &memory {
                 memory.warm();
             }
-            self.put_together(console, configured, observing, memory, Runs::Worker)
+            self.put_together(console, configured, observing, memory, runs)
         }
         #[cfg(not(feature = "durable"))]
         {
-            self.put_together(console, configured, observing, Runs::Worker)
+            self.put_together(console, configured, observing, runs)
         }
     }
 
@@ -318,6 +337,13 @@ impl Ground {
                 Runs::Serving => {
                     crate::TaskSettings { runner: "serve".into(), takes_over: true, ..settings.tasks }
                 }
+                #[cfg(feature = "mcp")]
+                Runs::Mcp => crate::TaskSettings {
+                    // What waits for a person goes on in the folder in which it was asked.
+                    runner: format!("mcp {}", surroundings.working_folder.display()).into(),
+                    takes_over: true,
+                    ..settings.tasks
+                },
             },
             ..settings
         };
@@ -336,6 +362,15 @@ impl Ground {
         let commands = crate::wiring::command_tools(&resolved.config);
         let signatures =
             Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
+        // Before they are brought back: what changes in between is noticed.
+        #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+        let remembered = match (&runs, &registrations) {
+            (Runs::Worker, _) | (_, None) => Vec::new(),
+            // One that cannot be read is said below.
+            (_, Some(registrations)) => {
+                now(crate::port::Registrations::load(registrations))?.unwrap_or_default()
+            }
+        };
         let file = registrations.as_ref().map(FileRegistrations::path);
         restore(&haft, file, &commands, &signatures, console)?;
         let owner = owner(&surroundings);
@@ -346,7 +381,7 @@ impl Ground {
             resolved,
             own_file: own_file(&surroundings),
             owner,
-            signatures,
+            signatures: Arc::new(signatures),
             registrations,
             state: surroundings.state_folder(),
             #[cfg(feature = "durable")]
@@ -356,6 +391,8 @@ impl Ground {
             editor: editor(&surroundings),
             #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
             from: (surroundings, options),
+            #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
+            remembered,
         })
     }
 }
@@ -417,6 +454,15 @@ fn say_taken_back(haft: &Haft, console: &Console) {
     }
 }
 
+/// A tool that somebody added, from its definition.
+pub(super) fn described(
+    definition: crate::ToolDefinition,
+    commands: &CommandToolSettings,
+    signatures: &Signatures,
+) -> Result<Box<dyn Tool>, String> {
+    signatures.checked(definition, |definition| crate::wiring::described(definition, commands))
+}
+
 /// Brings back the tools that were added, and what was switched and configured.
 fn restore(
     haft: &Haft,
@@ -425,9 +471,7 @@ fn restore(
     signatures: &Signatures,
     console: &Console,
 ) -> Result<(), Failure> {
-    let described = |definition| {
-        signatures.checked(definition, |definition| crate::wiring::described(definition, commands))
-    };
+    let described = |definition| described(definition, commands, signatures);
     let skipped = match (now(haft.tools().restore(described))?, file) {
         (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
             return Err(Failure::CannotRemember { path, reason });

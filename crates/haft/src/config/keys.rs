@@ -306,8 +306,8 @@ key_table! {
         denylist: Vec<String> = names(DENIED_TOOLS), rule::deny_list();
         /// Whether every tool that changes something asks, unless it is on the allowlist.
         prompt_side_effects: bool = true, rule::switch_on();
-        /// From where answers count: "terminal", "command_line" (`haft approvals`), "http" (`haft serve`).
-        accept_from: Vec<String> = names(&["terminal", "command_line"]), rule::allow_list();
+        /// From where answers count: "terminal", "command_line" (`haft approvals`), "http" (`haft serve`), "mcp".
+        accept_from: Vec<String> = names(&["terminal", "command_line", "mcp"]), rule::allow_list();
         /// Seconds that a question can be answered, and a yes be used.
         expire_seconds: u64 = 24 * 60 * 60, rule::at_most(1, WEEK);
     }

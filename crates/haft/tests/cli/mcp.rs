@@ -96,11 +96,109 @@ fn the_host_can_be_trusted_to_ask_but_a_folder_cannot_say_so() {
 #[test]
 fn what_is_denied_stays_denied_whoever_asks() {
     let place = Place::new();
+    let rule =
+        "[[policy.rules]]\nname = 'no keys'\neffect = 'deny'\ntool = 'write_file'\npath = ['secret/**']\n";
+    place.own_config(rule);
     let mut lines = Lines::start(&place, &["mcp", "--approvals", "host"]);
     lines.begin();
-    let denied = lines.call("run_command", json!({"command": "echo hi"}));
-    assert_eq!(denied["_meta"]["haft/error"]["code"], "TOOL_DENIED");
+    let code = |answer: Value| answer["_meta"]["haft/error"]["code"].clone();
+    assert_eq!(code(lines.call("run_command", json!({"command": "echo hi"}))), "TOOL_DENIED");
+    assert_eq!(code(lines.call("write_file", json!({"path": "secret/a", "content": "x"}))), "TOOL_DENIED");
+    // The path jail holds.
+    let outside = lines.call("write_file", json!({"path": "../home/b", "content": "x"}));
+    assert_eq!(code(outside), "FILESYSTEM_POLICY_VIOLATION");
+    assert_ne!(lines.call("write_file", json!({"path": "a", "content": "x"}))["isError"], true);
     lines.end();
+    // Everything is on record, and from where the yes came.
+    let records = place.haft(&["audit", "query", "--json"]).stdout;
+    assert_eq!(records.matches("\"write_file\"").count(), 3, "{records}");
+    assert_eq!(records.matches("\"run_command\"").count(), 1, "{records}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn jails_hold_whoever_asks() {
+    let place = Place::new();
+    std::fs::write(place.home().join("secret"), "x").unwrap();
+    let mut lines =
+        Lines::start(&place, &["--set", "tools.approval.denylist=[]", "mcp", "--approvals", "host"]);
+    lines.begin();
+    let secret = place.home().join("secret");
+    let read = lines.call("run_command", json!({"command": format!("cat {}", secret.display())}));
+    lines.end();
+    assert_eq!(read["_meta"]["haft/error"]["code"], "NON_ZERO_EXIT", "{read}");
+}
+
+#[test]
+fn answers_through_mcp_count_only_where_they_are_accepted() {
+    for (approvals, accepted, runs) in [
+        ("host", "['terminal', 'mcp']", true),
+        ("host", "['terminal']", false),
+        ("client", "['terminal', 'mcp']", true),
+        ("client", "['terminal']", false),
+        ("queue", "['terminal', 'mcp']", false),
+    ] {
+        let place = Place::new();
+        place.own_config(&format!("[tools.approval]\naccept_from = {accepted}\n"));
+        let mut lines = Lines::start(&place, &["mcp", "--approvals", approvals]);
+        lines.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+            "clientInfo": {"name": "test", "version": "1"},
+        }}));
+        let call = json!({"name": "write_file", "arguments": {"path": "b.txt", "content": "x"}});
+        let mut answer =
+            lines.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}));
+        if answer["method"] == "elicitation/create" {
+            assert_eq!(approvals, "client");
+            let yes = json!({"action": "accept", "content": {"approve": true}});
+            answer = lines.ask(&json!({"jsonrpc": "2.0", "id": answer["id"], "result": yes}));
+        }
+        let result = &answer["result"];
+        assert_eq!(place.work().join("b.txt").exists(), runs, "{approvals} {accepted}: {result}");
+        if !runs {
+            let id = result["_meta"]["haft/error"]["data"]["approvalId"].as_str().unwrap().to_owned();
+            let open = place.haft(&["approvals", "list", "--json"]).stdout;
+            assert!(open.contains(&id), "a person finds it: {open}");
+        }
+        let said = lines.end();
+        let warned = said.stderr.contains("answers through MCP do not count here");
+        assert_eq!(warned, approvals != "queue" && !runs, "{approvals} {accepted}: {said:?}");
+    }
+}
+
+#[test]
+fn tools_that_another_process_adds_and_removes_are_told() {
+    let place = Place::new();
+    let definition = json!({"name": "said", "description": "Says something"});
+    place.write("said.json", definition.to_string());
+    let mut lines = Lines::start(&place, &["mcp"]);
+    lines.begin();
+    writeln!(
+        lines.to.as_mut().unwrap(),
+        "{}",
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    )
+    .unwrap();
+    let list = |lines: &mut Lines| lines.ask(&json!({"jsonrpc": "2.0", "id": 9, "method": "tools/list"}));
+    assert!(!list(&mut lines).to_string().contains("\"said\""));
+    for (change, is_there) in [(["tools", "add", "said.json"], true), (["tools", "remove", "said"], false)] {
+        assert_eq!(place.haft(&change).code, 0);
+        let mut told = Vec::new();
+        while told.len() < 2 {
+            let mut line = String::new();
+            lines.from.read_line(&mut line).unwrap();
+            told.push(serde_json::from_str::<Value>(&line).unwrap()["method"].clone());
+        }
+        assert_eq!(told, ["notifications/tools/list_changed", "notifications/resources/list_changed"]);
+        assert_eq!(list(&mut lines).to_string().contains("\"said\""), is_there, "{change:?}");
+    }
+    // What cannot be read changes nothing, and is said once.
+    let file = place.home().join(".local/state/haft/registrations.json");
+    std::fs::write(&file, "{").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    assert!(list(&mut lines).to_string().contains("read_file"));
+    let said = lines.end();
+    assert_eq!(said.stderr.matches("so they stay").count(), 1, "{said:?}");
 }
 
 #[test]
@@ -176,6 +274,52 @@ fn install_keeps_what_is_in_the_file() {
 }
 
 #[test]
+fn every_host_has_its_file_its_entry_and_one_of_it() {
+    let hosts = [
+        ("claude-code", ".claude.json"),
+        ("claude-desktop", ".config/Claude/claude_desktop_config.json"),
+        ("codex", ".codex/config.toml"),
+        ("copilot", ".copilot/mcp-config.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("gemini", ".gemini/settings.json"),
+        ("vscode", ".config/Code/User/mcp.json"),
+        ("windsurf", ".codeium/windsurf/mcp_config.json"),
+        ("zed", ".config/zed/settings.json"),
+    ];
+    let place = Place::new();
+    for (host, file) in hosts {
+        let before = match host {
+            "codex" => "# mine\nmodel = 'x'\n\n[mcp_servers.other]\ncommand = 'y'\n".to_owned(),
+            // A comment where the host allows one; whatever else is there, in whatever order.
+            "vscode" | "zed" | "cursor" => {
+                "{\n  // mine\n  \"z\": [1,2],\n  \"a\": {\"b\": null},\n}\n".to_owned()
+            }
+            _ => "{\"z\":[1,2],\"a\":{\"b\":null}}".to_owned(),
+        };
+        let path = place.home().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &before).unwrap();
+        assert_eq!(place.haft(&["mcp", "install", host]).code, 0, "{host}");
+        let after = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(place.haft(&["mcp", "install", host]).code, 0, "{host}");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), after, "{host}: twice is once");
+        assert_eq!(
+            after.matches("\"mcp\"]").count() + after.matches("\"mcp\"\n").count(),
+            1,
+            "{host}: {after}"
+        );
+        for kept in before.lines().map(str::trim).filter(|line| line.len() > 2) {
+            let kept = kept.trim_matches(['{', '}', ',']);
+            assert!(after.contains(kept), "{host}: {kept} in {after}");
+        }
+    }
+    let elsewhere = place.home().join("elsewhere");
+    let said =
+        place.program(&["mcp", "install", "claude-code"]).env("CLAUDE_CONFIG_DIR", &elsewhere).output();
+    assert!(said.unwrap().status.success() && elsewhere.join(".claude.json").is_file());
+}
+
+#[test]
 fn install_prints_makes_and_refuses() {
     let place = Place::new();
     let printed = place.haft(&["mcp", "install", "vscode", "--print"]);
@@ -206,11 +350,9 @@ fn driven(place: &Place, program: &Path, args: &[&str]) {
     // The command was started, and stopped long before its time.
     let runs = place.haft(&["runs", "list", "--json"]).json()["runs"].clone();
     let is_command = |run: &&Value| run["tool"] == "run_command" && run["metadata"]["attempts"] == 1;
-    let command = runs.as_array().unwrap().iter().find(is_command).unwrap_or_else(|| panic!("{runs:#}"));
-    assert!(
-        command["status"] != "Success" && command["durationMs"].as_f64().unwrap() < 20_000.0,
-        "{command:#}"
-    );
+    let commands: Vec<_> = runs.as_array().unwrap().iter().filter(is_command).collect();
+    assert!(commands.iter().any(|run| run["status"] != "Success"), "{runs:#}");
+    assert!(commands.iter().all(|run| run["durationMs"].as_f64().unwrap() < 20_000.0), "{commands:#?}");
 }
 
 fn script(name: &str) -> String {
@@ -274,6 +416,119 @@ fn the_official_sdks_drive_it_over_http() {
             &place,
             &kit.node,
             &[&script("drive.mjs"), &modules, haft, &home, "http", revision, &url, token],
+        );
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+/// What a server answers to a POST at `/mcp`: its status, and the whole answer.
+fn posted(address: &str, key: Option<&str>, method: &str, params: Value) -> (u16, String) {
+    posted_on(std::net::TcpStream::connect(address).unwrap(), key, method, params)
+}
+
+fn posted_on(
+    mut stream: impl std::io::Read + std::io::Write,
+    key: Option<&str>,
+    method: &str,
+    mut params: Value,
+) -> (u16, String) {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+    });
+    let name = params["name"].as_str().map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
+    let key = key.map(|key| format!("Authorization: Bearer {key}\r\n")).unwrap_or_default();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, \
+         text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}{key}Content-Length: \
+         {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    (answer[9..12].parse().unwrap(), answer)
+}
+
+#[cfg(unix)]
+#[test]
+fn the_server_takes_keys_and_whoever_calls_does_not_approve() {
+    let place = Place::new();
+    place.own_config("[mcp]\napprovals = 'client'\n");
+    let key = |rights: &[&str]| {
+        let mut args = vec!["keys", "create", "ci", "--role", "editor", "--json"];
+        args.extend(rights.iter().flat_map(|right| ["--right", right]));
+        let made = place.haft(&args);
+        assert_eq!(made.code, 0, "{}", made.shown());
+        made.json()["secret"].as_str().unwrap().to_owned()
+    };
+    let invoke = key(&["invoke"]);
+    let mut server = crate::stop::Running::start(&place, &["serve", "--listen", "127.0.0.1:0"]);
+    server.wait_for("serving at");
+    let address =
+        server.heard().lines().find_map(|line| line.rsplit_once("http://")).unwrap().1.trim().to_owned();
+
+    let (status, answer) = posted(&address, None, "tools/list", json!({}));
+    assert_eq!(status, 401);
+    assert!(answer.to_ascii_lowercase().contains("www-authenticate: bearer"), "{answer}");
+    assert_eq!(posted(&address, Some("haft_nobody"), "tools/list", json!({})).0, 401);
+    let (status, answer) = posted(&address, Some(&invoke), "tools/list", json!({}));
+    assert!(status == 200 && answer.contains("read_file"), "{status} {answer}");
+    // The client has forms, and the configuration says that they count; its key may not approve.
+    let call = json!({"name": "write_file", "arguments": {"path": "b.txt", "content": "x"}});
+    let (status, answer) = posted(&address, Some(&invoke), "tools/call", call.clone());
+    assert!(status == 200 && answer.contains("CONFIRMATION_REQUIRED"), "{status} {answer}");
+    assert!(!answer.contains("input_required"), "{answer}");
+    // The owner, on the socket, may.
+    let socket = place.home().join(".local/state/haft/haft.sock");
+    let socket = || std::os::unix::net::UnixStream::connect(&socket).unwrap();
+    let (status, answer) = posted_on(socket(), None, "tools/call", call);
+    assert!(status == 200 && answer.contains("input_required"), "{status} {answer}");
+    assert_eq!(posted_on(socket(), Some("haft_wrong"), "tools/list", json!({})).0, 401);
+    let operates = key(&["operate"]);
+    assert_eq!(posted(&address, Some(&operates), "tools/list", json!({})).0, 403);
+    server.signal("INT");
+    server.end();
+}
+
+#[cfg(unix)]
+#[test]
+fn the_official_sdks_drive_a_server_with_a_key() {
+    let Some(kit) = haft_testkit::mcp_kit() else {
+        return haft_testkit::not_run(
+            "the_official_sdks_drive_a_server_with_a_key",
+            "the MCP SDKs are not installed",
+        );
+    };
+    let place = with_work();
+    place.own_config(
+        "[mcp]\napprovals = 'client'\n[server]\ninvoke_and_approve = true\n[tools.approval]\ndenylist = []\n",
+    );
+    let rights = ["--right", "invoke", "--right", "approve", "--role", "editor", "--json"];
+    let made = place.haft(&[&["keys", "create", "sdk"], &rights[..]].concat());
+    assert_eq!(made.code, 0, "{}", made.shown());
+    let secret = made.json()["secret"].as_str().unwrap().to_owned();
+    let work = place.home().join("work");
+    let args = ["serve", "--listen", "127.0.0.1:0"];
+    let mut server = place.program(&args).current_dir(&work).spawn().unwrap();
+    let mut stderr = BufReader::new(server.stderr.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("serving at") {
+        said.clear();
+        assert_ne!(stderr.read_line(&mut said).unwrap(), 0, "it ended");
+    }
+    let url = format!("http://{}/mcp", said.trim().rsplit_once("http://").unwrap().1);
+    let (haft, home) = (env!("CARGO_BIN_EXE_haft"), place.home().to_string_lossy().into_owned());
+    let modules = kit.modules.to_string_lossy();
+    for revision in ["legacy", "2026-07-28"] {
+        driven(&place, &kit.python, &[&script("drive.py"), haft, &home, "http", revision, &url, &secret]);
+        driven(
+            &place,
+            &kit.node,
+            &[&script("drive.mjs"), &modules, haft, &home, "http", revision, &url, &secret],
         );
     }
     server.kill().unwrap();

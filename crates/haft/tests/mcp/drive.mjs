@@ -1,8 +1,9 @@
-// The official TypeScript SDK drives haft: list, call, progress, approvals through the client, cancel.
+// The official TypeScript SDK drives haft: list, changes of the list, call, progress, approvals through the client, cancel.
 //
 // drive.mjs MODULES HAFT FOLDER stdio|http legacy|2026-07-28 [URL TOKEN]
 
 import assert from 'node:assert';
+import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { createRequire } from 'node:module';
@@ -17,11 +18,16 @@ const { StdioClientTransport } = await load('@modelcontextprotocol/client/stdio'
 const work = path.join(folder, 'work');
 const asked = [];
 let answer = { approve: true };
+const changes = [];
 
 const negotiation = mode === 'legacy' ? { mode: 'legacy' } : { mode: { pin: mode } };
 const client = new Client(
   { name: 'typescript-sdk', version: '1' },
-  { capabilities: { elicitation: {} }, versionNegotiation: negotiation }
+  {
+    capabilities: { elicitation: {} },
+    versionNegotiation: negotiation,
+    listChanged: { tools: { onChanged: (error, tools) => changes.push(error ?? tools) } }
+  }
 );
 client.setRequestHandler('elicitation/create', async (request) => {
   asked.push(request.params.message);
@@ -82,5 +88,19 @@ await assert.rejects(
 const again = await client.callTool({ name: 'read_file', arguments: { path: 'notes.txt' } });
 assert(!again.isError);
 assert(Date.now() - before < 20000);
+
+// Another process switches a tool off; the client hears of it.
+const told = async (command, there) => {
+  const env = { HOME: folder, PATH: '/usr/bin:/bin' };
+  execFileSync(haft, ['tools', command, 'get_metrics'], { env, cwd: work });
+  const until = Date.now() + 20000;
+  const isSo = (tools) => Array.isArray(tools) && tools.some((tool) => tool.name === 'get_metrics') === there;
+  while (!isSo(changes.at(-1))) {
+    assert(Date.now() < until, `nobody told of ${command}: ${changes.length}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+};
+await told('disable', false);
+await told('enable', true);
 await client.close();
 console.log('driven');

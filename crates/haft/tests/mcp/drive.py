@@ -1,15 +1,18 @@
-"""The official Python SDK drives haft: list, call, progress, approvals through the client, cancel.
+"""The official Python SDK drives haft: list, changes of the list, call, progress, approvals through the client, cancel, tasks.
 
 drive.py HAFT FOLDER stdio|http legacy|2026-07-28 [URL TOKEN]
 """
 
 import asyncio
 import pathlib
+import subprocess
 import sys
 import time
+from typing import Any, Literal
 
 import httpx2
 from mcp import Client, StdioServerParameters, types
+from mcp.client.extension import ClientExtension, ResultClaim
 from mcp.client.streamable_http import streamable_http_client
 
 HAFT, FOLDER, WAY, MODE = sys.argv[1:5]
@@ -37,6 +40,103 @@ async def progress(progress, total, message):
 
 def code(result):
     return ((result.meta or {}).get("haft/error") or {}).get("code")
+
+
+class AboutTask(types.RequestParams):
+    task_id: str
+    input_responses: dict[str, Any] | None = None
+
+
+class TaskRequest(types.Request[AboutTask, str]):
+    name_param = "taskId"
+
+
+class Taken(types.Result):
+    result_type: Literal["task"]
+    task_id: str
+    status: str
+    poll_interval_ms: int
+
+
+class AsItStands(types.Result):
+    model_config = {**types.Result.model_config, "extra": "allow"}
+
+
+class Tasks(ClientExtension):
+    """The tasks extension, as a program would bring it along: the SDK has the seam, and no tasks of its own."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def __init__(self, person):
+        self.person = person
+        self.taken, self.seen = [], []
+        self.cancels = False
+
+    def claims(self):
+        return [ResultClaim(result_type="task", model=Taken, resolve=self.resolve)]
+
+    async def ask(self, session, method, **params):
+        request = TaskRequest(method=method, params=AboutTask(**params))
+        return await session.send_request(request, AsItStands)
+
+    async def resolve(self, task, context):
+        self.taken.append(task.task_id)
+        for _ in range(400):
+            now = (await self.ask(context.session, "tasks/get", task_id=task.task_id)).model_dump(by_alias=True)
+            self.seen.append(now["status"])
+            if now["status"] == "completed":
+                return types.CallToolResult.model_validate(now["result"])
+            if now["status"] in ("failed", "cancelled"):
+                raise RuntimeError(now["status"])
+            if now["status"] == "input_required":
+                answers = {}
+                for name, asked in now["inputRequests"].items():
+                    answer = await self.person(None, types.ElicitRequestFormParams.model_validate(asked["params"]))
+                    answers[name] = answer.model_dump(by_alias=True, exclude_none=True)
+                await self.ask(context.session, "tasks/update", task_id=task.task_id, input_responses=answers)
+            elif self.cancels:
+                await self.ask(context.session, "tasks/cancel", task_id=task.task_id)
+            await asyncio.sleep(0.05)
+        raise AssertionError(f"it never ended: {self.seen}")
+
+
+async def drive_tasks(client, person, tasks):
+    person.answer = {"approve": True}
+    done = await client.call_tool("run_command", {"command": "sleep 2"})
+    assert not done.is_error, done
+    assert "input_required" in tasks.seen and "working" in tasks.seen, tasks.seen
+    tasks.cancels, tasks.seen[:] = True, []
+    try:
+        await client.call_tool("run_command", {"command": "sleep 27"})
+        raise AssertionError("it was not cancelled")
+    except RuntimeError as ended:
+        assert str(ended) == "cancelled", ended
+    assert len(tasks.taken) == 2 and len(set(tasks.taken)) == 2, tasks.taken
+    read = await client.call_tool("read_file", {"path": "notes.txt"})
+    assert not read.is_error and len(tasks.taken) == 2, "what is quick is no task"
+
+
+def elsewhere(*arguments):
+    env = {"HOME": FOLDER, "PATH": "/usr/bin:/bin"}
+    subprocess.run([HAFT, *arguments], env=env, cwd=WORK, check=True, capture_output=True)
+
+
+async def drive_changes(client, heard):
+    """Another process switches a tool off; the client hears of it."""
+
+    async def names():
+        page = await client.list_tools(cache_mode="bypass")
+        return [tool.name for tool in page.tools]
+
+    async def told(switch, there):
+        elsewhere("tools", switch, "get_metrics")
+        async with asyncio.timeout(20):
+            await heard()
+            while ("get_metrics" in await names()) != there:
+                await asyncio.sleep(0.1)
+
+    await told("disable", False)
+    await told("enable", True)
 
 
 async def drive(client, person):
@@ -88,8 +188,27 @@ async def main():
         url, token = sys.argv[5:7]
         web = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30)
         transport = streamable_http_client(url, http_client=web)
-    async with Client(transport, mode=MODE, elicitation_callback=person) as client:
+    told = asyncio.Queue()
+
+    async def message(message):
+        if isinstance(message, types.ToolListChangedNotification):
+            told.put_nowait(message)
+
+    more = {"elicitation_callback": person, "message_handler": message}
+    async with Client(transport, mode=MODE, **more) as client:
         await drive(client, person)
+        if MODE == "legacy":
+            await drive_changes(client, told.get)
+        else:
+            async with client.listen(tools_list_changed=True) as changes:
+                await drive_changes(client, changes.__anext__)
+    if MODE != "legacy":
+        tasks = Tasks(person)
+        if WAY != "stdio":
+            web = httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30)
+            transport = streamable_http_client(url, http_client=web)
+        async with Client(transport, mode=MODE, extensions=[tasks], **more) as client:
+            await drive_tasks(client, person, tasks)
     print("driven")
 
 

@@ -119,7 +119,9 @@ where
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         let caller = match &self.server.0.callers {
             Callers::One(caller) => Some(Arc::clone(caller)),
-            Callers::PerRequest => request.extensions().get::<Caller>().map(|caller| Arc::clone(&caller.0)),
+            Callers::PerRequest => {
+                request.extensions().get::<Caller>().map(|caller| Arc::clone(&caller.context))
+            }
         };
         let Some(caller) = caller else {
             return Box::pin(async {

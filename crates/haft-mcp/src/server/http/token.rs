@@ -92,7 +92,8 @@ where
         }
         // It has done its part: nobody further in needs it.
         request.headers_mut().remove(header::AUTHORIZATION);
-        request.extensions_mut().insert(Caller(Arc::clone(&self.token.caller)));
+        // Whoever has it stands for the one who made it, with all that they may.
+        request.extensions_mut().insert(Caller::new(Arc::clone(&self.token.caller)).and_approves());
         Box::pin(self.service.call(request))
     }
 }

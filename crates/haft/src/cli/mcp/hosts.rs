@@ -10,6 +10,7 @@ pub(crate) enum Host {
     ClaudeCode,
     ClaudeDesktop,
     Codex,
+    Copilot,
     Cursor,
     Gemini,
     Vscode,
@@ -32,6 +33,7 @@ impl Host {
             Host::ClaudeCode => "Claude Code",
             Host::ClaudeDesktop => "Claude Desktop",
             Host::Codex => "Codex",
+            Host::Copilot => "GitHub Copilot CLI",
             Host::Cursor => "Cursor",
             Host::Gemini => "Gemini CLI",
             Host::Vscode => "Visual Studio Code",
@@ -42,9 +44,12 @@ impl Host {
 
     pub(super) fn form(self) -> Form {
         match self {
-            Host::ClaudeCode | Host::ClaudeDesktop | Host::Cursor | Host::Gemini | Host::Windsurf => {
-                Form::Json("mcpServers")
-            }
+            Host::ClaudeCode
+            | Host::ClaudeDesktop
+            | Host::Copilot
+            | Host::Cursor
+            | Host::Gemini
+            | Host::Windsurf => Form::Json("mcpServers"),
             Host::Vscode => Form::Json("servers"),
             Host::Zed => Form::Json("context_servers"),
             Host::Codex => Form::Toml("mcp_servers"),
@@ -68,13 +73,17 @@ impl Host {
             }
         };
         Some(match self {
-            Host::ClaudeCode => home.join(".claude.json"),
+            Host::ClaudeCode => {
+                variable("CLAUDE_CONFIG_DIR").unwrap_or_else(|| home.to_owned()).join(".claude.json")
+            }
             Host::ClaudeDesktop => config().join("Claude/claude_desktop_config.json"),
             Host::Codex => variable("CODEX_HOME").unwrap_or_else(|| home.join(".codex")).join("config.toml"),
+            Host::Copilot => home.join(".copilot/mcp-config.json"),
             Host::Cursor => home.join(".cursor/mcp.json"),
             Host::Gemini => home.join(".gemini/settings.json"),
             Host::Vscode => config().join("Code/User/mcp.json"),
             Host::Windsurf => home.join(".codeium/windsurf/mcp_config.json"),
+            Host::Zed if cfg!(windows) => config().join("Zed/settings.json"),
             // Zed keeps to ~/.config on macOS, too.
             Host::Zed => {
                 variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("zed/settings.json")

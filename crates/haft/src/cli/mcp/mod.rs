@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{CallContext, Haft, config::McpApprovals};
 use haft_mcp::server::{
-    Approvals, Callers, McpServer, TakeRoots,
+    Approvals, Callers, EngineTasks, McpServer, TakeRoots,
     http::{HttpOptions, listen, service},
     serve_stdio,
 };
@@ -62,15 +62,17 @@ pub(super) fn run(args: &McpArgs, ground: Ground, console: &mut Console) -> Resu
     if let Some(McpCommand::Install(args)) = &args.command {
         return install::run(args, &ground, console);
     }
-    let setup = ground.setup_for_calls(console)?;
+    let setup = ground.setup_for_mcp(console)?;
     let configured = ApprovalsBy::from(setup.resolved.config.mcp.approvals);
     let by = args.approvals.unwrap_or(configured);
+    let by = heard(by, &setup, console);
     explain_once(&setup, args.approvals.is_none() && by == ApprovalsBy::Queue, console);
     let runtime = watch::runtime()?;
     let served = runtime.block_on(async {
         let stop = CancellationToken::new();
         tokio::spawn(stop_on_signal(stop.clone()));
-        setup.keep_policy_current();
+        setup.keep_current();
+        tokio::spawn(go_on_with_tasks(setup.haft.clone(), Arc::clone(&setup.owner)));
         let served = match args.http {
             None => over_pipes(&setup, by.into(), stop, console).await,
             Some(address) => over_http(&setup, by.into(), address, stop, console).await,
@@ -99,8 +101,10 @@ async fn over_pipes(
     }
     let conversation = format!("mcp-{}", crate::ExecutionId::at(jiff::Timestamp::now()));
     let owner = CallContext { conversation: Some(conversation.into()), ..CallContext::clone(&setup.owner) };
-    let server = McpServer::builder(setup.haft.clone().into_engine(), Callers::One(Arc::new(owner)))
+    let engine = setup.haft.clone().into_engine();
+    let server = McpServer::builder(engine.clone(), Callers::One(Arc::new(owner)))
         .approvals(approvals)
+        .tasks(Arc::new(EngineTasks::new(engine)))
         .roots(Arc::new(ClientFolders(setup.haft.clone())))
         .build();
     serve_stdio(&server, stop).await.map_err(|error| Failure::Mcp {
@@ -128,8 +132,10 @@ async fn over_http(
     }
     let owner = Arc::clone(&setup.owner);
     let (token, file) = token::of(setup.state()?, owner)?;
-    let server = McpServer::builder(setup.haft.clone().into_engine(), Callers::PerRequest)
+    let engine = setup.haft.clone().into_engine();
+    let server = McpServer::builder(engine.clone(), Callers::PerRequest)
         .approvals(approvals)
+        .tasks(Arc::new(EngineTasks::new(engine)))
         .build();
     let mut options = HttpOptions::default();
     options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
@@ -172,12 +178,36 @@ impl TakeRoots for ClientFolders {
     }
 }
 
+/// Goes on with what an earlier process in this folder left waiting for a person. Where there is nothing of the kind, nothing is
+/// looked for again and again.
+async fn go_on_with_tasks(haft: Haft, owner: Arc<CallContext>) {
+    let open = crate::TaskQuery { open_only: true, limit: 1, ..crate::TaskQuery::default() };
+    let found = haft.tasks(&owner.tenant).list(open).await;
+    if found.is_ok_and(|page| !page.tasks.is_empty())
+        && let Err(error) = haft.resume_tasks().await
+    {
+        tracing::warn!(%error, "tasks of an earlier process could not be taken over");
+    }
+}
+
 async fn stop_on_signal(stop: CancellationToken) {
     // Without signals to hear, the end of standard input still ends it.
     if let Ok(mut signals) = watch::Signals::new() {
         signals.next().await;
         stop.cancel();
     }
+}
+
+/// Who approves, where answers through MCP count; the queue where they do not.
+fn heard(by: ApprovalsBy, setup: &Setup, console: &Console) -> ApprovalsBy {
+    if by == ApprovalsBy::Queue || setup.haft.settings().accept_answers.counts("mcp") {
+        return by;
+    }
+    console.warn(
+        "answers through MCP do not count here, so calls that need approval wait in the queue: tools.approval.accept_from \
+         does not have \"mcp\"",
+    );
+    ApprovalsBy::Queue
 }
 
 const EXPLAINED: &str = "mcp-approvals-explained";
