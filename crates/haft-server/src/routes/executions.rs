@@ -93,8 +93,8 @@ pub(crate) async fn show(
 /// event `result`.
 #[utoipa::path(
     get, path = "/v1/executions/{id}/events", tag = "executions",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header)),
+    responses((status = 200, body = schema::StreamEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     State(app): State<App>,

@@ -227,18 +227,36 @@ async fn port(
 }
 
 fn tokens(config: &crate::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
-    if config.audience.is_empty() || config.jwks_file.is_empty() {
+    if config.audience.is_empty() {
         return Err(cannot(
-            "tokens need an audience and the keys of their issuer",
-            "set server.oidc.audience and server.oidc.jwks_file",
+            "tokens are for somebody, and nothing says for whom",
+            "set server.oidc.audience to what tokens for this server have in `aud`",
         ));
     }
-    Ok(TokenOptions {
+    let jwks = match (config.jwks_file.as_str(), config.jwks_url.as_str()) {
+        ("", "") => JwksSource::Discover,
+        (file, "") => JwksSource::File(PathBuf::from(file)),
+        ("", url) => JwksSource::Url(url.to_owned()),
+        _ => {
+            return Err(cannot(
+                "the keys of the identity provider are said to be in two places",
+                "set one of server.oidc.jwks_file and server.oidc.jwks_url; without both, the issuer is asked",
+            ));
+        }
+    };
+    let options = TokenOptions {
         issuer: config.issuer.clone(),
         audience: config.audience.clone(),
-        jwks: JwksSource::File(PathBuf::from(&config.jwks_file)),
+        jwks,
         tenant_claim: config.tenant_claim.clone(),
         roles_claim: config.roles_claim.clone(),
         resource: (!resource.is_empty()).then(|| resource.to_owned()),
-    })
+    };
+    options.check().map_err(|problem| {
+        cannot(
+            format!("the keys of the identity provider cannot be looked for: {problem}"),
+            "set server.oidc.jwks_url to an https address, or server.oidc.jwks_file to a file",
+        )
+    })?;
+    Ok(options)
 }
