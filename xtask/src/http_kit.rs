@@ -12,8 +12,7 @@ use crate::workspace::Workspace;
 pub(crate) const VARIABLE: &str = "HAFT_HTTP_KIT";
 
 /// From PyPI.
-const PYTHON: [&str; 4] =
-    ["schemathesis==4.32.5", "openai==3.49.0", "anthropic==2.8.0", "requests==2.34.2"];
+const PYTHON: [&str; 4] = ["schemathesis==4.32.5", "openai==3.49.0", "anthropic==2.8.0", "requests==2.34.2"];
 
 /// Asking for other versions makes a new folder: count this up with them.
 const NAME: &str = "http-kit-1";

@@ -83,7 +83,8 @@ fn operation_id(method: &HttpMethod, path: &str) -> String {
         HttpMethod::Patch => "patch",
         _ => "other",
     };
-    let words = path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty() && *word != "v1");
+    let words =
+        path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty() && *word != "v1");
     words.fold(method.to_owned(), |mut id, word| {
         let (first, rest) = word.split_at(1);
         id.push_str(&first.to_ascii_uppercase());

@@ -8,7 +8,8 @@ use crate::{
     take::{integer, object, object_of_objects},
 };
 use haft_core::{
-    Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Limits, ModelBudget, Strategy, TokenEstimate, ToolCall,
+    Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Limits, ModelBudget, Strategy,
+    TokenEstimate, ToolCall,
 };
 use haft_engine::Request;
 use serde::Deserialize;
@@ -194,8 +195,9 @@ fn uncountable() -> Problem {
     Problem::bad_request(format!("a number is larger than {COUNTABLE}"))
 }
 
+/// What Linux takes at the most is four times that; a jail needs some for itself.
+const MOST_PROCESSES: u32 = 1 << 20;
 /// What Linux takes at the most.
-const MOST_PROCESSES: u32 = 1 << 22;
 const MOST_OPEN_FILES: u32 = 1 << 20;
 /// A thousand cores.
 const MOST_MILLICORES: u32 = 1_000_000;

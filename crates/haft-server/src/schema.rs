@@ -207,11 +207,17 @@ pub(crate) struct CallLimits {
     memory_bytes: Option<u64>,
     #[schema(minimum = 1, maximum = 1000000)]
     cpu_millicores: Option<u32>,
-    #[schema(example = "PT30S", pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$")]
+    #[schema(
+        example = "PT30S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     cpu_time: Option<String>,
-    #[schema(example = "PT30S", pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$")]
+    #[schema(
+        example = "PT30S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     wall_time: Option<String>,
-    #[schema(minimum = 1, maximum = 4194304)]
+    #[schema(minimum = 1, maximum = 1048576)]
     processes: Option<u32>,
     #[schema(minimum = 1, maximum = 1048576)]
     open_files: Option<u32>,
@@ -232,7 +238,10 @@ pub(crate) struct Retry {
     #[schema(maximum = 4294967295_i64, value_type = u64)]
     max_retries: u32,
     /// The first wait, in ISO 8601.
-    #[schema(example = "PT1S", pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$")]
+    #[schema(
+        example = "PT1S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     base: String,
     /// Only after these codes.
     #[schema(required = false)]
@@ -245,10 +254,16 @@ pub(crate) struct Retry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallOptions {
     /// The deadline; else the tool's, else the default.
-    #[schema(example = "PT30S", pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$")]
+    #[schema(
+        example = "PT30S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     timeout: Option<String>,
     /// How long a tool may stay silent.
-    #[schema(example = "PT10S", pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$")]
+    #[schema(
+        example = "PT10S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     idle_timeout: Option<String>,
     /// Ask a person even where the tool and the policy do not.
     #[schema(required = false)]
@@ -529,10 +544,7 @@ pub(crate) struct SandboxSpec {
     #[schema(required = false)]
     hosts: Vec<String>,
     /// When it is ended by itself, in ISO 8601: a second to a day; an hour where absent.
-    #[schema(
-        example = "PT10M",
-        pattern = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$"
-    )]
+    #[schema(example = "PT10M", pattern = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$")]
     time_to_live: Option<String>,
 }
 

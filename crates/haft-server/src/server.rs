@@ -112,6 +112,7 @@ impl Server {
         let refusals = Arc::clone(&self.app.identifier.refusals);
         // Its own end: who was refused while connections end is recorded, too.
         let quiet = CancellationToken::new();
+        let _at_last = quiet.clone().drop_guard();
         let telling = tokio::spawn(refusals.tell(Arc::clone(&self.app.host), quiet.clone()));
         stop.cancelled().await;
         self.stop.cancel();

@@ -26,9 +26,15 @@ pub(crate) fn last_event_text(headers: &HeaderMap) -> Result<Option<&str>, Probl
     }
 }
 
+/// The number of an event.
+pub(crate) fn number(text: &str) -> Result<u64, Problem> {
+    // As the document has it: what programs in most languages can count with.
+    text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(wrong)
+}
+
 /// The last event that a client has seen.
 pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
-    last_event_text(headers)?.map(str::parse).transpose().map_err(|_| wrong())
+    last_event_text(headers)?.map(number).transpose()
 }
 
 pub(crate) fn wrong() -> Problem {

@@ -142,7 +142,10 @@ impl Load {
         assert!(text.starts_with("HTTP/1.1 200"), "watcher {place}: {}", &text[..text.len().min(200)]);
         assert!(text.contains("event: tool:executed"), "watcher {place} lost the last event");
         let last = text.rsplit("event: ").next().unwrap_or_default();
-        assert!(last.starts_with("task") && last.contains("\"completed\""), "watcher {place} lost the end: {last}");
+        assert!(
+            last.starts_with("task") && last.contains("\"completed\""),
+            "watcher {place} lost the end: {last}"
+        );
     }
 
     async fn call(self: Arc<Self>, place: usize, over: Arc<AtomicBool>) -> Vec<Duration> {
@@ -200,7 +203,12 @@ impl Load {
         };
         eprintln!(
             "{} calls in {} s with {watchers} watchers, {stalled} of them stalled: p50 {:.1} ms, p99 {:.1} ms, p99.9 {:.1} ms; memory grew by {} MB",
-            figures.calls, self.seconds, figures.p50, figures.p99, figures.worst, figures.grown >> 10
+            figures.calls,
+            self.seconds,
+            figures.p50,
+            figures.p99,
+            figures.worst,
+            figures.grown >> 10
         );
         figures
     }
@@ -251,7 +259,10 @@ async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
     let alone = load.run(0, 0).await;
     let watched = load.run(WATCHERS - STALLED, 0).await;
     let stalled = load.run(WATCHERS, STALLED).await;
-    assert!(alone.calls > CALLERS && watched.calls > CALLERS && stalled.calls > CALLERS, "callers were served");
+    assert!(
+        alone.calls > CALLERS && watched.calls > CALLERS && stalled.calls > CALLERS,
+        "callers were served"
+    );
     // The same nine hundred read in both; the stalled ones are what is more. Twice leaves room for a busy machine.
     assert!(
         stalled.p50 < 2.0 * watched.p50 + 5.0 && stalled.p99 < 2.0 * watched.p99 + 25.0,

@@ -11,8 +11,8 @@ use crate::{
     },
 };
 use haft_core::{ApprovalId, Arguments, Decision, ErrorCode, GrantOffer};
-use haft_guard::Lasts;
 use haft_engine::Request;
+use haft_guard::Lasts;
 use haft_server::{
     Answered, Desk, GivenAnswer, Grant, Host, Lasting, Offer, Question, Refused, Remember, Verdict,
 };

@@ -48,8 +48,8 @@ impl Fetcher {
     pub(super) async fn discover(&self, issuer: &str) -> Result<Vec<u8>, String> {
         let place = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let text = self.get(&place).await?;
-        let found: Discovered =
-            serde_json::from_slice(&text).map_err(|error| format!("{place} is not what it should be: {error}"))?;
+        let found: Discovered = serde_json::from_slice(&text)
+            .map_err(|error| format!("{place} is not what it should be: {error}"))?;
         // Whoever names another issuer is another.
         if found.issuer != issuer {
             return Err(format!("{place} names another issuer than {issuer}"));
@@ -162,12 +162,24 @@ mod tests {
     #[test]
     fn addresses_are_encrypted_or_this_machine() {
         let target = Target::of("https://id.example/keys?a=b").unwrap();
-        assert_eq!((&*target.host, target.port, &*target.path, target.is_tls), ("id.example", 443, "/keys?a=b", true));
+        assert_eq!(
+            (&*target.host, target.port, &*target.path, target.is_tls),
+            ("id.example", 443, "/keys?a=b", true)
+        );
         let own = Target::of("http://[::1]:81").unwrap();
         assert_eq!((&*own.host, own.port, &*own.path, own.is_tls), ("::1", 81, "/", false));
         assert!(Target::of("http://127.0.0.1:81/x").is_ok() && Target::of("http://localhost/x").is_ok());
-        for bad in ["", "/keys", "id.example", "http://id.example/", "http://127.0.0.1.evil.example/", "ftp://x/",
-            "https://ada:secret@id.example/", "http://10.0.0.1/", "https://"] {
+        for bad in [
+            "",
+            "/keys",
+            "id.example",
+            "http://id.example/",
+            "http://127.0.0.1.evil.example/",
+            "ftp://x/",
+            "https://ada:secret@id.example/",
+            "http://10.0.0.1/",
+            "https://",
+        ] {
             assert!(Target::of(bad).is_err(), "{bad}");
         }
     }

@@ -150,7 +150,7 @@ fn last_seen(headers: &HeaderMap) -> Result<Option<Seen>, Problem> {
     let Some(text) = sse::last_event_text(headers)? else { return Ok(None) };
     let (walk, seq) = text.rsplit_once('/').map_or((None, text), |(walk, seq)| (Some(walk), seq));
     let walk = walk.map(str::parse).transpose().map_err(|_| sse::wrong())?;
-    Ok(Some(Seen { walk, seq: seq.parse().map_err(|_| sse::wrong())? }))
+    Ok(Some(Seen { walk, seq: sse::number(seq)? }))
 }
 
 /// One who watches a task.

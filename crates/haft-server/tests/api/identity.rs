@@ -208,9 +208,10 @@ async fn provider() -> Provider {
         async move {
             assert!(!request.headers().contains_key(header::AUTHORIZATION), "a token is never passed on");
             match (request.uri().path(), given) {
-                ("/.well-known/openid-configuration", _) => {
-                    (StatusCode::OK, json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}).to_string())
-                }
+                ("/.well-known/openid-configuration", _) => (
+                    StatusCode::OK,
+                    json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}).to_string(),
+                ),
                 ("/keys", Some(keys)) => {
                     count.fetch_add(1, Ordering::Relaxed);
                     (StatusCode::OK, json!({"keys": keys}).to_string())
@@ -252,8 +253,7 @@ async fn keys_are_fetched_once_and_again_when_they_change() {
     let (first, second) = (pair(), pair());
     let provider = provider().await;
     *provider.keys.lock().unwrap() = Some(json!([jwk(&first, "one")]));
-    let world =
-        world_with(|builder| builder.tokens(options(&provider.address, JwksSource::Discover))).await;
+    let world = world_with(|builder| builder.tokens(options(&provider.address, JwksSource::Discover))).await;
     let claims = claims(&provider.address);
     let one = token(&first, json!({"alg": "EdDSA", "kid": "one"}), &claims);
     let two = token(&second, json!({"alg": "EdDSA", "kid": "two"}), &claims);
@@ -273,7 +273,11 @@ async fn keys_are_fetched_once_and_again_when_they_change() {
     assert_eq!(world.get(&two, "/v1/me").await.status, StatusCode::OK, "the new key counts");
     assert_eq!(world.get(&one, "/v1/me").await.status, StatusCode::UNAUTHORIZED, "the old one does not");
     *provider.keys.lock().unwrap() = None;
-    assert_eq!(world.get(&two, "/v1/me").await.status, StatusCode::OK, "a provider that is away locks nobody out");
+    assert_eq!(
+        world.get(&two, "/v1/me").await.status,
+        StatusCode::OK,
+        "a provider that is away locks nobody out"
+    );
 
     let refused = world.send(request(Method::POST, "/mcp", None, None)).await;
     let challenge = refused.headers[header::WWW_AUTHENTICATE].to_str().unwrap().to_owned();

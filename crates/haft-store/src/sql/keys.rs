@@ -89,8 +89,13 @@ pub(crate) fn revoke(work: &mut Work<'_>, id: &str, by: &str) -> Result<bool, Fa
     }
     let tenant = work.sql.query_one("SELECT tenant FROM api_keys WHERE key_id = ?1", &[Value::Text(id)])?;
     let tenant = tenant.map_or(Ok(String::new()), |mut row| row.text(0))?;
-    let revoked =
-        Happening::KeyRevoked { form: Happening::FORM, at: now, tenant, key: id.to_owned(), by: by.to_owned() };
+    let revoked = Happening::KeyRevoked {
+        form: Happening::FORM,
+        at: now,
+        tenant,
+        key: id.to_owned(),
+        by: by.to_owned(),
+    };
     happened(work, &revoked)?;
     Ok(true)
 }

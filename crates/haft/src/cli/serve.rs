@@ -7,7 +7,7 @@ use super::{
     setup::{Ground, Setup, folders},
     watch, words,
 };
-use crate::serving::Backing;
+use crate::{port::KeyStore, serving::Backing};
 use haft_server::{JwksSource, Limits, Listener, Server, TokenOptions, tls};
 use haft_store::private_file;
 use std::{
@@ -80,6 +80,16 @@ async fn serve(
         ));
     }
 
+    let knows_somebody = !config.oidc.issuer.is_empty() || has_keys(&store).await?;
+    let next = match (address, &socket) {
+        (Some(_), _) if !knows_somebody => {
+            "nobody has a key yet: `haft keys create NAME --right invoke --role editor` makes one".to_owned()
+        }
+        (Some(_), _) | (None, None) => "keys are made with `haft keys create`".to_owned(),
+        (None, Some(socket)) => {
+            format!("try `curl --unix-socket {} http://haft/v1/tools`", words::path(&socket.path))
+        }
+    };
     let stop = CancellationToken::new();
     let limits = Limits {
         body_bytes: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
@@ -113,10 +123,7 @@ async fn serve(
     if resumed > 0 {
         console.say(format!("{} taken over from before", words::count(resumed, "task")));
     }
-    console.say(format!(
-        "serving at {}\nkeys are made with `haft keys create`; Ctrl-C ends this",
-        places.join(" and ")
-    ));
+    console.say(format!("serving at {}\n{next}; Ctrl-C ends this", places.join(" and ")));
 
     setup.keep_policy_current();
     let serving = server.build().serve(listeners, stop.clone());
@@ -134,6 +141,12 @@ async fn serve(
     let (served, ()) = tokio::join!(serving, ending);
     drop(socket);
     served.map_err(|reason| cannot(format!("the server ended: {}", words::reason(&reason)), "start it again"))
+}
+
+/// Whether anybody has a key that counts.
+async fn has_keys(store: &crate::DurableStore) -> Result<bool, Failure> {
+    let now = jiff::Timestamp::now();
+    Ok(KeyStore::all(store, None).await?.iter().any(|key| key.counts(now)))
 }
 
 /// A socket in the file system, until it is dropped.

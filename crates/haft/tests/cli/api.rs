@@ -2,7 +2,8 @@
 #![cfg(unix)]
 
 use crate::{
-    serve::{serve, state},
+    serve::{listening, state, talk},
+    stop::Running,
     support::Place,
 };
 use serde_json::{Value, json};
@@ -30,6 +31,11 @@ fn worked(name: &str, output: &Output) -> String {
     stdout
 }
 
+/// haft itself, on a port that the system chose.
+fn serve(place: &Place) -> (Running, String) {
+    listening(Running::program(place, &["serve", "--listen", "127.0.0.1:0"]))
+}
+
 fn key(place: &Place, rights: &[&str]) -> String {
     let rights: Vec<&str> = rights.iter().flat_map(|right| ["--right", right]).collect();
     let made = place.haft(&[&["keys", "create", "test", "--role", "admin"], &*rights].concat());
@@ -47,39 +53,59 @@ fn schemathesis_finds_nothing() {
     place.own_config("[server]\ninvoke_and_approve = true\n[tools.approval]\naccept_from = ['http']\n");
     let secret = key(&place, &["invoke", "approve", "operate"]);
     let (server, address) = serve(&place);
+    let things = things(&address, &secret);
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/schemathesis.toml");
     for known in [true, false] {
         let mut tries = place.command(&kit.schemathesis);
         tries.arg("--config-file").arg(&settings).arg("run").arg(&document);
         tries.args(["--url", &format!("http://{address}"), "--checks", "all", "--seed", "1"]);
-        tries.args(["--max-examples", "30", "--request-timeout", "20", "--no-color"]);
+        tries.args(["--max-examples", "20", "--request-timeout", "20", "--no-color"]);
+        tries.envs(things.iter().map(|(name, id)| (*name, id)));
         if known {
             tries.args(["--header", &format!("Authorization: Bearer {secret}")]);
         }
         let said = worked("schemathesis", &tries.output().expect("it starts"));
         // It counts what it did not get to as no failure: all of it must have been tried.
         let operations = serde_json::from_str::<Value>(&std::fs::read_to_string(&document).unwrap()).unwrap();
-        let count: usize =
-            operations["paths"].as_object().unwrap().values().map(|item| item.as_object().unwrap().len()).sum();
+        let count: usize = operations["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|item| item.as_object().unwrap().len())
+            .sum();
         assert!(said.contains(&format!("Tested: {count}")), "{said}");
-        assert_eq!(
-            status(&address, "/ready"),
-            200,
-            "the server is as well as before, known: {known}"
-        );
+        assert_eq!(status(&address, "/ready"), 200, "the server is as well as before, known: {known}");
     }
     server.signal("TERM");
     assert_eq!(server.end().code, 0);
 }
 
 fn status(address: &str, path: &str) -> u16 {
-    let mut stream = TcpStream::connect(address).expect("it listens");
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("it is heard");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    answer[9..12].parse().expect("a status")
+    talk(TcpStream::connect(address).expect("it listens"), path, None, None).0
+}
+
+/// What routes show: ids of things that are there, so that more than their absence is tried.
+fn things(address: &str, key: &str) -> [(&'static str, String); 4] {
+    let ask = |path: &str, body: &str| {
+        let (status, answer) =
+            talk(TcpStream::connect(address).expect("it listens"), path, Some(key), Some(body));
+        assert!((200..300).contains(&status), "{path}: {answer}");
+        serde_json::from_str::<Value>(&answer).expect("JSON")
+    };
+    let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{value}")).to_owned();
+    // A model that can take next to nothing: what it is given is cut, and the whole is stored.
+    let inspect = r#"{"name": "inspect_tool", "arguments": {"name": "read_file"}, "options": {"model":
+        {"kind": "known", "limit": 100, "used": 0, "responseReserve": 0, "safetyMargin": 0}}}"#;
+    let done = ask("/v1/invoke", inspect);
+    let batch = ask("/v1/batch", r#"{"calls": [{"name": "get_metrics"}]}"#);
+    let task = ask("/v1/invoke", r#"{"name": "get_metrics", "options": {"detached": true}}"#);
+    [
+        ("HAFT_EXECUTION", text(&done["metadata"]["executionId"])),
+        ("HAFT_OUTPUT", text(&done["metadata"]["outputHandle"])),
+        ("HAFT_BATCH", text(&batch["summary"]["batchId"])),
+        ("HAFT_TASK", text(&task["taskId"])),
+    ]
 }
 
 /// A model that asks for a file once, and then says what it was given. Speaks as two providers do.
@@ -130,9 +156,13 @@ fn reply(path: &str, asked: &Value) -> Value {
     if path.ends_with("/chat/completions") {
         assert_eq!(asked["tools"][0]["function"]["name"], "read_file");
         let message = match last["role"] == "tool" {
-            true => json!({"role": "assistant", "content": format!("It says: {}", last["content"].as_str().unwrap())}),
-            false => json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function",
-                "function": {"name": "read_file", "arguments": "{\"path\": \"README.md\"}"}}]}),
+            true => {
+                json!({"role": "assistant", "content": format!("It says: {}", last["content"].as_str().unwrap())})
+            }
+            false => {
+                json!({"role": "assistant", "content": null, "tool_calls": [{"id": "call_1", "type": "function",
+                "function": {"name": "read_file", "arguments": "{\"path\": \"README.md\"}"}}]})
+            }
         };
         let reason = if last["role"] == "tool" { "stop" } else { "tool_calls" };
         return json!({"id": "c", "object": "chat.completion", "created": 0, "model": "m",
@@ -141,7 +171,10 @@ fn reply(path: &str, asked: &Value) -> Value {
     assert_eq!(asked["tools"][0]["name"], "read_file");
     let given = &last["content"][0];
     let (content, reason) = match given["type"] == "tool_result" {
-        true => (json!([{"type": "text", "text": format!("It says: {}", given["content"].as_str().unwrap())}]), "end_turn"),
+        true => (
+            json!([{"type": "text", "text": format!("It says: {}", given["content"].as_str().unwrap())}]),
+            "end_turn",
+        ),
         false => (
             json!([{"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"path": "README.md"}}]),
             "tool_use",
@@ -152,7 +185,7 @@ fn reply(path: &str, asked: &Value) -> Value {
 }
 
 /// A place where the examples of the page can be run, with a server.
-fn with_server() -> (Place, crate::stop::Running, Command) {
+fn with_server() -> (Place, Running, Command) {
     let place = Place::new();
     place.write("README.md", "# Waves\n");
     let secret = key(&place, &["invoke"]);
@@ -164,7 +197,7 @@ fn with_server() -> (Place, crate::stop::Running, Command) {
     (place, server, command)
 }
 
-fn ended(server: crate::stop::Running) {
+fn ended(server: Running) {
     server.signal("TERM");
     assert_eq!(server.end().code, 0);
 }
@@ -178,13 +211,22 @@ fn the_examples_with_curl_run_as_they_stand_on_the_page() {
         );
     }
     let (place, server, mut shell) = with_server();
-    let said = shell.args(["bash", "-euo", "pipefail", "-c", block("## With curl")]).output().expect("it starts");
+    let said =
+        shell.args(["bash", "-euo", "pipefail", "-c", block("## With curl")]).output().expect("it starts");
     let said = worked("curl", &said);
-    assert!(said.contains("# Waves") && said.contains("event: result") && said.contains("\"completed\""), "{said}");
+    assert!(
+        said.contains("# Waves") && said.contains("event: result") && said.contains("\"completed\""),
+        "{said}"
+    );
     let socket = state(&place).join("haft.sock");
-    let owner = block("for you alone").lines().find(|line| line.starts_with("curl --unix-socket")).expect("a line");
+    let owner = PAGE.lines().find(|line| line.starts_with("curl --unix-socket")).expect("a line");
     let owner = owner.replace("~/.local/state/haft/haft.sock", &socket.to_string_lossy());
-    let said = place.command("/bin/sh").env("PATH", "/usr/bin:/bin").args(["-c", &owner]).output().expect("it starts");
+    let said = place
+        .command("/bin/sh")
+        .env("PATH", "/usr/bin:/bin")
+        .args(["-c", &owner])
+        .output()
+        .expect("it starts");
     assert!(worked("the owner", &said).contains("read_file"));
     ended(server);
 }

@@ -89,10 +89,11 @@ pub(super) async fn run(
 
 /// One of them on a line: when, what, and what is known of it.
 fn line(happened: &Happened) -> String {
-    let facts = happened.facts.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
-        serde_json::Value::String(text) => format!("{name}={}", one_line(text, 200)),
-        other => format!("{name}={}", one_line(&other.to_string(), 400)),
-    });
+    let facts =
+        happened.facts.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
+            serde_json::Value::String(text) => format!("{name}={}", one_line(text, 200)),
+            other => format!("{name}={}", one_line(&other.to_string(), 400)),
+        });
     let facts: Vec<_> = facts.collect();
     format!("{}  {STRONG}{}{STRONG:#}  {}", happened.at, one_line(&happened.event, 40), facts.join("  "))
 }
