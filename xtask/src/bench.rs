@@ -35,6 +35,11 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     }
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["bench", "-p", "haft-server", "--bench", "http"]);
+    cargo.env("HAFT_PROGRAM", workspace.target().join("release/haft"));
+    step::announce("bench", &cargo);
+    step::must_succeed(&mut cargo)?;
     // By itself: it keeps the disk busy, and writes some ten gigabytes beside the programs while it runs.
     let mut cargo = workspace.cargo();
     cargo.args(["bench", "-p", "haft-engine", "--bench", "durability"]);

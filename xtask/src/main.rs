@@ -8,6 +8,7 @@ mod conformance;
 mod debian_rust;
 mod error;
 mod fuzz;
+mod http_kit;
 mod mcp_kit;
 mod not_run;
 mod packages;
@@ -41,7 +42,8 @@ Commands:
   portable            Check that the portable crates compile for Windows and macOS
   conformance         Run the public conformance suite of MCP against a server of haft's
   bench               Measure the pipeline, the registry, files, jails, MCP and the durable store in a release build, beside their goals
-  soak                Kill processes that share a state folder, some two thousand times, and look at what is left
+  soak                Kill processes that share a state folder, some two thousand times, and look at what is left;
+                      then a thousand watchers of the HTTP API, for half a minute
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
   help                Print this text

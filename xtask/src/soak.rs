@@ -1,4 +1,5 @@
-//! `cargo xtask soak`: the kill sweep for as long as it takes. The same test as in `cargo xtask test`, with more kills.
+//! `cargo xtask soak`: the kill sweep and the load on the HTTP API for as long as they take. The same tests as in `cargo xtask test`,
+//! with more of everything.
 
 use crate::error::Error;
 use crate::step;
@@ -6,11 +7,18 @@ use crate::workspace::Workspace;
 
 /// Beside those at the named points.
 const KILLS: &str = "2000";
+/// How long each run of the HTTP API under load takes.
+const LOAD_SECONDS: &str = "30";
 
 pub(crate) fn soak(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "-p", "haft-engine", "--test", "kill_sweep", "--", "--nocapture"]);
     cargo.env("HAFT_SWEEP_KILLS", KILLS);
+    step::announce("soak", &cargo);
+    step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "--release", "-p", "haft-server", "--test", "load", "--", "--nocapture"]);
+    cargo.env("HAFT_LOAD_SECONDS", LOAD_SECONDS);
     step::announce("soak", &cargo);
     step::must_succeed(&mut cargo)
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use crate::args::TestOptions;
 use crate::conformance;
 use crate::error::Error;
+use crate::http_kit;
 use crate::mcp_kit;
 use crate::not_run;
 use crate::packages::{self, Need};
@@ -36,19 +37,23 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         false => Runner::CargoTest,
     };
     let mut report = Report { strict: options.strict, ..Report::default() };
-    let mut kit = None;
+    let (mut kit, mut http_kit) = (None, None);
     if !options.quick {
         report.outcomes.push(install_packages(workspace));
-        let (outcome, found) = install_mcp_kit(workspace);
+        let (outcome, found) = install("MCP SDKs", || mcp_kit::ensure(workspace));
         report.outcomes.push(outcome);
         kit = found;
+        let (outcome, found) = install("HTTP kit", || http_kit::ensure(workspace));
+        report.outcomes.push(outcome);
+        http_kit = found;
     }
+    let kits = Kits { mcp: kit.as_deref(), http: http_kit.as_deref() };
     // A check that fails does not keep the others from running: one run shows all there is to repair.
     for check in lints(options) {
         report.outcomes.push(carry_out(workspace, &check)?);
     }
     for (check, runner) in tests(options, runner) {
-        let (outcome, counts) = run_tests(workspace, &check, runner, &list, kit.as_deref())?;
+        let (outcome, counts) = run_tests(workspace, &check, runner, &list, kits)?;
         report.outcomes.push(outcome);
         report.counts.push((check.name, counts));
     }
@@ -139,18 +144,28 @@ fn carry_out(workspace: &Workspace, check: &Check) -> Result<Outcome, Error> {
     Ok(Outcome { name: check.name, took: started.elapsed(), end })
 }
 
+/// Where the programs of others are that tests drive haft with.
+#[derive(Clone, Copy)]
+struct Kits<'a> {
+    mcp: Option<&'a Path>,
+    http: Option<&'a Path>,
+}
+
 fn run_tests(
     workspace: &Workspace,
     check: &Check,
     runner: Runner,
     list: &not_run::List,
-    kit: Option<&Path>,
+    kits: Kits<'_>,
 ) -> Result<(Outcome, Result<Counts, NoCount>), Error> {
     let started = Instant::now();
     let mut cargo = workspace.cargo();
     cargo.args(check.commands.iter().copied().flatten()).env(not_run::VARIABLE, list.path());
-    if let Some(kit) = kit {
+    if let Some(kit) = kits.mcp {
         cargo.env(mcp_kit::VARIABLE, kit);
+    }
+    if let Some(kit) = kits.http {
+        cargo.env(http_kit::VARIABLE, kit);
     }
     step::announce(check.name, &cargo);
     let output = step::run_captured(&mut cargo, step::every_line)?;
@@ -176,18 +191,21 @@ fn install_packages(workspace: &Workspace) -> Outcome {
     Outcome { name: "packages", took: started.elapsed(), end }
 }
 
-/// The programs of others that speak MCP. Without them, the tests that need them say so.
-fn install_mcp_kit(workspace: &Workspace) -> (Outcome, Option<PathBuf>) {
+/// Programs of others. Without them, the tests that need them say so.
+fn install(
+    name: &'static str,
+    ensure: impl FnOnce() -> Result<PathBuf, Error>,
+) -> (Outcome, Option<PathBuf>) {
     let started = Instant::now();
-    println!("\n==> MCP SDKs");
-    let (end, kit) = match mcp_kit::ensure(workspace) {
+    println!("\n==> {name}");
+    let (end, kit) = match ensure() {
         Ok(kit) => (End::Passed, Some(kit)),
         Err(why) => {
             println!("{why}");
             (End::Information("not installed; the reason is above"), None)
         }
     };
-    (Outcome { name: "MCP SDKs", took: started.elapsed(), end }, kit)
+    (Outcome { name, took: started.elapsed(), end }, kit)
 }
 
 /// Only what the lock file says is looked at. Advisories change from day to day and need the network: a test run that

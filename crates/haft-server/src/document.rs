@@ -4,8 +4,9 @@ use crate::{problem, routes, schema};
 use utoipa::{
     OpenApi as _, ToSchema as _,
     openapi::{
-        ContentBuilder, HttpMethod, OpenApi, Ref, RefOr, ResponseBuilder,
+        ContentBuilder, HttpMethod, OpenApi, Ref, RefOr, ResponseBuilder, Schema,
         path::Operation,
+        schema::{SchemaType, Type},
         security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
@@ -18,7 +19,7 @@ use utoipa::{
         description = "Runs the tools that an AI agent asks for: checked, approved, contained, recorded.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
-    components(schemas(schema::Problem, routes::CategoryName))
+    components(schemas(schema::Problem, schema::Code, routes::CategoryName))
 )]
 struct Frame;
 
@@ -32,15 +33,17 @@ struct Frame;
 pub fn document() -> OpenApi {
     let mut document = Frame::openapi();
     let mut known = routes::known().into_openapi();
-    for item in known.paths.paths.values_mut() {
-        for (_, operation) in operations(item) {
+    for (path, item) in &mut known.paths.paths {
+        for (method, operation) in operations(item) {
+            operation.operation_id = Some(operation_id(&method, path));
             operation.security = Some(vec![SecurityRequirement::new("bearer", Vec::<String>::new())]);
             finish(operation);
         }
     }
     let mut public = routes::public().into_openapi();
-    for item in public.paths.paths.values_mut() {
-        for (_, operation) in operations(item) {
+    for (path, item) in &mut public.paths.paths {
+        for (method, operation) in operations(item) {
+            operation.operation_id = Some(operation_id(&method, path));
             operation.security = Some(vec![SecurityRequirement::default()]);
             finish(operation);
         }
@@ -69,8 +72,38 @@ fn operations(item: &mut utoipa::openapi::PathItem) -> impl Iterator<Item = (Htt
     .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// Whatever goes wrong has one shape.
+/// A name for programs that make clients of the document: `getTasksIdEvents`. By itself it would be that of a function, and
+/// several have the same.
+fn operation_id(method: &HttpMethod, path: &str) -> String {
+    let method = match method {
+        HttpMethod::Get => "get",
+        HttpMethod::Post => "post",
+        HttpMethod::Put => "put",
+        HttpMethod::Delete => "delete",
+        HttpMethod::Patch => "patch",
+        _ => "other",
+    };
+    let words =
+        path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty() && *word != "v1");
+    words.fold(method.to_owned(), |mut id, word| {
+        let (first, rest) = word.split_at(1);
+        id.push_str(&first.to_ascii_uppercase());
+        id.push_str(rest);
+        id
+    })
+}
+
+/// Whatever goes wrong has one shape. A parameter is there or absent: there is no null on a line of text.
 fn finish(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().flatten() {
+        if let RefOr::T(parameter) = parameter
+            && let Some(RefOr::T(Schema::Object(object))) = &mut parameter.schema
+            && let SchemaType::Array(types) = &object.schema_type
+            && let [only] = types.iter().filter(|kind| **kind != Type::Null).collect::<Vec<_>>()[..]
+        {
+            object.schema_type = SchemaType::Type(only.clone());
+        }
+    }
     let problem = RefOr::Ref(Ref::from_schema_name(schema::Problem::name()));
     let content = ContentBuilder::new().schema(Some(problem)).build();
     let response = ResponseBuilder::new()

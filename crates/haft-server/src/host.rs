@@ -1,11 +1,11 @@
 //! What the engine does not know, from whoever puts the server together.
 
-use haft_core::{ErrorCode, Tier, ToolError, port::BoxFuture};
+use haft_core::{Arguments, ErrorCode, Tier, ToolError, port::BoxFuture};
 use haft_engine::Request;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
-use std::future::ready;
+use std::{collections::BTreeMap, future::ready, time::Duration};
 use utoipa::ToSchema;
 
 fn refused<'a, T: Send + 'a>(what: &str) -> BoxFuture<'a, Result<T, ToolError>> {
@@ -30,6 +30,16 @@ pub trait Host: Send + Sync {
         refused("a look at its jails")
     }
 
+    /// Keeps a record that somebody was not let in. At most one a minute; without a place for it, it is not kept.
+    fn refused<'a>(&'a self, _refused: Refused) -> BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(ready(Ok(())))
+    }
+
+    /// What happened besides calls, over all tenants, newest first: keys that were made and revoked, who was not let in.
+    fn happenings<'a>(&'a self, _limit: usize) -> BoxFuture<'a, Result<Vec<Value>, ToolError>> {
+        refused("a record of what happened besides calls")
+    }
+
     /// Where questions to people are answered.
     fn desk(&self) -> Option<&dyn Desk> {
         None
@@ -41,6 +51,19 @@ pub trait Host: Send + Sync {
 pub struct NoHost;
 
 impl Host for NoHost {}
+
+/// Who was not let in since the last record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refused {
+    /// Requests without a key or token.
+    pub without: u64,
+    /// Requests with one that does not count.
+    pub unknown: u64,
+    /// From where, for the first few addresses, and how often.
+    pub addresses: BTreeMap<String, u64>,
+    /// How often from other addresses.
+    pub others: u64,
+}
 
 /// A question to a person.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
@@ -76,12 +99,28 @@ pub struct Question {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<Timestamp>,
+    /// What could be remembered of a yes, narrowest first. Each would have spared this question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub offers: Vec<Offer>,
+    /// The question whose arguments a person changed: this is the changed call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
     /// Who answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<String>,
     /// In whose words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_reason: Option<String>,
+}
+
+/// What could be remembered of a yes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Offer {
+    /// By which it is chosen, such as `exact_call`.
+    pub kind: String,
+    /// What it would cover, in words.
+    pub covers: String,
 }
 
 /// A confirmation that was given ahead of time.
@@ -115,21 +154,50 @@ pub struct Grant {
 }
 
 /// An answer to a question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct GivenAnswer {
-    /// Yes or no.
-    pub approve: bool,
-    /// Why, in words that the model gets to read.
-    pub reason: Option<String>,
+    /// What is to be done.
+    pub verdict: Verdict,
     /// Who answers.
     pub by: String,
 }
 
-/// What came of an answer.
+/// What is to be done about a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It may run, this once; and what is like it, where that is to be remembered.
+    Approve(Option<Remember>),
+    /// It may not, for a reason that the model gets to read.
+    Deny(Option<String>),
+    /// Not like this: with these arguments it is planned and asked about anew.
+    Edit(Arguments),
+}
+
+/// What is to be remembered of a yes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Remember {
+    /// The kind of one of the question's [offers](Offer).
+    pub kind: String,
+    /// For how long.
+    pub lasts: Lasting,
+}
+
+/// How long a grant holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// Until it is revoked.
+    Always,
+    /// While the session of the call goes on.
+    Session,
+    /// For so long.
+    For(Duration),
+}
+
+/// What came of an answer.
+#[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
-    /// It counts.
-    Counts,
+    /// It counts; with the grant that came of it.
+    Counts(Option<Grant>),
     /// The question was answered before, or it is too late.
     TooLate,
     /// There is no such question.

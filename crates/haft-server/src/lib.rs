@@ -44,7 +44,9 @@ mod take;
 mod tls;
 
 pub use document::document;
-pub use host::{Answered, Desk, GivenAnswer, Grant, Host, NoHost, Question};
+pub use host::{
+    Answered, Desk, GivenAnswer, Grant, Host, Lasting, NoHost, Offer, Question, Refused, Remember, Verdict,
+};
 pub use identity::{ApiSecret, JwksSource, TokenOptions};
 pub use listen::Listener;
 pub use server::{Builder, Limits, Server};

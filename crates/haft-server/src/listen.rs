@@ -1,10 +1,10 @@
 //! Listeners: connections with deadlines and bounds.
 
-use crate::identity::SameUser;
+use crate::identity::{Peer, SameUser};
 use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{io, sync::Arc, time::Duration};
+use std::{io, net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpListener,
@@ -74,17 +74,17 @@ impl Listener {
         let desk = desk.clone();
         Ok(match self {
             Listener::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
-                Box::pin(serve(stream, desk, false))
+                Box::pin(serve(stream, desk, Way::Address(from.ip())))
             }
             Listener::Tls(listener, tls) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
                 let greeting = tls.accept(stream);
                 Box::pin(async move {
                     match tokio::time::timeout(GREETING_TIME, greeting).await {
-                        Ok(Ok(stream)) => serve(stream, desk, false).await,
+                        Ok(Ok(stream)) => serve(stream, desk, Way::Address(from.ip())).await,
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS came about"),
                         Err(_) => tracing::debug!("a greeting of TLS took too long"),
                     }
@@ -96,18 +96,28 @@ impl Listener {
                 let own = rustix::process::geteuid().as_raw();
                 // Where the system does not say who it is, it is nobody.
                 let is_same_user = stream.peer_cred().is_ok_and(|peer| peer.uid() == own);
-                Box::pin(serve(stream, desk, is_same_user))
+                Box::pin(serve(stream, desk, if is_same_user { Way::SameUser } else { Way::OtherUser }))
             }
         })
     }
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, is_same_user: bool) {
+/// Who is at the other end, as far as a connection says.
+#[derive(Clone, Copy)]
+enum Way {
+    Address(IpAddr),
+    SameUser,
+    OtherUser,
+}
+
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, from: Way) {
     let Desk { router, stop, cut, .. } = desk;
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
-        if is_same_user {
-            request.extensions_mut().insert(SameUser);
+        match from {
+            Way::Address(address) => drop(request.extensions_mut().insert(Peer(address))),
+            Way::SameUser => drop(request.extensions_mut().insert(SameUser)),
+            Way::OtherUser => {}
         }
         router.clone().oneshot(request)
     });

@@ -5,9 +5,12 @@ use crate::{
     problem::Problem,
     schema,
     server::App,
-    take::{object, object_of_objects},
+    take::{integer, object, object_of_objects},
 };
-use haft_core::{Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Strategy, ToolCall};
+use haft_core::{
+    Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Limits, ModelBudget, Strategy,
+    TokenEstimate, ToolCall,
+};
 use haft_engine::Request;
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
@@ -97,9 +100,9 @@ pub(crate) struct Call {
         example = "read_file"
     )]
     name: String,
-    /// The arguments.
+    /// The arguments: an object. Anything else is that call's own failure.
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value, required = false)]
     arguments: Arguments,
     /// Your own name for it. It comes back on the result.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
@@ -117,7 +120,8 @@ impl Call {
     pub(crate) fn of(self, key: Option<String>) -> Result<ToolCall, Problem> {
         let both = |own: &String, other: &String| own != other;
         if self.idempotency_key.as_ref().zip(key.as_ref()).is_some_and(|(own, other)| both(own, other)) {
-            return Err(Problem::bad_request("Idempotency-Key and `idempotencyKey` differ"));
+            let text = "Idempotency-Key and `idempotencyKey` differ";
+            return Err(Problem::new(ErrorCode::IdempotencyConflict, text));
         }
         Ok(ToolCall {
             // An unknown name is the engine's affair; one that cannot stand in records is not.
@@ -143,9 +147,9 @@ pub(crate) struct Invoke {
         example = "read_file"
     )]
     name: String,
-    /// The arguments.
+    /// The arguments: an object. Anything else is that call's own failure.
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value, required = false)]
     arguments: Arguments,
     /// Your own name for it. It comes back on the result.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
@@ -170,7 +174,55 @@ pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
     if options.execution_id.is_some() {
         return Err(Problem::bad_request("`executionId` is made by the server: leave it out"));
     }
+    if options.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
+        return Err(Problem::bad_request("`priority` must be 1 (last) to 10 (first)"));
+    }
+    if let Some(limits) = options.limits.as_deref() {
+        countable(limits)?;
+    }
+    if let ModelBudget::Known(TokenEstimate { limit, used, response_reserve, safety_margin }) = options.model
+        && [limit, used, response_reserve, safety_margin].into_iter().any(|count| count as u64 > COUNTABLE)
+    {
+        return Err(uncountable());
+    }
     Ok(options)
+}
+
+/// Numbers beyond it do not survive the JSON of other programs.
+const COUNTABLE: u64 = (1 << 53) - 1;
+
+fn uncountable() -> Problem {
+    Problem::bad_request(format!("a number is larger than {COUNTABLE}"))
+}
+
+/// What Linux takes at the most is four times that; a jail needs some for itself.
+const MOST_PROCESSES: u32 = 1 << 20;
+/// What Linux takes at the most.
+const MOST_OPEN_FILES: u32 = 1 << 20;
+/// A thousand cores.
+const MOST_MILLICORES: u32 = 1_000_000;
+
+/// Refuses limits that nobody could have meant.
+pub(crate) fn countable(limits: &Limits) -> Result<(), Problem> {
+    let none = [limits.cpu_millicores, limits.processes, limits.open_files].contains(&Some(0));
+    if none || limits.memory_bytes == Some(0) {
+        return Err(Problem::bad_request("Nothing runs without memory, processor, process or open file"));
+    }
+    let most = [
+        (limits.processes, MOST_PROCESSES),
+        (limits.open_files, MOST_OPEN_FILES),
+        (limits.cpu_millicores, MOST_MILLICORES),
+    ];
+    if most.into_iter().any(|(asked, most)| asked.is_some_and(|asked| asked > most)) {
+        return Err(Problem::bad_request(format!(
+            "The most is {MOST_PROCESSES} processes, {MOST_OPEN_FILES} open files and {MOST_MILLICORES} millicores"
+        )));
+    }
+    let bytes = [limits.memory_bytes, limits.file_bytes, limits.scratch_bytes, limits.output_bytes];
+    match bytes.into_iter().flatten().any(|bytes| bytes > COUNTABLE) {
+        true => Err(uncountable()),
+        false => Ok(()),
+    }
 }
 
 impl Invoke {
@@ -187,14 +239,14 @@ impl Invoke {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Batch {
     /// The calls, in their order.
-    #[schema(max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000)]
     pub(crate) calls: Vec<Call>,
     /// Who they are for.
     #[serde(default, deserialize_with = "object")]
     pub(crate) context: Context,
     /// How each is carried out.
     #[serde(default, deserialize_with = "object_of_objects")]
-    #[schema(value_type = schema::CallOptions)]
+    #[schema(value_type = schema::SharedOptions)]
     options: CallOptions,
     /// How they follow each other.
     #[serde(default)]
@@ -204,7 +256,7 @@ pub(crate) struct Batch {
     #[serde(default = "yes")]
     continue_on_failure: bool,
     /// Calls at once, where the strategy overlaps any.
-    #[serde(default = "four")]
+    #[serde(default = "four", deserialize_with = "integer")]
     #[schema(minimum = 1, maximum = 64)]
     max_parallelism: u8,
 }
@@ -251,6 +303,6 @@ pub(crate) struct Flow {
     pub(crate) context: Context,
     /// How: the options of every node that says nothing else.
     #[serde(default, deserialize_with = "object_of_objects")]
-    #[schema(value_type = schema::CallOptions)]
+    #[schema(value_type = schema::SharedOptions)]
     pub(crate) options: CallOptions,
 }

@@ -2,9 +2,31 @@
 //! and a test holds every answer against the document.
 #![allow(dead_code, clippy::large_enum_variant, reason = "they are descriptions")]
 
+use haft_core::ErrorCode;
 use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
+use std::borrow::Cow;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
+};
+
+/// A row of the error table: every one that there is.
+#[derive(Serialize)]
+pub(crate) struct Code;
+
+impl PartialSchema for Code {
+    fn schema() -> RefOr<Schema> {
+        let all = ErrorCode::ALL.iter().map(|code| code.as_str());
+        ObjectBuilder::new().schema_type(Type::String).enum_values(Some(all)).into()
+    }
+}
+
+impl ToSchema for Code {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("ErrorCode")
+    }
+}
 
 /// How a call ended.
 #[derive(Serialize, ToSchema)]
@@ -181,23 +203,29 @@ pub(crate) enum CacheUse {
 #[serde(rename_all = "camelCase")]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallLimits {
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 9007199254740991_i64)]
     memory_bytes: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1000000)]
     cpu_millicores: Option<u32>,
-    #[schema(example = "PT30S", pattern = "^P")]
+    #[schema(
+        example = "PT30S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     cpu_time: Option<String>,
-    #[schema(example = "PT30S", pattern = "^P")]
+    #[schema(
+        example = "PT30S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     wall_time: Option<String>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1048576)]
     processes: Option<u32>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 1048576)]
     open_files: Option<u32>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
     file_bytes: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
     scratch_bytes: Option<u64>,
-    #[schema(minimum = 1)]
+    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
     output_bytes: Option<u64>,
 }
 
@@ -207,13 +235,17 @@ pub(crate) struct CallLimits {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Retry {
     /// Tries after the first one.
+    #[schema(maximum = 4294967295_i64, value_type = u64)]
     max_retries: u32,
     /// The first wait, in ISO 8601.
-    #[schema(example = "PT1S", pattern = "^P")]
+    #[schema(
+        example = "PT1S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     base: String,
     /// Only after these codes.
     #[schema(required = false)]
-    on: Vec<String>,
+    on: Vec<Code>,
 }
 
 /// How a call is to be carried out. Times are ISO 8601, such as `PT30S`.
@@ -222,10 +254,16 @@ pub(crate) struct Retry {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CallOptions {
     /// The deadline; else the tool's, else the default.
-    #[schema(example = "PT30S", pattern = "^P")]
+    #[schema(
+        example = "PT30S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     timeout: Option<String>,
     /// How long a tool may stay silent.
-    #[schema(example = "PT10S", pattern = "^P")]
+    #[schema(
+        example = "PT10S",
+        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
+    )]
     idle_timeout: Option<String>,
     /// Ask a person even where the tool and the policy do not.
     #[schema(required = false)]
@@ -253,20 +291,127 @@ pub(crate) struct CallOptions {
     model: ModelBudget,
 }
 
-/// Whether a model reads a result.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum ModelKind {
-    NoModel,
-    Unknown,
-    Known,
-}
-
 /// Whether a model reads a result, and how much of it it can take.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct ModelBudget {
-    /// `noModel`: nobody counts; `unknown`: 64 KB are shown; `known`: what is left of its context is said, too.
-    kind: ModelKind,
+#[serde(rename_all = "camelCase", tag = "kind")]
+pub(crate) enum ModelBudget {
+    /// Nobody counts.
+    NoModel,
+    /// 64 KB are shown.
+    Unknown,
+    /// What is left of its context is shown.
+    Known(TokenEstimate),
+}
+
+/// Tokens of a model's context.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TokenEstimate {
+    /// What it holds.
+    #[schema(maximum = 9007199254740991_i64)]
+    limit: u64,
+    /// What is in it now.
+    #[schema(maximum = 9007199254740991_i64)]
+    used: u64,
+    /// Kept free for the answer.
+    #[schema(maximum = 9007199254740991_i64)]
+    response_reserve: u64,
+    /// Kept free because estimates are wrong.
+    #[schema(maximum = 9007199254740991_i64)]
+    safety_margin: u64,
+}
+
+/// The options of calls that are made together: as those of one call, but for `detached`.
+pub(crate) struct SharedOptions;
+
+impl PartialSchema for SharedOptions {
+    fn schema() -> RefOr<Schema> {
+        let mut schema = CallOptions::schema();
+        if let RefOr::T(Schema::Object(object)) = &mut schema {
+            object.properties.remove("detached");
+        }
+        schema
+    }
+}
+
+impl ToSchema for SharedOptions {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("SharedOptions")
+    }
+
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        CallOptions::schemas(schemas);
+    }
+}
+
+/// An event of a stream (`text/event-stream`).
+#[derive(Serialize, ToSchema)]
+pub(crate) struct StreamEvent {
+    /// What happened, such as `tool:executed`; `result` and `task` come last.
+    event: Option<String>,
+    /// What a client that comes back sends as `Last-Event-ID`.
+    id: Option<String>,
+    /// A JSON document.
+    data: String,
+}
+
+/// An answer to a question.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Answer {
+    Approve(Approve),
+    Deny(Deny),
+    Edit(Edit),
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ApproveWord {
+    Approve,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DenyWord {
+    Deny,
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EditWord {
+    Edit,
+}
+
+/// Yes, this once.
+#[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Approve {
+    #[schema(inline)]
+    decision: ApproveWord,
+    /// What is to be remembered, so that nobody is asked about it again.
+    remember: Option<crate::routes::RememberBody>,
+}
+
+/// No.
+#[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Deny {
+    #[schema(inline)]
+    decision: DenyWord,
+    /// Why, in words that the model gets to read.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Not like this: the call is planned with these arguments, and asked about anew.
+#[derive(Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Edit {
+    #[schema(inline)]
+    decision: EditWord,
+    /// All arguments, as they should be.
+    #[schema(value_type = Object)]
+    arguments: Value,
 }
 
 /// A batch in numbers.
@@ -398,8 +543,8 @@ pub(crate) struct SandboxSpec {
     /// Hosts that calls in it may reach.
     #[schema(required = false)]
     hosts: Vec<String>,
-    /// When it is ended by itself, in ISO 8601; an hour where absent.
-    #[schema(example = "PT10M", pattern = "^P")]
+    /// When it is ended by itself, in ISO 8601: a second to a day; an hour where absent.
+    #[schema(example = "PT10M", pattern = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$")]
     time_to_live: Option<String>,
 }
 

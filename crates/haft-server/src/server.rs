@@ -2,7 +2,7 @@
 
 use crate::{
     host::{Host, NoHost},
-    identity::{Identifier, Identity, SameUser, TokenOptions},
+    identity::{CameIn, Identifier, Identity, Peer, SameUser, TokenOptions},
     listen::{Desk, Listener},
     problem::Problem,
     routes,
@@ -70,6 +70,7 @@ impl std::ops::Deref for App {
 /// haft over HTTP.
 pub struct Server {
     router: Router,
+    app: App,
     limits: Limits,
     stop: CancellationToken,
 }
@@ -90,7 +91,8 @@ impl Server {
         }
     }
 
-    /// The routes, to be mounted somewhere else. Nobody is known by a unix socket then.
+    /// The routes, to be mounted somewhere else. Nobody is known by a unix socket then, and nobody who is refused is
+    /// [recorded](Host::refused).
     pub fn router(&self) -> Router {
         self.router.clone()
     }
@@ -107,6 +109,11 @@ impl Server {
         };
         let running: Vec<_> =
             listeners.into_iter().map(|listener| tokio::spawn(listener.run(desk.clone()))).collect();
+        let refusals = Arc::clone(&self.app.identifier.refusals);
+        // Its own end: who was refused while connections end is recorded, too.
+        let quiet = CancellationToken::new();
+        let _at_last = quiet.clone().drop_guard();
+        let telling = tokio::spawn(refusals.tell(Arc::clone(&self.app.host), quiet.clone()));
         stop.cancelled().await;
         self.stop.cancel();
         for listener in running {
@@ -117,7 +124,8 @@ impl Server {
             desk.cut.cancel();
             desk.connections.wait().await;
         }
-        Ok(())
+        quiet.cancel();
+        telling.await.map_err(io::Error::other)
     }
 }
 
@@ -208,15 +216,19 @@ impl Builder {
             .layer(RequestBodyTimeoutLayer::new(self.limits.body_silence))
             .layer(CompressionLayer::new())
             .layer(CatchPanicLayer::custom(panicked))
-            .with_state(app);
-        Server { router, limits: self.limits, stop }
+            .with_state(app.clone());
+        Server { router, app, limits: self.limits, stop }
     }
 }
 
 /// Lets in only who is known.
 async fn identified(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let is_same_user = request.extensions().get::<SameUser>().is_some();
-    match app.identifier.identify(request.headers(), is_same_user, &*app.host).await {
+    let came_in = CameIn {
+        path: request.uri().path(),
+        is_same_user: request.extensions().get::<SameUser>().is_some(),
+        peer: request.extensions().get::<Peer>().copied(),
+    };
+    match app.identifier.identify(request.headers(), came_in, &*app.host).await {
         Ok(identity) => {
             // It has done its part: nobody further in needs it.
             request.headers_mut().remove(axum::http::header::AUTHORIZATION);

@@ -17,18 +17,27 @@ use tokio_util::sync::CancellationToken;
 /// How often a silent stream says that it is there.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// The last event that a client has seen.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+/// The last event that a client has seen, as it says.
+pub(crate) fn last_event_text(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(id) = headers.get("last-event-id") else { return Ok(None) };
-    let id = id.to_str().ok().map(str::trim);
-    match id {
-        Some("") => Ok(None),
-        Some(id) => id.parse().map(Some).map_err(|_| wrong()),
-        None => Err(wrong()),
+    match id.to_str().map_err(|_| wrong())?.trim() {
+        "" => Err(wrong()),
+        id => Ok(Some(id)),
     }
 }
 
-fn wrong() -> Problem {
+/// The number of an event.
+pub(crate) fn number(text: &str) -> Result<u64, Problem> {
+    // As the document has it: what programs in most languages can count with.
+    text.parse().ok().filter(|number| i64::try_from(*number).is_ok()).ok_or_else(wrong)
+}
+
+/// The last event that a client has seen.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    last_event_text(headers)?.map(number).transpose()
+}
+
+pub(crate) fn wrong() -> Problem {
     Problem::bad_request("Last-Event-ID must be the number of an event")
 }
 
@@ -40,14 +49,14 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     })
 }
 
-/// One event.
-pub(crate) fn event(happened: &Happened) -> Event {
+/// One event. Its id has `before` in front of its number.
+pub(crate) fn event(happened: &Happened, before: &str) -> Event {
     // A gap ends with the last event that is gone: whoever comes back goes on after it.
     let seen = match happened.payload {
         EventPayload::Gap { to, .. } => to,
         _ => happened.seq,
     };
-    let event = Event::default().event(happened.payload.wire_name()).id(seen.to_string());
+    let event = Event::default().event(happened.payload.wire_name()).id(format!("{before}{seen}"));
     let data = serde_json::to_string(happened).unwrap_or_else(|_| "{}".to_owned());
     event.data(data)
 }
@@ -61,7 +70,7 @@ pub(crate) fn result_event(result: &ToolResult) -> Event {
 pub(crate) fn events(observer: Observer) -> impl Stream<Item = Event> + Send {
     stream::unfold(observer, async |mut observer| {
         let happened = observer.next().await?;
-        Some((event(&happened), observer))
+        Some((event(&happened, ""), observer))
     })
 }
 

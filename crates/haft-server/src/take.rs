@@ -11,7 +11,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, Error as _},
 };
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// A JSON document in the body.
 pub(crate) struct Json<T>(pub(crate) T);
@@ -91,14 +91,69 @@ impl<S: Send + Sync> FromRequestParts<S> for Who {
 
 /// A member that is a JSON object. By itself serde would take a list of the members' values, too.
 pub(crate) fn object<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    match raw.get().starts_with('{') {
-        true => serde_json::from_str(raw.get()).map_err(D::Error::custom),
-        false => Err(D::Error::custom("it must be a JSON object")),
+    read_object(&Box::<RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
+}
+
+/// The same for a member that may be null.
+pub(crate) fn some_object<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    raw.map(|raw| read_object(&raw).map_err(D::Error::custom)).transpose()
+}
+
+fn read_object<T: DeserializeOwned>(raw: &RawValue) -> Result<T, serde_json::Error> {
+    if !raw.get().starts_with('{') {
+        return Err(serde_json::Error::custom("it must be a JSON object"));
+    }
+    serde_json::from_str(raw.get()).or_else(|error| {
+        // JSON knows one kind of number, and JSON Schema calls 5.0 an integer.
+        let mut value: Value = serde_json::from_str(raw.get())?;
+        match make_integers(&mut value) {
+            true => serde_json::from_value(value),
+            false => Err(error),
+        }
+    })
+}
+
+/// Writes numbers without a fraction as integers. Whether there were any.
+fn make_integers(value: &mut Value) -> bool {
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()).and_then(whole) {
+            Some(whole) => {
+                *value = whole.into();
+                true
+            }
+            None => false,
+        },
+        Value::Array(values) => values.iter_mut().fold(false, |any, value| make_integers(value) | any),
+        Value::Object(members) => members.values_mut().fold(false, |any, value| make_integers(value) | any),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
     }
 }
 
-/// The same, with these members objects, too.
+/// The integer that a number is, where it can be told exactly.
+fn whole(number: f64) -> Option<u64> {
+    const EXACT: f64 = 9_007_199_254_740_991.0;
+    (number.fract() == 0.0 && (0.0..=EXACT).contains(&number)).then_some(number as u64)
+}
+
+/// A member that is an integer, which may be written as `5.0`.
+pub(crate) fn integer<'de, T: TryFrom<u64>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    some_integer(deserializer)?.ok_or_else(|| D::Error::custom("it must be a number"))
+}
+
+/// The same for a member that may be null.
+pub(crate) fn some_integer<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };
+    let whole = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+    let wrong = || D::Error::custom(format!("{number} is not an integer that is taken here"));
+    whole.and_then(|whole| T::try_from(whole).ok()).map(Some).ok_or_else(wrong)
+}
+
+/// An object whose members are objects, too, where they are these.
 pub(crate) fn object_of_objects<'de, T: DeserializeOwned, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -111,13 +166,15 @@ pub(crate) fn object_of_objects<'de, T: DeserializeOwned, D: Deserializer<'de>>(
         #[serde(borrow)]
         model: Option<&'a RawValue>,
     }
-    let raw: Box<RawValue> = object(deserializer)?;
-    let Nested { limits, retry, model } = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-    let is_list = |raw: &&RawValue| raw.get().starts_with('[');
-    if [limits, retry, model].iter().flatten().any(is_list) {
-        return Err(D::Error::custom("`limits`, `retry` and `model` must be JSON objects"));
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    if raw.get().starts_with('{') {
+        let nested: Nested<'_> = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
+        let is_list = |raw: &&RawValue| raw.get().starts_with('[');
+        if [nested.limits, nested.retry, nested.model].iter().flatten().any(is_list) {
+            return Err(D::Error::custom("`limits`, `retry` and `model` must be JSON objects"));
+        }
     }
-    serde_json::from_str(raw.get()).map_err(D::Error::custom)
+    read_object(&raw).map_err(D::Error::custom)
 }
 
 /// The header `Idempotency-Key`.

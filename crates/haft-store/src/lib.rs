@@ -29,6 +29,6 @@ pub use registrations::FileRegistrations;
 pub use sql::PostgresPlace;
 #[cfg(feature = "sql")]
 pub use sql::{
-    Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, HeadSink, Keep, Options,
-    RetentionRule, Tenant, Verified,
+    Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, Happened, HeadSink, Keep,
+    NotLetIn, Options, RetentionRule, Tenant, Verified,
 };

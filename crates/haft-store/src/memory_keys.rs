@@ -46,7 +46,7 @@ impl KeyStore for MemoryKeys {
         Box::pin(ready(Ok(all)))
     }
 
-    fn revoke<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn revoke<'a>(&'a self, id: &'a str, _by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
         let mut keys = self.keys();
         let found = keys.values_mut().find(|key| key.id == id && key.revoked_at.is_none());
         let was_there = found.is_some();

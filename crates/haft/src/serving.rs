@@ -4,15 +4,19 @@ use crate::{
     DurableStore, Folders, Haft, Tier, ToolError,
     commands::LazyJail,
     config::Config,
-    doctor,
+    doctor, grants,
     port::{
         AcceptAnswers, Answer, BoxFuture, Jail as _, QuestionFilter, QuestionState, StoreError, StoredGrant,
         TenantStore as _,
     },
 };
-use haft_core::{ApprovalId, Decision, ErrorCode};
+use haft_core::{ApprovalId, Arguments, Decision, ErrorCode, GrantOffer};
 use haft_engine::Request;
-use haft_server::{Answered, Desk, GivenAnswer, Grant, Host, Question};
+use haft_guard::Lasts;
+use haft_server::{
+    Answered, Desk, GivenAnswer, Grant, Host, Lasting, Offer, Question, Refused, Remember, Verdict,
+};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::{
     sync::Arc,
@@ -111,8 +115,75 @@ impl Host for Backing {
         })
     }
 
+    fn refused<'a>(&'a self, refused: Refused) -> BoxFuture<'a, Result<(), ToolError>> {
+        let Refused { without, unknown, addresses, others } = refused;
+        let refused = haft_store::NotLetIn { without, unknown, addresses, others };
+        Box::pin(async move { self.store.not_let_in(refused).await.map_err(unavailable) })
+    }
+
+    fn happenings<'a>(&'a self, limit: usize) -> BoxFuture<'a, Result<Vec<Value>, ToolError>> {
+        Box::pin(async move {
+            let found = self.store.happenings(limit).await.map_err(unavailable)?;
+            Ok(found.iter().map(|happened| json!(happened)).collect())
+        })
+    }
+
     fn desk(&self) -> Option<&dyn Desk> {
         Some(self)
+    }
+}
+
+fn offer(offer: &GrantOffer) -> Offer {
+    Offer { kind: offer.kind().to_owned(), covers: offer.words.clone() }
+}
+
+/// The grant that is wished for. What is wrong with the wish is said before anything is answered.
+fn wished(question: &crate::port::Question, wish: &Remember, by: &str) -> Result<StoredGrant, ToolError> {
+    let (asked, now) = (&question.request, Timestamp::now());
+    let bad = |text: String| ToolError::new(ErrorCode::ValidationFailed, text);
+    let lasts = match (wish.lasts, &asked.asker.session) {
+        (Lasting::Always, _) => Lasts::Always,
+        (Lasting::Session, Some(session)) => Lasts::Session(session.to_string()),
+        (Lasting::Session, None) => return Err(bad("The call belongs to no session".to_owned())),
+        (Lasting::For(time), _) => {
+            let end = jiff::SignedDuration::try_from(time).ok().and_then(|time| now.checked_add(time).ok());
+            Lasts::Until(end.ok_or_else(|| bad("That is too long".to_owned()))?)
+        }
+    };
+    let none = || {
+        let kinds: Vec<_> = asked.offers.iter().map(GrantOffer::kind).collect();
+        bad(match kinds.is_empty() {
+            true => "Nothing can be remembered of this call".to_owned(),
+            false => format!("This question offers only {}", kinds.join(", ")),
+        })
+    };
+    let offer = asked.offers.iter().find(|offer| offer.kind() == wish.kind).ok_or_else(none)?;
+    grants::to_store(offer, &lasts, &asked.asker, by, now).ok_or_else(none)
+}
+
+/// Refuses a change of arguments that could not be meant.
+fn changes(before: &Arguments, after: &Arguments) -> Result<(), ToolError> {
+    let bad = |text: &str| Err(ToolError::new(ErrorCode::ValidationFailed, text));
+    if before.as_str().contains("[redacted:") {
+        return bad("The arguments hold secrets that are not shown, so they cannot be changed here");
+    }
+    match (before.parse(), after.parse()) {
+        (Ok(before), Ok(after)) if before == after => bad("The arguments are as they were"),
+        _ => Ok(()),
+    }
+}
+
+fn shown_grant(grant: StoredGrant) -> Grant {
+    Grant {
+        id: grant.id,
+        tool: grant.tool,
+        shown: grant.shown,
+        agent: grant.agent,
+        user: grant.user,
+        session: grant.session,
+        granted_by: grant.granted_by,
+        granted_at: grant.granted_at,
+        expires_at: grant.expires_at,
     }
 }
 
@@ -131,6 +202,8 @@ fn question(found: crate::port::Question) -> Question {
         execution_id: asked.execution_id.to_string(),
         asked_at: found.asked_at,
         expires_at: asked.expires_at,
+        offers: asked.offers.iter().map(offer).collect(),
+        replaces: asked.replaces.map(|id| id.to_string()),
         answered_by: found.answered_by,
         answer_reason: found.answer_reason,
     }
@@ -181,34 +254,37 @@ impl Desk for Backing {
                     "Answers over HTTP do not count here: add \"http\" to accept_from under [tools.approval]";
                 return Err(ToolError::new(ErrorCode::PermissionDenied, text));
             }
-            let decision = match answer.approve {
-                true => Decision::Approve,
-                false => Decision::Deny { reason: answer.reason },
+            let found = tenant.question(&id).await.map_err(unavailable)?;
+            let Some(question) = found else { return Ok(Answered::Unknown) };
+            if question.state != QuestionState::Open {
+                return Ok(Answered::TooLate);
+            }
+            let (decision, grant) = match answer.verdict {
+                Verdict::Approve(wish) => {
+                    let grant = wish.map(|wish| wished(&question, &wish, &answer.by)).transpose()?;
+                    (Decision::Approve, grant)
+                }
+                Verdict::Deny(reason) => (Decision::Deny { reason }, None),
+                Verdict::Edit(arguments) => {
+                    changes(&question.request.arguments, &arguments)?;
+                    (Decision::Edit { arguments }, None)
+                }
             };
             let given = Answer { decision, by: answer.by, from: FACE.to_owned() };
-            if tenant.answer(&id, given).await.map_err(unavailable)? {
-                return Ok(Answered::Counts);
+            if !tenant.answer(&id, given).await.map_err(unavailable)? {
+                return Ok(Answered::TooLate);
             }
-            let is_there = tenant.question(&id).await.map_err(unavailable)?.is_some();
-            Ok(if is_there { Answered::TooLate } else { Answered::Unknown })
+            if let Some(grant) = &grant {
+                tenant.grant(grant.clone()).await.map_err(unavailable)?;
+            }
+            Ok(Answered::Counts(grant.map(shown_grant)))
         })
     }
 
     fn grants<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<Grant>, ToolError>> {
         Box::pin(async move {
             let grants = self.tenant(tenant).grants(false).await.map_err(unavailable)?;
-            let shown = |grant: StoredGrant| Grant {
-                id: grant.id,
-                tool: grant.tool,
-                shown: grant.shown,
-                agent: grant.agent,
-                user: grant.user,
-                session: grant.session,
-                granted_by: grant.granted_by,
-                granted_at: grant.granted_at,
-                expires_at: grant.expires_at,
-            };
-            Ok(grants.into_iter().map(shown).collect())
+            Ok(grants.into_iter().map(shown_grant).collect())
         })
     }
 

@@ -109,6 +109,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("server.oidc.issuer", "'https://id.example'", "'https://evil.example'"),
     ("server.oidc.audience", "'haft'", "'x'"),
     ("server.oidc.jwks_file", "'/here.json'", "'/elsewhere.json'"),
+    ("server.oidc.jwks_url", "'https://id.example/keys'", "'https://evil.example/keys'"),
     ("server.oidc.tenant_claim", "'tenant'", "'sub'"),
     ("server.oidc.roles_claim", "'roles'", "'scope'"),
     ("scheduling.strategy", "'sequential'", "'parallel'"),

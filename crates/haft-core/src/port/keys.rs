@@ -111,7 +111,7 @@ pub type SecretHash = [u8; 32];
 
 /// Where keys are kept.
 pub trait KeyStore: Send + Sync {
-    /// Keeps a new key.
+    /// Keeps a new key. A store with an audit records who made it.
     fn add<'a>(&'a self, key: ApiKey, hash: SecretHash) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// The key with that secret, whether it still counts or not.
@@ -120,6 +120,7 @@ pub trait KeyStore: Send + Sync {
     /// All keys, or those of a tenant, oldest first.
     fn all<'a>(&'a self, tenant: Option<&'a str>) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>>;
 
-    /// Lets a key count no longer. False where there is none of that id, or it was revoked before.
-    fn revoke<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
+    /// Lets a key count no longer; `by` is who says so, for the audit. False where there is none of that id, or it was revoked
+    /// before.
+    fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 }

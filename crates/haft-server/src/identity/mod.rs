@@ -3,11 +3,14 @@
 //! The threat: anybody who reaches the socket. What is defended: every route but health. A request is known by exactly one
 //! `Authorization` header, or, without one, by the unix socket that it came in on. Whatever is unclear is nobody.
 
+mod fetch;
 mod jwks;
 mod keys;
+mod refusals;
 mod tokens;
 
 pub use keys::ApiSecret;
+pub(crate) use refusals::{Peer, Refusals, Why};
 pub use tokens::{JwksSource, TokenOptions};
 
 use crate::{host::Host, problem::Problem};
@@ -80,7 +83,18 @@ pub(crate) struct Identifier {
     tokens: Option<Tokens>,
     /// Whether one key may both call and approve.
     both_rights: bool,
-    challenge: HeaderValue,
+    pub(crate) refusals: Arc<Refusals>,
+}
+
+/// Where a request came in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CameIn<'a> {
+    /// Its path: the metadata of RFC 9728 is that of the service there.
+    pub(crate) path: &'a str,
+    /// On a unix socket, by a process of whoever runs this.
+    pub(crate) is_same_user: bool,
+    /// From that address.
+    pub(crate) peer: Option<Peer>,
 }
 
 impl Identifier {
@@ -90,18 +104,12 @@ impl Identifier {
         tokens: Option<TokenOptions>,
         both_rights: bool,
     ) -> Self {
-        let metadata = tokens.as_ref().and_then(TokenOptions::metadata_url);
-        let challenge = metadata
-            .and_then(|url| {
-                HeaderValue::try_from(format!("Bearer realm=\"haft\", resource_metadata=\"{url}\"")).ok()
-            })
-            .unwrap_or(HeaderValue::from_static("Bearer realm=\"haft\""));
         Identifier {
             owner,
             keys: keys.map(Keys::new),
             tokens: tokens.map(Tokens::new),
             both_rights,
-            challenge,
+            refusals: Arc::default(),
         }
     }
 
@@ -109,34 +117,49 @@ impl Identifier {
         self.tokens.as_ref().map(Tokens::options)
     }
 
-    fn nobody(&self, detail: &'static str) -> Problem {
-        Problem::unauthenticated(detail, self.challenge.clone())
+    /// Lets nobody in, and says how one becomes known (RFC 6750, RFC 9728).
+    fn nobody(&self, why: Why, detail: &'static str, came_in: CameIn<'_>) -> Problem {
+        self.refusals.count(why, came_in.peer);
+        let below = if came_in.path == "/mcp" { "/mcp" } else { "" };
+        let mut challenge = "Bearer realm=\"haft\"".to_owned();
+        if matches!(why, Why::Unknown) {
+            challenge.push_str(", error=\"invalid_token\"");
+        }
+        if let Some(url) = self.token_options().and_then(|tokens| tokens.metadata_url(below)) {
+            challenge.push_str(&format!(", resource_metadata=\"{url}\""));
+        }
+        let plain = HeaderValue::from_static("Bearer realm=\"haft\"");
+        Problem::unauthenticated(detail, HeaderValue::try_from(challenge).unwrap_or(plain))
     }
 
     /// Who makes a request with these headers.
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
-        is_same_user: bool,
+        came_in: CameIn<'_>,
         host: &dyn Host,
     ) -> Result<Identity, Problem> {
         let mut offered = headers.get_all(header::AUTHORIZATION).iter();
         let bearer = match (offered.next(), offered.next()) {
             (None, _) => {
-                let owner = self.owner.as_ref().filter(|_| is_same_user);
+                let owner = self.owner.as_ref().filter(|_| came_in.is_same_user);
                 return owner.map(owner_identity).ok_or_else(|| {
-                    self.nobody(
-                        "Send a key or a token, as Authorization: Bearer …; `haft keys create` makes a key",
-                    )
+                    let detail =
+                        "Send a key or a token, as Authorization: Bearer …; `haft keys create` makes a key";
+                    self.nobody(Why::Nothing, detail, came_in)
                 });
             }
             (Some(only), None) => only.to_str().ok().and_then(bearer),
             (Some(_), Some(_)) => None,
         };
         let Some(bearer) = bearer else {
-            return Err(self.nobody("Send exactly one Authorization header, of the form Bearer …"));
+            let detail = "Send exactly one Authorization header, of the form Bearer …";
+            return Err(self.nobody(Why::Unknown, detail, came_in));
         };
-        let unknown = || self.nobody("The key or token is not known here, has expired, or was revoked");
+        let unknown = || {
+            let detail = "The key or token is not known here, has expired, or was revoked";
+            self.nobody(Why::Unknown, detail, came_in)
+        };
         let known = match ApiSecret::is_one(bearer) {
             true => match &self.keys {
                 Some(keys) => keys.known(bearer).await?,

@@ -6,6 +6,7 @@
 
 use super::{
     Claimed,
+    fetch::{self, Fetcher},
     jwks::{self, Jwk},
 };
 use crate::problem::Problem;
@@ -31,12 +32,19 @@ const LONGEST: usize = 16 << 10;
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long keys count without a look.
 const STALE: Duration = Duration::from_secs(10 * 60);
+/// How long keys count where every look failed. A provider that is away for an hour locks nobody out; what it took back a day
+/// ago counts no more.
+const LAST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where the public keys of a provider are.
 #[derive(Clone)]
 pub enum JwksSource {
     /// In a file.
     File(PathBuf),
+    /// At an address, which is asked over HTTPS; without encryption only where it is this machine.
+    Url(String),
+    /// Where the issuer itself says (OpenID Connect Discovery).
+    Discover,
     /// Wherever this function gets them.
     Fetch(Arc<dyn Fn() -> BoxFuture<'static, Result<Vec<u8>, String>> + Send + Sync>),
 }
@@ -45,6 +53,8 @@ impl fmt::Debug for JwksSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             JwksSource::File(path) => f.debug_tuple("File").field(path).finish(),
+            JwksSource::Url(address) => f.debug_tuple("Url").field(address).finish(),
+            JwksSource::Discover => f.write_str("Discover"),
             JwksSource::Fetch(_) => f.write_str("Fetch"),
         }
     }
@@ -68,13 +78,29 @@ pub struct TokenOptions {
 }
 
 impl TokenOptions {
-    /// Where RFC 9728 has the metadata of this server.
-    pub(crate) fn metadata_url(&self) -> Option<String> {
-        let resource = self.resource.as_deref()?.trim_end_matches('/');
+    /// Whether the keys can be looked for at all, before anybody sends a token. The words say what is wrong with the address.
+    pub fn check(&self) -> Result<(), String> {
+        match &self.jwks {
+            JwksSource::File(_) | JwksSource::Fetch(_) => Ok(()),
+            JwksSource::Url(address) => fetch::check(address),
+            JwksSource::Discover => fetch::check(&self.issuer),
+        }
+    }
+
+    /// This server as its clients know it, or what is below it.
+    pub(crate) fn resource(&self, below: &str) -> Option<String> {
+        Some(format!("{}{below}", self.resource.as_deref()?.trim_end_matches('/')))
+    }
+
+    /// Where RFC 9728 has the metadata of this server, or of what is below it: between the host and the path.
+    pub(crate) fn metadata_url(&self, below: &str) -> Option<String> {
+        let resource = self.resource(below)?;
+        let (scheme, rest) = resource.split_once("://")?;
+        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         resource
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'"')
-            .then(|| format!("{resource}/.well-known/oauth-protected-resource"))
+            .then(|| format!("{scheme}://{host}/.well-known/oauth-protected-resource{path}"))
     }
 }
 
@@ -82,13 +108,31 @@ impl TokenOptions {
 #[derive(Default)]
 struct Seen {
     keys: Arc<Vec<Jwk>>,
-    at: Option<Instant>,
+    /// When they were found.
+    found: Option<Instant>,
+    /// When they were last looked for, in vain or not.
+    looked: Option<Instant>,
+}
+
+impl Seen {
+    /// The keys, where they were looked for so recently that nobody has to look again. None of them are known where every look
+    /// failed: whoever has a token is told so at once, and the provider is not asked by each of them.
+    fn fresh(&self, age: Duration) -> Option<Option<Arc<Vec<Jwk>>>> {
+        let age = if self.keys.is_empty() { age.min(LOOK_AGAIN) } else { age };
+        let is_fresh = self.looked.is_some_and(|at| at.elapsed() < age);
+        is_fresh.then(|| self.usable())
+    }
+
+    fn usable(&self) -> Option<Arc<Vec<Jwk>>> {
+        self.found.is_some_and(|at| at.elapsed() < LAST).then(|| Arc::clone(&self.keys))
+    }
 }
 
 pub(super) struct Tokens {
     options: TokenOptions,
     seen: RwLock<Seen>,
     looking: tokio::sync::Mutex<()>,
+    fetcher: Fetcher,
 }
 
 #[derive(Deserialize)]
@@ -102,7 +146,12 @@ struct Header {
 
 impl Tokens {
     pub(super) fn new(options: TokenOptions) -> Self {
-        Tokens { options, seen: RwLock::default(), looking: tokio::sync::Mutex::default() }
+        Tokens {
+            options,
+            seen: RwLock::default(),
+            looking: tokio::sync::Mutex::default(),
+            fetcher: Fetcher::default(),
+        }
     }
 
     pub(super) fn options(&self) -> &TokenOptions {
@@ -129,40 +178,38 @@ impl Tokens {
 
     /// The keys, not older than that.
     async fn keys(&self, age: Duration) -> Result<Arc<Vec<Jwk>>, Problem> {
-        if let Some(keys) = self.fresh(age) {
-            return Ok(keys);
+        let unreachable = || {
+            let text = "The keys of the identity provider cannot be reached now. Try again later";
+            Problem::new(ErrorCode::StoreUnavailable, text)
+        };
+        if let Some(keys) = self.seen().fresh(age) {
+            return keys.ok_or_else(unreachable);
         }
         // One looks; the others wait and use what it found.
         let _looking = self.looking.lock().await;
-        if let Some(keys) = self.fresh(age) {
-            return Ok(keys);
+        if let Some(keys) = self.seen().fresh(age) {
+            return keys.ok_or_else(unreachable);
         }
         let found = match &self.options.jwks {
             JwksSource::File(path) => tokio::fs::read(path).await.map_err(|error| error.to_string()),
+            JwksSource::Url(address) => self.fetcher.get(address).await,
+            JwksSource::Discover => self.fetcher.discover(&self.options.issuer).await,
             JwksSource::Fetch(fetch) => fetch().await,
         };
         let found = found.and_then(|text| jwks::read(&text).map_err(|error| error.to_string()));
         let mut seen = self.seen.write().unwrap_or_else(PoisonError::into_inner);
-        seen.at = Some(Instant::now());
+        let now = Some(Instant::now());
+        seen.looked = now;
         match found {
-            Ok(keys) => seen.keys = Arc::new(keys),
-            // The keys of before still count: a provider that is away for a moment locks nobody out.
-            Err(error) if !seen.keys.is_empty() => {
-                tracing::warn!(%error, "the keys of the identity provider were not found")
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the keys of the identity provider were not found");
-                let text = "The keys of the identity provider cannot be reached now. Try again later";
-                return Err(Problem::new(ErrorCode::StoreUnavailable, text));
-            }
+            Ok(keys) => (seen.keys, seen.found) = (Arc::new(keys), now),
+            // The keys of before still count for a while: a provider that is away for a moment locks nobody out.
+            Err(error) => tracing::warn!(%error, "the keys of the identity provider were not found"),
         }
-        Ok(Arc::clone(&seen.keys))
+        seen.usable().ok_or_else(unreachable)
     }
 
-    fn fresh(&self, age: Duration) -> Option<Arc<Vec<Jwk>>> {
-        let seen = self.seen.read().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = !seen.keys.is_empty() && seen.at.is_some_and(|at| at.elapsed() < age);
-        is_fresh.then(|| Arc::clone(&seen.keys))
+    fn seen(&self) -> std::sync::RwLockReadGuard<'_, Seen> {
+        self.seen.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -306,10 +353,13 @@ mod tests {
     }
 
     #[test]
-    fn the_metadata_is_below_the_resource() {
-        let url = options().metadata_url();
-        assert_eq!(url.as_deref(), Some("https://haft.example/.well-known/oauth-protected-resource"));
+    fn the_metadata_is_between_host_and_path() {
+        let place = "https://haft.example/.well-known/oauth-protected-resource";
+        assert_eq!(options().metadata_url("").as_deref(), Some(place));
+        assert_eq!(options().metadata_url("/mcp"), Some(format!("{place}/mcp")));
+        let below = TokenOptions { resource: Some("https://haft.example/tools".into()), ..options() };
+        assert_eq!(below.metadata_url("/mcp"), Some(format!("{place}/tools/mcp")));
         let odd = TokenOptions { resource: Some("https://x\"\r\n".into()), ..options() };
-        assert_eq!(odd.metadata_url(), None);
+        assert_eq!(odd.metadata_url(""), None);
     }
 }

@@ -1,14 +1,16 @@
 //! Questions to people, and what they agreed to ahead of time.
 
 use crate::{
-    host::{Answered, Desk, GivenAnswer, Grant, Question},
+    host::{Answered, Desk, GivenAnswer, Grant, Lasting, Question, Remember, Verdict},
     problem::Problem,
+    schema,
     server::App,
-    take::{Asked, Json as Taken, Named, Who},
+    take::{Asked, Json as Taken, Named, Who, some_integer, some_object},
 };
 use axum::{Json, extract::State};
-use haft_core::{ErrorCode, port::Right};
+use haft_core::{Arguments, ErrorCode, port::Right};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 fn desk(app: &App) -> Result<&dyn Desk, Problem> {
@@ -81,54 +83,136 @@ pub(crate) async fn show(
     question.map(Json).ok_or_else(|| Problem::not_found("question"))
 }
 
-/// Yes or no.
-#[derive(Clone, Copy, Deserialize, ToSchema)]
+/// What is to be done.
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Verdict {
+pub(crate) enum Wanted {
     Approve,
     Deny,
+    Edit,
+}
+
+/// How long a yes is remembered.
+#[derive(Clone, Copy, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Lasts {
+    #[default]
+    Always,
+    Session,
+}
+
+/// What is to be remembered of a yes.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RememberBody {
+    /// The `kind` of one of the question's offers.
+    #[schema(min_length = 1, max_length = 100)]
+    kind: String,
+    /// Until it is revoked, or while the session of the call goes on.
+    #[serde(default)]
+    #[schema(required = false)]
+    lasts: Lasts,
+    /// In place of that: for so many seconds.
+    #[serde(default, deserialize_with = "some_integer")]
+    #[schema(minimum = 1, maximum = 31536000)]
+    seconds: Option<u64>,
 }
 
 /// An answer.
-#[derive(Deserialize, ToSchema)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AnswerBody {
-    /// Yes or no.
-    decision: Verdict,
-    /// Why, in words that the model gets to read.
-    #[schema(max_length = 1000)]
+    /// Yes, no, or not like this.
+    decision: Wanted,
+    /// Why not, in words that the model gets to read.
     reason: Option<String>,
+    /// With `edit`: all arguments, as they should be. The call is planned with them, and asked about anew.
+    arguments: Option<Arguments>,
+    /// With `approve`: what is to be remembered, so that nobody is asked about it again.
+    #[serde(default, deserialize_with = "some_object")]
+    remember: Option<RememberBody>,
+}
+
+/// A year.
+const LONGEST: u64 = 365 * 24 * 60 * 60;
+
+impl AnswerBody {
+    fn verdict(self) -> Result<Verdict, Problem> {
+        let of = |what: &str, decision: &str| {
+            Problem::bad_request(format!("`{what}` belongs to the decision `{decision}`"))
+        };
+        if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > 1000) {
+            return Err(Problem::bad_request("`reason` must have 1000 characters at most"));
+        }
+        match (self.decision, self.reason, self.arguments, self.remember) {
+            (Wanted::Approve, None, None, None) => Ok(Verdict::Approve(None)),
+            (Wanted::Approve, None, None, Some(RememberBody { kind, lasts, seconds })) => {
+                let lasts = match (lasts, seconds) {
+                    (_, Some(seconds)) if (1..=LONGEST).contains(&seconds) => {
+                        Lasting::For(Duration::from_secs(seconds))
+                    }
+                    (_, Some(_)) => {
+                        return Err(Problem::bad_request(format!("`seconds` must be 1 to {LONGEST}")));
+                    }
+                    (Lasts::Always, None) => Lasting::Always,
+                    (Lasts::Session, None) => Lasting::Session,
+                };
+                Ok(Verdict::Approve(Some(Remember { kind, lasts })))
+            }
+            (Wanted::Deny, reason, None, None) => {
+                Ok(Verdict::Deny(reason.map(|reason| haft_core::text::one_line(&reason, 1000))))
+            }
+            (Wanted::Edit, None, Some(arguments), None) => match arguments.parse() {
+                Ok(_) => Ok(Verdict::Edit(arguments)),
+                Err(problem) => Err(Problem::bad_request(format!("`arguments`: {problem}"))),
+            },
+            (Wanted::Edit, None, None, None) => {
+                Err(Problem::bad_request("The decision `edit` needs `arguments`"))
+            }
+            (Wanted::Approve | Wanted::Edit, Some(_), ..) => Err(of("reason", "deny")),
+            (Wanted::Approve | Wanted::Deny, _, Some(_), _) => Err(of("arguments", "edit")),
+            (Wanted::Deny | Wanted::Edit, .., Some(_)) => Err(of("remember", "approve")),
+        }
+    }
+}
+
+/// An answered question.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct AnsweredBody {
+    #[serde(flatten)]
+    question: Question,
+    /// What is remembered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<Grant>,
 }
 
 /// Answer a question, once. Needs the right `approve`
 ///
-/// Answering runs nothing by itself: the call is sent again, or its task goes on.
+/// Answering runs nothing by itself: the call is sent again, or its task goes on. After `edit` the call is asked about anew, with
+/// the changed arguments: that question has this one in `replaces`.
 #[utoipa::path(
-    post, path = "/v1/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = AnswerBody,
-    responses((status = 200, body = Question))
+    post, path = "/v1/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = schema::Answer,
+    responses((status = 200, body = AnsweredBody))
 )]
 pub(crate) async fn answer(
     State(app): State<App>,
     Who(who): Who,
     Named(id): Named,
     Taken(body): Taken<AnswerBody>,
-) -> Result<Json<Question>, Problem> {
+) -> Result<Json<AnsweredBody>, Problem> {
     who.needs(Right::Approve)?;
     let desk = desk(&app)?;
-    let given = GivenAnswer {
-        approve: matches!(body.decision, Verdict::Approve),
-        reason: body.reason.map(|reason| haft_core::text::one_line(&reason, 1000)),
-        by: who.name().to_owned(),
-    };
-    match desk.answer(who.tenant(), &id, given).await? {
-        Answered::Counts => {}
+    let given = GivenAnswer { verdict: body.verdict()?, by: who.name().to_owned() };
+    let grant = match desk.answer(who.tenant(), &id, given).await? {
+        Answered::Counts(grant) => grant,
         Answered::TooLate => {
             return Err(Problem::new(ErrorCode::AlreadyAnswered, ErrorCode::AlreadyAnswered.model_text()));
         }
         Answered::Unknown => return Err(Problem::not_found("question")),
-    }
+    };
     let question = desk.question(who.tenant(), &id).await?;
-    question.map(Json).ok_or_else(|| Problem::not_found("question"))
+    let question = question.ok_or_else(|| Problem::not_found("question"))?;
+    Ok(Json(AnsweredBody { question, grant }))
 }
 
 /// Grants, oldest first.

@@ -10,7 +10,7 @@ use crate::{
 use axum::{Json, extract::State};
 use haft_core::{
     ErrorCode, ResultMetadata, Status,
-    port::{AuditQuery, AuditRecord, ToolStatistics},
+    port::{AuditQuery, AuditRecord, Right, ToolStatistics},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -31,8 +31,10 @@ pub(crate) struct Which {
     #[param(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
     /// Of this tool, by its canonical name.
+    #[param(pattern = "^[^\\u0000]*$")]
     tool: Option<String>,
     /// Of this agent.
+    #[param(pattern = "^[^\\u0000]*$")]
     agent: Option<String>,
     /// Of this batch.
     #[param(format = "uuid")]
@@ -41,10 +43,13 @@ pub(crate) struct Which {
     #[param(value_type = Option<schema::Status>)]
     status: Option<Status>,
     /// With this code of the error table.
+    #[param(value_type = Option<schema::Code>)]
     code: Option<String>,
     /// With this text in the record.
+    #[param(pattern = "^[^\\u0000]*$")]
     text: Option<String>,
     /// Where the page begins: `next` of the page before.
+    #[param(pattern = "^-?[0-9]{1,18}-[0-9]{1,18}$")]
     after: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 1000)]
@@ -175,6 +180,39 @@ pub(crate) async fn list(
     Asked(which): Asked<Which>,
 ) -> Result<Json<RecordPage>, Problem> {
     page(&app, &who, which).await
+}
+
+/// How many.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct HowMany {
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u16>,
+}
+
+/// What happened besides calls, newest first.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Events {
+    /// Each with `seq`, `at`, `event` and what is known of it.
+    #[schema(value_type = Vec<Object>)]
+    events: Vec<serde_json::Value>,
+}
+
+/// What happened besides calls, over all tenants, newest first. Needs the right `operate`
+///
+/// Keys that were made (`keyCreated`) and revoked (`keyRevoked`), requests that were not let in (`refused`), records that were
+/// archived (`retention`), decisions after a crash (`recovery`).
+#[utoipa::path(get, path = "/v1/audit/events", tag = "audit", params(HowMany), responses((status = 200, body = Events)))]
+pub(crate) async fn events(
+    State(app): State<App>,
+    Who(who): Who,
+    Asked(asked): Asked<HowMany>,
+) -> Result<Json<Events>, Problem> {
+    who.needs(Right::Operate)?;
+    let limit = limit(asked.limit, 100, 1000)?;
+    Ok(Json(Events { events: app.host.happenings(limit).await? }))
 }
 
 /// One tool in numbers.

@@ -33,7 +33,7 @@ pub(crate) struct Results {
 /// and its place.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "calls", request_body = Batch,
-    params(("Idempotency-Key" = Option<String>, Header)),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255)),
     responses((status = 200, body = schema::BatchResult))
 )]
 pub(crate) async fn run(
@@ -44,6 +44,9 @@ pub(crate) async fn run(
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
     let key = idempotency_key(&headers)?;
+    if !(1..=1000).contains(&batch.calls.len()) {
+        return Err(Problem::bad_request("`calls` must be 1 to 1000"));
+    }
     let options = batch.options()?;
     let context = batch.context.of(&who, &app)?;
     let mut calls = Vec::with_capacity(batch.calls.len());
@@ -53,9 +56,6 @@ pub(crate) async fn run(
             call.idempotency_key = Some(format!("{key}/{place}").into());
         }
         calls.push(call);
-    }
-    if calls.is_empty() {
-        return Err(Problem::bad_request("`calls` is empty"));
     }
     let request = BatchRequest::from(calls).context(context).options(options);
     let (results, summary) = app.engine.execute_batch(request).await;
@@ -97,8 +97,8 @@ fn id(text: &str) -> Result<BatchId, Problem> {
 /// What happens in a batch or a flow: events, resumable with `Last-Event-ID`
 #[utoipa::path(
     get, path = "/v1/batches/{id}/events", tag = "calls",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header)),
+    responses((status = 200, body = schema::StreamEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     State(app): State<App>,

@@ -93,8 +93,8 @@ pub(crate) async fn show(
 /// event `result`.
 #[utoipa::path(
     get, path = "/v1/executions/{id}/events", tag = "executions",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header)),
+    responses((status = 200, body = schema::StreamEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     State(app): State<App>,
@@ -125,6 +125,15 @@ pub(crate) struct CancelBody {
     reason: Option<String>,
 }
 
+impl CancelBody {
+    fn check(&self) -> Result<(), Problem> {
+        match self.reason.as_ref().is_some_and(|reason| reason.chars().count() > 1000) {
+            true => Err(Problem::bad_request("`reason` must have 1000 characters at most")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// What came of it.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct Cancelled {
@@ -143,6 +152,7 @@ pub(crate) fn cancel_known(
     if !app.engine.is_of(target, who.tenant()) {
         return Err(Problem::not_found(what));
     }
+    body.check()?;
     let reason = body.reason.as_deref().map(|reason| haft_core::text::one_line(reason, 1000));
     Ok(Json(Cancelled { cancelled: app.engine.cancel(target, CancelReason::User, reason.as_deref()) }))
 }
@@ -160,6 +170,7 @@ pub(crate) async fn cancel(
 ) -> Result<Json<Cancelled>, Problem> {
     who.needs(Right::Invoke)?;
     let id = id(&text)?;
+    body.check()?;
     match cancel_known(&app, &who, id.into(), &body, "execution") {
         // It ended long ago: there is nothing to cancel, and that is no mystery to its own tenant.
         Err(_) if stored(&app, &who, id).await?.is_some() => Ok(Json(Cancelled { cancelled: false })),

@@ -46,8 +46,18 @@ pub(crate) struct ProtectedResource {
 /// Where tokens for this server come from (RFC 9728)
 #[utoipa::path(get, path = "/.well-known/oauth-protected-resource", tag = "server", responses((status = 200, body = ProtectedResource)))]
 pub(crate) async fn protected_resource(State(app): State<App>) -> Result<Json<ProtectedResource>, Problem> {
+    metadata(&app, "")
+}
+
+/// Where tokens for the MCP server at `/mcp` come from (RFC 9728): the same
+#[utoipa::path(get, path = "/.well-known/oauth-protected-resource/mcp", tag = "server", responses((status = 200, body = ProtectedResource)))]
+pub(crate) async fn protected_mcp(State(app): State<App>) -> Result<Json<ProtectedResource>, Problem> {
+    metadata(&app, "/mcp")
+}
+
+fn metadata(app: &App, below: &str) -> Result<Json<ProtectedResource>, Problem> {
     let tokens = app.identifier.token_options().ok_or_else(|| Problem::not_found("thing"))?;
-    let resource = tokens.resource.clone().ok_or_else(|| Problem::not_found("thing"))?;
+    let resource = tokens.resource(below).ok_or_else(|| Problem::not_found("thing"))?;
     Ok(Json(ProtectedResource {
         resource,
         authorization_servers: vec![tokens.issuer.clone()],

@@ -27,9 +27,12 @@ use utoipa::ToSchema;
 /// `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
 #[utoipa::path(
     post, path = "/v1/invoke", tag = "calls", request_body = Invoke,
-    params(("Idempotency-Key" = Option<String>, Header, description = "The same key means the same call: it has an effect once")),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "The same key means the same call: it has an effect once")),
     responses(
-        (status = 200, description = "It ran: the result says how it ended", body = schema::ToolResult),
+        (status = 200, description = "It ran: the result says how it ended", content(
+            (schema::ToolResult = "application/json"),
+            (schema::StreamEvent = "text/event-stream"),
+        )),
         (status = 202, description = "A person has to approve it first, or it was taken as a task", body = schema::Accepted),
     )
 )]

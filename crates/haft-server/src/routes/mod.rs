@@ -16,6 +16,7 @@ mod tasks;
 mod tool_invoke;
 mod tools;
 
+pub(crate) use approvals::RememberBody;
 pub(crate) use tools::CategoryName;
 
 use crate::{problem::Problem, server::App, take::Who};
@@ -54,6 +55,7 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(policy::explain))
         .routes(routes!(audit::list))
         .routes(routes!(audit::statistics))
+        .routes(routes!(audit::events))
         .routes(routes!(outputs::read))
         .routes(routes!(outputs::lines))
         .routes(routes!(sandboxes::list, sandboxes::create))
@@ -66,6 +68,7 @@ pub(crate) fn public() -> OpenApiRouter<App> {
         .routes(routes!(health::health))
         .routes(routes!(health::ready))
         .routes(routes!(health::protected_resource))
+        .routes(routes!(health::protected_mcp))
 }
 
 pub(crate) async fn nothing_here(Who(_): Who, uri: Uri) -> Problem {

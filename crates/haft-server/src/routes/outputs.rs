@@ -119,8 +119,13 @@ pub(crate) async fn lines(
     Named(handle): Named,
     Asked(asked): Asked<Lines>,
 ) -> Result<Json<FoundLines>, Problem> {
-    if asked.from == Some(0) || asked.pattern.as_ref().is_some_and(|pattern| pattern.len() > 4000) {
-        return Err(Problem::bad_request("`from` must be at least 1, `pattern` short"));
+    let is_line = |from: u64| from > 0 && i64::try_from(from).is_ok();
+    if !asked.from.is_none_or(is_line)
+        || asked.pattern.as_ref().is_some_and(|pattern| pattern.chars().count() > 1000)
+    {
+        return Err(Problem::bad_request(
+            "`from` must be a line, from 1 on, and `pattern` have 1000 characters at most",
+        ));
     }
     let handle = OutputHandle::from_text(handle);
     let store = app.engine.store().for_tenant(who.tenant());

@@ -2,6 +2,7 @@
 
 use crate::{
     problem::Problem,
+    said::countable,
     schema,
     server::App,
     take::{Json as Taken, Named, Who, object_of_objects},
@@ -50,6 +51,7 @@ pub(crate) async fn create(
     Taken(Spec(spec)): Taken<Spec>,
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
+    countable(&spec.limits)?;
     let made = app.engine.sandboxes().create(who.tenant(), spec).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }

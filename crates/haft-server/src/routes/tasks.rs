@@ -14,8 +14,8 @@ use axum::{
     response::{Response, sse::Event},
 };
 use futures_util::{Stream, stream};
-use haft_core::{Task, TaskId, TaskQuery, TaskState, port::Right};
-use haft_engine::{Observer, Tasks};
+use haft_core::{ExecutionId, Task, TaskId, TaskQuery, TaskState, port::Right};
+use haft_engine::{Engine, Observer, Tasks};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -37,12 +37,16 @@ pub(crate) struct Which {
     /// Whether those that are over are left out.
     open: Option<bool>,
     /// Of this tool, as it was asked for.
+    #[param(pattern = "^[^\\u0000]*$")]
     tool: Option<String>,
     /// Of this agent.
+    #[param(pattern = "^[^\\u0000]*$")]
     agent: Option<String>,
     /// Of this session.
+    #[param(pattern = "^[^\\u0000]*$")]
     session: Option<String>,
     /// Where the page begins: `next` of the page before.
+    #[param(pattern = "^-?[0-9]{1,18}-tsk_[^\\u0000]*$")]
     after: Option<String>,
     /// At most so many.
     #[param(minimum = 1, maximum = 100)]
@@ -131,14 +135,45 @@ pub(crate) async fn cancel(
 const RECORDED: Duration = Duration::from_secs(5);
 /// How often it is asked whether a task has begun.
 const BEGUN: Duration = Duration::from_millis(100);
+/// How many of those pass between two looks into the store, while a task waits for a person.
+const PATIENCE: u32 = 10;
+
+/// The last event of a task that a client has seen. A task that waited for a person has more than one walk, and each counts its
+/// events from the beginning: so an id names both.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Seen {
+    walk: Option<ExecutionId>,
+    seq: u64,
+}
+
+fn last_seen(headers: &HeaderMap) -> Result<Option<Seen>, Problem> {
+    let Some(text) = sse::last_event_text(headers)? else { return Ok(None) };
+    let (walk, seq) = text.rsplit_once('/').map_or((None, text), |(walk, seq)| (Some(walk), seq));
+    let walk = walk.map(str::parse).transpose().map_err(|_| sse::wrong())?;
+    Ok(Some(Seen { walk, seq: sse::number(seq)? }))
+}
 
 /// One who watches a task.
-enum Watching {
-    /// It has not begun here.
-    Waiting,
+struct Watch {
+    engine: Engine,
+    tasks: Tasks,
+    tenant: String,
+    id: TaskId,
+    last: Option<Seen>,
+    /// The walk that was followed last.
+    followed: Option<ExecutionId>,
+    /// Whether it was said that a person is waited for.
+    is_told: bool,
+    stage: Stage,
+}
+
+/// How far they are.
+enum Stage {
+    /// There may be a walk to follow.
+    Looking,
     /// It is on its walk.
     Walk(Observer),
-    /// Its walk is over.
+    /// The walk is over, and the task is about to be.
     Ending,
     /// There is nothing more to say.
     Over,
@@ -148,49 +183,97 @@ fn as_it_stands(task: &Task) -> Event {
     Event::default().event("task").data(task_json(task).to_string())
 }
 
-/// Everything that happens in a task, then how it stands.
-fn watch(tasks: Tasks, id: TaskId, last: Option<u64>) -> impl Stream<Item = Event> + Send {
-    stream::unfold(Watching::Waiting, move |mut watching| {
-        let (tasks, id) = (tasks.clone(), id.clone());
-        async move {
-            loop {
-                watching = match watching {
-                    Watching::Waiting => match tasks.observe(&id) {
-                        Some(observer) => Watching::Walk(last.into_iter().fold(observer, Observer::after)),
-                        None => {
-                            let task = tasks.get(&id).await.ok()?;
-                            if task.state.is_over() || task.state == TaskState::AwaitingApproval {
-                                return Some((as_it_stands(&task), Watching::Over));
-                            }
-                            let runs_elsewhere = task.state == TaskState::Running;
-                            let wait = task.poll_after(jiff::Timestamp::now()).filter(|_| runs_elsewhere);
-                            tokio::time::sleep(wait.unwrap_or(BEGUN)).await;
-                            Watching::Waiting
-                        }
-                    },
-                    Watching::Walk(mut observer) => match observer.next().await {
-                        Some(happened) => return Some((sse::event(&happened), Watching::Walk(observer))),
-                        None => Watching::Ending,
-                    },
-                    Watching::Ending => {
-                        let task = tasks.wait(&id, Some(RECORDED)).await.ok()?;
-                        return Some((as_it_stands(&task), Watching::Over));
+impl Watch {
+    /// What happens next; `None` after the last.
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            match &mut self.stage {
+                Stage::Looking => {
+                    let task = self.tasks.get(&self.id).await.ok()?;
+                    if let Some(event) = self.look(&task) {
+                        return Some(event);
                     }
-                    Watching::Over => return None,
-                };
+                    if matches!(self.stage, Stage::Looking) {
+                        self.pause(&task).await;
+                    }
+                }
+                Stage::Walk(observer) => match observer.next().await {
+                    Some(happened) => {
+                        let walk = self.followed.map(|walk| format!("{walk}/")).unwrap_or_default();
+                        return Some(sse::event(&happened, &walk));
+                    }
+                    None => self.stage = Stage::Ending,
+                },
+                Stage::Ending => {
+                    let task = self.tasks.wait(&self.id, Some(RECORDED)).await.ok()?;
+                    self.is_told = !task.state.is_over();
+                    self.stage = if self.is_told { Stage::Looking } else { Stage::Over };
+                    return Some(as_it_stands(&task));
+                }
+                Stage::Over => return None,
             }
         }
+    }
+
+    /// Follows the walk of a task, where there is one that was not followed; else says how it stands, if that is news.
+    fn look(&mut self, task: &Task) -> Option<Event> {
+        let walk = task.execution_id;
+        if self.followed != Some(walk)
+            && self.engine.is_of(walk, &self.tenant)
+            && let Some(observer) = self.engine.observe(walk)
+        {
+            let seen = self.last.filter(|last| last.walk.is_none_or(|seen| seen == walk));
+            self.stage = Stage::Walk(seen.map(|seen| seen.seq).into_iter().fold(observer, Observer::after));
+            (self.followed, self.is_told) = (Some(walk), false);
+            return None;
+        }
+        let is_over = task.state.is_over();
+        if is_over {
+            self.stage = Stage::Over;
+        } else if task.state != TaskState::AwaitingApproval || self.is_told {
+            return None;
+        }
+        self.is_told = true;
+        Some(as_it_stands(task))
+    }
+
+    /// Waits until it is worth to look again.
+    async fn pause(&self, task: &Task) {
+        match task.state {
+            // Whoever runs it goes on with it once it is answered, most likely here.
+            TaskState::AwaitingApproval => {
+                for _ in 0..PATIENCE {
+                    tokio::time::sleep(BEGUN).await;
+                    if self.tasks.observe(&self.id).is_some() {
+                        return;
+                    }
+                }
+            }
+            TaskState::Running => {
+                let wait = task.poll_after(jiff::Timestamp::now());
+                tokio::time::sleep(wait.unwrap_or(BEGUN)).await;
+            }
+            _ => tokio::time::sleep(BEGUN).await,
+        }
+    }
+}
+
+/// Everything that happens in a task, until it is over.
+fn watch(watch: Watch) -> impl Stream<Item = Event> + Send {
+    stream::unfold(watch, async |mut watch| {
+        let event = watch.next().await?;
+        Some((event, watch))
     })
 }
 
 /// What happens in a task: events, resumable with `Last-Event-ID`
 ///
-/// The last one is an event `task`: how it stands, over or waiting for a person. Of a task that is over, or runs elsewhere, that is
-/// all there is.
+/// An event `task` says how it stands: when it waits for a person, and at the end, which is the last one. Of a task that was over
+/// long ago, or runs elsewhere, that is all there is.
 #[utoipa::path(
     get, path = "/v1/tasks/{id}/events", tag = "tasks",
-    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, body = String, content_type = "text/event-stream"))
+    params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, pattern = "^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/)?[0-9]{1,18}$")),
+    responses((status = 200, body = schema::StreamEvent, content_type = "text/event-stream"))
 )]
 pub(crate) async fn events(
     State(app): State<App>,
@@ -198,9 +281,19 @@ pub(crate) async fn events(
     Named(id): Named,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let last = sse::last_event_id(&headers)?;
+    let last = last_seen(&headers)?;
     let (tasks, id) = (app.engine.tasks(who.tenant()), TaskId::from_text(id));
     // Asked in any case: whether it is there is the store's to say.
     tasks.get(&id).await?;
-    Ok(sse::answer(watch(tasks, id, last), app.stop.clone()))
+    let watching = Watch {
+        engine: app.engine.clone(),
+        tasks,
+        tenant: who.tenant().to_owned(),
+        id,
+        last,
+        followed: None,
+        is_told: false,
+        stage: Stage::Looking,
+    };
+    Ok(sse::answer(watch(watching), app.stop.clone()))
 }

@@ -84,9 +84,9 @@ pub(crate) struct ToolInvokeRequest {
     /// Who it is for.
     #[serde(default, deserialize_with = "object")]
     agent_context: AgentContext,
-    /// The arguments.
+    /// The arguments: an object. Anything else is refused with 422.
     #[serde(default)]
-    #[schema(value_type = Object)]
+    #[schema(value_type = Value, required = false)]
     parameters: Arguments,
     /// What it may use.
     #[serde(default, deserialize_with = "object")]
@@ -293,7 +293,7 @@ fn taken(task: &Task) -> ToolInvokeResponse {
 /// Call a tool, in the words of agent platforms (`tool.invoke`)
 #[utoipa::path(
     post, path = "/v1/tools/{name}/invoke", tag = "calls", request_body = ToolInvokeRequest,
-    params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255)),
     responses((status = 200, body = ToolInvokeResponse), (status = 202, body = ToolInvokeResponse))
 )]
 pub(crate) async fn invoke(

@@ -3,7 +3,7 @@
 use crate::{
     problem::Problem,
     server::App,
-    take::{Asked, Json as Taken, Named, Who},
+    take::{Asked, Json as Taken, Named, Who, some_integer},
 };
 use axum::{Json, extract::State};
 use haft_core::{Category, ErrorCode, ToolDefinition};
@@ -107,6 +107,7 @@ pub(crate) struct Search {
     #[schema(max_length = 500)]
     query: String,
     /// At most so many.
+    #[serde(default, deserialize_with = "some_integer")]
     #[schema(minimum = 1, maximum = 100)]
     limit: Option<u16>,
 }

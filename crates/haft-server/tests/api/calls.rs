@@ -79,7 +79,7 @@ async fn the_same_key_has_an_effect_once() {
     assert_eq!((other.status, &other.json()["code"]), (StatusCode::CONFLICT, &json!("IDEMPOTENCY_CONFLICT")));
     let mut differs = call("a");
     *differs.body_mut() = Body::from(json!({"name": "next", "idempotencyKey": "twice"}).to_string());
-    assert_eq!(world.send(differs).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(world.send(differs).await.status, StatusCode::CONFLICT);
 }
 
 #[tokio::test]

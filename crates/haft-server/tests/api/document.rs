@@ -37,8 +37,21 @@ fn only_health_is_for_anybody() {
     let mut public: Vec<_> =
         operations().into_iter().filter(|(.., is_public)| *is_public).map(|(_, path, ..)| path).collect();
     public.sort();
-    assert_eq!(public, ["/.well-known/oauth-protected-resource", "/health", "/ready"]);
-    assert!(operations().len() >= 36, "{}", operations().len());
+    let metadata = "/.well-known/oauth-protected-resource";
+    assert_eq!(public, [metadata, &format!("{metadata}/mcp"), "/health", "/ready"]);
+    assert!(operations().len() >= 42, "{}", operations().len());
+}
+
+#[test]
+fn operations_have_names_of_their_own() {
+    let mut names = std::collections::BTreeSet::new();
+    for item in DOCUMENT["paths"].as_object().unwrap().values() {
+        for operation in item.as_object().unwrap().values() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name), "{name} is there twice");
+        }
+    }
+    assert!(names.contains("getTasksIdEvents") && names.contains("postInvoke"), "{names:?}");
 }
 
 #[tokio::test]
@@ -49,7 +62,9 @@ async fn no_route_answers_anybody_who_is_not_known() {
     let mut paths = operations();
     paths.push((Method::GET, String::new(), "/v1/nothing/here".into(), false));
     paths.push((Method::GET, String::new(), "/".into(), false));
-    paths.push((Method::POST, String::new(), "/mcp".into(), false));
+    for method in [Method::POST, Method::GET, Method::DELETE] {
+        paths.push((method, String::new(), "/mcp".into(), false));
+    }
     paths.push((Method::TRACE, String::new(), "/v1/tools".into(), false));
     for (method, _, path, is_public) in paths {
         for key in nobody {

@@ -5,7 +5,13 @@ use haft_core::port::{KeyStore as _, Right};
 use haft_server::{JwksSource, TokenOptions};
 use ring::signature::{Ed25519KeyPair, KeyPair as _};
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 fn echo() -> Value {
     json!({"name": "echo", "arguments": {"text": "hello"}})
@@ -29,7 +35,7 @@ async fn a_key_is_its_tenant_and_its_rights() {
             "{path}"
         );
     }
-    for path in ["/metrics", "/v1/stats", "/v1/doctor"] {
+    for path in ["/metrics", "/v1/stats", "/v1/doctor", "/v1/audit/events"] {
         assert_eq!(world.get(&world.invoker, path).await.status, StatusCode::FORBIDDEN, "{path}");
         assert_eq!(world.get(&world.operator, path).await.status, StatusCode::OK, "{path}");
     }
@@ -51,7 +57,7 @@ async fn a_key_that_is_over_counts_no_more() {
     let id = "key_soon".to_owned();
     let soon = key(&world.keys, "acme", &[Right::Invoke], |key| key.id.clone_from(&id)).await;
     assert_eq!(world.get(&soon, "/v1/me").await.status, StatusCode::OK);
-    assert!(world.keys.revoke(&id).await.unwrap());
+    assert!(world.keys.revoke(&id, "ada").await.unwrap());
     tokio::time::sleep(Duration::from_millis(2200)).await;
     assert_eq!(world.get(&soon, "/v1/me").await.status, StatusCode::UNAUTHORIZED, "within two seconds");
 }
@@ -183,4 +189,155 @@ async fn a_token_of_the_identity_provider_is_known() {
     let metadata =
         world.send(request(Method::GET, "/.well-known/oauth-protected-resource", None, None)).await.json();
     assert_eq!(metadata["authorization_servers"], json!(["https://id.example"]));
+}
+
+/// An identity provider on this machine: its keys, and how often it was asked.
+struct Provider {
+    keys: Arc<Mutex<Option<Value>>>,
+    asked: Arc<AtomicUsize>,
+    address: String,
+}
+
+async fn provider() -> Provider {
+    let (keys, asked) = (Arc::<Mutex<Option<Value>>>::default(), Arc::<AtomicUsize>::default());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (given, count, issuer) = (Arc::clone(&keys), Arc::clone(&asked), address.clone());
+    let answer = move |request: axum::extract::Request| {
+        let (given, count, issuer) = (given.lock().unwrap().clone(), Arc::clone(&count), issuer.clone());
+        async move {
+            assert!(!request.headers().contains_key(header::AUTHORIZATION), "a token is never passed on");
+            match (request.uri().path(), given) {
+                ("/.well-known/openid-configuration", _) => (
+                    StatusCode::OK,
+                    json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}).to_string(),
+                ),
+                ("/keys", Some(keys)) => {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    (StatusCode::OK, json!({"keys": keys}).to_string())
+                }
+                ("/long", _) => (StatusCode::OK, format!("{{\"keys\": [{}]}}", " ".repeat(2 << 20))),
+                _ => {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    (StatusCode::INTERNAL_SERVER_ERROR, String::new())
+                }
+            }
+        }
+    };
+    tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(answer)).await });
+    Provider { keys, asked, address }
+}
+
+fn claims(issuer: &str) -> Value {
+    let now = jiff::Timestamp::now().as_second();
+    json!({"iss": issuer, "aud": "haft", "exp": now + 60, "sub": "ada", "tenant": "acme", "scope": "haft:invoke"})
+}
+
+fn jwk(pair: &Ed25519KeyPair, kid: &str) -> Value {
+    json!({"kty": "OKP", "crv": "Ed25519", "kid": kid, "x": BASE64_URL_SAFE_NO_PAD.encode(pair.public_key())})
+}
+
+fn options(issuer: &str, jwks: JwksSource) -> TokenOptions {
+    TokenOptions {
+        issuer: issuer.to_owned(),
+        audience: "haft".into(),
+        jwks,
+        tenant_claim: "tenant".into(),
+        roles_claim: "roles".into(),
+        resource: Some("https://haft.example/below".into()),
+    }
+}
+
+#[tokio::test]
+async fn keys_are_fetched_once_and_again_when_they_change() {
+    let (first, second) = (pair(), pair());
+    let provider = provider().await;
+    *provider.keys.lock().unwrap() = Some(json!([jwk(&first, "one")]));
+    let world = world_with(|builder| builder.tokens(options(&provider.address, JwksSource::Discover))).await;
+    let claims = claims(&provider.address);
+    let one = token(&first, json!({"alg": "EdDSA", "kid": "one"}), &claims);
+    let two = token(&second, json!({"alg": "EdDSA", "kid": "two"}), &claims);
+    let many = (0..50).map(|_| world.get(&one, "/v1/me"));
+    for answer in futures_util::future::join_all(many).await {
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    }
+    assert_eq!(provider.asked.load(Ordering::Relaxed), 1, "however many ask");
+    // A key that is not known is looked for, but not by everybody who makes one up.
+    for _ in 0..20 {
+        assert_eq!(world.get(&two, "/v1/me").await.status, StatusCode::UNAUTHORIZED);
+    }
+    assert_eq!(provider.asked.load(Ordering::Relaxed), 1, "ten seconds have not passed");
+
+    *provider.keys.lock().unwrap() = Some(json!([jwk(&second, "two")]));
+    tokio::time::sleep(Duration::from_millis(10_100)).await;
+    assert_eq!(world.get(&two, "/v1/me").await.status, StatusCode::OK, "the new key counts");
+    assert_eq!(world.get(&one, "/v1/me").await.status, StatusCode::UNAUTHORIZED, "the old one does not");
+    *provider.keys.lock().unwrap() = None;
+    assert_eq!(
+        world.get(&two, "/v1/me").await.status,
+        StatusCode::OK,
+        "a provider that is away locks nobody out"
+    );
+
+    let refused = world.send(request(Method::POST, "/mcp", None, None)).await;
+    let challenge = refused.headers[header::WWW_AUTHENTICATE].to_str().unwrap().to_owned();
+    let metadata = "https://haft.example/.well-known/oauth-protected-resource/below/mcp";
+    assert!(challenge.contains(&format!("resource_metadata=\"{metadata}\"")), "{challenge}");
+    let path = "/.well-known/oauth-protected-resource/mcp";
+    let said = world.send(request(Method::GET, path, None, None)).await.json();
+    assert_eq!(said["resource"], "https://haft.example/below/mcp");
+}
+
+#[tokio::test]
+async fn without_keys_nobody_with_a_token_is_let_in_and_the_provider_is_left_in_peace() {
+    let provider = provider().await;
+    let stranger = token(&pair(), json!({"alg": "EdDSA"}), &claims(&provider.address));
+    for (path, most) in [("/keys", 1), ("/long", 0)] {
+        let source = JwksSource::Url(format!("{}{path}", provider.address));
+        let world = world_with(|builder| builder.tokens(options(&provider.address, source))).await;
+        provider.asked.store(0, Ordering::Relaxed);
+        for _ in 0..20 {
+            let answer = world.get(&stranger, "/v1/me").await;
+            assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
+        }
+        assert_eq!(provider.asked.load(Ordering::Relaxed), most, "{path}");
+        assert_eq!(world.get(&world.invoker, "/v1/me").await.status, StatusCode::OK, "keys still count");
+    }
+    let bad = options("https://id.example", JwksSource::Url("http://id.example/keys".into()));
+    assert!(bad.check().unwrap_err().contains("https"));
+}
+
+#[tokio::test]
+async fn who_is_not_let_in_is_told_now_and_then() {
+    let world = world().await;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let serving = tokio::spawn(world.server.serve(vec![haft_server::Listener::Tcp(listener)], stop.clone()));
+    let ask = async |key: &str| {
+        let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+        let request = format!("GET /v1/me HTTP/1.1\r\nHost: x\r\n{key}Connection: close\r\n\r\n");
+        tokio::io::AsyncWriteExt::write_all(&mut stream, request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut stream, &mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    };
+    ask("Authorization: Bearer haft_guess\r\n").await;
+    for _ in 0..100 {
+        if !world.refused.lock().unwrap().is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(world.refused.lock().unwrap()[0].unknown, 1, "the first one at once");
+    for _ in 0..30 {
+        ask("Authorization: Bearer haft_guess\r\n").await;
+    }
+    ask("").await;
+    assert_eq!(world.refused.lock().unwrap().len(), 1, "one record a minute");
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+    let told = world.refused.lock().unwrap();
+    assert_eq!((told.len(), told[1].unknown, told[1].without), (2, 30, 1), "the rest at the end");
+    assert_eq!(told[1].addresses.get("127.0.0.1"), Some(&31));
 }

@@ -7,7 +7,9 @@ use axum::{
 };
 use haft::{Folders, Haft, StoreOptions, prelude::*};
 use haft_core::port::{ApiKey, Guest, GuestSpec, Jail, KeyStore, Right, Sandbox, Unavailable};
-use haft_server::{Answered, ApiSecret, Desk, GivenAnswer, Grant, Host, Limits, Question, Server};
+use haft_server::{
+    Answered, ApiSecret, Desk, GivenAnswer, Grant, Host, Limits, Offer, Question, Refused, Server, Verdict,
+};
 use haft_store::MemoryKeys;
 use serde_json::Value;
 use std::{
@@ -123,6 +125,8 @@ impl TestDesk {
             execution_id: haft::ExecutionId::at(jiff::Timestamp::now()).to_string(),
             asked_at: jiff::Timestamp::now(),
             expires_at: None,
+            offers: vec![Offer { kind: "exact_call".into(), covers: "this very call".into() }],
+            replaces: None,
             answered_by: None,
             answer_reason: None,
         };
@@ -151,9 +155,14 @@ impl Desk for TestDesk {
             None => Answered::Unknown,
             Some(question) if question.state != "open" => Answered::TooLate,
             Some(question) => {
-                question.state = if answer.approve { "approved" } else { "denied" }.into();
+                question.state = match answer.verdict {
+                    Verdict::Approve(_) => "approved",
+                    Verdict::Deny(_) => "denied",
+                    Verdict::Edit(_) => "edited",
+                }
+                .into();
                 question.answered_by = Some(answer.by);
-                Answered::Counts
+                Answered::Counts(None)
             }
         };
         Box::pin(async move { Ok(answered) })
@@ -179,7 +188,7 @@ impl Desk for TestDesk {
     }
 }
 
-pub struct TestHost(TestDesk);
+pub struct TestHost(TestDesk, Arc<Mutex<Vec<Refused>>>);
 
 impl Host for TestHost {
     fn tier(&self, _tenant: &str) -> haft::Tier {
@@ -192,6 +201,15 @@ impl Host for TestHost {
 
     fn doctor<'a>(&'a self) -> Future<'a, Value> {
         Box::pin(async { Ok(json!({"jails": []})) })
+    }
+
+    fn refused<'a>(&'a self, refused: Refused) -> Future<'a, ()> {
+        self.1.lock().unwrap().push(refused);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn happenings<'a>(&'a self, limit: usize) -> Future<'a, Vec<Value>> {
+        Box::pin(async move { Ok(vec![json!({"event": "keyCreated"}); limit.min(1)]) })
     }
 
     fn desk(&self) -> Option<&dyn Desk> {
@@ -209,6 +227,8 @@ pub struct World {
     pub approver: String,
     pub operator: String,
     pub rival: String,
+    /// What the host was told of those who were not let in.
+    pub refused: Arc<Mutex<Vec<Refused>>>,
     _folder: tempfile::TempDir,
 }
 
@@ -264,14 +284,21 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
     let approver = key(&keys, "acme", &[Right::Approve], |_| {}).await;
     let operator = key(&keys, "acme", &[Right::Operate], |_| {}).await;
     let rival = key(&keys, "rival", &Right::ALL, |_| {}).await;
+    let refused = Arc::<Mutex<Vec<Refused>>>::default();
     let builder = Server::builder(haft.clone().into_engine())
         .keys(Arc::clone(&keys) as Arc<dyn KeyStore>)
-        .host(TestHost(TestDesk::new()))
+        .host(TestHost(TestDesk::new(), Arc::clone(&refused)))
         .limits(Limits { body_bytes: 1 << 20, grace: Duration::from_secs(2), ..Limits::default() })
         .invoke_and_approve();
+    #[cfg(feature = "mcp")]
+    let builder = {
+        use haft_mcp::server::{Callers, McpServer, http};
+        let mcp = McpServer::builder(haft.clone().into_engine(), Callers::PerRequest).build();
+        builder.mcp(http::service(&mcp, http::HttpOptions::default()))
+    };
     let server = change(builder).build();
     let router = server.router();
-    World { haft, keys, server, router, invoker, approver, operator, rival, _folder: folder }
+    World { haft, keys, server, router, invoker, approver, operator, rival, refused, _folder: folder }
 }
 
 pub struct Answer {

@@ -135,9 +135,7 @@ fn select(
             Read::Call(record) => {
                 (record.metadata.started_at.as_microsecond(), Some(record.context.tier), Some(record.tool))
             }
-            Read::Happening(Happening::Retention { at, .. } | Happening::Recovery { at, .. }) => {
-                (at, None, None)
-            }
+            Read::Happening(happening) => (happening.at(), None, None),
         };
         let fits = |rule: &&RetentionRule| {
             rule.tier.is_none_or(|wanted| tier == Some(wanted))

@@ -269,7 +269,12 @@ impl Pass<'_> {
                 self.cut |= through == self.end.anchor_seq && mac == chain::hex(&self.end.anchor_mac);
                 Ok(None)
             }
-            Read::Happening(Happening::Recovery { .. }) => Ok(None),
+            Read::Happening(
+                Happening::Recovery { .. }
+                | Happening::KeyCreated { .. }
+                | Happening::KeyRevoked { .. }
+                | Happening::Refused { .. },
+            ) => Ok(None),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Keys by which programs are known to a server, as a table.
 
 use super::{
+    record::Happening,
     recovery::time,
     value::{Fault, Row, Sql, Value},
     work::Work,
@@ -38,8 +39,26 @@ pub(crate) fn add(work: &mut Work<'_>, key: &ApiKey, hash: &SecretHash) -> Resul
                 Value::int(key.expires_at.map(|at| at.as_microsecond())),
                 Value::int(key.revoked_at.map(|at| at.as_microsecond())),
             ],
-        )
-        .map(drop)
+        )?;
+    // In the same transaction: there is no key that the audit does not know of.
+    happened(
+        work,
+        &Happening::KeyCreated {
+            form: Happening::FORM,
+            at: key.created_at.as_microsecond(),
+            tenant: key.tenant.to_string(),
+            key: key.id.clone(),
+            name: key.name.clone(),
+            rights: key.rights.clone(),
+            roles: key.roles.clone(),
+            expires_at: key.expires_at.map(|at| at.as_microsecond()),
+            by: key.created_by.clone(),
+        },
+    )
+}
+
+fn happened(work: &mut Work<'_>, happening: &Happening) -> Result<(), Fault> {
+    work.append(&serde_json::to_string(happening)?).map(drop)
 }
 
 pub(crate) fn by_secret(sql: &mut dyn Sql, hash: &SecretHash) -> Result<Option<ApiKey>, Fault> {
@@ -59,13 +78,26 @@ pub(crate) fn all(sql: &mut dyn Sql, tenant: Option<&str>) -> Result<Vec<ApiKey>
     rows.into_iter().map(key).collect()
 }
 
-pub(crate) fn revoke(work: &mut Work<'_>, id: &str) -> Result<bool, Fault> {
+pub(crate) fn revoke(work: &mut Work<'_>, id: &str, by: &str) -> Result<bool, Fault> {
     let now = work.now();
     let changed = work.sql.execute(
         "UPDATE api_keys SET revoked_at = ?2 WHERE key_id = ?1 AND revoked_at IS NULL",
         &[Value::Text(id), Value::Int(now)],
     )?;
-    Ok(changed == 1)
+    if changed != 1 {
+        return Ok(false);
+    }
+    let tenant = work.sql.query_one("SELECT tenant FROM api_keys WHERE key_id = ?1", &[Value::Text(id)])?;
+    let tenant = tenant.map_or(Ok(String::new()), |mut row| row.text(0))?;
+    let revoked = Happening::KeyRevoked {
+        form: Happening::FORM,
+        at: now,
+        tenant,
+        key: id.to_owned(),
+        by: by.to_owned(),
+    };
+    happened(work, &revoked)?;
+    Ok(true)
 }
 
 fn key(mut row: Row) -> Result<ApiKey, Fault> {

@@ -7,6 +7,7 @@ mod chain;
 mod claims;
 mod failpoint;
 mod gc;
+mod happened;
 mod history;
 mod instances;
 mod journal;
@@ -41,6 +42,7 @@ mod writer;
 pub use archive::{Archived, RetentionRule};
 pub use audit::{Bad, ExportFormat, Verified};
 pub use gc::Gone;
+pub use happened::{Happened, NotLetIn};
 pub use options::{AuditHead, Durability, HeadSink, Keep, Options};
 #[cfg(feature = "postgres")]
 pub use postgres_open::PostgresPlace;

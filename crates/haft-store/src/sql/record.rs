@@ -3,11 +3,11 @@
 use super::value::Fault;
 use haft_core::{
     ApprovalId, CallContext, ContentPart, ErrorCode, ErrorInfo, ResultMetadata, Status, Tier, ToolResult,
-    port::{AuditRecord, Hashes},
+    port::{AuditRecord, Hashes, Right},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 /// The form of the text. A reader that knows a later one knows this one, too.
 const FORM: u32 = 1;
@@ -119,7 +119,7 @@ struct CallRead {
     metadata: ResultMetadata,
 }
 
-/// Something that happened to the record itself: a retention, a decision after a crash.
+/// Something that happened besides calls: to the record itself, to keys, at the door of a server.
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", tag = "event")]
 pub(crate) enum Happening {
@@ -129,10 +129,40 @@ pub(crate) enum Happening {
     /// Somebody decided about what a crash left.
     #[serde(rename_all = "camelCase")]
     Recovery { form: u32, at: i64, tenant: String, what: String, decision: String },
+    /// A key was made.
+    #[serde(rename_all = "camelCase")]
+    KeyCreated {
+        form: u32,
+        at: i64,
+        tenant: String,
+        key: String,
+        name: String,
+        rights: Vec<Right>,
+        roles: Vec<String>,
+        expires_at: Option<i64>,
+        by: String,
+    },
+    /// A key counts no longer.
+    #[serde(rename_all = "camelCase")]
+    KeyRevoked { form: u32, at: i64, tenant: String, key: String, by: String },
+    /// Somebody was not let in.
+    #[serde(rename_all = "camelCase")]
+    Refused { form: u32, at: i64, without: u64, unknown: u64, addresses: BTreeMap<String, u64>, others: u64 },
 }
 
 impl Happening {
     pub(crate) const FORM: u32 = FORM;
+
+    /// When, in microseconds.
+    pub(crate) const fn at(&self) -> i64 {
+        match self {
+            Happening::Retention { at, .. }
+            | Happening::Recovery { at, .. }
+            | Happening::KeyCreated { at, .. }
+            | Happening::KeyRevoked { at, .. }
+            | Happening::Refused { at, .. } => *at,
+        }
+    }
 }
 
 /// A record as it was read.

@@ -390,8 +390,8 @@ impl KeyStore for DurableStore {
         Box::pin(self.0.readers.read(move |sql| keys::all(sql, tenant.as_deref())))
     }
 
-    fn revoke<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let id = id.to_owned();
-        Box::pin(self.0.write("key_revoke", move |work| keys::revoke(work, &id)))
+    fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (id, by) = (id.to_owned(), by.to_owned());
+        Box::pin(self.0.write("key_revoke", move |work| keys::revoke(work, &id, &by)))
     }
 }

@@ -7,8 +7,8 @@ use super::{
     work::Work,
 };
 use haft_core::{
-    ApprovalId, CallContext, ErrorCode, ExecutionId, Status, Task, TaskId, TaskKey, TaskPage, TaskProgress,
-    TaskQuery, TaskState, ToolResult,
+    ApprovalId, Arguments, CallContext, ErrorCode, ExecutionId, Status, Task, TaskId, TaskKey, TaskPage,
+    TaskProgress, TaskQuery, TaskState, ToolCall, ToolResult,
     port::{ClaimedTask, NewTask, TaskCancel},
 };
 use std::{sync::Arc, time::Duration};
@@ -81,11 +81,13 @@ pub(crate) fn take_over(work: &mut Work<'_>, runner: &str, most: usize) -> Resul
     recovery::sweep_all(work)?;
     end_late(work)?;
     let now = work.now();
-    // A question that has run out is answered, too: by nobody.
+    // A question that has run out is answered, too: by nobody. One about changed arguments is about the call with them.
     let rows = work.sql.query(
         &format!(
             "SELECT t.task_id, t.execution_id, t.context, t.call_json, t.options_json, t.place_json, t.approval_id, \
-             t.state FROM tasks t LEFT JOIN approvals a ON a.approval_id = t.approval_id AND a.tenant = t.tenant \
+             t.state, b.edited FROM tasks t \
+             LEFT JOIN approvals a ON a.approval_id = t.approval_id AND a.tenant = t.tenant \
+             LEFT JOIN approvals b ON b.approval_id = a.replaces AND b.tenant = t.tenant \
              WHERE t.runner = ?1 AND t.instance_id IS NULL AND (t.state = 0 OR (t.state = 2 AND \
              (a.state IS NULL OR a.state <> 0 OR a.expires_at <= ?2))) ORDER BY t.created_at, t.task_id LIMIT {most}"
         ),
@@ -98,11 +100,15 @@ pub(crate) fn take_over(work: &mut Work<'_>, runner: &str, most: usize) -> Resul
         let again = row.int(7)? == WAITING;
         let document =
             |text: Option<String>| text.ok_or_else(|| Fault::new(FaultKind::Corrupt, "a task has no call"));
+        let mut call: ToolCall = serde_json::from_str(&document(row.opt_text(3)?)?)?;
+        if let Some(edited) = row.opt_text(8)? {
+            call.arguments = Arguments::from_text(edited);
+        }
         claimed.push(ClaimedTask {
             // Each walk has an id of its own.
             execution_id: if again { ExecutionId::at(time(now)?) } else { first },
             context: Arc::new(serde_json::from_str(&row.text(2)?)?),
-            call: serde_json::from_str(&document(row.opt_text(3)?)?)?,
+            call,
             options: serde_json::from_str(&document(row.opt_text(4)?)?)?,
             place: row.opt_text(5)?.map(|place| serde_json::from_str(&place)).transpose()?,
             approval: row.opt_text(6)?.map(ApprovalId::from_text),

@@ -14,7 +14,7 @@ use haft_core::{
         TenantStore as _, UnfinishedId,
     },
 };
-use haft_store::{DurableStore, Keep, Options};
+use haft_store::{DurableStore, Happened, Keep, NotLetIn, Options};
 use jiff::Timestamp;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -629,10 +629,34 @@ async fn keys_are_known_by_their_hash(home: &dyn Home) {
     assert_eq!(store.by_secret([9; 32]).await.unwrap(), None);
     assert_eq!(KeyStore::all(&store, Some("rival")).await.unwrap(), [key("key_2", "rival")]);
     assert_eq!(KeyStore::all(&store, None).await.unwrap().len(), 2);
-    assert!(KeyStore::revoke(&store, "key_1").await.unwrap());
-    assert!(!KeyStore::revoke(&store, "key_1").await.unwrap(), "once");
-    assert!(!KeyStore::revoke(&store, "key_0").await.unwrap());
+    assert!(KeyStore::revoke(&store, "key_1", "bob").await.unwrap());
+    assert!(!KeyStore::revoke(&store, "key_1", "bob").await.unwrap(), "once");
+    assert!(!KeyStore::revoke(&store, "key_0", "bob").await.unwrap());
     let over = store.by_secret([1; 32]).await.unwrap().unwrap();
     assert!(over.revoked_at.is_some() && !over.counts(Timestamp::now()));
     assert!(store.by_secret([2; 32]).await.unwrap().unwrap().counts(Timestamp::now()));
+
+    // All of it is on the record, and only what counted; so are those who were not let in.
+    let addresses = [("10.0.0.7".to_owned(), 3)].into();
+    store.not_let_in(NotLetIn { without: 1, unknown: 3, addresses, others: 2 }).await.unwrap();
+    let mut events = store.happenings(1000).await.unwrap();
+    events.retain(|event| ["keyCreated", "keyRevoked", "refused"].contains(&event.event.as_str()));
+    let about = |event: &Happened| {
+        (event.event.clone(), event.facts.get("key").cloned(), event.facts.get("by").cloned())
+    };
+    let told: Vec<_> = events.iter().map(about).collect();
+    let of = |event: &str, key: &str, by: &str| (event.to_owned(), Some(json!(key)), Some(json!(by)));
+    let expected = [
+        of("keyRevoked", "key_1", "bob"),
+        of("keyCreated", "key_2", "ada"),
+        of("keyCreated", "key_1", "ada"),
+    ];
+    assert_eq!(told[1..4], expected, "newest first: {told:?}");
+    assert_eq!(
+        (events[0].event.as_str(), &events[0].facts["addresses"]),
+        ("refused", &json!({"10.0.0.7": 3}))
+    );
+    assert!(events[0].seq > events[1].seq && !format!("{events:?}").contains(&"01".repeat(32)));
+    assert_eq!(store.happenings(1).await.unwrap().len(), 1);
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None, "it is part of the chain");
 }

@@ -137,6 +137,7 @@ async fn lists_are_paged(tasks: &dyn TaskStore) {
 pub async fn durable(home: &dyn Home) {
     what_a_crash_leaves_of_tasks(home).await;
     a_question_keeps_its_task(home).await;
+    a_changed_call_is_what_its_task_goes_on_with(home).await;
     what_was_kept_long_enough_goes(home).await;
 }
 
@@ -231,6 +232,43 @@ async fn a_question_keeps_its_task(home: &dyn Home) {
         store.begin(&again.id, again.execution_id).await.unwrap();
         store.outcome(end(&again, success(&again))).await.unwrap();
     }
+}
+
+/// A person changed the arguments; the task waits for the question about the changed call, and goes on with that call.
+async fn a_changed_call_is_what_its_task_goes_on_with(home: &dyn Home) {
+    let store = home.open();
+    let tenant = store.tenant("edits");
+    let ask = ApprovalRequest {
+        id: ApprovalId::random(),
+        asker: Asker::of(&CallContext::new("edits", "agent-1")),
+        ..question("write")
+    };
+    tenant.ask(ask.clone(), Vec::new()).await.unwrap();
+    let task = new("edits", "edits");
+    let walk = taken(&store, &task).await;
+    store.begin(&task.id, walk.execution_id).await.unwrap();
+    store.asks(&task.id, Some(ask.id.clone())).await.unwrap();
+    let after = haft_core::Arguments::from_text(r#"{"path": "b"}"#);
+    let edit = Decision::Edit { arguments: after.clone() };
+    let said = |decision| Answer { decision, by: "ada".into(), from: "program".into() };
+    assert!(tenant.answer(&ask.id, said(edit)).await.unwrap());
+    let changed = ApprovalRequest {
+        id: ApprovalId::random(),
+        fingerprint: "changed".to_owned(),
+        replaces: Some(ask.id.clone()),
+        ..ask.clone()
+    };
+    tenant.ask(changed.clone(), Vec::new()).await.unwrap();
+    store.asks(&task.id, Some(changed.id.clone())).await.unwrap();
+    home.crash(store);
+
+    let store = home.open();
+    assert!(store.take_over("edits", 10).await.unwrap().is_empty(), "not before it is answered");
+    assert!(store.tenant("edits").answer(&changed.id, said(Decision::Approve)).await.unwrap());
+    let again = store.take_over("edits", 10).await.unwrap().remove(0);
+    assert_eq!((&again.id, again.approval.as_ref()), (&task.id, Some(&changed.id)));
+    assert_eq!(again.call.arguments, after, "with what was approved");
+    assert_ne!(again.call.arguments, task.call.arguments);
 }
 
 async fn what_was_kept_long_enough_goes(home: &dyn Home) {

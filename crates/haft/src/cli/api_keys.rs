@@ -157,7 +157,7 @@ pub(super) fn list(
 
 pub(super) fn revoke(id: &str, json: bool, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
-    if !now(memory.store.revoke(id))?? {
+    if !now(memory.store.revoke(id, &one_line(&memory.user, 100)))?? {
         return Err(bad(format!("no key `{}` counts", words::name(id)), "`haft keys list` shows every key"));
     }
     match json {

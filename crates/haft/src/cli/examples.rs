@@ -327,6 +327,11 @@ Examples:
   haft audit query --since 2026-01-31 --agent owner
   haft audit query --code TOOL_DENIED --limit 5 --json";
 
+    pub(crate) const AUDIT_EVENTS: &str = "\
+Examples:
+  haft audit events
+  haft audit events --limit 5 --json";
+
     pub(crate) const AUDIT_VERIFY: &str = "\
 It exits with 1 where a record is not as it was written. Keep what --json prints somewhere else: with it, a later check \
 notices that the whole database was put back to an older one.

@@ -7,7 +7,7 @@ use super::{
     setup::{Ground, Setup, folders},
     watch, words,
 };
-use crate::serving::Backing;
+use crate::{port::KeyStore, serving::Backing};
 use haft_server::{JwksSource, Limits, Listener, Server, TokenOptions, tls};
 use haft_store::private_file;
 use std::{
@@ -80,6 +80,16 @@ async fn serve(
         ));
     }
 
+    let knows_somebody = !config.oidc.issuer.is_empty() || has_keys(&store).await?;
+    let next = match (address, &socket) {
+        (Some(_), _) if !knows_somebody => {
+            "nobody has a key yet: `haft keys create NAME --right invoke --role editor` makes one".to_owned()
+        }
+        (Some(_), _) | (None, None) => "keys are made with `haft keys create`".to_owned(),
+        (None, Some(socket)) => {
+            format!("try `curl --unix-socket {} http://haft/v1/tools`", words::path(&socket.path))
+        }
+    };
     let stop = CancellationToken::new();
     let limits = Limits {
         body_bytes: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
@@ -117,10 +127,7 @@ async fn serve(
     if resumed > 0 {
         console.say(format!("{} taken over from before", words::count(resumed, "task")));
     }
-    console.say(format!(
-        "serving at {}\nkeys are made with `haft keys create`; Ctrl-C ends this",
-        places.join(" and ")
-    ));
+    console.say(format!("serving at {}\n{next}; Ctrl-C ends this", places.join(" and ")));
 
     setup.keep_current();
     let serving = server.build().serve(listeners, stop.clone());
@@ -138,6 +145,12 @@ async fn serve(
     let (served, ()) = tokio::join!(serving, ending);
     drop(socket);
     served.map_err(|reason| cannot(format!("the server ended: {}", words::reason(&reason)), "start it again"))
+}
+
+/// Whether anybody has a key that counts.
+async fn has_keys(store: &crate::DurableStore) -> Result<bool, Failure> {
+    let now = jiff::Timestamp::now();
+    Ok(KeyStore::all(store, None).await?.iter().any(|key| key.counts(now)))
 }
 
 /// A socket in the file system, until it is dropped.
@@ -231,18 +244,36 @@ async fn port(
 }
 
 fn tokens(config: &crate::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
-    if config.audience.is_empty() || config.jwks_file.is_empty() {
+    if config.audience.is_empty() {
         return Err(cannot(
-            "tokens need an audience and the keys of their issuer",
-            "set server.oidc.audience and server.oidc.jwks_file",
+            "tokens are for somebody, and nothing says for whom",
+            "set server.oidc.audience to what tokens for this server have in `aud`",
         ));
     }
-    Ok(TokenOptions {
+    let jwks = match (config.jwks_file.as_str(), config.jwks_url.as_str()) {
+        ("", "") => JwksSource::Discover,
+        (file, "") => JwksSource::File(PathBuf::from(file)),
+        ("", url) => JwksSource::Url(url.to_owned()),
+        _ => {
+            return Err(cannot(
+                "the keys of the identity provider are said to be in two places",
+                "set one of server.oidc.jwks_file and server.oidc.jwks_url; without both, the issuer is asked",
+            ));
+        }
+    };
+    let options = TokenOptions {
         issuer: config.issuer.clone(),
         audience: config.audience.clone(),
-        jwks: JwksSource::File(PathBuf::from(&config.jwks_file)),
+        jwks,
         tenant_claim: config.tenant_claim.clone(),
         roles_claim: config.roles_claim.clone(),
         resource: (!resource.is_empty()).then(|| resource.to_owned()),
-    })
+    };
+    options.check().map_err(|problem| {
+        cannot(
+            format!("the keys of the identity provider cannot be looked for: {problem}"),
+            "set server.oidc.jwks_url to an https address, or server.oidc.jwks_file to a file",
+        )
+    })?;
+    Ok(options)
 }

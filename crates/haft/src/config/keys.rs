@@ -504,6 +504,8 @@ key_table! {
         audience: String = String::new(), rule::own(Kind::Text);
         /// A file with the provider's public keys (JWKS); it is read again by itself.
         jwks_file: String = String::new(), rule::own(Kind::Text);
+        /// Where the provider has them (https); without it and a file, the issuer is asked (OpenID Connect Discovery).
+        jwks_url: String = String::new(), rule::own(Kind::Text);
         /// The claim that names the tenant.
         tenant_claim: String = "tenant".to_owned(), rule::own(Kind::Text);
         /// The claim that lists the roles.

@@ -139,8 +139,8 @@ fn errors_and_redirects_are_told_as_they_are() {
     assert!(said.stderr.contains("ITEMS_KEY"), "a variable that is not there is named: {said:?}");
 }
 
-/// A server that shows this certificate, and answers every request the same.
-fn tls_service() -> (u16, String) {
+/// A server that shows this certificate, and answers each request as it is told.
+pub(crate) fn tls_service(answer: impl Fn(&str) -> String + Send + 'static) -> (u16, String) {
     let own = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = rustls::pki_types::PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
@@ -158,8 +158,9 @@ fn tls_service() -> (u16, String) {
             let connection = rustls::ServerConnection::new(config.clone()).expect("a connection");
             let mut stream = rustls::StreamOwned::new(connection, stream.expect("a connection"));
             let mut piece = [0; 4096];
-            if let Ok(1..) = stream.read(&mut piece) {
-                let _ = stream.write_all(json_answer("{\"name\": \"safe\"}").as_bytes());
+            if let Ok(count @ 1..) = stream.read(&mut piece) {
+                let sent = String::from_utf8_lossy(&piece[..count]).into_owned();
+                let _ = stream.write_all(json_answer(&answer(&sent)).as_bytes());
                 let _ = stream.flush();
             }
         }
@@ -169,7 +170,7 @@ fn tls_service() -> (u16, String) {
 
 #[test]
 fn a_server_is_trusted_where_this_machine_trusts_it_and_nowhere_else() {
-    let (port, certificate) = tls_service();
+    let (port, certificate) = tls_service(|_| "{\"name\": \"safe\"}".to_owned());
     let config =
         format!("[tools.http]\nprivate_hosts = ['localhost:{port}']\n[tools.approval]\nmode = 'auto'\n");
     let place = place(&definition(port, "GET", false).replace("http://", "https://"), &config);

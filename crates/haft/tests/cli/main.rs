@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
+#[cfg(unix)]
+mod api;
 mod approvals;
 mod batch;
 mod calls;

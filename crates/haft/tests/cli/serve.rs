@@ -9,7 +9,7 @@ use std::{
     path::PathBuf,
 };
 
-fn talk(
+pub(crate) fn talk(
     mut stream: impl std::io::Read + std::io::Write,
     path: &str,
     key: Option<&str>,
@@ -28,13 +28,17 @@ fn talk(
     (status, answer.split_once("\r\n\r\n").expect("a body").1.to_owned())
 }
 
-fn state(place: &Place) -> PathBuf {
+pub(crate) fn state(place: &Place) -> PathBuf {
     place.home().join(".local/state/haft")
 }
 
 /// A server on a port that the system chose.
-fn serve(place: &Place) -> (Running, String) {
-    let mut server = Running::start(place, &["serve", "--listen", "127.0.0.1:0"]);
+pub(crate) fn serve(place: &Place) -> (Running, String) {
+    listening(Running::start(place, &["serve", "--listen", "127.0.0.1:0"]))
+}
+
+/// A server, with where it listens.
+pub(crate) fn listening(mut server: Running) -> (Running, String) {
     server.wait_for("serving at");
     let line =
         server.heard().lines().find(|line| line.contains("serving at")).expect("it said so").to_owned();
@@ -55,6 +59,7 @@ fn a_server_knows_its_owner_and_its_keys_and_ends_in_order() {
         made.json()["key"]["id"].as_str().unwrap().to_owned(),
     );
     let (server, address) = serve(&place);
+    assert!(!server.heard().contains("nobody has a key"), "{}", server.heard());
     let port = || TcpStream::connect(&address).expect("it listens");
 
     let socket = state(&place).join("haft.sock");
@@ -156,7 +161,291 @@ fn a_socket_that_a_killed_server_left_is_used_again() {
     let (server, _) = serve(&place);
     server.kill();
     assert!(state(&place).join("haft.sock").exists());
+    let mut lonely = Running::start(&place, &["serve", "--no-socket", "--listen", "127.0.0.1:0"]);
+    lonely.wait_for("nobody has a key yet");
+    lonely.signal("TERM");
+    assert_eq!(lonely.end().code, 0);
     let (server, _) = serve(&place);
     server.signal("INT");
     assert_eq!(server.end().code, 0);
+}
+
+fn json(answer: (u16, String)) -> (u16, Value) {
+    let value = serde_json::from_str(&answer.1).unwrap_or_else(|error| panic!("{error}: {}", answer.1));
+    (answer.0, value)
+}
+
+#[test]
+fn a_task_waits_for_a_person_is_changed_approved_and_remembered_over_http() {
+    let place = Place::new();
+    place.own_config("[tools.approval]\naccept_from = ['http']\n");
+    let key = |name: &str, rest: &[&str]| {
+        let made = place.haft(&[&["keys", "create", name, "--json"], rest].concat());
+        made.json()["secret"].as_str().expect("a secret").to_owned()
+    };
+    let (caller, person) =
+        (key("ci", &["--right", "invoke", "--role", "editor"]), key("phone", &["--right", "approve"]));
+    let (server, address) = serve(&place);
+    let ask = |key: &str, path: &str, body: Option<&str>| {
+        json(talk(TcpStream::connect(&address).expect("it listens"), path, Some(key), body))
+    };
+    // The first question of that tool that is open, however long it takes to be asked.
+    let asked = |replaces: Option<&str>| {
+        let begun = std::time::Instant::now();
+        loop {
+            let (_, page) = ask(&person, "/v1/approvals", None);
+            let open = page["questions"].as_array().expect("a list").clone();
+            if let Some(found) = open.into_iter().find(|one| one["replaces"].as_str() == replaces) {
+                return found;
+            }
+            assert!(begun.elapsed().as_secs() < 20, "nobody is asked: {page}");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let detached = |file: &str| {
+        let body = format!(
+            r#"{{"name": "write_file", "arguments": {{"path": "{file}", "content": "x"}}, "options": {{"detached": true}}}}"#
+        );
+        let (status, task) = ask(&caller, "/v1/invoke", Some(&body));
+        assert_eq!(status, 202, "{task}");
+        task["taskId"].as_str().expect("an id").to_owned()
+    };
+
+    // Changed, then approved; somebody watches all the while.
+    let task = detached("first.txt");
+    let watching = std::thread::spawn({
+        let (address, caller, path) = (address.clone(), caller.clone(), format!("/v1/tasks/{task}/events"));
+        move || talk(TcpStream::connect(address).expect("it listens"), &path, Some(&caller), None).1
+    });
+    let question = asked(None);
+    let id = question["id"].as_str().expect("an id").to_owned();
+    assert_eq!(question["arguments"]["path"], "first.txt");
+    assert!(question["offers"].as_array().is_some_and(|offers| !offers.is_empty()), "{question}");
+    let (_, shown) = ask(&person, &format!("/v1/approvals/{id}"), None);
+    assert_eq!((&shown["id"], &shown["state"]), (&question["id"], &Value::from("open")));
+    let place_of = |id: &str| format!("/v1/approvals/{id}");
+    for wrong in [
+        r#"{"decision": "edit"}"#,
+        r#"{"decision": "edit", "arguments": {"path": "first.txt", "content": "x"}}"#,
+        r#"{"decision": "approve", "remember": {"kind": "everything"}}"#,
+        r#"{"decision": "approve", "remember": {"kind": "exact_call", "lasts": "session"}}"#,
+        r#"{"decision": "deny", "arguments": {}}"#,
+    ] {
+        let (status, said) = ask(&person, &place_of(&id), Some(wrong));
+        assert!((400..500).contains(&status), "{wrong}: {said}");
+    }
+    let edit = r#"{"decision": "edit", "arguments": {"path": "second.txt", "content": "y"}}"#;
+    assert_eq!(
+        ask(&caller, &place_of(&id), Some(edit)).0,
+        403,
+        "who makes calls does not change them, either"
+    );
+    let (status, said) = ask(&person, &place_of(&id), Some(edit));
+    assert_eq!((status, &said["state"]), (200, &Value::from("edited")), "{said}");
+    let changed = asked(Some(&id));
+    assert_eq!(changed["arguments"]["path"], "second.txt");
+    assert!(!place.work().join("second.txt").exists(), "nothing runs before it is approved");
+    let changed = changed["id"].as_str().expect("an id").to_owned();
+    let yes = r#"{"decision": "approve", "remember": {"kind": "exact_call", "seconds": 3600}}"#;
+    let (status, said) = ask(&person, &place_of(&changed), Some(yes));
+    assert_eq!(status, 200, "{said}");
+    let grant = said["grant"]["id"].as_str().expect("it is remembered").to_owned();
+    let (_, done) = ask(&caller, &format!("/v1/tasks/{task}?wait=20"), None);
+    let done = match done["state"] == "completed" {
+        true => done,
+        // The answer is looked for once a second.
+        false => {
+            std::thread::sleep(std::time::Duration::from_secs(3));
+            ask(&caller, &format!("/v1/tasks/{task}?wait=20"), None).1
+        }
+    };
+    assert_eq!(
+        (&done["state"], &done["result"]["status"]),
+        (&"completed".into(), &"Success".into()),
+        "{done}"
+    );
+    assert!(place.work().join("second.txt").exists() && !place.work().join("first.txt").exists());
+    let seen = watching.join().expect("it watched");
+    assert!(seen.contains("\"awaiting_approval\""), "that it waits: {seen}");
+    assert!(seen.contains("event: tool:executed"), "{seen}");
+    let last = seen.rsplit("event: ").next().expect("an event");
+    assert!(last.starts_with("task") && last.contains("\"completed\""), "the end is last: {last}");
+
+    // Denied, with words for the model.
+    let task = detached("third.txt");
+    let question = asked(None);
+    let no = r#"{"decision": "deny", "reason": "not on a Friday"}"#;
+    assert_eq!(ask(&person, &place_of(question["id"].as_str().unwrap()), Some(no)).0, 200);
+    let begun = std::time::Instant::now();
+    let over = loop {
+        let (_, task) = ask(&caller, &format!("/v1/tasks/{task}"), None);
+        if task["finishedAt"].is_string() {
+            break task;
+        }
+        assert!(begun.elapsed().as_secs() < 20, "{task}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    assert!(
+        over["result"]["error"]["message"].as_str().is_some_and(|text| text.contains("Friday")),
+        "{over}"
+    );
+    assert!(!place.work().join("third.txt").exists());
+
+    // What was remembered spares the question, until it is taken back.
+    std::fs::remove_file(place.work().join("second.txt")).expect("it is there");
+    let again = r#"{"name": "write_file", "arguments": {"path": "second.txt", "content": "y"}}"#;
+    assert_eq!(ask(&caller, "/v1/invoke", Some(again)).0, 200);
+    let (_, grants) = ask(&person, "/v1/grants", None);
+    assert_eq!(grants["grants"][0]["id"].as_str(), Some(&*grant));
+    server.signal("TERM");
+    assert_eq!(server.end().code, 0);
+
+    // Keys are on the record; secrets are not.
+    let events = place.haft(&["audit", "events", "--json"]);
+    let events = events.json();
+    let names: Vec<_> = events["events"].as_array().unwrap().iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, ["phone", "ci"], "{events}");
+    assert!(!events.to_string().contains("haft_"), "{events}");
+    assert_eq!(place.haft(&["audit", "verify"]).code, 0);
+}
+
+#[test]
+fn what_is_wrong_with_a_server_is_said_with_what_to_do() {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("an address").to_string();
+    let said = |config: &str, args: &[&str], what: &str, help: &str| {
+        place.own_config(config);
+        let said = place.haft(&[&["serve"], args].concat());
+        assert_eq!(said.code, 2, "{}", said.shown());
+        assert!(said.stderr.contains(what) && said.stderr.contains(help), "{what} {help}: {}", said.shown());
+        assert!(!state(&place).join("haft.sock").exists(), "nothing is left of it");
+    };
+    said("", &["--listen", &address], "cannot be listened on", "name another port");
+    said("", &["--no-socket"], "nowhere to listen", "--listen");
+    said("[server]\nlisten = 'here'\n", &[], "which is no address", "127.0.0.1:8484");
+    let listen: &[&str] = &["--listen", "127.0.0.1:0"];
+    said(
+        "[server]\ntls_certificate = '/absent.pem'\n",
+        listen,
+        "a certificate and its key",
+        "server.tls_key",
+    );
+    let both = "[server]\ntls_certificate = '/absent.pem'\ntls_key = '/absent.key'\n";
+    said(both, listen, "/absent.pem", "both files are PEM");
+    let oidc = "[server.oidc]\nissuer = 'https://id.example'\n";
+    said(oidc, listen, "nothing says for whom", "server.oidc.audience");
+    let plain = format!("{oidc}audience = 'haft'\njwks_url = 'http://id.example/keys'\n");
+    said(&plain, listen, "not be encrypted", "https");
+    let two =
+        format!("{oidc}audience = 'haft'\njwks_url = 'https://id.example/keys'\njwks_file = 'keys.json'\n");
+    said(&two, listen, "two places", "one of");
+    std::fs::create_dir_all(state(&place)).expect("a folder");
+    std::fs::write(state(&place).join("haft.sock"), "mine").expect("written");
+    place.own_config("");
+    let said = place.haft(&["serve"]);
+    assert!(said.code == 2 && said.stderr.contains("is no socket"), "{}", said.shown());
+    assert_eq!(std::fs::read_to_string(state(&place).join("haft.sock")).unwrap(), "mine", "it is left alone");
+}
+
+#[test]
+fn a_server_that_ends_lets_calls_end_and_streams_know() {
+    let place = Place::new();
+    let (server, address) = serve(&place);
+    let socket = state(&place).join("haft.sock");
+    let call = std::thread::spawn({
+        let socket = socket.clone();
+        move || {
+            let stream = UnixStream::connect(socket).expect("it listens");
+            talk(stream, "/v1/invoke", None, Some(r#"{"name": "slow", "options": {"timeout": "PT60S"}}"#))
+        }
+    });
+    let detached = r#"{"name": "slow", "options": {"detached": true, "timeout": "PT60S"}}"#;
+    let (status, task) =
+        json(talk(UnixStream::connect(&socket).expect("it listens"), "/v1/invoke", None, Some(detached)));
+    assert_eq!(status, 202, "{task}");
+    let watching = std::thread::spawn({
+        let (socket, path) =
+            (socket.clone(), format!("/v1/tasks/{}/events", task["taskId"].as_str().expect("an id")));
+        move || talk(UnixStream::connect(socket).expect("it listens"), &path, None, None)
+    });
+    // Long enough for both to be on their way.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    server.signal("TERM");
+    let begun = std::time::Instant::now();
+    let said = server.end();
+    assert_eq!(said.code, 0, "{}", said.shown());
+    assert!(begun.elapsed().as_secs() < 15, "it took {:?}", begun.elapsed());
+    let (status, result) = call.join().expect("it was answered");
+    assert!(result.contains("CANCELLED") || status == 200, "{status} {result}");
+    let (status, events) = watching.join().expect("the stream ended");
+    assert!(status == 200 && events.contains("tool:executing"), "{events}");
+    assert!(TcpStream::connect(&address).is_err() && !socket.exists());
+    let runs = place.haft(&["runs", "list", "--json"]);
+    assert!(runs.stdout.contains("slow"), "it is on the record: {}", runs.shown());
+}
+
+/// Base64 as tokens have it.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = String::new();
+    for piece in bytes.chunks(3) {
+        let number = piece
+            .iter()
+            .chain([&0; 2])
+            .take(3)
+            .fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
+        let letters = (0..4).map(|place| char::from(LETTERS[number >> (18 - 6 * place) & 63]));
+        text.extend(letters.take(piece.len() + 1));
+    }
+    text
+}
+
+#[test]
+fn a_token_counts_by_keys_that_its_issuer_serves_over_https() {
+    let pair = rcgen::KeyPair::generate_for(&rcgen::PKCS_ED25519).expect("a key");
+    let jwk =
+        serde_json::json!({"kty": "OKP", "crv": "Ed25519", "kid": "1", "x": base64(pair.public_key_raw())});
+    let issuer = std::sync::Arc::new(std::sync::OnceLock::<String>::new());
+    let (port, certificate) = crate::http_tools::tls_service({
+        let issuer = std::sync::Arc::clone(&issuer);
+        move |sent: &str| {
+            let issuer = issuer.get().expect("it is known");
+            match sent.starts_with("GET /.well-known/openid-configuration ") {
+                true => {
+                    serde_json::json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}).to_string()
+                }
+                false => serde_json::json!({"keys": [jwk]}).to_string(),
+            }
+        }
+    });
+    let issuer = issuer.get_or_init(|| format!("https://localhost:{port}")).clone();
+    let now = jiff::Timestamp::now().as_second();
+    let claims = serde_json::json!({"iss": issuer, "aud": "haft", "exp": now + 300, "sub": "ada", "tenant": "acme",
+        "scope": "haft:invoke", "roles": ["editor"]});
+    let message =
+        format!("{}.{}", base64(br#"{"alg":"EdDSA","kid":"1"}"#), base64(claims.to_string().as_bytes()));
+    let signature = rcgen::SigningKey::sign(&pair, message.as_bytes()).expect("a signature");
+    let token = format!("{message}.{}", base64(&signature));
+
+    let place = Place::new();
+    place.write("trusted.pem", certificate);
+    place.own_config(&format!("[server.oidc]\nissuer = '{issuer}'\naudience = 'haft'\n"));
+    for trusted in [true, false] {
+        let mut command = place.program(&["serve", "--listen", "127.0.0.1:0"]);
+        if trusted {
+            command.env("SSL_CERT_FILE", place.work().join("trusted.pem"));
+        }
+        let (server, address) = listening(Running::of(command));
+        let (status, me) = json(talk(TcpStream::connect(&address).unwrap(), "/v1/me", Some(&token), None));
+        match trusted {
+            true => {
+                assert_eq!((status, &me["user"], &me["tenant"]), (200, &"ada".into(), &"acme".into()), "{me}")
+            }
+            // Keys from whoever says that they are the issuer count for nothing.
+            false => assert_eq!(status, 503, "{me}"),
+        }
+        server.signal("TERM");
+        assert_eq!(server.end().code, 0);
+    }
 }

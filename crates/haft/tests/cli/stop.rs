@@ -25,6 +25,18 @@ impl Running {
         Running { child, stderr, heard: String::new() }
     }
 
+    /// The same with haft itself, which has none of the tools of the tests and can make jails.
+    pub(crate) fn program(place: &Place, args: &[&str]) -> Running {
+        Running::of(place.program(args))
+    }
+
+    /// Whatever that starts.
+    pub(crate) fn of(mut command: Command) -> Running {
+        let mut child = command.spawn().expect("it starts");
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        Running { child, stderr, heard: String::new() }
+    }
+
     /// Reads on until a line has this in it.
     pub(crate) fn wait_for(&mut self, text: &str) {
         loop {

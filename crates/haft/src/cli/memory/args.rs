@@ -151,6 +151,16 @@ pub(crate) enum AuditCommand {
         #[arg(long)]
         json: bool,
     },
+    /// What happened besides calls: keys made and revoked, requests that a server refused, archived records
+    #[command(after_help = examples::AUDIT_EVENTS)]
+    Events {
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+        limit: u16,
+        /// Print one JSON document and nothing else
+        #[arg(long)]
+        json: bool,
+    },
     /// Check every record against its seal, and name the first that is not as it was written
     #[command(after_help = examples::AUDIT_VERIFY)]
     Verify {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     AuditHead, ExportFormat, Verified,
     cli::{
-        console::{BAD, Console, GOOD},
+        console::{BAD, Console, GOOD, STRONG},
         failure::Failure,
         input::Input,
         words,
@@ -16,6 +16,7 @@ use crate::{
     port::TenantStore as _,
 };
 use haft_core::text::one_line;
+use haft_store::Happened;
 use serde_json::json;
 use std::{
     io::{self, BufWriter, Write},
@@ -32,6 +33,18 @@ pub(super) async fn run(
             let tenant = memory.store.tenant(&tenant_or_own(filter.tenant.as_deref()));
             let found = tenant.audit_page(filter.query(Some(page))).await?;
             runs::list("records", &found, page, *json, console)?;
+            Ok(0)
+        }
+        AuditCommand::Events { limit, json } => {
+            let events = memory.store.happenings(usize::from(*limit)).await?;
+            if *json {
+                console.print_json(&json!({"events": events}))?;
+            } else if events.is_empty() {
+                console.print("nothing happened besides calls\n")?;
+            }
+            for event in events.iter().filter(|_| !json) {
+                console.print(format!("{}\n", line(event)))?;
+            }
             Ok(0)
         }
         AuditCommand::Verify { head, key, archive, json } => {
@@ -72,6 +85,17 @@ pub(super) async fn run(
             Ok(0)
         }
     }
+}
+
+/// One of them on a line: when, what, and what is known of it.
+fn line(happened: &Happened) -> String {
+    let facts =
+        happened.facts.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
+            serde_json::Value::String(text) => format!("{name}={}", one_line(text, 200)),
+            other => format!("{name}={}", one_line(&other.to_string(), 400)),
+        });
+    let facts: Vec<_> = facts.collect();
+    format!("{}  {STRONG}{}{STRONG:#}  {}", happened.at, one_line(&happened.event, 40), facts.join("  "))
 }
 
 /// Heads that were kept elsewhere: documents of `--json`, or heads alone, one or many.
