@@ -106,6 +106,9 @@ impl Gvisor {
             plan.enforcement
                 .details
                 .insert("networkStack".into(), json!("machine, in a namespace of its own"));
+            plan.enforcement
+                .details
+                .insert("user".into(), json!("root of its own kernel, without privileges"));
         }
         Ok(plan)
     }
@@ -334,20 +337,21 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
             json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
         );
     }
-    let network = (!request.gate).then_some("network");
-    let namespaces = ["user", "pid", "ipc", "uts", "mount"].into_iter().chain(network);
+    let own = if request.gate { None } else { Some(["network", "user"]) };
+    let namespaces = ["pid", "ipc", "uts", "mount"].into_iter().chain(own.into_iter().flatten());
     let namespaces: Vec<Value> = namespaces.map(|kind| json!({"type": kind})).collect();
+    let mut linux = json!({"namespaces": namespaces});
+    if own.is_some() {
+        linux["uidMappings"] = runc::users(rustix::process::geteuid().as_raw());
+        linux["gidMappings"] = runc::users(rustix::process::getegid().as_raw());
+    }
     json!({
         "ociVersion": "1.0.2",
         "process": process(request),
         "root": {"path": "root", "readonly": true},
         "hostname": "haft",
         "mounts": mounts,
-        "linux": {
-            "namespaces": namespaces,
-            "uidMappings": runc::users(rustix::process::geteuid().as_raw()),
-            "gidMappings": runc::users(rustix::process::getegid().as_raw()),
-        },
+        "linux": linux,
     })
 }
 
@@ -356,9 +360,12 @@ fn process(request: &SeatRequest) -> Value {
     let limits: Vec<Value> =
         request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
     let none: [&str; 0] = [];
+    // With the machine's network, runsc gives its own kernel the users and the privileges of the guest, and fails for want of
+    // them in a namespace of users.
+    let user = if request.gate { 0 } else { INNER_ID };
     json!({
         "terminal": false,
-        "user": {"uid": INNER_ID, "gid": INNER_ID},
+        "user": {"uid": user, "gid": user},
         "args": request.argv,
         "env": request.environment,
         "cwd": request.working_dir,

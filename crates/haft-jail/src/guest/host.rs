@@ -34,6 +34,8 @@ pub(super) static KNOWS_HOW: AtomicBool = AtomicBool::new(false);
 
 /// A seat that has waited this long is not used any more: files of the system may have been replaced since.
 const FRESH: Duration = Duration::from_secs(300);
+/// A guest that was handed a seat has started by then.
+const AFTER_A_START: Duration = Duration::from_millis(5);
 /// A seat that is not ready by then never will be.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -275,7 +277,7 @@ impl Inner {
     ///
     /// `fresh` takes none that stands by: what was mounted on the machine since may be missing in it.
     pub(super) async fn seat(
-        &self,
+        self: &Arc<Self>,
         kind: SeatKind,
         parent: Option<&str>,
         fresh: bool,
@@ -291,7 +293,7 @@ impl Inner {
     }
 
     async fn try_seat(
-        &self,
+        self: &Arc<Self>,
         kind: SeatKind,
         parent: Option<&str>,
         fresh: bool,
@@ -303,9 +305,25 @@ impl Inner {
             None => self.new_seat(&spawner, kind, parent).await?,
         };
         if parent.is_none() {
-            self.refill(&spawner, kind);
+            self.refill_soon(&spawner, kind);
         }
         into_ready(seat).await
+    }
+
+    /// Orders the next seats when this guest has started, where one still stands by: making them takes a core that the
+    /// guest could have.
+    fn refill_soon(self: &Arc<Self>, spawner: &Arc<Spawner>, kind: SeatKind) {
+        let is_last = lock(&spawner.shared).ready.get(&kind).is_none_or(Vec::is_empty);
+        if is_last {
+            return self.refill(spawner, kind);
+        }
+        let (host, spawner) = (Arc::downgrade(self), Arc::downgrade(spawner));
+        tokio::spawn(async move {
+            tokio::time::sleep(AFTER_A_START).await;
+            if let (Some(host), Some(spawner)) = (host.upgrade(), spawner.upgrade()) {
+                host.refill(&spawner, kind);
+            }
+        });
     }
 
     async fn new_seat(
