@@ -94,9 +94,8 @@ fn becomes_task<'a>(
     client: &Client,
     tool: &str,
 ) -> Option<(&'a Arc<dyn Tasks>, Duration)> {
-    let tasks = server.0.tasks.as_ref()?;
-    if !client.is_stateless() || !client.capabilities().supports_tasks() {
-        return None;
-    }
-    Some((tasks, tasks.patience(&*server.0.engine.definition(tool)?)?))
+    let tasks = server.0.tasks.as_ref().filter(|_| client.is_stateless())?;
+    // What a client can do is read last: most tools are quick.
+    let patience = tasks.patience(&*server.0.engine.definition(tool)?)?;
+    client.capabilities().supports_tasks().then_some((tasks, patience))
 }

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `builder` | what a server is made of |
 //! | `session` | one connection: the requests of the protocol, each handed on to one of the files below |
+//! | `about` | what the server says of itself |
 //! | `callers` | who asks |
 //! | `call`, `relay`, `answer` | `tools/call`: on its way through the engine, what is told meanwhile, what comes back |
 //! | `client` | the one who called, as tools and approvals reach it: questions, messages |
@@ -20,6 +21,7 @@
 //! | `changes` | who is told that a list has changed |
 //! | `roots` | folders that a client works in |
 //! | `tasks`, `engine_tasks` | the seam for calls that go on without their client, and the engine behind it |
+//! | `methods` | what there is to ask for |
 //! | `extension` | what is not haft's: prompts, completion, further resources |
 //! | `stdio`, `http` | the two ways in |
 //!
@@ -29,6 +31,7 @@
 //! 2026-07-28 each request stands for itself: a call that needs an answer ends with `input_required`, and the client sends it
 //! again with the answer and with the state it was given. [`Client::ask`] hides the difference.
 
+mod about;
 mod answer;
 mod approval;
 mod builder;
@@ -40,6 +43,7 @@ mod engine_tasks;
 mod extension;
 #[cfg(feature = "http")]
 pub mod http;
+mod methods;
 mod page;
 mod relay;
 mod resources;

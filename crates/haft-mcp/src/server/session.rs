@@ -3,12 +3,14 @@
 #![allow(deprecated, reason = "2025-06-18 and 2025-11-25 have roots, logging and resources/subscribe")]
 
 use super::{
+    about,
     approval::Approvals,
     builder::McpServer,
     call,
     callers::LastCaller,
     changes::{self, Listener, Watched},
     client::{self, Client},
+    methods::Offered,
     page::page,
     resources::{self, LIST_TTL_MS},
     roots,
@@ -22,12 +24,12 @@ use rmcp::{
         CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
         CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
         CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
-        GetPromptResponse, GetTaskMethod, GetTaskParams, GetTaskResult, Implementation, InputRequest,
-        InputRequiredResult, ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListRootsRequest, ListToolsResult, LoggingLevel, PaginatedRequestParams,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
-        UpdateTaskMethod, UpdateTaskParams,
+        GetPromptResponse, GetTaskMethod, GetTaskParams, GetTaskResult, InputRequest, InputRequiredResult,
+        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+        ListRootsRequest, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
+        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskMethod,
+        UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -44,18 +46,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The revisions that are spoken, oldest first.
 const REVISIONS: &[ProtocolVersion] =
     &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
-
-/// What a model is told about haft as a whole.
-const INSTRUCTIONS: &str = "These tools are run by haft. Every call is checked against its schema and a policy, may need a \
-     person's approval, and is recorded. An error says what to do next. A call that waits for approval has not run: send \
-     it again, unchanged, once it is approved. A long output is cut in the middle; read_output reads any part of the whole.";
-
-/// What a client may ask for with parameters.
-const METHODS: &[&str] =
-    &["tools/list", "tools/call", "resources/list", "resources/read", "resources/templates/list"];
-/// The same, before 2026-07-28, and since.
-const METHODS_BEFORE: &[&str] = &["resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
-const METHODS_SINCE: &[&str] = &["subscriptions/listen"];
 
 /// The name of the question for folders.
 const ROOTS: &str = "haft_roots";
@@ -144,45 +134,11 @@ impl Session {
     fn tasks<M: ConstString>(&self) -> Result<&Arc<dyn Tasks>, ErrorData> {
         self.server.0.tasks.as_ref().ok_or_else(ErrorData::method_not_found::<M>)
     }
-
-    fn config(&self) -> ServerConfig {
-        let extension = &self.server.0.extension;
-        let mut capabilities = ServerCapabilities::builder()
-            .enable_logging()
-            .enable_tools()
-            .enable_tool_list_changed()
-            .enable_resources()
-            .enable_resources_subscribe()
-            .enable_resources_list_changed()
-            .build();
-        if extension.has_prompts() {
-            let with = ServerCapabilities::builder().enable_prompts().enable_prompts_list_changed().build();
-            capabilities.prompts = with.prompts;
-        }
-        if self.server.0.tasks.is_some() {
-            capabilities.extensions = ServerCapabilities::builder().enable_tasks().build().extensions;
-        }
-        if extension.has_completions() {
-            capabilities.completions = Some(Default::default());
-        }
-        let mut instructions = INSTRUCTIONS.to_owned();
-        if self.server.0.approvals == Approvals::Host && self.server.takes_answers() {
-            instructions.push_str(" The host asks its user before each call, and that counts as approval.");
-        }
-        if let Some(more) = &self.server.0.instructions {
-            instructions = format!("{instructions}\n\n{more}");
-        }
-        let haft = Implementation::new("haft", env!("CARGO_PKG_VERSION")).with_title("haft");
-        ServerConfig::new(capabilities)
-            .with_protocol_version(ProtocolVersion::V_2025_11_25)
-            .with_server_info(haft)
-            .with_instructions(instructions)
-    }
 }
 
 impl ServerHandler for Session {
     fn get_info(&self) -> ServerConfig {
-        self.config()
+        about::server(&self.server)
     }
 
     fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
@@ -190,7 +146,8 @@ impl ServerHandler for Session {
     }
 
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
-        Ok(DiscoverResult::from_server_info(REVISIONS.to_vec(), self.config()).with_ttl_ms(LIST_TTL_MS))
+        Ok(DiscoverResult::from_server_info(REVISIONS.to_vec(), about::server(&self.server))
+            .with_ttl_ms(LIST_TTL_MS))
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -410,10 +367,15 @@ impl ServerHandler for Session {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = haft_core::text::one_line(&request.method, 80);
-        let is_stateless =
-            context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-        let more = if is_stateless { METHODS_SINCE } else { METHODS_BEFORE };
-        match METHODS.iter().chain(more).any(|known| *known == request.method) {
+        let version = context.protocol_version();
+        let extension = &self.server.0.extension;
+        let offered = Offered {
+            is_stateless: version.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28),
+            has_tasks: self.server.0.tasks.is_some(),
+            has_prompts: extension.has_prompts(),
+            has_completions: extension.has_completions(),
+        };
+        match offered.has(&request.method) {
             true => Err(ErrorData::invalid_params(
                 format!("the parameters of {method} are not as MCP has them"),
                 None,

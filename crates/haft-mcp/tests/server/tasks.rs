@@ -175,6 +175,13 @@ async fn a_task_is_not_there_for_anybody_else() {
     let id = wire.call("waits", json!({})).await["result"]["taskId"].clone();
     let absent = wire.ask("tasks/get", json!({"taskId": "tsk_0"})).await["error"].clone();
     assert_eq!(absent["code"], -32602);
+    for (method, wrong) in [
+        ("tasks/get", json!({"taskId": 7})),
+        ("tasks/cancel", json!({})),
+        ("tasks/update", json!({"taskId": id})),
+    ] {
+        assert_eq!(wire.ask(method, wrong).await["error"]["code"], -32602, "{method}");
+    }
     for stranger in [
         owner_with(|context| context.tenant = "other".into()),
         owner_with(|context| context.user = Some("mallory".into())),
