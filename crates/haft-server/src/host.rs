@@ -197,7 +197,7 @@ pub enum Lasting {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
     /// It counts; with the grant that came of it.
-    Counts(Option<Grant>),
+    Counts(Option<Box<Grant>>),
     /// The question was answered before, or it is too late.
     TooLate,
     /// There is no such question.

@@ -277,7 +277,7 @@ impl Desk for Backing {
             if let Some(grant) = &grant {
                 tenant.grant(grant.clone()).await.map_err(unavailable)?;
             }
-            Ok(Answered::Counts(grant.map(shown_grant)))
+            Ok(Answered::Counts(grant.map(|grant| Box::new(shown_grant(grant)))))
         })
     }
 

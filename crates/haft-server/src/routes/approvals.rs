@@ -204,7 +204,7 @@ pub(crate) async fn answer(
     let desk = desk(&app)?;
     let given = GivenAnswer { verdict: body.verdict()?, by: who.name().to_owned() };
     let grant = match desk.answer(who.tenant(), &id, given).await? {
-        Answered::Counts(grant) => grant,
+        Answered::Counts(grant) => grant.map(|grant| *grant),
         Answered::TooLate => {
             return Err(Problem::new(ErrorCode::AlreadyAnswered, ErrorCode::AlreadyAnswered.model_text()));
         }
