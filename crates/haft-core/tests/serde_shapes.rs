@@ -99,6 +99,7 @@ fn full_definition() -> ToolDefinition {
         source: Source::Mcp,
         command: None,
         http: None,
+        mcp: None,
         flow: None,
         aliases: vec!["Edit".into()],
         annotations: Annotations { destructive: Some(true), open_world: Some(false) },

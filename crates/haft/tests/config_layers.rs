@@ -75,6 +75,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.per_process_limits", "false", "true"),
     ("tools.http.hosts", "[]", "['api.example.com']"),
     ("tools.http.private_hosts", "[]", "['localhost:8080']"),
+    ("tools.mcp.connect_seconds", "5", "60"),
     ("tools.signatures.require_signatures", "true", "false"),
     ("tools.signatures.trusted_keys", "[]", "['ed25519:AAAA']"),
     ("policy.rules", DENIES, ALLOWS),

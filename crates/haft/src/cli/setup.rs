@@ -42,7 +42,7 @@ pub(super) struct Setup {
     /// Who runs this.
     pub(super) owner: Arc<CallContext>,
     /// Whose tools are accepted.
-    pub(super) signatures: Signatures,
+    pub(super) signatures: Arc<Signatures>,
     /// Where changes of the tools are remembered.
     registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
@@ -336,6 +336,9 @@ impl Ground {
         let commands = crate::wiring::command_tools(&resolved.config);
         let signatures =
             Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
+        let signatures = Arc::new(signatures);
+        #[cfg(feature = "mcp")]
+        haft.upstreams().observe(super::tools::keep_differences(&signatures, console));
         let file = registrations.as_ref().map(FileRegistrations::path);
         restore(&haft, file, &commands, &signatures, console)?;
         let owner = owner(&surroundings);
@@ -426,7 +429,7 @@ fn restore(
     console: &Console,
 ) -> Result<(), Failure> {
     let described = |definition| {
-        signatures.checked(definition, |definition| crate::wiring::described(definition, commands))
+        signatures.checked(definition, |definition| crate::wiring::described(definition, commands, haft))
     };
     let skipped = match (now(haft.tools().restore(described))?, file) {
         (Err(RegisterError::NotRemembered(reason)), Some(path)) => {

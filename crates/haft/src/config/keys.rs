@@ -240,6 +240,7 @@ key_table! {
         flows: FlowsConfig,
         commands: CommandsConfig,
         http: HttpConfig,
+        mcp: McpServersConfig,
         signatures: SignaturesConfig,
     } {
         /// What happens to a call: refused, recorded for a person to answer, or run.
@@ -400,6 +401,12 @@ key_table! {
         hosts: Vec<String> = Vec::new(), rule::allow_list();
         /// Hosts that may be on this machine or in a private network, each with its port: "localhost:8080".
         private_hosts: Vec<String> = Vec::new(), rule::allow_list();
+    }
+
+    /// MCP servers whose tools were added. Programs among them are granted what commands are, addresses what HTTP tools are.
+    [tools.mcp] = McpServersConfig {
+        /// Seconds until a server must have said what it has.
+        connect_seconds: u64 = 30, rule::at_most(1, 600);
     }
 
     /// Whose tools are accepted. What is trusted is your own affair: a folder's file can only demand signatures.

@@ -79,43 +79,11 @@ pub(super) fn add(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|problem| bad(&[problem]))?;
     let source = source.unwrap_or_else(|| written_out(&definitions, folder));
-    let admitted = setup.signatures.admit(&source);
-    admitted.map_err(|problem| Failure::BadSignature { name: name.clone(), problem })?;
-    let commands = setup.command_tools();
-    // All of them or none: what can be known beforehand is looked at before the first is added.
-    for definition in &definitions {
-        may_add(definition, adding, setup)?;
-    }
-    let made = |definition: &ToolDefinition| {
-        described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
-            name: name.clone(),
-            list: format!("  {}", one_line(&problem, 1000)),
-        })
-    };
-    for definition in &definitions {
-        is_as_it_was(made(definition)?.definition(), &source, setup)?;
-    }
-    let (mut added, mut replaced) = (Vec::new(), Vec::new());
-    for definition in &definitions {
-        let tools = setup.haft.tools();
-        let tool = made(definition)?;
-        if tools.exists(&definition.name) {
-            now(tools.replace(tool, &setup.owner))??;
-            replaced.push(definition.name.as_str());
-        } else {
-            now(tools.add(tool, &setup.owner))??;
-            added.push(definition.name.as_str());
-        }
-        keep(&definition.name, &source, setup)?;
-    }
+    let taken = take(&name, &definitions, &source, adding, setup)?;
     if adding.json {
-        return console.print_json(&json!({"added": added, "replaced": replaced}));
+        return console.print_json(&json!({"added": taken.added, "replaced": taken.replaced}));
     }
-    for (what, names) in [("added", &added), ("replaced", &replaced)] {
-        for name in names {
-            console.print(format!("{what} `{name}`\n"))?;
-        }
-    }
+    taken.tell(console)?;
     if definitions.iter().all(ToolDefinition::says_what_runs) {
         return Ok(());
     }
@@ -125,8 +93,65 @@ pub(super) fn add(
     )
 }
 
+/// What became of definitions.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) added: Vec<String>,
+    pub(super) replaced: Vec<String>,
+}
+
+impl Taken {
+    pub(super) fn tell(&self, console: &mut Console) -> Result<(), Failure> {
+        for (what, names) in [("added", &self.added), ("replaced", &self.replaced)] {
+            for name in names {
+                console.print(format!("{what} `{name}`\n"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds tools, all of them or none: what can be known beforehand is looked at before the first is added.
+pub(super) fn take(
+    name: &str,
+    definitions: &[ToolDefinition],
+    source: &Source,
+    adding: Adding,
+    setup: &Setup,
+) -> Result<Taken, Failure> {
+    let admitted = setup.signatures.admit(source);
+    admitted.map_err(|problem| Failure::BadSignature { name: name.to_owned(), problem })?;
+    let commands = setup.command_tools();
+    for definition in definitions {
+        may_add(definition, adding, setup)?;
+    }
+    let made = |definition: &ToolDefinition| {
+        described(definition.clone(), &commands, &setup.haft).map_err(|problem| Failure::BadDefinitions {
+            name: name.to_owned(),
+            list: format!("  {}", one_line(&problem, 1000)),
+        })
+    };
+    for definition in definitions {
+        is_as_it_was(made(definition)?.definition(), source, setup)?;
+    }
+    let mut taken = Taken::default();
+    for definition in definitions {
+        let tools = setup.haft.tools();
+        let tool = made(definition)?;
+        if tools.exists(&definition.name) {
+            now(tools.replace(tool, &setup.owner))??;
+            taken.replaced.push(definition.name.clone());
+        } else {
+            now(tools.add(tool, &setup.owner))??;
+            taken.added.push(definition.name.clone());
+        }
+        keep(&definition.name, source, setup)?;
+    }
+    Ok(taken)
+}
+
 /// What a list in another dialect comes to, as haft writes it: nobody has signed that.
-fn written_out(definitions: &[ToolDefinition], folder: &Path) -> Source {
+pub(super) fn written_out(definitions: &[ToolDefinition], folder: &Path) -> Source {
     let text = serde_json::to_string(definitions).unwrap_or_default();
     Source { text, is_json: true, folder: folder.to_path_buf(), signature: None }
 }
@@ -160,29 +185,108 @@ fn keep(name: &str, source: &Source, setup: &Setup) -> Result<(), Failure> {
     kept.map_err(|error| unremembered(StoreError(error.to_string())))
 }
 
-/// Takes the changed definition that waits for it.
-pub(super) fn accept(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+/// One tool, or those of an MCP server.
+#[derive(Clone, Copy)]
+pub(super) enum Wanted<'a> {
+    Tool(&'a str),
+    Server(&'a str),
+}
+
+impl<'a> Wanted<'a> {
+    pub(super) fn of(name: Option<&'a str>, server: Option<&'a str>) -> Self {
+        match server {
+            Some(server) => Wanted::Server(server),
+            None => Wanted::Tool(name.unwrap_or_default()),
+        }
+    }
+}
+
+/// Whether a definition is one of a tool of that server.
+pub(super) fn is_of(definition: &ToolDefinition, server: &str) -> bool {
+    definition.mcp.as_ref().is_some_and(|mcp| mcp.server == server)
+}
+
+/// Takes the changed and new definitions that wait for it.
+pub(super) fn accept(
+    wanted: Wanted<'_>,
+    json: bool,
+    setup: &Setup,
+    console: &mut Console,
+) -> Result<(), Failure> {
     setup.registrations()?;
-    let registration = find(&setup.haft, name)?;
-    let name = registration.definition.name.as_str();
-    let proposed =
-        setup.signatures.proposed(name).map_err(|error| unremembered(StoreError(error.to_string())))?;
-    let source = proposed.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
+    let unreadable = |error: std::io::Error| unremembered(StoreError(error.to_string()));
+    let waiting: Vec<(String, Source)> = match wanted {
+        Wanted::Tool(name) => {
+            let known = setup.haft.tools().get(name).map(|known| known.definition.name.clone());
+            let name = known.unwrap_or_else(|| name.to_owned());
+            match setup.signatures.proposed(&name).map_err(unreadable)? {
+                Some(source) => vec![(name, source)],
+                None => {
+                    find(&setup.haft, &name)?;
+                    return Err(Failure::NothingToAccept { name });
+                }
+            }
+        }
+        Wanted::Server(server) => {
+            let mut all = setup.signatures.all_proposed().map_err(unreadable)?;
+            let is_its = |name: &str, source: &Source| {
+                let definitions = source.definitions().unwrap_or_default();
+                definitions.iter().any(|definition| definition.name == name && is_of(definition, server))
+            };
+            all.retain(|(name, source)| is_its(name, source));
+            if all.is_empty() {
+                return Err(Failure::NothingToAccept { name: server.to_owned() });
+            }
+            all
+        }
+    };
+    let mut told = Vec::new();
+    for (name, source) in &waiting {
+        let changes = accept_one(name, source, setup)?;
+        if json {
+            told.push(json!({"accepted": name, "changes": changes.as_ref().map(|changes| &changes.changes)}));
+        } else {
+            console.print(match &changes {
+                Some(changes) => format!("accepted `{name}`:\n{}\n", shown(changes)),
+                None => format!("accepted the new `{name}`\n"),
+            })?;
+        }
+    }
+    match (json, wanted, told.pop()) {
+        (false, ..) => Ok(()),
+        (true, Wanted::Tool(_), Some(one)) => console.print_json(&one),
+        (true, _, last) => {
+            told.extend(last);
+            console.print_json(&told)
+        }
+    }
+}
+
+/// Takes one. `None` where there was no tool of that name.
+fn accept_one(name: &str, source: &Source, setup: &Setup) -> Result<Option<DefinitionChanges>, Failure> {
     let refused = |problem| Failure::BadSignature { name: format!("the new `{name}`"), problem };
-    let admitted = setup.signatures.admit(&source).map_err(refused)?;
+    let admitted = setup.signatures.admit(source).map_err(refused)?;
     let new = admitted.definitions.into_iter().find(|definition| definition.name == name);
     let new = new.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
-    let tool = described(new, &setup.command_tools()).map_err(|problem| Failure::BadDefinitions {
-        name: format!("`{name}`"),
-        list: format!("  {}", one_line(&problem, 1000)),
-    })?;
-    let changes = DefinitionChanges::between(&registration.definition, tool.definition());
-    now(setup.haft.tools().replace(tool, &setup.owner))??;
-    keep(name, &source, setup)?;
-    if json {
-        return console.print_json(&json!({"accepted": name, "changes": changes.changes}));
-    }
-    console.print(format!("accepted `{name}`:\n{}\n", shown(&changes)))
+    let tool =
+        described(new, &setup.command_tools(), &setup.haft).map_err(|problem| Failure::BadDefinitions {
+            name: format!("`{name}`"),
+            list: format!("  {}", one_line(&problem, 1000)),
+        })?;
+    let tools = setup.haft.tools();
+    let changes = match tools.get(name) {
+        Some(known) => {
+            let changes = DefinitionChanges::between(&known.definition, tool.definition());
+            now(tools.replace(tool, &setup.owner))??;
+            Some(changes)
+        }
+        None => {
+            now(tools.add(tool, &setup.owner))??;
+            None
+        }
+    };
+    keep(name, source, setup)?;
+    Ok(changes)
 }
 
 /// The tools of a list in a provider's dialect. What is not as it was there is said.
@@ -236,7 +340,53 @@ fn may_add(definition: &ToolDefinition, adding: Adding, setup: &Setup) -> Result
     Ok(())
 }
 
-pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+pub(super) fn remove(
+    wanted: Wanted<'_>,
+    json: bool,
+    setup: &Setup,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let server = match wanted {
+        Wanted::Tool(name) => {
+            let name = remove_one(name, setup)?;
+            return match json {
+                true => console.print_json(&json!({"removed": name})),
+                false => console.print(format!("removed `{}`\n", one_line(&name, 80))),
+            };
+        }
+        Wanted::Server(server) => server,
+    };
+    let remembered = now(setup.registrations()?.load())?.map_err(unremembered)?;
+    let its = remembered.into_iter().filter(|known| {
+        known.definition.as_deref().is_some_and(|definition| is_of(definition, server))
+    });
+    let names: Vec<String> = its.map(|known| known.name).collect();
+    for name in &names {
+        remove_one(name, setup)?;
+    }
+    forget_waiting(server, setup)?;
+    if names.is_empty() {
+        return Err(Failure::NoServer { name: server.to_owned() });
+    }
+    if json {
+        return console.print_json(&json!({"removed": names}));
+    }
+    names.iter().try_for_each(|name| console.print(format!("removed `{}`\n", one_line(name, 80))))
+}
+
+/// What waits of a server that is gone waits no more.
+fn forget_waiting(server: &str, setup: &Setup) -> Result<(), Failure> {
+    let unreadable = |error: std::io::Error| unremembered(StoreError(error.to_string()));
+    for (name, source) in setup.signatures.all_proposed().map_err(unreadable)? {
+        if source.definitions().unwrap_or_default().iter().any(|definition| is_of(definition, server)) {
+            setup.signatures.settle(&name).map_err(unreadable)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a tool, and gives its name.
+pub(super) fn remove_one(name: &str, setup: &Setup) -> Result<String, Failure> {
     let registrations = setup.registrations()?;
     let name = match find(&setup.haft, name) {
         Ok(registration) => {
@@ -255,10 +405,7 @@ pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Consol
     };
     let forgotten = setup.signatures.forget_all(&name);
     forgotten.map_err(|error| unremembered(StoreError(error.to_string())))?;
-    if json {
-        return console.print_json(&json!({"removed": name}));
-    }
-    console.print(format!("removed `{}`\n", one_line(&name, 80)))
+    Ok(name)
 }
 
 fn unremembered(error: StoreError) -> Failure {

@@ -131,6 +131,26 @@ impl Signatures {
         self.record(Kind::Changed, name)
     }
 
+    /// Every changed or new definition that waits for somebody to accept it, by name.
+    pub(crate) fn all_proposed(&self) -> io::Result<Vec<(String, Source)>> {
+        let Some(state) = self.state.as_deref() else { return Ok(Vec::new()) };
+        let entries = match std::fs::read_dir(state.join(Kind::Changed.folder())) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+            if let Some(source) = self.record(Kind::Changed, name)? {
+                found.push((name.to_owned(), source));
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found)
+    }
+
     /// It was accepted, or the tool is gone.
     pub(crate) fn settle(&self, name: &str) -> io::Result<()> {
         self.forget(Kind::Changed, name)

@@ -25,9 +25,13 @@ pub(crate) struct Payload {
 impl Payload {
     /// Of definitions whose paths are absolute.
     pub(crate) fn of(definitions: &[ToolDefinition]) -> io::Result<Self> {
-        let commands = definitions.iter().filter_map(|definition| definition.command.as_deref());
-        let places: Vec<PathBuf> = commands
-            .flat_map(|command| std::iter::once(&command.program).chain(&command.files))
+        let own = definitions.iter().flat_map(|definition| {
+            let command = definition.command.iter();
+            let command = command.flat_map(|command| std::iter::once(&command.program).chain(&command.files));
+            let server = definition.mcp.iter();
+            command.chain(server.flat_map(|server| server.program.iter().chain(&server.files)))
+        });
+        let places: Vec<PathBuf> = own
             .filter(|path| path.contains('/'))
             .map(PathBuf::from)
             .collect();
