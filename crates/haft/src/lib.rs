@@ -91,7 +91,7 @@ pub use haft_engine::{
     FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
     PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration, RepeatGuard,
     Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target,
-    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
+    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent, WeakEngine,
 };
 pub use haft_flow as flow;
 pub use haft_guard::{

@@ -31,6 +31,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         allow_parallel: tools.allow_parallel,
         max_calls_per_answer: size(tools.max_tool_calls_per_batch),
         max_args_bytes: size(tools.max_tool_args_bytes),
+        max_listed_tools: size(tools.max_listed),
         retry: retry(config.scheduling.retry.max_retries),
         batch_retry: retry(config.scheduling.retry.batch_max_retries),
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),

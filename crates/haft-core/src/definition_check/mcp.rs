@@ -30,18 +30,15 @@ pub(super) fn check(definition: &ToolDefinition, found: &mut Found) {
             }
             if definition.constraints.required_isolation == IsolationLevel::None {
                 let problem = "None is for code that is linked into the program";
-                found.add(
-                    "constraints.requiredIsolation",
-                    problem,
-                    "use Standard, Strict or Restricted",
-                );
+                found.add("constraints.requiredIsolation", problem, "use Standard, Strict or Restricted");
             }
             if !mcp.headers.is_empty() {
                 found.add("mcp.headers", "a program gets no headers", "remove them, or use `url`");
             }
         }
         (None, Some(url)) => {
-            let as_http = HttpSource { url: url.clone(), headers: mcp.headers.clone(), ..HttpSource::default() };
+            let as_http =
+                HttpSource { url: url.clone(), headers: mcp.headers.clone(), ..HttpSource::default() };
             let mut of_address = Found::default();
             http::reached(&as_http, &mut of_address);
             if url.contains(['{', '}']) {

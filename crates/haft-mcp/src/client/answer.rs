@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn what_is_not_base64_is_left_out() {
-        let (result, remarks) = of(json!({"content": [{"type": "image", "data": "<script>", "mimeType": "image/png"}]}));
+        let (result, remarks) =
+            of(json!({"content": [{"type": "image", "data": "<script>", "mimeType": "image/png"}]}));
         assert!(result.unwrap().parts.is_empty());
         assert_eq!(remarks.len(), 1);
     }

@@ -15,7 +15,10 @@ use rmcp::{
         PaginatedRequestParams, ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
         SubscriptionFilter, Tool,
     },
-    service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions, RunningService, ServiceError},
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
+        RunningService, ServiceError,
+    },
     transport::{IntoTransport, async_rw::AsyncRwTransport},
 };
 use serde_json::{Map, Value, json};
@@ -261,7 +264,9 @@ impl Drop for OnItsWay<'_> {
 fn trouble(error: ServiceError) -> Trouble {
     match error {
         ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
-        ServiceError::TransportSend(_) | ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Trouble::Died,
+        ServiceError::TransportSend(_) | ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
+            Trouble::Died
+        }
         _ => Trouble::Nonsense,
     }
 }

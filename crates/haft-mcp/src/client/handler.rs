@@ -6,9 +6,9 @@ use haft_sdk::ToolCtx;
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-        ElicitResult, ElicitationAction, Implementation, LoggingMessageNotificationParam,
-        ProgressNotificationParam, ProgressToken, ProtocolVersion,
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
+        ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
+        LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
     },
     service::{NotificationContext, RequestContext},
 };
@@ -53,7 +53,10 @@ impl Talk {
     /// The server asked a person something, and was told that nobody answers.
     pub(super) fn declined(&self, question: &str) {
         let question = text::one_line(question, 300);
-        self.warn(&format!("The MCP server `{}` asked for input, which was declined: {question}", self.server));
+        self.warn(&format!(
+            "The MCP server `{}` asked for input, which was declined: {question}",
+            self.server
+        ));
     }
 }
 
@@ -89,7 +92,11 @@ impl ClientHandler for Handler {
         Ok(ElicitResult::new(ElicitationAction::Decline))
     }
 
-    async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
         let cx = self.0.calls().get(&params.progress_token).cloned();
         let Some(cx) = cx else { return };
         let message = params.message.as_deref().map(|message| text::one_line(message, 500));

@@ -28,10 +28,22 @@ type Begun = Result<Arc<Connection>, ToolError>;
 
 enum State {
     /// Not there. `failures` in a row, the last of them `why`.
-    Down { failures: u32, until: Instant, why: String },
+    Down {
+        failures: u32,
+        until: Instant,
+        why: String,
+    },
     /// Somebody begins it; everybody waits for that.
-    Beginning { begun: watch::Receiver<Option<Begun>>, task: AbortHandle, failures: u32 },
-    Up { connection: Arc<Connection>, follower: AbortHandle, failures: u32 },
+    Beginning {
+        begun: watch::Receiver<Option<Begun>>,
+        task: AbortHandle,
+        failures: u32,
+    },
+    Up {
+        connection: Arc<Connection>,
+        follower: AbortHandle,
+        failures: u32,
+    },
     Over,
 }
 
@@ -97,7 +109,12 @@ impl Instance {
                     let failures = *failures;
                     let (tell, begun) = watch::channel(None);
                     // A task of its own: a server that begins slowly is there for the next call, though the first one gave up.
-                    let task = tokio::spawn(begin(Arc::downgrade(self), self.key.clone(), Arc::clone(&self.shared), tell));
+                    let task = tokio::spawn(begin(
+                        Arc::downgrade(self),
+                        self.key.clone(),
+                        Arc::clone(&self.shared),
+                        tell,
+                    ));
                     *state = State::Beginning { begun: begun.clone(), task: task.abort_handle(), failures };
                     begun
                 }
@@ -118,8 +135,11 @@ impl Instance {
         {
             follower.abort();
             let failures = failures_after(*failures, connection.since.elapsed());
-            *state =
-                State::Down { failures, until: Instant::now() + backoff_delay(failures), why: why.to_owned() };
+            *state = State::Down {
+                failures,
+                until: Instant::now() + backoff_delay(failures),
+                why: why.to_owned(),
+            };
         }
     }
 
@@ -179,8 +199,9 @@ fn unavailable(server: &str, why: &str, wait: Option<Duration>) -> ToolError {
         Some(wait) => {
             let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
             let seconds = millis.div_ceil(1000);
-            let text =
-                format!("The MCP server `{server}` is not available: {why}. It is tried again in {seconds} s");
+            let text = format!(
+                "The MCP server `{server}` is not available: {why}. It is tried again in {seconds} s"
+            );
             ToolError::new(ErrorCode::UpstreamUnavailable, text)
                 .with_data(json!({"server": server, "retryAfterMs": millis}))
         }

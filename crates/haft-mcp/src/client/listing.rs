@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn nothing_that_a_server_says_loosens() {
         let mut harmless = tool("readTime");
-        harmless["annotations"] = json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true});
+        harmless["annotations"] =
+            json!({"readOnlyHint": true, "destructiveHint": false, "idempotentHint": true});
         harmless["title"] = json!("Time");
         let listing = listing(json!([harmless]));
         let definition = &listing.tools["readTime"];
@@ -177,7 +178,10 @@ mod tests {
 
     #[test]
     fn long_names_stay_apart() {
-        let (a, b) = (tool_name("s", &format!("{}a", "x".repeat(70))), tool_name("s", &format!("{}b", "x".repeat(70))));
+        let (a, b) = (
+            tool_name("s", &format!("{}a", "x".repeat(70))),
+            tool_name("s", &format!("{}b", "x".repeat(70))),
+        );
         assert!(a != b && a.len() == 64 && b.len() == 64);
     }
 

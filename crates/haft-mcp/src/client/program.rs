@@ -42,8 +42,9 @@ pub(super) fn spec(server: &McpSource, shared: &Shared) -> Result<GuestSpec, Too
         .collect();
     if let Some(gone) = own.iter().find(|path| !path.exists()) {
         let path = text::one_line(&gone.to_string_lossy(), 300);
-        let text =
-            format!("{path} of the MCP server `{name}` is not there any more. Put it back, or add the server anew");
+        let text = format!(
+            "{path} of the MCP server `{name}` is not there any more. Put it back, or add the server anew"
+        );
         return Err(ToolError::new(ErrorCode::ToolDisabled, text));
     }
     spec.readable.extend(own);

@@ -9,7 +9,7 @@ use super::{
 };
 use haft_core::{ErrorCode, Footprint, McpSource, Resource, ToolDefinition, ToolError, ToolOutput, text};
 use haft_sdk::{Args, Prepared, Tool, ToolCtx, ToolFuture};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{fmt, sync::Arc};
 
 /// A tool of an MCP server, as it was accepted.
@@ -31,7 +31,11 @@ impl fmt::Debug for McpTool {
 }
 
 impl McpTool {
-    pub(super) fn new(definition: Arc<ToolDefinition>, accepted: Arc<Accepted>, upstreams: Upstreams) -> Self {
+    pub(super) fn new(
+        definition: Arc<ToolDefinition>,
+        accepted: Arc<Accepted>,
+        upstreams: Upstreams,
+    ) -> Self {
         McpTool { definition, accepted, upstreams }
     }
 
@@ -48,9 +52,11 @@ impl McpTool {
             Compared::Changed(_) => {
                 let text = format!(
                     "`{name}` is not what it was: its server describes it differently now, so it was not called. A person has to \
-                     look at the difference first: haft tools accept {name}"
+                     look at the difference and accept it first"
                 );
-                Err(ToolError::new(ErrorCode::ToolDisabled, text))
+                // The next step is in it, for whoever would say another one.
+                let next = json!({"accept": name});
+                Err(ToolError::new(ErrorCode::ToolDisabled, text).with_data(next))
             }
             Compared::Gone => {
                 let text = format!("The server of `{name}` does not have this tool any more");
@@ -99,7 +105,9 @@ impl McpTool {
                 ToolError::new(code, text)
             }
             Trouble::Refused(said) => failed(format!("The MCP server `{server}` refused the call: {said}")),
-            Trouble::Needs(what) => failed(format!("The MCP server `{server}` did not finish the call: {what}")),
+            Trouble::Needs(what) => {
+                failed(format!("The MCP server `{server}` did not finish the call: {what}"))
+            }
             Trouble::Nonsense => {
                 let text = format!("The MCP server `{server}` gave an answer that is none");
                 ToolError::new(ErrorCode::OutputValidationFailed, text)

@@ -56,7 +56,7 @@ impl Default for UpstreamSettings {
     }
 }
 
-/// What is other about the tools of a server than what was accepted.
+/// The tools of a server beside what was accepted.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Notice {
     /// The server.
@@ -67,6 +67,8 @@ pub struct Notice {
     pub new: Vec<ToolDefinition>,
     /// Tools that the server does not have any more.
     pub gone: Vec<String>,
+    /// Tools that it has, as they were accepted or changed.
+    pub there: Vec<String>,
 }
 
 impl Notice {
@@ -76,7 +78,7 @@ impl Notice {
     }
 }
 
-/// Hears of differences.
+/// Hears what a server has.
 pub type Observer = Arc<dyn Fn(&Notice) + Send + Sync>;
 
 /// A tool that was accepted, as long as somebody has it.
@@ -102,9 +104,8 @@ impl Shared {
             accepted.retain(|known| known.strong_count() > 0);
             accepted.iter().filter_map(Weak::upgrade).map(|known| Arc::clone(&known.0)).collect()
         };
-        let notice = difference(server, &known, now);
-        if let (false, Some(observer)) = (notice.is_empty(), self.observer.get()) {
-            observer(&notice);
+        if let Some(observer) = self.observer.get() {
+            observer(&difference(server, &known, now));
         }
     }
 }
@@ -122,8 +123,12 @@ fn difference(server: &McpSource, known: &[Arc<ToolDefinition>], now: &Listing) 
         match compare(tool, now) {
             Compared::Same => {}
             Compared::Changed(proposed) => notice.changed.push((Arc::clone(tool), *proposed)),
-            Compared::Gone => notice.gone.push(tool.name.clone()),
+            Compared::Gone => {
+                notice.gone.push(tool.name.clone());
+                continue;
+            }
         }
+        notice.there.push(tool.name.clone());
     }
     let is_known = |tool: &&ToolDefinition| {
         let wanted = tool.mcp.as_ref().map(|mcp| &mcp.tool);
@@ -166,12 +171,11 @@ impl fmt::Debug for Upstreams {
 impl Upstreams {
     /// None yet, and how they will be reached.
     pub fn new(reach: Reach, settings: UpstreamSettings) -> Self {
-        let shared =
-            Shared { reach, settings, accepted: Mutex::default(), observer: OnceLock::new() };
+        let shared = Shared { reach, settings, accepted: Mutex::default(), observer: OnceLock::new() };
         Upstreams(Arc::new(Inner { shared: Arc::new(shared), instances: Mutex::default() }))
     }
 
-    /// Who hears of differences: when a server is connected, and whenever it says that its list changed. The first one counts.
+    /// Who hears what a server has beside what was accepted: when a server is connected, and whenever it says that its list changed. The first one counts.
     pub fn observe(&self, observer: Observer) {
         let _ = self.0.shared.observer.set(observer);
     }
@@ -186,7 +190,9 @@ impl Upstreams {
             return Err(DefinitionProblem {
                 place: "mcp".to_owned(),
                 problem: format!("`{}` names no server", text::one_line(&definition.name, 80)),
-                fix: "set source to `mcp`, and add a table `mcp` with `server`, `tool` and `program` or `url`".to_owned(),
+                fix:
+                    "set source to `mcp`, and add a table `mcp` with `server`, `tool` and `program` or `url`"
+                        .to_owned(),
             });
         };
         let required = &mut definition.constraints.required_isolation;
@@ -238,8 +244,7 @@ impl Upstreams {
             Some(_) => Some(fitted(program::spec(server, &self.0.shared)?, cx)?),
             None => None,
         };
-        let key =
-            Key { tenant: Arc::clone(&cx.context().tenant), server: server.without_tool(), program };
+        let key = Key { tenant: Arc::clone(&cx.context().tenant), server: server.without_tool(), program };
         let mut instances = self.instances();
         if let Some(there) = instances.iter().find(|instance| instance.key == key) {
             return Ok(Arc::clone(there));

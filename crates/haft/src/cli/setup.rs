@@ -338,7 +338,7 @@ impl Ground {
             Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
         let signatures = Arc::new(signatures);
         #[cfg(feature = "mcp")]
-        haft.upstreams().observe(super::tools::keep_differences(&signatures, console));
+        haft.upstreams().observe(super::tools::keep_differences(&haft, &signatures, console));
         let file = registrations.as_ref().map(FileRegistrations::path);
         restore(&haft, file, &commands, &signatures, console)?;
         let owner = owner(&surroundings);

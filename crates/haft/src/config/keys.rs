@@ -253,6 +253,8 @@ key_table! {
         max_tool_iterations_per_user_turn: u64 = 4, rule::at_most(1, 10_000);
         /// How many bytes of JSON the arguments of one call may have.
         max_tool_args_bytes: u64 = 256 << 10, rule::at_most(2, GIB);
+        /// How many tools a model is listed at the most; with more, those that were added are found by `search_tools`.
+        max_listed: u64 = 128, rule::at_most(0, 1_000_000);
         /// Tools that are only declared: used with mode = "parse_only".
         definitions: Vec<DeclaredTool> = Vec::new(), rule::declared_tools();
     }

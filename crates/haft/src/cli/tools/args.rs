@@ -115,6 +115,9 @@ pub(in crate::cli) enum ToolsCommand {
         /// Take everything that waits of an MCP server
         #[arg(long, value_name = "SERVER", conflicts_with = "name")]
         mcp: Option<String>,
+        /// Show what waits, and take nothing
+        #[arg(long)]
+        show: bool,
         /// Print what was done as one JSON document and nothing else
         #[arg(long)]
         json: bool,

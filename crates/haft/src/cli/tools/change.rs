@@ -12,7 +12,7 @@ use super::{
     args::ConfigArgs,
     check, find, sign,
 };
-use crate::{CommandTool, RegisterError, ToolDefinition, guarding::Source, wiring::described};
+use crate::{CommandTool, RegisterError, Tool, ToolDefinition, guarding::Source, wiring::described};
 use haft_core::{
     DefinitionProblem,
     port::{Registrations as _, StoreError},
@@ -20,7 +20,7 @@ use haft_core::{
 };
 use haft_guard::DefinitionChanges;
 use serde_json::{Map, Value, json};
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 /// How to add.
 #[derive(Clone, Copy)]
@@ -169,7 +169,7 @@ fn is_as_it_was(definition: &ToolDefinition, source: &Source, setup: &Setup) -> 
 }
 
 /// The differences, one below the other.
-fn shown(changes: &DefinitionChanges) -> String {
+pub(super) fn shown(changes: &DefinitionChanges) -> String {
     let text = people_text(&changes.to_string()).into_owned();
     let lines = text.trim_end().lines().skip(1);
     lines
@@ -209,6 +209,7 @@ pub(super) fn is_of(definition: &ToolDefinition, server: &str) -> bool {
 /// Takes the changed and new definitions that wait for it.
 pub(super) fn accept(
     wanted: Wanted<'_>,
+    taking: Taking,
     json: bool,
     setup: &Setup,
     console: &mut Console,
@@ -242,13 +243,29 @@ pub(super) fn accept(
     };
     let mut told = Vec::new();
     for (name, source) in &waiting {
-        let changes = accept_one(name, source, setup)?;
+        let Waiting { tool, changes } = waiting_one(name, source, setup)?;
+        let definition = Arc::clone(tool.definition());
+        let (key, done) = match taking {
+            Taking::Take => {
+                match changes {
+                    Some(_) => now(setup.haft.tools().replace(tool, &setup.owner))??,
+                    None => now(setup.haft.tools().add(tool, &setup.owner))??,
+                };
+                keep(name, source, setup)?;
+                ("accepted", "accepted")
+            }
+            Taking::Show => ("waiting", "waits to be accepted:"),
+        };
         if json {
-            told.push(json!({"accepted": name, "changes": changes.as_ref().map(|changes| &changes.changes)}));
+            let changes = changes.as_ref().map(|changes| &changes.changes);
+            told.push(json!({key: name, "changes": changes, "definition": *definition}));
         } else {
             console.print(match &changes {
-                Some(changes) => format!("accepted `{name}`:\n{}\n", shown(changes)),
-                None => format!("accepted the new `{name}`\n"),
+                Some(changes) => format!("{done} `{name}`:\n{}\n", shown(changes)),
+                None => {
+                    let description = people_text(&definition.description).into_owned();
+                    format!("{done} the new `{name}`: {}\n", one_line(&description, 1000))
+                }
             })?;
         }
     }
@@ -262,31 +279,30 @@ pub(super) fn accept(
     }
 }
 
-/// Takes one. `None` where there was no tool of that name.
-fn accept_one(name: &str, source: &Source, setup: &Setup) -> Result<Option<DefinitionChanges>, Failure> {
+/// A definition that waits, as a tool. No changes where there is no tool of that name yet.
+struct Waiting {
+    tool: Box<dyn Tool>,
+    changes: Option<DefinitionChanges>,
+}
+
+fn waiting_one(name: &str, source: &Source, setup: &Setup) -> Result<Waiting, Failure> {
     let refused = |problem| Failure::BadSignature { name: format!("the new `{name}`"), problem };
     let admitted = setup.signatures.admit(source).map_err(refused)?;
     let new = admitted.definitions.into_iter().find(|definition| definition.name == name);
     let new = new.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
-    let tool =
-        described(new, &setup.command_tools(), &setup.haft).map_err(|problem| Failure::BadDefinitions {
-            name: format!("`{name}`"),
-            list: format!("  {}", one_line(&problem, 1000)),
-        })?;
-    let tools = setup.haft.tools();
-    let changes = match tools.get(name) {
-        Some(known) => {
-            let changes = DefinitionChanges::between(&known.definition, tool.definition());
-            now(tools.replace(tool, &setup.owner))??;
-            Some(changes)
-        }
-        None => {
-            now(tools.add(tool, &setup.owner))??;
-            None
-        }
-    };
-    keep(name, source, setup)?;
-    Ok(changes)
+    let tool = described(new, &setup.command_tools(), &setup.haft).map_err(|problem| {
+        Failure::BadDefinitions { name: format!("`{name}`"), list: format!("  {}", one_line(&problem, 1000)) }
+    })?;
+    let known = setup.haft.tools().get(name);
+    let changes = known.map(|known| DefinitionChanges::between(&known.definition, tool.definition()));
+    Ok(Waiting { tool, changes })
+}
+
+/// Whether what waits is taken, or only looked at.
+#[derive(Clone, Copy)]
+pub(super) enum Taking {
+    Take,
+    Show,
 }
 
 /// The tools of a list in a provider's dialect. What is not as it was there is said.
@@ -357,9 +373,9 @@ pub(super) fn remove(
         Wanted::Server(server) => server,
     };
     let remembered = now(setup.registrations()?.load())?.map_err(unremembered)?;
-    let its = remembered.into_iter().filter(|known| {
-        known.definition.as_deref().is_some_and(|definition| is_of(definition, server))
-    });
+    let its = remembered
+        .into_iter()
+        .filter(|known| known.definition.as_deref().is_some_and(|definition| is_of(definition, server)));
     let names: Vec<String> = its.map(|known| known.name).collect();
     for name in &names {
         remove_one(name, setup)?;

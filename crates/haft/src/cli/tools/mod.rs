@@ -40,9 +40,10 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
     let setup = ground.setup(console)?;
     match command {
         ToolsCommand::Check { .. } | ToolsCommand::Sign { .. } | ToolsCommand::Verify { .. } => {}
-        ToolsCommand::Accept { name, mcp, json } => {
+        ToolsCommand::Accept { name, mcp, show, json } => {
             let wanted = change::Wanted::of(name.as_deref(), mcp.as_deref());
-            change::accept(wanted, *json, &setup, console)?;
+            let taking = if *show { change::Taking::Show } else { change::Taking::Take };
+            change::accept(wanted, taking, *json, &setup, console)?;
         }
         ToolsCommand::List(args) => list(args, &setup, console)?,
         ToolsCommand::Show { name, json } => show(name, *json, &setup, console)?,
@@ -71,7 +72,7 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
             change::switch(name, change::Switch::Off, *json, &setup, console)?;
         }
         ToolsCommand::Config(args) => change::config(args, &setup, console)?,
-        ToolsCommand::Export(args) => export::run(args, &setup.haft, console)?,
+        ToolsCommand::Export(args) => export::run(args, &setup, console)?,
     }
     Ok(0)
 }

@@ -63,7 +63,8 @@ fn here(registration: &Registration) -> Vec<String> {
         let server = one_line(&mcp.server, 80);
         lines.push(match (&mcp.program, &mcp.url) {
             (Some(program), _) => {
-                let words: Vec<&str> = std::iter::once(program).chain(&mcp.args).map(String::as_str).collect();
+                let words: Vec<&str> =
+                    std::iter::once(program).chain(&mcp.args).map(String::as_str).collect();
                 let words = one_line(&words.join(" "), 400);
                 format!("Asks the MCP server {server}: runs {words} in a jail")
             }

@@ -5,19 +5,20 @@ use super::{
     args::ServerArgs,
     change::Adding,
 };
+use std::path::Path;
 #[cfg(feature = "mcp")]
 use {
     super::{
         super::{watch, words},
-        change::{Taken, is_of, remove_one, take, written_out},
+        change::{Taken, is_of, remove_one, shown, take, written_out},
     },
     crate::{ToolDefinition, guarding::Signatures},
     haft_core::{McpSource, text::one_line},
+    haft_guard::DefinitionChanges,
     haft_mcp::client::{Compared, Listing, Notice, Observer, compare},
     serde_json::json,
     std::{path::PathBuf, sync::Arc},
 };
-use std::path::Path;
 
 #[cfg(not(feature = "mcp"))]
 pub(super) fn add(
@@ -47,7 +48,8 @@ pub(super) fn add(
     for unusable in &listing.unusable {
         console.say(format!("note: left out: {unusable}"));
     }
-    let known: Vec<_> = setup.haft.tools().all().into_iter().filter(|known| is_of(&known.definition, name)).collect();
+    let known: Vec<_> =
+        setup.haft.tools().all().into_iter().filter(|known| is_of(&known.definition, name)).collect();
     let definitions: Vec<ToolDefinition> = listing
         .tools
         .values()
@@ -60,7 +62,8 @@ pub(super) fn add(
     let shown = format!("the MCP server `{}`", one_line(name, 80));
     let taken = take(&shown, &definitions, &source, adding, setup)?;
     // Whoever asks for the whole list anew means all of it.
-    let is_gone = |known: &&crate::Registration| !definitions.iter().any(|new| new.name == known.definition.name);
+    let is_gone =
+        |known: &&crate::Registration| !definitions.iter().any(|new| new.name == known.definition.name);
     let mut removed = Vec::new();
     for gone in known.iter().filter(is_gone) {
         removed.push(remove_one(&gone.definition.name, setup)?);
@@ -144,6 +147,10 @@ fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSou
             }
             server.program = Some(placed_program);
             server.args = rest.iter().map(placed).collect::<Result<_, _>>()?;
+            // Whoever names a file beside the program means that it is read.
+            let named = rest.iter().zip(&server.args).filter(|(typed, placed)| typed != placed);
+            let named: Vec<String> = named.map(|(_, placed)| placed.clone()).collect();
+            server.files.extend(named.into_iter().filter(|path| Path::new(path).exists()));
         }
         (None, Some(url)) => {
             server.url = Some(url.clone());
@@ -192,12 +199,31 @@ fn ask(server: &McpSource, setup: &Setup) -> Result<Listing, Failure> {
 
 /// Keeps what is other about the tools of a server until a person has accepted it.
 #[cfg(feature = "mcp")]
-pub(in crate::cli) fn keep_differences(signatures: &Arc<Signatures>, console: &Console) -> Observer {
-    let (signatures, console) = (Arc::clone(signatures), console.again());
+pub(in crate::cli) fn keep_differences(
+    haft: &crate::Haft,
+    signatures: &Arc<Signatures>,
+    console: &Console,
+) -> Observer {
+    let (engine, signatures, console) = (haft.downgrade(), Arc::clone(signatures), console.again());
     Arc::new(move |notice: &Notice| {
-        let changed = notice.changed.iter().map(|(_, proposed)| (proposed, "is not what it was"));
-        let new = notice.new.iter().map(|proposed| (proposed, "is new"));
-        for (proposed, what) in changed.chain(new) {
+        if let Some(engine) = engine.upgrade() {
+            for (names, withdrawn) in [(&notice.gone, true), (&notice.there, false)] {
+                // One that somebody removed meanwhile is gone anyway.
+                names.iter().for_each(|name| drop(engine.tools().set_withdrawn(name, withdrawn)));
+            }
+        }
+        let changed = notice.changed.iter().map(|(accepted, proposed)| {
+            (
+                proposed,
+                "is not what it was",
+                format!(":\n{}", shown(&DefinitionChanges::between(accepted, proposed))),
+            )
+        });
+        let new = notice
+            .new
+            .iter()
+            .map(|proposed| (proposed, "is new", format!(": {}", one_line(&proposed.description, 300))));
+        for (proposed, what, difference) in changed.chain(new) {
             let source = written_out(std::slice::from_ref(proposed), Path::new("/"));
             let name = &proposed.name;
             // Said once: what waits already is on the list of `haft tools list`.
@@ -207,7 +233,8 @@ pub(in crate::cli) fn keep_differences(signatures: &Arc<Signatures>, console: &C
             let server = one_line(&notice.server, 80);
             match signatures.propose(name, &source) {
                 Ok(()) => console.warn(&format!(
-                    "`{name}` of the MCP server `{server}` {what}, and is left out until `haft tools accept {name}` takes it"
+                    "`{name}` of the MCP server `{server}` {what}, and is left out until `haft tools accept {name}` takes \
+                     it{difference}"
                 )),
                 Err(error) => console.warn(&format!("`{name}` {what}, which cannot be remembered: {error}")),
             }
