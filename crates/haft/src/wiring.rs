@@ -341,6 +341,10 @@ pub(crate) fn upstreams(
     let settings = UpstreamSettings {
         isolation,
         connect_timeout: Duration::from_secs(config.tools.mcp.connect_seconds),
+        secret: {
+            let variables = variables.clone();
+            Arc::new(move |name| variables.get(name))
+        },
         variable: Arc::new(move |name| {
             denied_variables.allow(name)?;
             Ok(variables.get(name))

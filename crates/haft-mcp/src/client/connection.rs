@@ -5,7 +5,7 @@ use super::{
     listing::Listing,
     pipes::{Pipes, Program},
 };
-use haft_core::{McpSource, text};
+use haft_core::{ErrorCode, McpSource, ToolError, text};
 use haft_sdk::ToolCtx;
 use rmcp::{
     RoleClient,
@@ -29,7 +29,7 @@ use std::{
 use tokio::{sync::watch, task::AbortHandle};
 
 /// The longest message that is taken from a server.
-const LONGEST_MESSAGE: usize = 16 << 20;
+pub(super) const LONGEST_MESSAGE: usize = 16 << 20;
 /// A server that has more is not listed whole, and so not used.
 const MOST_TOOLS: usize = 2000;
 const MOST_PAGES: usize = 200;
@@ -41,6 +41,8 @@ const MOST_ROUNDS: usize = 4;
 pub(super) enum Trouble {
     /// The connection ended while the call was on its way.
     Died,
+    /// The server was not reached, so the call was not on its way: why.
+    NotSent(String),
     /// The server refused it: what it said.
     Refused(String),
     /// It needs something that haft does not give.
@@ -58,8 +60,13 @@ pub(super) struct Connection {
     /// What the server has, with how often it had said that this changed.
     listing: watch::Receiver<(u64, Arc<Listing>)>,
     lister: AbortHandle,
+    /// What the gate refused last, where there is one between.
+    refused: Refused,
     pub(super) since: Instant,
 }
+
+/// What the gate refused last, for whoever wants to say why.
+pub(super) type Refused = Arc<std::sync::Mutex<Option<ToolError>>>;
 
 impl Drop for Connection {
     fn drop(&mut self) {
@@ -113,8 +120,16 @@ impl Connection {
             program: RwLock::new(None),
             listing,
             lister: lister.abort_handle(),
+            refused: Refused::default(),
             since: Instant::now(),
         })
+    }
+
+    /// The same through a gate that keeps what it refused.
+    #[cfg(feature = "http")]
+    pub(super) fn through(mut self, refused: Refused) -> Self {
+        self.refused = refused;
+        self
     }
 
     /// Whether nobody is there any more.
@@ -163,7 +178,8 @@ impl Connection {
             meta.insert("haft/idempotencyKey".to_owned(), cx.effect_id().to_string().into());
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let options = PeerRequestOptions::no_options().with_meta(meta);
-            let handle = self.peer.send_request_with_option(request, options).await.map_err(trouble)?;
+            let handle = self.peer.send_request_with_option(request, options).await;
+            let handle = handle.map_err(|error| self.trouble(error))?;
             let mut on_its_way = OnItsWay {
                 talk: &self.talk,
                 peer: &self.peer,
@@ -173,7 +189,7 @@ impl Connection {
             self.talk.begin(handle.progress_token.clone(), cx.clone());
             let answer = handle.await_response().await;
             on_its_way.id = None;
-            match answer.map_err(trouble)? {
+            match answer.map_err(|error| self.trouble(error))? {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(asked) => {
                     params.input_responses = Some(self.decline(&asked)?);
@@ -186,6 +202,26 @@ impl Connection {
             }
         }
         Err(Trouble::Needs("it kept asking for input, which nobody here gives"))
+    }
+
+    fn trouble(&self, error: ServiceError) -> Trouble {
+        match error {
+            ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
+            ServiceError::TransportSend(_) => {
+                let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let is_unreached = |error: &ToolError| {
+                    let data = error.data.as_ref();
+                    let unreached = data.is_some_and(|data| data.get("reached") == Some(&Value::Bool(false)));
+                    unreached || error.code == ErrorCode::NetworkPolicyViolation
+                };
+                match refused.filter(is_unreached) {
+                    Some(error) => Trouble::NotSent(error.message),
+                    None => Trouble::Died,
+                }
+            }
+            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Trouble::Died,
+            _ => Trouble::Nonsense,
+        }
     }
 
     /// Says no to what a server wants to know before it goes on.
@@ -258,16 +294,6 @@ impl Drop for OnItsWay<'_> {
             let reason = Some("nobody waits for it any more".to_owned());
             let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
         });
-    }
-}
-
-fn trouble(error: ServiceError) -> Trouble {
-    match error {
-        ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
-        ServiceError::TransportSend(_) | ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
-            Trouble::Died
-        }
-        _ => Trouble::Nonsense,
     }
 }
 

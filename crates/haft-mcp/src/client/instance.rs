@@ -243,6 +243,17 @@ async fn follow(shared: Arc<Shared>, server: McpSource, connection: Arc<Connecti
     }
 }
 
+#[cfg(feature = "http")]
+use super::web::connect as over_http;
+
+#[cfg(not(feature = "http"))]
+async fn over_http(_shared: &Shared, server: &McpSource) -> Result<Result<Connection, String>, ToolError> {
+    let server = text::one_line(&server.server, 80);
+    let text =
+        format!("The MCP server `{server}` is one over HTTP, which this program was put together without");
+    Err(ToolError::new(ErrorCode::ToolDisabled, text))
+}
+
 /// Begins a conversation with a server.
 pub(super) async fn connect(
     shared: &Shared,
@@ -251,7 +262,7 @@ pub(super) async fn connect(
 ) -> Result<Connection, ToolError> {
     let limit = shared.settings.connect_timeout;
     let connecting = async {
-        let Some(spec) = program else { return super::web::connect(shared, server).await };
+        let Some(spec) = program else { return over_http(shared, server).await };
         let start = |spec| async { Ok::<_, ToolError>(Pipes::of(shared.reach.commands.start(spec).await?)) };
         let pipes = start(spec.clone()).await?;
         let first = Connection::over_pipes(server, pipes, Begin::Any).await;

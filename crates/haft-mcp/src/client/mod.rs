@@ -30,6 +30,7 @@ mod pipes;
 mod program;
 mod tool;
 mod upstreams;
+#[cfg(feature = "http")]
 mod web;
 
 pub use backoff::backoff_delay;

@@ -104,6 +104,11 @@ impl McpTool {
                 let text = format!("The MCP server `{server}` ended while it was asked{more}: {why}");
                 ToolError::new(code, text)
             }
+            Trouble::NotSent(why) => {
+                instance.died(connection, &why);
+                let text = format!("The MCP server `{server}` was not asked: {why}");
+                ToolError::new(ErrorCode::UpstreamUnavailable, text)
+            }
             Trouble::Refused(said) => failed(format!("The MCP server `{server}` refused the call: {said}")),
             Trouble::Needs(what) => {
                 failed(format!("The MCP server `{server}` did not finish the call: {what}"))

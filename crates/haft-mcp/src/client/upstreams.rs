@@ -42,8 +42,10 @@ pub struct UpstreamSettings {
     pub isolation: IsolationLevel,
     /// How long a server may take until it has said what it has.
     pub connect_timeout: Duration,
-    /// Variables that servers name.
+    /// Variables that programs name.
     pub variable: Variable,
+    /// Variables that headers are taken from.
+    pub secret: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
 }
 
 impl Default for UpstreamSettings {
@@ -52,6 +54,7 @@ impl Default for UpstreamSettings {
             isolation: IsolationLevel::Strict,
             connect_timeout: Duration::from_secs(30),
             variable: Arc::new(|_| Ok(None)),
+            secret: Arc::new(|_| None),
         }
     }
 }

@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("questions_of_a_server_are_declined", questions),
         Trial::test("progress_and_cancelling_pass_through", progress),
         Trial::test("hostile_answers_are_errors", hostile),
+        Trial::test("a_long_list_is_searched_instead", searched),
     ]
 }
 
@@ -182,5 +183,34 @@ fn hostile() -> Result<(), Failed> {
     assert!(["TIMEOUT", "OUTCOME_UNKNOWN"].contains(&code.as_str()), "{flooded:?}");
     session.end();
     assert!(world.none_left(std::time::Duration::from_secs(2)));
+    Ok(())
+}
+
+fn searched() -> Result<(), Failed> {
+    let world = World::new();
+    world.place.own_config("[tools]\nmax_listed = 10\n[tools.approval]\nmode = \"auto\"\n");
+    let mut session = world.serve(&[]);
+    let names = session.names();
+    assert!(names.iter().all(|name| !name.starts_with("s__")), "{names:?}");
+    assert!(names.contains(&"search_tools".to_owned()) && names.contains(&"call_tool".to_owned()));
+    let found = session.call("search_tools", json!({"query": "says what it is told"}));
+    assert!(found["content"][0]["text"].as_str().unwrap().contains("s__echo"), "{found}");
+    let called = session.call("call_tool", json!({"name": "s__echo", "arguments": {"text": "through"}}));
+    assert!(called["content"][0]["text"].as_str().unwrap().contains("through"), "{called}");
+    // By its own name it is there, too.
+    assert_eq!(session.call("s__echo", json!({"text": "by name"}))["content"][0]["text"], "by name");
+    session.end();
+    let exported = world.place.haft(&["tools", "export", "--dialect", "openai-chat"]);
+    assert!(
+        !exported.stdout.contains("s__echo") && exported.stderr.contains("tools.max_listed"),
+        "{exported:?}"
+    );
+    let named = world.place.haft(&["tools", "export", "--dialect", "openai-chat", "s__echo"]);
+    assert!(named.stdout.contains("s__echo"), "{named:?}");
+    world.place.own_config("[tools]\nmax_listed = 10\n[tools.approval]\nmode = \"auto\"\ndenylist = []\n");
+    assert_eq!(world.place.haft(&["tools", "disable", "search_tools"]).code, 0);
+    let mut session = world.serve(&[]);
+    assert!(session.names().contains(&"s__echo".to_owned()), "without a search everything is listed");
+    session.end();
     Ok(())
 }

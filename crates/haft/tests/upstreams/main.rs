@@ -20,6 +20,10 @@ mod changes;
 #[cfg(all(target_os = "linux", feature = "mcp"))]
 mod ends;
 #[cfg(all(target_os = "linux", feature = "mcp"))]
+mod everything;
+#[cfg(all(target_os = "linux", feature = "mcp"))]
+mod http;
+#[cfg(all(target_os = "linux", feature = "mcp"))]
 mod scripted;
 #[cfg(all(target_os = "linux", feature = "mcp"))]
 #[path = "../cli/support.rs"]
@@ -37,6 +41,8 @@ fn main() {
     let mut trials = calls::trials();
     trials.extend(changes::trials());
     trials.extend(ends::trials());
+    trials.extend(everything::trials());
+    trials.extend(http::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

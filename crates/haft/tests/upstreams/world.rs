@@ -66,14 +66,7 @@ impl World {
     pub fn serve(&self, more: &[&str]) -> Session {
         let mut args = vec!["mcp"];
         args.extend(more);
-        let mut child = self.place.program(&args).stdin(Stdio::piped()).spawn().unwrap();
-        let to = child.stdin.take();
-        let from = BufReader::new(child.stdout.take().unwrap());
-        let mut session = Session { child, to, from, id: 0 };
-        session.ask("initialize", json!({
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
-        }));
-        session
+        Session::start(&mut self.place.program(&args))
     }
 }
 
@@ -104,6 +97,21 @@ pub struct Session {
 }
 
 impl Session {
+    /// Begins one with `haft mcp` as that command has it.
+    pub fn start(command: &mut std::process::Command) -> Session {
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let to = child.stdin.take();
+        let from = BufReader::new(child.stdout.take().unwrap());
+        let mut session = Session { child, to, from, id: 0 };
+        session.ask(
+            "initialize",
+            json!({
+                "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+            }),
+        );
+        session
+    }
+
     pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.id += 1;
         let request = json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params});

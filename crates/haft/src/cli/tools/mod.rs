@@ -8,6 +8,7 @@ mod page;
 mod search;
 mod server;
 mod sign;
+mod taken;
 
 pub(super) use args::ToolsCommand;
 #[cfg(feature = "mcp")]
@@ -41,9 +42,9 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
     match command {
         ToolsCommand::Check { .. } | ToolsCommand::Sign { .. } | ToolsCommand::Verify { .. } => {}
         ToolsCommand::Accept { name, mcp, show, json } => {
-            let wanted = change::Wanted::of(name.as_deref(), mcp.as_deref());
-            let taking = if *show { change::Taking::Show } else { change::Taking::Take };
-            change::accept(wanted, taking, *json, &setup, console)?;
+            let wanted = taken::Wanted::of(name.as_deref(), mcp.as_deref());
+            let taking = if *show { taken::Taking::Show } else { taken::Taking::Take };
+            taken::accept(wanted, taking, *json, &setup, console)?;
         }
         ToolsCommand::List(args) => list(args, &setup, console)?,
         ToolsCommand::Show { name, json } => show(name, *json, &setup, console)?,
@@ -62,8 +63,8 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
             }
         }
         ToolsCommand::Remove { name, mcp, json } => {
-            let wanted = change::Wanted::of(name.as_deref(), mcp.as_deref());
-            change::remove(wanted, *json, &setup, console)?;
+            let wanted = taken::Wanted::of(name.as_deref(), mcp.as_deref());
+            taken::remove(wanted, *json, &setup, console)?;
         }
         ToolsCommand::Enable { name, json } => {
             change::switch(name, change::Switch::On, *json, &setup, console)?;

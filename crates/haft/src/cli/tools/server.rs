@@ -10,7 +10,8 @@ use std::path::Path;
 use {
     super::{
         super::{watch, words},
-        change::{Taken, is_of, remove_one, shown, take, written_out},
+        change::{Taken, shown, take, written_out},
+        taken::{is_of, remove_one},
     },
     crate::{ToolDefinition, guarding::Signatures},
     haft_core::{McpSource, text::one_line},
@@ -44,7 +45,17 @@ pub(super) fn add(
 ) -> Result<(), Failure> {
     setup.registrations()?;
     let server = server(name, args, working_folder)?;
-    let listing = ask(&server, setup)?;
+    let mut listing = ask(&server, setup)?;
+    // One tool that cannot be used keeps nobody from the others.
+    let mut unusable = Vec::new();
+    listing.tools.retain(|name, definition| match haft_definition::check(definition).first() {
+        None => true,
+        Some(problem) => {
+            unusable.push(format!("`{}`: {}", one_line(name, 80), one_line(&problem.to_string(), 300)));
+            false
+        }
+    });
+    listing.unusable.append(&mut unusable);
     for unusable in &listing.unusable {
         console.say(format!("note: left out: {unusable}"));
     }
