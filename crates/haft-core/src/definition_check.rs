@@ -5,6 +5,7 @@
 
 mod command;
 mod http;
+mod mcp;
 mod names;
 mod parameters;
 
@@ -83,6 +84,7 @@ impl ToolDefinition {
         aliases(&self.name, &self.aliases, &mut found);
         command::check(self, &mut found);
         http::check(self, &mut found);
+        mcp::check(self, &mut found);
         if self.flow.is_some() && self.source != Source::Flow {
             found.add("flow", "the source of this tool is no flow", "set source to `flow`, or remove it");
         }

@@ -255,6 +255,9 @@ error_table! {
     /// What must be recorded could not be.
     StoreUnavailable "STORE_UNAVAILABLE" none Failed retry=false http=503 exit=1
         "The call could not be recorded, so it was not run.";
+    /// The server behind the tool is not there, or is left alone for a while after it ended too often.
+    UpstreamUnavailable "UPSTREAM_UNAVAILABLE" none Failed retry=true http=503 exit=1
+        "The server behind this tool is not available now. Try again later.";
     /// No task of that id.
     TaskNotFound "TASK_NOT_FOUND" "E3150" none retry=false http=404 exit=1
         "There is no task of that id.";

@@ -37,8 +37,10 @@ pub(crate) fn unify(tree: &mut Node, text: &str) -> Vec<ReadError> {
             rename(table, fields, text, &mut errors);
         }
     }
-    if let Some(limits) = tree.member_mut("command").and_then(|command| command.member_mut("limits")) {
-        rename(limits, &LIMITS, text, &mut errors);
+    for name in ["command", "mcp"] {
+        if let Some(limits) = tree.member_mut(name).and_then(|table| table.member_mut("limits")) {
+            rename(limits, &LIMITS, text, &mut errors);
+        }
     }
     errors
 }
@@ -88,6 +90,7 @@ mod tests {
             ("/$defs/command/properties", &COMMAND),
             ("/$defs/limits/properties", &LIMITS),
             ("/$defs/http/properties", &[]),
+            ("/$defs/mcp/properties", &[]),
             ("/$defs/parameter/properties", &[]),
         ] {
             let all = schema.pointer(pointer).unwrap().as_object().unwrap().keys();

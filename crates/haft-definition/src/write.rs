@@ -48,6 +48,8 @@ const COMMAND: [&str; 14] = [
     "limits",
 ];
 const HTTP: [&str; 5] = ["url", "method", "query", "body", "headers"];
+const MCP: [&str; 11] =
+    ["server", "tool", "program", "args", "env", "hosts", "presets", "files", "limits", "url", "headers"];
 const PARAMETER: [&str; 7] = ["name", "description", "type", "required", "default", "enum", "schema"];
 /// How deep a value may be in TOML; a deeper one is written as JSON text.
 const MAX_DEPTH: usize = 32;
@@ -89,6 +91,7 @@ fn toml_text(mut fields: Map<String, Value>) -> String {
     let sections = [
         ("command", &COMMAND[..]),
         ("http", &HTTP),
+        ("mcp", &MCP),
         ("constraints", &CONSTRAINTS),
         ("annotations", &ANNOTATIONS),
     ];

@@ -226,6 +226,7 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 source,
                 command,
                 http,
+                mcp: destructive.is_some().then(|| Box::new(full_mcp())),
                 flow: requires_confirmation.then(|| Box::new(json!({"nodes": [{"tool": "a"}]}))),
                 aliases,
                 annotations,
@@ -242,6 +243,23 @@ fn full_http() -> haft_core::HttpSource {
         method: haft_core::HttpMethod::Patch,
         query: vec!["page".to_owned()],
         body: haft_core::HttpBody::Form,
+        headers: [("X-Key".to_owned(), "env:KEY".to_owned())].into(),
+    }
+}
+
+/// Every field of the MCP server behind a tool.
+fn full_mcp() -> haft_core::McpSource {
+    haft_core::McpSource {
+        server: "clock".to_owned(),
+        tool: "now".to_owned(),
+        program: Some("/opt/clock server".to_owned()),
+        args: vec!["-q".to_owned(), String::new()],
+        env: vec!["CI".to_owned()],
+        hosts: vec!["*.example.com".to_owned()],
+        presets: vec![haft_core::port::Preset::Node],
+        files: vec!["/opt/clock".to_owned()],
+        limits: full_command().limits,
+        url: Some("https://clock.example.com/mcp".to_owned()),
         headers: [("X-Key".to_owned(), "env:KEY".to_owned())].into(),
     }
 }
@@ -375,7 +393,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         "parameters": [{"name": "p", "description": "P", "type": "Array", "required": true, "default": 1, "enum": [1], "schema": {}}],
         "outputSchema": {}, "requiredPermissions": ["x"], "requiresConfirmation": true, "risk": "high", "idempotent": true,
         "cacheable": true, "tier": "Teams", "version": "1.0.0", "source": "command", "aliases": ["b"], "metadata": {"a": 1},
-        "command": full_command(), "http": full_http(), "flow": {"nodes": []},
+        "command": full_command(), "http": full_http(), "mcp": full_mcp(), "flow": {"nodes": []},
         "annotations": {"destructive": true, "openWorld": true},
         "constraints": {"defaultTimeout": "PT1S", "maxExecutionTime": "PT2S", "maxOutputSize": 1, "maxArgumentSize": 1,
             "allowSideEffects": false, "requiredIsolation": "None"},
@@ -390,6 +408,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         (&written["parameters"][0], &schema["$defs"]["parameter"]["properties"]),
         (&written["command"], &schema["$defs"]["command"]["properties"]),
         (&written["http"], &schema["$defs"]["http"]["properties"]),
+        (&written["mcp"], &schema["$defs"]["mcp"]["properties"]),
         (&written["command"]["limits"], &schema["$defs"]["limits"]["properties"]),
     ] {
         assert_eq!(names(fields), names(described));

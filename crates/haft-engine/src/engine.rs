@@ -90,6 +90,17 @@ impl Background {
 #[derive(Clone)]
 pub struct Engine(pub(crate) Arc<Inner>);
 
+/// An engine that this does not keep: for whoever is kept by the engine itself.
+#[derive(Clone)]
+pub struct WeakEngine(std::sync::Weak<Inner>);
+
+impl WeakEngine {
+    /// The engine, while anybody has it.
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(Engine)
+    }
+}
+
 /// A single call overlaps nothing.
 const ALONE: Manner = Manner { strategy: Strategy::Sequential, at_once: 1, note: None };
 
@@ -133,6 +144,11 @@ impl Engine {
         store: Arc<dyn Store>,
     ) -> EngineBuilder {
         EngineBuilder::new(policy, authoriser, store)
+    }
+
+    /// The engine, not kept by this.
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn from_inner(inner: Arc<Inner>) -> Self {

@@ -36,7 +36,7 @@ mod telemetry;
 mod tools;
 
 pub use builder::EngineBuilder;
-pub use engine::{Engine, Shutdown, Target};
+pub use engine::{Engine, Shutdown, Target, WeakEngine};
 pub use event_log::Observer;
 pub use flow::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};
 pub use parked::{PendingCall, SubmitError};

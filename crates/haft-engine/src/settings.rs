@@ -24,6 +24,8 @@ pub struct Settings {
     pub batch_retry: Retry,
     /// Bytes of a call's arguments, for tools that have no limit of their own.
     pub max_args_bytes: usize,
+    /// Tools that a model is listed at the most: with more, those that were added are found by searching.
+    pub max_listed_tools: usize,
     /// The deadline where neither call nor tool names one.
     pub default_timeout: Duration,
     /// Bytes of a result's text.
@@ -57,6 +59,7 @@ impl Default for Settings {
             retry: Retry::default(),
             batch_retry: Retry { max_retries: 0, ..Retry::default() },
             max_args_bytes: 256 * 1024,
+            max_listed_tools: 128,
             default_timeout: Duration::from_secs(30),
             max_output_bytes: 100 * 1024,
             drain: Duration::from_secs(10),

@@ -12,7 +12,7 @@ use haft_core::{
     ToolDefinition, ToolError,
     port::{BoxFuture, Registrations, StoreError, StoredTool},
 };
-use haft_engine::{Engine, EngineBuilder, RegisterError, ToolQuery, ToolsEvent};
+use haft_engine::{Engine, EngineBuilder, RegisterError, Settings, ToolQuery, ToolsEvent};
 use haft_guard::{ListPolicy, PermissionStrings};
 use haft_sdk::{Args, Prepared, Tool, ToolCtx, ToolOutput};
 use haft_store::MemoryStore;
@@ -254,6 +254,51 @@ async fn what_is_available_depends_on_switch_tier_and_permission() {
     let keeper = CallContext { permissions: vec!["vault.*".into()], tier: Tier::Teams, ..nobody };
     assert_eq!(names(&engine.tools().available(&keeper).await), ["free", "guarded", "pro"]);
     assert_eq!((engine.tools().count(Some(Tier::Core)), engine.tools().count(None)), (2, 4));
+}
+
+#[tokio::test]
+async fn a_long_list_is_left_to_the_search_where_there_is_one() {
+    let build = |most: usize, built_in: &[&str]| {
+        let settings = Settings { max_listed_tools: most, ..Settings::default() };
+        let builder =
+            built_in.iter().fold(builder().settings(settings), |builder, name| builder.tool(plain(name)));
+        builder.build().unwrap()
+    };
+    let owner = by(Tier::Enterprise);
+    for (most, built_in, expected) in [
+        (3, &["call_tool", "search_tools"][..], &["call_tool", "mine", "search_tools"][..]),
+        (2, &["call_tool", "search_tools"], &["call_tool", "search_tools"]),
+        (0, &["search_tools"], &["mine", "search_tools"]),
+    ] {
+        let engine = build(most, built_in);
+        engine.tools().add(plain("mine"), &owner).await.unwrap();
+        assert_eq!(names(&engine.tools().listed(&owner).await), expected, "{most}");
+        assert!(engine.tools().exists("mine"));
+    }
+}
+
+#[tokio::test]
+async fn a_withdrawn_tool_is_told_to_nobody_and_comes_back() {
+    let engine = builder().tool(plain("stays")).build().unwrap();
+    let owner = by(Tier::Enterprise);
+    engine.tools().add(plain("comes_and_goes"), &owner).await.unwrap();
+    let mut events = engine.tools().events();
+    let told = |events: &mut tokio::sync::broadcast::Receiver<ToolsEvent>| events.try_recv().ok();
+    let name: Arc<str> = "comes_and_goes".into();
+    for _ in 0..2 {
+        engine.tools().set_withdrawn(&name, true).unwrap();
+    }
+    assert_eq!(told(&mut events), Some(ToolsEvent::Unregistered { name: Arc::clone(&name) }));
+    assert_eq!(told(&mut events), None, "it was gone already");
+    assert_eq!(names(&engine.tools().available(&owner).await), ["stays"]);
+    assert!(engine.tools().rank("comes goes", 5, Tier::Enterprise).is_empty());
+    engine.tools().set_withdrawn(&name, false).unwrap();
+    assert_eq!(told(&mut events), Some(ToolsEvent::Registered { name }));
+    assert_eq!(engine.tools().available(&owner).await.len(), 2);
+    let weak = engine.downgrade();
+    assert!(weak.upgrade().is_some());
+    drop(engine);
+    assert!(weak.upgrade().is_none());
 }
 
 #[tokio::test]

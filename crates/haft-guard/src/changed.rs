@@ -86,7 +86,7 @@ fn loosens(pointer: &str, before: &ToolDefinition, after: &ToolDefinition) -> bo
         }
         "risk" => after.risk() < before.risk(),
         "tier" => after.tier < before.tier,
-        "source" | "aliases" => true,
+        "source" | "aliases" | "mcp" => true,
         "cacheable" => after.cacheable,
         "idempotent" => after.idempotent,
         _ => false,

@@ -7,6 +7,7 @@
 //! (`server::http`).
 #![forbid(unsafe_code)]
 
+pub mod client;
 pub mod server;
 
 /// The protocol's own types, as [`server::Extension`] and [`server::Client`] use them.

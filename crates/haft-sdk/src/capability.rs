@@ -41,10 +41,44 @@ pub struct HttpResponse {
     pub body: Vec<u8>,
 }
 
+/// The body of an answer, as it comes.
+pub trait HttpBody: Send {
+    /// The next piece; `None` at its end.
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<u8>>, ToolError>>;
+}
+
+/// What comes back, with a body that comes piece by piece. Dropping it closes the connection.
+pub struct HttpStream {
+    /// Such as 200.
+    pub status: u16,
+    /// Names and values.
+    pub headers: Vec<(String, String)>,
+    /// What is received.
+    pub body: Box<dyn HttpBody>,
+}
+
+/// A body that is there already.
+struct Received(Option<Vec<u8>>);
+
+impl HttpBody for Received {
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<u8>>, ToolError>> {
+        let piece = self.0.take();
+        Box::pin(async move { Ok(piece) })
+    }
+}
+
 /// Other machines, within the hosts that were granted.
 pub trait Http: Send + Sync {
     /// Sends a request.
     fn send<'a>(&'a self, request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, ToolError>>;
+
+    /// Sends a request whose answer is taken as it comes: events, say. Without a way of its own it is taken whole.
+    fn open<'a>(&'a self, request: HttpRequest) -> BoxFuture<'a, Result<HttpStream, ToolError>> {
+        Box::pin(async move {
+            let HttpResponse { status, headers, body } = self.send(request).await?;
+            Ok(HttpStream { status, headers, body: Box::new(Received(Some(body))) })
+        })
+    }
 }
 
 /// Outputs of earlier calls of the same tenant.

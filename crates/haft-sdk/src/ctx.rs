@@ -218,6 +218,18 @@ impl ToolCtx {
         Ok(guest)
     }
 
+    /// A program as this call may run it: at its level, within its limits and those of the sandbox around it. For programs that
+    /// serve several calls: those for which this gives the same may share one.
+    pub fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        self.0.fit(spec)
+    }
+
+    /// Takes note of what holds a program in that an earlier call started and this one uses: it is then on the result and in the
+    /// record of this call.
+    pub fn note_contained(&self, sandbox: &str, by: &Enforcement) {
+        self.0.contained(sandbox, by);
+    }
+
     /// Takes note of how a program ended that was started by [`start`](Self::start), maybe by an earlier call: what it used
     /// and what was stopped is then on the result and in the record of this call.
     pub fn note_end(&self, sandbox: &str, by: &Enforcement, end: &GuestEnd) {

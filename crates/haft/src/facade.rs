@@ -37,6 +37,8 @@ pub struct Haft {
     taken_back: Arc<[TakenBack]>,
     background: BackgroundCommands,
     workplace: Option<Arc<Workplace>>,
+    #[cfg(feature = "mcp")]
+    upstreams: haft_mcp::client::Upstreams,
     policy: Option<Arc<LivePolicy>>,
     licensing: Arc<Licensing>,
 }
@@ -77,6 +79,13 @@ impl Haft {
             Some(workplace) => workplace.keep_to(folders).map_err(Error::Files),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The MCP servers that tools come from. Each is begun when one of its tools is first called; all of them end with a
+    /// shutdown, and when the last clone of this is dropped.
+    #[cfg(feature = "mcp")]
+    pub fn upstreams(&self) -> &haft_mcp::client::Upstreams {
+        &self.upstreams
     }
 
     /// The sandboxes: several calls that share limits, paths and hosts, and one end for everything in them. They end when
@@ -139,17 +148,25 @@ impl Haft {
         self.licensing.tier(jiff::Timestamp::now(), tenant).0
     }
 
-    /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the background.
+    /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the background
+    /// and the MCP servers.
     pub async fn shutdown(&self) -> Shutdown {
         let done = self.engine.shutdown().await;
-        self.background.end_all().await;
+        self.end_programs().await;
         done
+    }
+
+    /// Ends what runs beside the calls: commands in the background, and MCP servers.
+    pub(crate) async fn end_programs(&self) {
+        self.background.end_all().await;
+        #[cfg(feature = "mcp")]
+        self.upstreams.end_all().await;
     }
 
     /// The same without letting running calls end by themselves.
     pub async fn shutdown_now(&self) -> Shutdown {
         let done = self.engine.shutdown_now().await;
-        self.background.end_all().await;
+        self.end_programs().await;
         done
     }
 
@@ -621,12 +638,23 @@ impl Builder {
         if let Some(registrations) = self.registrations {
             builder = builder.registrations(registrations);
         }
+        #[cfg(feature = "mcp")]
+        let upstreams = wiring::upstreams(&self.config, capabilities.as_ref());
         if let Some(capabilities) = capabilities {
             builder = builder.capabilities(capabilities);
         }
         let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
         let licensing = Arc::new(self.licensing);
-        Ok(Haft { engine, taken_back: taken_back.into(), background, workplace, policy: live, licensing })
+        Ok(Haft {
+            engine,
+            taken_back: taken_back.into(),
+            background,
+            workplace,
+            #[cfg(feature = "mcp")]
+            upstreams,
+            policy: live,
+            licensing,
+        })
     }
 }
 

@@ -80,7 +80,7 @@ pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
     BatchSummary, CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput, CommandSource,
     Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload,
-    ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, LONGEST_TTL, Limits,
+    ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, LONGEST_TTL, Limits, McpSource,
     ModelBudget, OutputStream, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling,
     SideEffect, SideEffectKind, Source, Status, Strategy, Task, TaskId, TaskKey, TaskPage, TaskProgress,
     TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult, ToolsMode, port,
@@ -91,7 +91,7 @@ pub use haft_engine::{
     FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
     PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration, RepeatGuard,
     Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target,
-    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent,
+    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent, WeakEngine,
 };
 pub use haft_flow as flow;
 pub use haft_guard::{

@@ -31,6 +31,7 @@ pub(crate) fn settings(config: &Config) -> Settings {
         allow_parallel: tools.allow_parallel,
         max_calls_per_answer: size(tools.max_tool_calls_per_batch),
         max_args_bytes: size(tools.max_tool_args_bytes),
+        max_listed_tools: size(tools.max_listed),
         retry: retry(config.scheduling.retry.max_retries),
         batch_retry: retry(config.scheduling.retry.batch_max_retries),
         default_timeout: Duration::from_secs(tools.timeouts.default_seconds),
@@ -279,7 +280,7 @@ impl Tool for DeclaredTool {
             Source::Command => "a program that its definition does not name in a table `command`",
             Source::Http => "an HTTP service that its definition does not name in a table `http`",
             Source::Wasm => "a WebAssembly module",
-            Source::Mcp => "a tool of an MCP server",
+            Source::Mcp => "a tool of an MCP server that its definition does not name in a table `mcp`",
             Source::Flow => "a flow of other tools that its definition does not hold",
         };
         let text = format!("`{}` is {what}, and there is nothing here that could run it", self.0.name);
@@ -287,11 +288,20 @@ impl Tool for DeclaredTool {
     }
 }
 
-/// The tool of a definition: a program, an HTTP service or a flow where it names one, else one without code behind it.
+/// The tool of a definition: a program, an HTTP service, a tool of an MCP server or a flow where it names one, else one without
+/// code behind it.
 pub(crate) fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,
+    haft: &crate::Haft,
 ) -> Result<Box<dyn Tool>, String> {
+    #[cfg(feature = "mcp")]
+    if definition.source == Source::Mcp && definition.mcp.is_some() {
+        let tool = haft.upstreams().tool(definition).map_err(|problem| problem.to_string())?;
+        return Ok(Box::new(tool));
+    }
+    #[cfg(not(feature = "mcp"))]
+    let _ = haft;
     if definition.source == Source::Command && definition.command.is_some() {
         let tool = CommandTool::new(definition, commands).map_err(|problem| problem.to_string())?;
         return Ok(Box::new(tool));
@@ -317,6 +327,30 @@ pub(crate) fn http(config: &Config) -> Result<Arc<dyn haft_sdk::capability::Http
         .with_private(&granted.private_hosts)
         .map_err(|problem| format!("tools.http.private_hosts: {problem}"))?;
     Ok(Arc::new(client))
+}
+
+/// How MCP servers are reached and run that tools come from.
+#[cfg(feature = "mcp")]
+pub(crate) fn upstreams(
+    config: &Config,
+    granted: Option<&haft_sdk::capability::Capabilities>,
+) -> haft_mcp::client::Upstreams {
+    use haft_mcp::client::{Reach, UpstreamSettings, Upstreams};
+    let granted = granted.cloned().unwrap_or_default();
+    let CommandToolSettings { isolation, denied_variables, variables, .. } = command_tools(config);
+    let settings = UpstreamSettings {
+        isolation,
+        connect_timeout: Duration::from_secs(config.tools.mcp.connect_seconds),
+        secret: {
+            let variables = variables.clone();
+            Arc::new(move |name| variables.get(name))
+        },
+        variable: Arc::new(move |name| {
+            denied_variables.allow(name)?;
+            Ok(variables.get(name))
+        }),
+    };
+    Upstreams::new(Reach { commands: granted.commands, http: granted.http }, settings)
 }
 
 #[cfg(test)]

@@ -14,8 +14,7 @@ pub(super) fn check(definition: &ToolDefinition, found: &mut Found) {
         let problem = "only a tool that is an HTTP service has one";
         found.add("http", problem, "set source to `http`, or remove it");
     }
-    address(http, found);
-    headers(http, found);
+    reached(http, found);
     if !definition.has_side_effects() && !http.method.only_reads() {
         let problem = format!("a tool without side effects does not {}", http.method.as_str());
         let fix = "set constraints.allowSideEffects to true, or use GET";
@@ -43,6 +42,12 @@ pub(super) fn check(definition: &ToolDefinition, found: &mut Found) {
         let problem = format!("there is no parameter `{}`", shown_name(name));
         found.add(format!("http.query[{index}]"), problem, "name a parameter of this tool");
     }
+}
+
+/// The rules for the address and the headers.
+pub(super) fn reached(http: &HttpSource, found: &mut Found) {
+    address(http, found);
+    headers(http, found);
 }
 
 fn address(http: &HttpSource, found: &mut Found) {

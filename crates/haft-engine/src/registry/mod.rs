@@ -108,6 +108,8 @@ pub(crate) struct Registered {
     pub(crate) registered_at: Timestamp,
     stats: OnceLock<Box<Stats>>,
     enabled: AtomicBool,
+    /// Where it comes from does not have it now, so nobody is told of it.
+    withdrawn: AtomicBool,
     settings: ArcSwap<Map<String, Value>>,
     terms: Terms,
 }
@@ -128,6 +130,7 @@ impl Registered {
             registered_at: at,
             stats: OnceLock::new(),
             enabled: AtomicBool::new(true),
+            withdrawn: AtomicBool::new(false),
             settings: ArcSwap::default(),
             terms: Terms::of(&definition),
             definition,
@@ -149,6 +152,15 @@ impl Registered {
 
     pub(crate) fn set_enabled(&self, enabled: bool) {
         self.enabled.store(enabled, Ordering::Release);
+    }
+
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
+    }
+
+    /// Gives what it was before.
+    pub(crate) fn set_withdrawn(&self, withdrawn: bool) -> bool {
+        self.withdrawn.swap(withdrawn, Ordering::AcqRel)
     }
 
     pub(crate) fn settings(&self) -> Arc<Map<String, Value>> {

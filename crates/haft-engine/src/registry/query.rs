@@ -59,7 +59,7 @@ impl ToolQuery {
     }
 }
 
-/// Whether a tool is switched on and within the tier.
+/// Whether a tool is there, switched on and within the tier.
 pub(crate) fn is_available(registered: &Registered, tier: Tier) -> bool {
-    registered.is_enabled() && registered.definition.tier <= tier
+    registered.is_enabled() && !registered.is_withdrawn() && registered.definition.tier <= tier
 }

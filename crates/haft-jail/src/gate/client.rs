@@ -10,7 +10,7 @@ use super::{
     resolve::{Dialler, NoRoute},
 };
 use haft_core::{ErrorCode, ToolError, port::BoxFuture, text};
-use haft_sdk::capability::{Http, HttpRequest, HttpResponse};
+use haft_sdk::capability::{Http, HttpBody, HttpRequest, HttpResponse, HttpStream};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
     Request, Uri,
@@ -102,6 +102,18 @@ impl Client {
     }
 
     async fn exchange(&self, request: HttpRequest) -> Result<HttpResponse, ToolError> {
+        let HttpStream { status, headers, mut body } = self.answer(request).await?;
+        let mut bytes = Vec::new();
+        while let Some(piece) = body.next().await? {
+            if bytes.len() + piece.len() > MAX_BODY {
+                return Err(failed(format!("The answer is longer than {} MB", MAX_BODY >> 20)));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        Ok(HttpResponse { status, headers, body: bytes })
+    }
+
+    async fn answer(&self, request: HttpRequest) -> Result<HttpStream, ToolError> {
         let uri: Uri = request.url.parse().map_err(|_| bad_request("its address cannot be read"))?;
         let target = target(&uri)?;
         let message = message(&request, &uri)?;
@@ -171,6 +183,10 @@ impl Http for Client {
     fn send<'a>(&'a self, request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, ToolError>> {
         Box::pin(self.exchange(request))
     }
+
+    fn open<'a>(&'a self, request: HttpRequest) -> BoxFuture<'a, Result<HttpStream, ToolError>> {
+        Box::pin(self.answer(request))
+    }
 }
 
 async fn within<T, E>(future: impl Future<Output = Result<T, E>>) -> Option<T> {
@@ -189,7 +205,9 @@ fn refused(refusal: &Refusal) -> ToolError {
 }
 
 fn no_answer(host: &str, port: u16, why: &str) -> ToolError {
+    // Nothing was sent, so nothing took effect.
     failed(format!("{}:{port} was not reached: {why}", text::one_line(host, 260)))
+        .with_data(serde_json::json!({"reached": false}))
 }
 
 fn failed(text: String) -> ToolError {
@@ -236,37 +254,71 @@ fn message(request: &HttpRequest, uri: &Uri) -> Result<Request<Full<Bytes>>, Too
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     message: Request<Full<Bytes>>,
-) -> Result<HttpResponse, ToolError> {
-    let broken = |error: hyper::Error| failed(format!("The connection broke: {error}"));
+) -> Result<HttpStream, ToolError> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    let conversation = async {
-        let answer = sender.send_request(message).await.map_err(broken)?;
-        let (head, body) = answer.into_parts();
-        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-        let headers =
-            head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
-        Ok(HttpResponse { status: head.status.as_u16(), headers, body: whole(body).await? })
+    let mut connection: Connecting = Box::pin(async move { drop(connection.await) });
+    let mut is_open = true;
+    let answer = {
+        let mut answer = std::pin::pin!(sender.send_request(message));
+        tokio::select! {
+            answer = &mut answer => answer,
+            // The connection may be done before the answer is taken.
+            () = &mut connection => {
+                is_open = false;
+                answer.await
+            }
+        }
+        .map_err(broken)?
     };
-    // Both in this future: whoever drops it closes the connection.
-    let mut conversation = std::pin::pin!(conversation);
-    tokio::select! {
-        answer = &mut conversation => answer,
-        // The connection may be done before the answer is taken.
-        _ = connection => conversation.await,
+    let (head, body) = answer.into_parts();
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let body = Box::new(Body { body, connection: is_open.then_some(connection) });
+    Ok(HttpStream { status: head.status.as_u16(), headers, body })
+}
+
+fn broken(error: hyper::Error) -> ToolError {
+    failed(format!("The connection broke: {error}"))
+}
+
+type Connecting = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A body with the connection that it comes on: whoever drops it closes that.
+struct Body {
+    body: Incoming,
+    connection: Option<Connecting>,
+}
+
+impl Body {
+    async fn piece(&mut self) -> Result<Option<Vec<u8>>, ToolError> {
+        loop {
+            let frame = match &mut self.connection {
+                Some(connection) => tokio::select! {
+                    biased;
+                    frame = self.body.frame() => frame,
+                    () = connection => {
+                        self.connection = None;
+                        continue;
+                    }
+                },
+                None => self.body.frame().await,
+            };
+            match frame {
+                None => return Ok(None),
+                Some(frame) => {
+                    if let Ok(data) = frame.map_err(broken)?.into_data() {
+                        return Ok(Some(data.to_vec()));
+                    }
+                }
+            }
+        }
     }
 }
 
-async fn whole(mut body: Incoming) -> Result<Vec<u8>, ToolError> {
-    let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| failed(format!("The connection broke: {error}")))?;
-        let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > MAX_BODY {
-            return Err(failed(format!("The answer is longer than {} MB", MAX_BODY >> 20)));
-        }
-        bytes.extend_from_slice(&data);
+impl HttpBody for Body {
+    fn next<'a>(&'a mut self) -> BoxFuture<'a, Result<Option<Vec<u8>>, ToolError>> {
+        Box::pin(self.piece())
     }
-    Ok(bytes)
 }
 
 /// TLS as this machine trusts it.

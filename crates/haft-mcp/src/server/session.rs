@@ -169,8 +169,8 @@ impl ServerHandler for Session {
     ) -> Result<ListToolsResult, ErrorData> {
         let server = &self.server.0;
         let caller = self.caller(&context)?;
-        let available = server.engine.tools().available(&caller).await;
-        let (definitions, next) = page(available, |definition| &definition.name, request, server.page)?;
+        let listed = server.engine.tools().listed(&caller).await;
+        let (definitions, next) = page(listed, |definition| &definition.name, request, server.page)?;
         server.shown.keep_only(|name| server.engine.tools().exists(name));
         let tools = definitions.iter().filter_map(|definition| server.shown.tool(definition)).collect();
         let mut list = ListToolsResult::with_all_items(tools)

@@ -191,10 +191,12 @@ Examples:
   haft tools verify tools/*.toml --json";
 
 pub(super) const TOOLS_ACCEPT: &str = "\
-`haft tools add --replace` refuses a definition that is not what it was, and keeps it for this.
+`haft tools add --replace` refuses a definition that is not what it was, and keeps it for this. So are new and
+changed tools of an MCP server; `haft tools list` names what waits.
 
 Examples:
-  haft tools accept deploy";
+  haft tools accept deploy
+  haft tools accept --mcp tickets";
 
 pub(super) const LICENSE: &str = "\
 Examples:
@@ -239,11 +241,14 @@ Examples:
   haft tools add tool.toml
   haft tools add tool.toml --replace
   haft tools export validate_content | haft tools check -
-  haft tools add --import openai-tools.json";
+  haft tools add --import openai-tools.json
+  haft tools add --mcp files -- mcp-server-files ./notes
+  haft tools add --mcp tickets --url https://mcp.example.com/mcp --header 'Authorization: env:TICKETS_TOKEN'";
 
 pub(super) const TOOLS_REMOVE: &str = "\
 Examples:
-  haft tools remove ask_colleague";
+  haft tools remove ask_colleague
+  haft tools remove --mcp tickets";
 
 pub(super) const TOOLS_ENABLE: &str = "\
 Examples:

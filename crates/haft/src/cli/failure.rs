@@ -113,6 +113,11 @@ pub(super) enum Failure {
     Changed { name: String, changes: String },
     #[error("no changed definition of `{}` waits to be accepted", words::name(name))]
     NothingToAccept { name: String },
+    #[error("no tool of an MCP server `{}` was added", words::name(name))]
+    NoServer { name: String },
+    #[cfg(feature = "mcp")]
+    #[error("the MCP server `{}` gave no tools: {}", words::name(name), haft_core::text::one_line(&error.message, 2000))]
+    Upstream { name: String, error: Box<crate::ToolError> },
     #[error("{} is there already", words::path(path))]
     KeyExists { path: PathBuf },
     #[error("{name} cannot be used as a key: {reason}")]
@@ -181,6 +186,8 @@ impl Failure {
             | Failure::NobodyToAsk { .. } => USAGE,
             #[cfg(feature = "mcp")]
             Failure::Mcp { .. } => USAGE,
+            #[cfg(feature = "mcp")]
+            Failure::Upstream { error, .. } => error.code.exit(),
             #[cfg(all(unix, feature = "server", feature = "durable"))]
             Failure::Server { .. } => USAGE,
             Failure::Task(error) => error.code.exit(),
@@ -196,6 +203,7 @@ impl Failure {
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
             | Failure::NoTool { .. }
+            | Failure::NoServer { .. }
             | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
             | Failure::NoQuestion { .. }
@@ -329,6 +337,11 @@ impl Failure {
             Failure::BadBatch { help, .. } => help.clone(),
             #[cfg(feature = "mcp")]
             Failure::Mcp { help, .. } => help.clone(),
+            Failure::NoServer { .. } => {
+                "`haft tools list` has the tools; those of a server begin with its name".to_owned()
+            }
+            #[cfg(feature = "mcp")]
+            Failure::Upstream { error, .. } => of_upstream(error),
             #[cfg(all(unix, feature = "server", feature = "durable"))]
             Failure::Server { help, .. } => help.clone(),
             Failure::BadSignature { .. } => {
@@ -339,7 +352,7 @@ impl Failure {
                 format!("once you have read that, `haft tools accept {}` takes it", words::name(name))
             }
             Failure::NothingToAccept { .. } => {
-                "`haft tools add FILE --replace` proposes one, `haft tools show` shows the one that holds".to_owned()
+                "`haft tools add … --replace` proposes one, `haft tools show` shows the one that holds".to_owned()
             }
             Failure::KeyExists { .. } => "name another file with --out; a key is never replaced".to_owned(),
             Failure::NoKey { .. } => "`haft keys generate` makes a key".to_owned(),
@@ -363,6 +376,25 @@ impl Failure {
             Failure::Runtime(_) => "check the limits on threads and open files".to_owned(),
         })
     }
+}
+
+/// What helps where a server gave no tools.
+#[cfg(feature = "mcp")]
+fn of_upstream(error: &crate::ToolError) -> String {
+    match error.code {
+        ErrorCode::NetworkPolicyViolation => {
+            "hosts are granted in your own haft.toml: tools.commands.hosts for programs, tools.http.hosts for addresses"
+        }
+        ErrorCode::FilesystemPolicyViolation | ErrorCode::ResourceLimitExceeded => {
+            "what programs may use is granted in your own haft.toml, in [tools.commands]"
+        }
+        ErrorCode::SandboxCreationFailed => "`haft doctor` says what is missing for jails",
+        _ => {
+            "nothing was added; the server runs in a jail: --file, --env, --host and --preset grant it more, \
+             tools.mcp.connect_seconds more time"
+        }
+    }
+    .to_owned()
 }
 
 fn of_register(error: &RegisterError) -> Option<String> {

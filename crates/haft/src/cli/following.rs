@@ -46,7 +46,7 @@ impl Following {
         if now == self.seen {
             return;
         }
-        let make = |definition| described(definition, &self.commands, &self.signatures);
+        let make = |definition| described(definition, &self.commands, &self.signatures, haft);
         for skipped in haft.tools().follow(&self.seen, &now, make) {
             console.warn(&format!("a change of the tools has no effect here: {}", one_line(&skipped, 400)));
         }

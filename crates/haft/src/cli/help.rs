@@ -12,6 +12,12 @@ pub(super) fn for_result(setup: &Setup, result: &ToolResult) -> Option<String> {
     let error = result.error.as_ref()?;
     let step = next_step(setup, error.code, &result.tool);
     let question = error.data.as_ref().and_then(|data| data["approvalId"].as_str());
+    if error.data.as_ref().is_some_and(|data| data.get("accept").is_some()) {
+        let tool = &result.tool;
+        return Some(format!(
+            "`haft tools accept {tool} --show` shows it, `haft tools accept {tool}` takes it"
+        ));
+    }
     match (error.code, question) {
         (ErrorCode::ConfirmationRequired, Some(id)) if setup.remembers() => {
             let approve = format!("`haft approvals approve {id}`, then send the same call again");

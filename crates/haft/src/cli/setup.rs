@@ -371,6 +371,9 @@ impl Ground {
                 now(crate::port::Registrations::load(registrations))?.unwrap_or_default()
             }
         };
+        let signatures = Arc::new(signatures);
+        #[cfg(feature = "mcp")]
+        haft.upstreams().observe(super::tools::keep_differences(&haft, &signatures, console));
         let file = registrations.as_ref().map(FileRegistrations::path);
         restore(&haft, file, &commands, &signatures, console)?;
         let owner = owner(&surroundings);
@@ -381,7 +384,7 @@ impl Ground {
             resolved,
             own_file: own_file(&surroundings),
             owner,
-            signatures: Arc::new(signatures),
+            signatures,
             registrations,
             state: surroundings.state_folder(),
             #[cfg(feature = "durable")]
@@ -459,8 +462,9 @@ pub(super) fn described(
     definition: crate::ToolDefinition,
     commands: &CommandToolSettings,
     signatures: &Signatures,
+    haft: &Haft,
 ) -> Result<Box<dyn Tool>, String> {
-    signatures.checked(definition, |definition| crate::wiring::described(definition, commands))
+    signatures.checked(definition, |definition| crate::wiring::described(definition, commands, haft))
 }
 
 /// Brings back the tools that were added, and what was switched and configured.
@@ -471,7 +475,7 @@ fn restore(
     signatures: &Signatures,
     console: &Console,
 ) -> Result<(), Failure> {
-    let described = |definition| described(definition, commands, signatures);
+    let described = |definition| described(definition, commands, signatures, haft);
     let skipped = match (now(haft.tools().restore(described))?, file) {
         (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
             return Err(Failure::CannotRemember { path, reason });

@@ -111,7 +111,12 @@ where
                 Some(event) => see(console, &mut progress, what.events, &event),
                 None => observer = None,
             },
-            ended = &mut running => break ended,
+            ended = &mut running => {
+                // Servers that the calls began may tidy up before this process ends.
+                #[cfg(feature = "mcp")]
+                haft.upstreams().end_all().await;
+                break ended;
+            }
             _ = ticks.tick() => {
                 if !is_asking() {
                     progress.draw();

@@ -240,6 +240,7 @@ key_table! {
         flows: FlowsConfig,
         commands: CommandsConfig,
         http: HttpConfig,
+        mcp: McpServersConfig,
         signatures: SignaturesConfig,
     } {
         /// What happens to a call: refused, recorded for a person to answer, or run.
@@ -252,6 +253,8 @@ key_table! {
         max_tool_iterations_per_user_turn: u64 = 4, rule::at_most(1, 10_000);
         /// How many bytes of JSON the arguments of one call may have.
         max_tool_args_bytes: u64 = 256 << 10, rule::at_most(2, GIB);
+        /// How many tools a model is listed at the most; with more, those that were added are found by `search_tools`.
+        max_listed: u64 = 128, rule::at_most(0, 1_000_000);
         /// Tools that are only declared: used with mode = "parse_only".
         definitions: Vec<DeclaredTool> = Vec::new(), rule::declared_tools();
     }
@@ -400,6 +403,12 @@ key_table! {
         hosts: Vec<String> = Vec::new(), rule::allow_list();
         /// Hosts that may be on this machine or in a private network, each with its port: "localhost:8080".
         private_hosts: Vec<String> = Vec::new(), rule::allow_list();
+    }
+
+    /// MCP servers whose tools were added. Programs among them are granted what commands are, addresses what HTTP tools are.
+    [tools.mcp] = McpServersConfig {
+        /// Seconds until a server must have said what it has.
+        connect_seconds: u64 = 30, rule::at_most(1, 600);
     }
 
     /// Whose tools are accepted. What is trusted is your own affair: a folder's file can only demand signatures.

@@ -3,6 +3,7 @@
 use super::super::examples;
 use crate::Category;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
+use haft_core::port::Preset;
 use haft_dialect::Dialect;
 use serde::Deserialize as _;
 use serde::de::{IntoDeserializer, value::StrDeserializer};
@@ -35,27 +36,18 @@ pub(in crate::cli) enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Add the tools that a file describes
+    /// Add the tools that a file describes, or that an MCP server has
     #[command(after_help = examples::TOOLS_ADD)]
-    Add {
-        /// A definition or several, as JSON or TOML; - reads standard input
-        #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
-        file: PathBuf,
-        /// Put them in the place of added tools of the same name
-        #[arg(long)]
-        replace: bool,
-        /// The file is a list of tools as OpenAI, Anthropic, Gemini or MCP have it
-        #[arg(long)]
-        import: bool,
-        /// Print what was added as one JSON document and nothing else
-        #[arg(long)]
-        json: bool,
-    },
+    Add(AddArgs),
     /// Remove a tool that was added
     #[command(after_help = examples::TOOLS_REMOVE)]
     Remove {
         /// The tool's name or one of its aliases
-        name: String,
+        #[arg(required_unless_present = "mcp")]
+        name: Option<String>,
+        /// Remove every tool of an MCP server
+        #[arg(long, value_name = "SERVER", conflicts_with = "name")]
+        mcp: Option<String>,
         /// Print what was done as one JSON document and nothing else
         #[arg(long)]
         json: bool,
@@ -114,11 +106,18 @@ pub(in crate::cli) enum ToolsCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Take a changed definition of a tool, after you have read the difference
+    /// Take a changed or new definition of a tool, after you have read it
     #[command(after_help = examples::TOOLS_ACCEPT)]
     Accept {
         /// The tool's name
-        name: String,
+        #[arg(required_unless_present = "mcp")]
+        name: Option<String>,
+        /// Take everything that waits of an MCP server
+        #[arg(long, value_name = "SERVER", conflicts_with = "name")]
+        mcp: Option<String>,
+        /// Show what waits, and take nothing
+        #[arg(long)]
+        show: bool,
         /// Print what was done as one JSON document and nothing else
         #[arg(long)]
         json: bool,
@@ -126,6 +125,59 @@ pub(in crate::cli) enum ToolsCommand {
     /// Print definitions as JSON: as `haft tools add` takes them, or in the dialect of a model's provider
     #[command(after_help = examples::TOOLS_EXPORT)]
     Export(ExportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct AddArgs {
+    /// A definition or several, as JSON or TOML; - reads standard input
+    #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath, required_unless_present = "mcp")]
+    pub(super) file: Option<PathBuf>,
+    /// Put them in the place of added tools of the same name
+    #[arg(long)]
+    pub(super) replace: bool,
+    /// The file is a list of tools as OpenAI, Anthropic, Gemini or MCP have it
+    #[arg(long)]
+    pub(super) import: bool,
+    #[command(flatten)]
+    pub(super) server: ServerArgs,
+    /// Print what was added as one JSON document and nothing else
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// An MCP server, and how it is reached.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "MCP servers")]
+pub(in crate::cli) struct ServerArgs {
+    /// Add the tools of an MCP server under this name: they are called NAME__TOOL
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "import"])]
+    pub(super) mcp: Option<String>,
+    /// The server's address, for one over HTTP
+    #[arg(long, value_name = "URL", requires = "mcp", conflicts_with = "command")]
+    pub(super) url: Option<String>,
+    /// A header of every request to it, as `Name: value`; the value `env:NAME` or `file:PATH` stands for what is kept there
+    #[arg(long = "header", value_name = "HEADER", requires = "url")]
+    pub(super) headers: Vec<String>,
+    /// A variable of yours that the program gets
+    #[arg(long = "env", value_name = "NAME", requires = "command")]
+    pub(super) env: Vec<String>,
+    /// A host that the program may reach, of those in tools.commands.hosts
+    #[arg(long = "host", value_name = "HOST", requires = "command")]
+    pub(super) hosts: Vec<String>,
+    /// A toolchain that the program uses, of those in tools.commands.presets: rust, node, python or git
+    #[arg(long = "preset", value_name = "PRESET", requires = "command", value_parser = preset)]
+    pub(super) presets: Vec<Preset>,
+    /// A file or folder that the program reads besides those that every command may read
+    #[arg(long = "file", value_name = "PATH", requires = "command", value_hint = ValueHint::AnyPath)]
+    pub(super) files: Vec<PathBuf>,
+    /// The program and its arguments, for a server over pipes
+    #[arg(last = true, value_name = "PROGRAM", requires = "mcp")]
+    pub(super) command: Vec<String>,
+}
+
+fn preset(typed: &str) -> Result<Preset, String> {
+    let text: StrDeserializer<'_, serde::de::value::Error> = typed.into_deserializer();
+    Preset::deserialize(text).map_err(|_| "use one of rust, node, python, git".to_owned())
 }
 
 #[derive(Debug, Args)]

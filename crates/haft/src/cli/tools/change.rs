@@ -12,10 +12,10 @@ use super::{
     args::ConfigArgs,
     check, find, sign,
 };
-use crate::{CommandTool, RegisterError, ToolDefinition, guarding::Source, wiring::described};
+use crate::{CommandTool, RegisterError, Tool, ToolDefinition, guarding::Source, wiring::described};
 use haft_core::{
     DefinitionProblem,
-    port::{Registrations as _, StoreError},
+    port::StoreError,
     text::{one_line, people_text},
 };
 use haft_guard::DefinitionChanges;
@@ -79,43 +79,11 @@ pub(super) fn add(
         .collect::<Result<Vec<_>, _>>()
         .map_err(|problem| bad(&[problem]))?;
     let source = source.unwrap_or_else(|| written_out(&definitions, folder));
-    let admitted = setup.signatures.admit(&source);
-    admitted.map_err(|problem| Failure::BadSignature { name: name.clone(), problem })?;
-    let commands = setup.command_tools();
-    // All of them or none: what can be known beforehand is looked at before the first is added.
-    for definition in &definitions {
-        may_add(definition, adding, setup)?;
-    }
-    let made = |definition: &ToolDefinition| {
-        described(definition.clone(), &commands).map_err(|problem| Failure::BadDefinitions {
-            name: name.clone(),
-            list: format!("  {}", one_line(&problem, 1000)),
-        })
-    };
-    for definition in &definitions {
-        is_as_it_was(made(definition)?.definition(), &source, setup)?;
-    }
-    let (mut added, mut replaced) = (Vec::new(), Vec::new());
-    for definition in &definitions {
-        let tools = setup.haft.tools();
-        let tool = made(definition)?;
-        if tools.exists(&definition.name) {
-            now(tools.replace(tool, &setup.owner))??;
-            replaced.push(definition.name.as_str());
-        } else {
-            now(tools.add(tool, &setup.owner))??;
-            added.push(definition.name.as_str());
-        }
-        keep(&definition.name, &source, setup)?;
-    }
+    let taken = take(&name, &definitions, &source, adding, setup)?;
     if adding.json {
-        return console.print_json(&json!({"added": added, "replaced": replaced}));
+        return console.print_json(&json!({"added": taken.added, "replaced": taken.replaced}));
     }
-    for (what, names) in [("added", &added), ("replaced", &replaced)] {
-        for name in names {
-            console.print(format!("{what} `{name}`\n"))?;
-        }
-    }
+    taken.tell(console)?;
     if definitions.iter().all(ToolDefinition::says_what_runs) {
         return Ok(());
     }
@@ -125,8 +93,65 @@ pub(super) fn add(
     )
 }
 
+/// What became of definitions.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) added: Vec<String>,
+    pub(super) replaced: Vec<String>,
+}
+
+impl Taken {
+    pub(super) fn tell(&self, console: &mut Console) -> Result<(), Failure> {
+        for (what, names) in [("added", &self.added), ("replaced", &self.replaced)] {
+            for name in names {
+                console.print(format!("{what} `{name}`\n"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds tools, all of them or none: what can be known beforehand is looked at before the first is added.
+pub(super) fn take(
+    name: &str,
+    definitions: &[ToolDefinition],
+    source: &Source,
+    adding: Adding,
+    setup: &Setup,
+) -> Result<Taken, Failure> {
+    let admitted = setup.signatures.admit(source);
+    admitted.map_err(|problem| Failure::BadSignature { name: name.to_owned(), problem })?;
+    let commands = setup.command_tools();
+    for definition in definitions {
+        may_add(definition, adding, setup)?;
+    }
+    let made = |definition: &ToolDefinition| {
+        described(definition.clone(), &commands, &setup.haft).map_err(|problem| Failure::BadDefinitions {
+            name: name.to_owned(),
+            list: format!("  {}", one_line(&problem, 1000)),
+        })
+    };
+    for definition in definitions {
+        is_as_it_was(made(definition)?.definition(), source, setup)?;
+    }
+    let mut taken = Taken::default();
+    for definition in definitions {
+        let tools = setup.haft.tools();
+        let tool = made(definition)?;
+        if tools.exists(&definition.name) {
+            now(tools.replace(tool, &setup.owner))??;
+            taken.replaced.push(definition.name.clone());
+        } else {
+            now(tools.add(tool, &setup.owner))??;
+            taken.added.push(definition.name.clone());
+        }
+        keep(&definition.name, source, setup)?;
+    }
+    Ok(taken)
+}
+
 /// What a list in another dialect comes to, as haft writes it: nobody has signed that.
-fn written_out(definitions: &[ToolDefinition], folder: &Path) -> Source {
+pub(super) fn written_out(definitions: &[ToolDefinition], folder: &Path) -> Source {
     let text = serde_json::to_string(definitions).unwrap_or_default();
     Source { text, is_json: true, folder: folder.to_path_buf(), signature: None }
 }
@@ -144,7 +169,7 @@ fn is_as_it_was(definition: &ToolDefinition, source: &Source, setup: &Setup) -> 
 }
 
 /// The differences, one below the other.
-fn shown(changes: &DefinitionChanges) -> String {
+pub(super) fn shown(changes: &DefinitionChanges) -> String {
     let text = people_text(&changes.to_string()).into_owned();
     let lines = text.trim_end().lines().skip(1);
     lines
@@ -155,34 +180,9 @@ fn shown(changes: &DefinitionChanges) -> String {
 }
 
 /// Keeps what a tool was added from, as far as that is needed again.
-fn keep(name: &str, source: &Source, setup: &Setup) -> Result<(), Failure> {
+pub(super) fn keep(name: &str, source: &Source, setup: &Setup) -> Result<(), Failure> {
     let kept = setup.signatures.remember(name, source).and_then(|()| setup.signatures.settle(name));
     kept.map_err(|error| unremembered(StoreError(error.to_string())))
-}
-
-/// Takes the changed definition that waits for it.
-pub(super) fn accept(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
-    setup.registrations()?;
-    let registration = find(&setup.haft, name)?;
-    let name = registration.definition.name.as_str();
-    let proposed =
-        setup.signatures.proposed(name).map_err(|error| unremembered(StoreError(error.to_string())))?;
-    let source = proposed.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
-    let refused = |problem| Failure::BadSignature { name: format!("the new `{name}`"), problem };
-    let admitted = setup.signatures.admit(&source).map_err(refused)?;
-    let new = admitted.definitions.into_iter().find(|definition| definition.name == name);
-    let new = new.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
-    let tool = described(new, &setup.command_tools()).map_err(|problem| Failure::BadDefinitions {
-        name: format!("`{name}`"),
-        list: format!("  {}", one_line(&problem, 1000)),
-    })?;
-    let changes = DefinitionChanges::between(&registration.definition, tool.definition());
-    now(setup.haft.tools().replace(tool, &setup.owner))??;
-    keep(name, &source, setup)?;
-    if json {
-        return console.print_json(&json!({"accepted": name, "changes": changes.changes}));
-    }
-    console.print(format!("accepted `{name}`:\n{}\n", shown(&changes)))
 }
 
 /// The tools of a list in a provider's dialect. What is not as it was there is said.
@@ -236,32 +236,7 @@ fn may_add(definition: &ToolDefinition, adding: Adding, setup: &Setup) -> Result
     Ok(())
 }
 
-pub(super) fn remove(name: &str, json: bool, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
-    let registrations = setup.registrations()?;
-    let name = match find(&setup.haft, name) {
-        Ok(registration) => {
-            let name = registration.definition.name.clone();
-            now(setup.haft.tools().remove(&name))??;
-            name
-        }
-        // What is remembered may not have come back: then there is no tool, and still something to forget.
-        Err(not_there) => {
-            let known = now(registrations.load())?.map_err(unremembered)?;
-            let known =
-                known.into_iter().find(|known| known.name.eq_ignore_ascii_case(name)).ok_or(not_there)?;
-            now(registrations.remove(&known.name))?.map_err(unremembered)?;
-            known.name
-        }
-    };
-    let forgotten = setup.signatures.forget_all(&name);
-    forgotten.map_err(|error| unremembered(StoreError(error.to_string())))?;
-    if json {
-        return console.print_json(&json!({"removed": name}));
-    }
-    console.print(format!("removed `{}`\n", one_line(&name, 80)))
-}
-
-fn unremembered(error: StoreError) -> Failure {
+pub(super) fn unremembered(error: StoreError) -> Failure {
     RegisterError::NotRemembered(error.to_string()).into()
 }
 

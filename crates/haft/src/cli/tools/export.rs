@@ -1,17 +1,36 @@
 //! `haft tools export`: definitions for `haft tools add`, or in the dialect of a model's provider.
 
 use super::{
-    super::{console::Console, failure::Failure},
+    super::{
+        console::Console,
+        failure::Failure,
+        setup::{Setup, now},
+    },
     args::ExportArgs,
     find,
 };
-use crate::{Haft, ToolDefinition};
+use crate::ToolDefinition;
 use haft_dialect::{ExportOptions, export_with};
 use serde_json::json;
 use std::sync::Arc;
 
-pub(super) fn run(args: &ExportArgs, haft: &Haft, console: &mut Console) -> Result<(), Failure> {
-    let chosen: Vec<Arc<ToolDefinition>> = if args.names.is_empty() {
+pub(super) fn run(args: &ExportArgs, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
+    let haft = &setup.haft;
+    let chosen: Vec<Arc<ToolDefinition>> = if args.names.is_empty() && args.dialect.is_some() {
+        // For a model: no more than it is to be listed.
+        let (listed, all) = now(async {
+            let tools = haft.tools();
+            (tools.listed(&setup.owner).await, tools.available(&setup.owner).await.len())
+        })?;
+        if listed.len() < all {
+            console.say(format!(
+                "note: {} of {all} tools are listed, because that is more than tools.max_listed: the others are found by \
+                 `search_tools` and called by `call_tool`",
+                listed.len()
+            ));
+        }
+        listed
+    } else if args.names.is_empty() {
         let enabled = haft.tools().all().into_iter().filter(|registration| registration.enabled);
         enabled.map(|registration| registration.definition).collect()
     } else {

@@ -6,9 +6,13 @@ mod check;
 mod export;
 mod page;
 mod search;
+mod server;
 mod sign;
+mod taken;
 
 pub(super) use args::ToolsCommand;
+#[cfg(feature = "mcp")]
+pub(super) use server::keep_differences;
 
 use super::{
     console::{Console, QUIET},
@@ -37,22 +41,31 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
     let setup = ground.setup(console)?;
     match command {
         ToolsCommand::Check { .. } | ToolsCommand::Sign { .. } | ToolsCommand::Verify { .. } => {}
-        ToolsCommand::Accept { name, json } => change::accept(name, *json, &setup, console)?,
+        ToolsCommand::Accept { name, mcp, show, json } => {
+            let wanted = taken::Wanted::of(name.as_deref(), mcp.as_deref());
+            let taking = if *show { taken::Taking::Show } else { taken::Taking::Take };
+            taken::accept(wanted, taking, *json, &setup, console)?;
+        }
         ToolsCommand::List(args) => list(args, &setup, console)?,
         ToolsCommand::Show { name, json } => show(name, *json, &setup, console)?,
         ToolsCommand::Search { words, limit, json } => {
             search::run(words, usize::from(*limit), *json, &setup, console)?;
         }
-        ToolsCommand::Add { file, replace, import, json } => {
-            change::add(
-                file,
-                change::Adding { replace: *replace, import: *import, json: *json },
-                &setup,
-                &working_folder,
-                console,
-            )?;
+        ToolsCommand::Add(args) => {
+            let adding = change::Adding { replace: args.replace, import: args.import, json: args.json };
+            match (&args.server.mcp, &args.file) {
+                (Some(name), _) => {
+                    server::add(name, &args.server, adding, &setup, &working_folder, console)?;
+                }
+                (None, Some(file)) => change::add(file, adding, &setup, &working_folder, console)?,
+                // Whoever reads the command line has seen to it.
+                (None, None) => {}
+            }
         }
-        ToolsCommand::Remove { name, json } => change::remove(name, *json, &setup, console)?,
+        ToolsCommand::Remove { name, mcp, json } => {
+            let wanted = taken::Wanted::of(name.as_deref(), mcp.as_deref());
+            taken::remove(wanted, *json, &setup, console)?;
+        }
         ToolsCommand::Enable { name, json } => {
             change::switch(name, change::Switch::On, *json, &setup, console)?;
         }
@@ -60,7 +73,7 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
             change::switch(name, change::Switch::Off, *json, &setup, console)?;
         }
         ToolsCommand::Config(args) => change::config(args, &setup, console)?,
-        ToolsCommand::Export(args) => export::run(args, &setup.haft, console)?,
+        ToolsCommand::Export(args) => export::run(args, &setup, console)?,
     }
     Ok(0)
 }
@@ -94,6 +107,14 @@ fn list(args: &ListArgs, setup: &Setup, console: &mut Console) -> Result<(), Fai
         })
         .collect();
     let mut text = layout::list(&rows, console.width());
+    let waiting = setup.signatures.all_proposed().unwrap_or_default();
+    if !waiting.is_empty() {
+        let names: Vec<String> = waiting.iter().map(|(name, _)| one_line(name, 80)).collect();
+        text.push_str(&format!(
+            "\nnew or not what they were, and left out until `haft tools accept NAME` takes them: {}\n",
+            names.join(", ")
+        ));
+    }
     text.push_str(&format!("\n{QUIET}`haft tools show NAME` has the parameters of one{QUIET:#}\n"));
     console.print(text)
 }

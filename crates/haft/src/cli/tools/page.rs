@@ -59,6 +59,21 @@ fn here(registration: &Registration) -> Vec<String> {
         let words: Vec<&str> =
             std::iter::once(&command.program).chain(&command.args).map(String::as_str).collect();
         lines.push(format!("Runs {} in a jail", one_line(&words.join(" "), 400)));
+    } else if let Some(mcp) = &registration.definition.mcp {
+        let server = one_line(&mcp.server, 80);
+        lines.push(match (&mcp.program, &mcp.url) {
+            (Some(program), _) => {
+                let words: Vec<&str> =
+                    std::iter::once(program).chain(&mcp.args).map(String::as_str).collect();
+                let words = one_line(&words.join(" "), 400);
+                format!("Asks the MCP server {server}: runs {words} in a jail")
+            }
+            (None, url) => {
+                let url = one_line(url.as_deref().unwrap_or("nowhere"), 400);
+                format!("Asks the MCP server {server} at {url}")
+            }
+        });
+    } else if registration.definition.says_what_runs() {
     } else if let Some(what) = only_described(registration.definition.source) {
         lines.push(format!("{what}; nothing here can run it yet"));
     }

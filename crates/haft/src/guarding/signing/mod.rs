@@ -77,7 +77,11 @@ impl Signatures {
     /// Whether these definitions may be added. What comes back was read from the very bytes that were checked.
     pub(crate) fn admit(&self, source: &Source) -> Result<Admitted, String> {
         let definitions = source.definitions()?;
-        let payload = Payload::of(&definitions).map_err(|error| error.to_string())?;
+        // What nobody signed has no digest to be compared with; programs can be large.
+        let payload = match source.signature {
+            Some(_) => Payload::of(&definitions).map_err(|error| error.to_string())?,
+            None => Payload::default(),
+        };
         let verified = admit_tool(
             &self.trusted,
             self.is_required,
@@ -129,6 +133,26 @@ impl Signatures {
     /// The changed definition of a tool that waits for somebody to accept it.
     pub(crate) fn proposed(&self, name: &str) -> io::Result<Option<Source>> {
         self.record(Kind::Changed, name)
+    }
+
+    /// Every changed or new definition that waits for somebody to accept it, by name.
+    pub(crate) fn all_proposed(&self) -> io::Result<Vec<(String, Source)>> {
+        let Some(state) = self.state.as_deref() else { return Ok(Vec::new()) };
+        let entries = match std::fs::read_dir(state.join(Kind::Changed.folder())) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut found = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            let Some(name) = name.to_str().and_then(|name| name.strip_suffix(".json")) else { continue };
+            if let Some(source) = self.record(Kind::Changed, name)? {
+                found.push((name.to_owned(), source));
+            }
+        }
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(found)
     }
 
     /// It was accepted, or the tool is gone.

@@ -26,11 +26,19 @@ impl Payload {
     /// Of definitions whose paths are absolute.
     pub(crate) fn of(definitions: &[ToolDefinition]) -> io::Result<Self> {
         let commands = definitions.iter().filter_map(|definition| definition.command.as_deref());
-        let places: Vec<PathBuf> = commands
+        let mut places: Vec<PathBuf> = commands
             .flat_map(|command| std::iter::once(&command.program).chain(&command.files))
             .filter(|path| path.contains('/'))
             .map(PathBuf::from)
             .collect();
+        // All tools of a server have the same program: once is enough.
+        let servers = definitions.iter().filter_map(|definition| definition.mcp.as_deref());
+        let own = servers.flat_map(|server| server.program.iter().chain(&server.files));
+        for path in own.filter(|path| path.contains('/')).map(PathBuf::from) {
+            if !places.contains(&path) {
+                places.push(path);
+            }
+        }
         let digest = digest(&places)?;
         Ok(Payload { places, digest })
     }

@@ -1,0 +1,372 @@
+//! One conversation with one server.
+
+use super::{
+    handler::{Handler, Talk, question},
+    listing::Listing,
+    pipes::{Pipes, Program},
+};
+use haft_core::{ErrorCode, McpSource, ToolError, text};
+use haft_sdk::ToolCtx;
+use rmcp::{
+    RoleClient,
+    model::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam, ClientRequest,
+        ElicitResult, ElicitationAction, InputRequest, InputRequiredResult, ListToolsRequest,
+        PaginatedRequestParams, ProgressToken, ProtocolVersion, RequestId, RequestMetaObject, ServerResult,
+        SubscriptionFilter, Tool,
+    },
+    service::{
+        ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, Peer, PeerRequestOptions,
+        RunningService, ServiceError,
+    },
+    transport::{IntoTransport, async_rw::AsyncRwTransport},
+};
+use serde_json::{Map, Value, json};
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+use tokio::{sync::watch, task::AbortHandle};
+
+/// The longest message that is taken from a server.
+pub(super) const LONGEST_MESSAGE: usize = 16 << 20;
+/// A server that has more is not listed whole, and so not used.
+const MOST_TOOLS: usize = 2000;
+const MOST_PAGES: usize = 200;
+/// How often a call is answered with a question before that is a failure.
+const MOST_ROUNDS: usize = 4;
+
+/// What went wrong with a call.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// The connection ended while the call was on its way.
+    Died,
+    /// The server was not reached, so the call was not on its way: why.
+    NotSent(String),
+    /// The server refused it: what it said.
+    Refused(String),
+    /// It needs something that haft does not give.
+    Needs(&'static str),
+    /// The answer cannot be understood.
+    Nonsense,
+}
+
+/// A server that is spoken with.
+pub(super) struct Connection {
+    peer: Peer<RoleClient>,
+    service: tokio::sync::Mutex<Option<RunningService<RoleClient, Handler>>>,
+    talk: Arc<Talk>,
+    program: RwLock<Option<Arc<Program>>>,
+    /// What the server has, with how often it had said that this changed.
+    listing: watch::Receiver<(u64, Arc<Listing>)>,
+    lister: AbortHandle,
+    /// What the gate refused last, where there is one between.
+    refused: Refused,
+    pub(super) since: Instant,
+}
+
+/// What the gate refused last, for whoever wants to say why.
+pub(super) type Refused = Arc<std::sync::Mutex<Option<ToolError>>>;
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.lister.abort();
+    }
+}
+
+impl Connection {
+    /// Begins a conversation with a program.
+    pub(super) async fn over_pipes(server: &McpSource, pipes: Pipes, begin: Begin) -> Result<Self, String> {
+        let Pipes { read, write, program } = pipes;
+        let transport =
+            AsyncRwTransport::<RoleClient, _, _>::new(read, write).with_max_line_length(LONGEST_MESSAGE);
+        match Self::begin(server, transport, begin).await {
+            Ok(connection) => {
+                *connection.program.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(program));
+                Ok(connection)
+            }
+            Err(why) => {
+                let words = program.last_words();
+                program.end().await;
+                Err(words.into_iter().fold(why, |why, words| format!("{why}; its last words were: {words}")))
+            }
+        }
+    }
+
+    /// Begins a conversation over any transport: which revision, and what there is.
+    pub(super) async fn begin<T, E, A>(server: &McpSource, transport: T, begin: Begin) -> Result<Self, String>
+    where
+        T: IntoTransport<RoleClient, E, A>,
+        E: std::error::Error + Send + Sync + 'static,
+    {
+        let talk = Arc::new(Talk::new(&server.server));
+        let lifecycle = match begin {
+            Begin::Any => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: Some(ProtocolVersion::V_2025_11_25),
+            },
+            Begin::Initialize => ClientLifecycleMode::Initialize,
+        };
+        let service = Handler(Arc::clone(&talk)).serve_with_lifecycle(transport, lifecycle).await;
+        let service = service.map_err(|error| not_begun(&error))?;
+        let peer = service.peer().clone();
+        let first = listed(server, &peer).await?;
+        let (tell, listing) = watch::channel((0, Arc::new(first)));
+        let lister = tokio::spawn(keep_current(server.clone(), peer.clone(), Arc::clone(&talk), tell));
+        Ok(Connection {
+            peer,
+            service: tokio::sync::Mutex::new(Some(service)),
+            talk,
+            program: RwLock::new(None),
+            listing,
+            lister: lister.abort_handle(),
+            refused: Refused::default(),
+            since: Instant::now(),
+        })
+    }
+
+    /// The same through a gate that keeps what it refused.
+    #[cfg(feature = "http")]
+    pub(super) fn through(mut self, refused: Refused) -> Self {
+        self.refused = refused;
+        self
+    }
+
+    /// Whether nobody is there any more.
+    pub(super) fn has_ended(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
+    /// The program, where it is one.
+    pub(super) fn program(&self) -> Option<Arc<Program>> {
+        self.program.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The revision that is spoken.
+    pub(super) fn revision(&self) -> Option<String> {
+        self.peer.peer_info().map(|info| info.protocol_version.to_string())
+    }
+
+    /// What the server has. Once it said that this changed, the new list is waited for.
+    pub(super) async fn listing(&self) -> Arc<Listing> {
+        let wanted = *self.talk.changes.borrow();
+        let mut listing = self.listing.clone();
+        let current = listing.wait_for(|(seen, _)| *seen >= wanted).await;
+        match current {
+            Ok(current) => Arc::clone(&current.1),
+            // Whoever lists has ended with the connection; the call will find that out.
+            Err(_) => Arc::clone(&self.listing.borrow().1),
+        }
+    }
+
+    /// Changes of what the server has.
+    pub(super) fn listings(&self) -> watch::Receiver<(u64, Arc<Listing>)> {
+        self.listing.clone()
+    }
+
+    /// Calls a tool, and waits for its answer. Dropping this tells the server that nobody waits.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: Map<String, Value>,
+        cx: &ToolCtx,
+    ) -> Result<CallToolResult, Trouble> {
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        for _ in 0..MOST_ROUNDS {
+            let mut meta = RequestMetaObject::new();
+            // For a server that keeps apart a second try and a second wish.
+            meta.insert("haft/idempotencyKey".to_owned(), cx.effect_id().to_string().into());
+            let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
+            let options = PeerRequestOptions::no_options().with_meta(meta);
+            let handle = self.peer.send_request_with_option(request, options).await;
+            let handle = handle.map_err(|error| self.trouble(error))?;
+            let mut on_its_way = OnItsWay {
+                talk: &self.talk,
+                peer: &self.peer,
+                token: handle.progress_token.clone(),
+                id: Some(handle.id.clone()),
+            };
+            self.talk.begin(handle.progress_token.clone(), cx.clone());
+            let answer = handle.await_response().await;
+            on_its_way.id = None;
+            match answer.map_err(|error| self.trouble(error))? {
+                ServerResult::CallToolResult(result) => return Ok(result),
+                ServerResult::InputRequiredResult(asked) => {
+                    params.input_responses = Some(self.decline(&asked)?);
+                    params.request_state = asked.request_state;
+                }
+                ServerResult::CreateTaskResult(_) => {
+                    return Err(Trouble::Needs("it made a task of the call, which was not asked for"));
+                }
+                _ => return Err(Trouble::Nonsense),
+            }
+        }
+        Err(Trouble::Needs("it kept asking for input, which nobody here gives"))
+    }
+
+    fn trouble(&self, error: ServiceError) -> Trouble {
+        match error {
+            ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
+            ServiceError::TransportSend(_) => {
+                let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let is_unreached = |error: &ToolError| {
+                    let data = error.data.as_ref();
+                    let unreached = data.is_some_and(|data| data.get("reached") == Some(&Value::Bool(false)));
+                    unreached || error.code == ErrorCode::NetworkPolicyViolation
+                };
+                match refused.filter(is_unreached) {
+                    Some(error) => Trouble::NotSent(error.message),
+                    None => Trouble::Died,
+                }
+            }
+            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Trouble::Died,
+            _ => Trouble::Nonsense,
+        }
+    }
+
+    /// Says no to what a server wants to know before it goes on.
+    fn decline(
+        &self,
+        asked: &InputRequiredResult,
+    ) -> Result<std::collections::BTreeMap<String, Value>, Trouble> {
+        let asked = asked.input_requests.as_ref().into_iter().flatten();
+        asked
+            .map(|(key, request)| match request {
+                InputRequest::Elicitation(request) => {
+                    self.talk.declined(&question(&request.params));
+                    let no = serde_json::to_value(ElicitResult::new(ElicitationAction::Decline));
+                    Ok((key.clone(), no.unwrap_or_else(|_| json!({"action": "decline"}))))
+                }
+                InputRequest::CreateMessage(_) => {
+                    Err(Trouble::Needs("it asked for a model, which haft does not lend"))
+                }
+                InputRequest::ListRoots(_) => Ok((key.clone(), json!({"roots": []}))),
+                _ => Err(Trouble::Needs("it asked for something that is not known here")),
+            })
+            .collect()
+    }
+
+    /// Why it is not there any more.
+    pub(super) async fn why(&self) -> String {
+        match self.program() {
+            Some(program) => program.why().await,
+            None => "the connection ended".to_owned(),
+        }
+    }
+
+    /// Ends the conversation, and the program with it.
+    pub(super) async fn end(&self) {
+        if let Some(mut service) = self.service.lock().await.take() {
+            let _ = service.close_with_timeout(Duration::from_secs(2)).await;
+        }
+        let program = self.program.write().unwrap_or_else(PoisonError::into_inner).take();
+        match program.map(Arc::try_unwrap) {
+            Some(Ok(program)) => program.end().await,
+            // A call still looks at it, and lets it go.
+            Some(Err(_)) | None => {}
+        }
+    }
+}
+
+/// How a conversation begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// As of 2026-07-28, or else as before.
+    Any,
+    /// As before 2026-07-28: for programs that end when they are asked something before `initialize`.
+    Initialize,
+}
+
+/// A request that is on its way: whoever drops it tells the server.
+struct OnItsWay<'a> {
+    talk: &'a Talk,
+    peer: &'a Peer<RoleClient>,
+    token: ProgressToken,
+    id: Option<RequestId>,
+}
+
+impl Drop for OnItsWay<'_> {
+    fn drop(&mut self) {
+        self.talk.forget(&self.token);
+        let (Some(id), Ok(runtime)) = (self.id.take(), tokio::runtime::Handle::try_current()) else { return };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let reason = Some("nobody waits for it any more".to_owned());
+            let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
+        });
+    }
+}
+
+fn not_begun(error: &ClientInitializeError) -> String {
+    text::one_line(&format!("it did not begin to speak: {error}"), 600)
+}
+
+/// Everything that the server lists. Never from a cache: what is accepted is compared with this.
+async fn listed(server: &McpSource, peer: &Peer<RoleClient>) -> Result<Listing, String> {
+    if peer.peer_info().is_some_and(|info| info.capabilities.tools.is_none()) {
+        return Ok(Listing::default());
+    }
+    let mut tools: Vec<Tool> = Vec::new();
+    let mut cursor = None;
+    for _ in 0..MOST_PAGES {
+        let mut request = ListToolsRequest::default();
+        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let answer = peer.send_request(ClientRequest::ListToolsRequest(request)).await;
+        let page = match answer {
+            Ok(ServerResult::ListToolsResult(page)) => page,
+            Ok(_) => return Err("its list of tools cannot be understood".to_owned()),
+            Err(error) => return Err(text::one_line(&format!("it did not list its tools: {error}"), 600)),
+        };
+        tools.extend(page.tools);
+        if tools.len() > MOST_TOOLS {
+            return Err(format!("it has more than {MOST_TOOLS} tools"));
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(Listing::of(server, &tools));
+        }
+    }
+    Err(format!("its list of tools has more than {MOST_PAGES} pages"))
+}
+
+/// Lists anew whenever the server says that something changed.
+async fn keep_current(
+    server: McpSource,
+    peer: Peer<RoleClient>,
+    talk: Arc<Talk>,
+    tell: watch::Sender<(u64, Arc<Listing>)>,
+) {
+    let mut changes = talk.changes.subscribe();
+    let hearing = hear(peer.clone(), Arc::clone(&talk));
+    let listing = async {
+        while changes.changed().await.is_ok() {
+            let seen = *changes.borrow_and_update();
+            match listed(&server, &peer).await {
+                Ok(now) => drop(tell.send_replace((seen, Arc::new(now)))),
+                // What it has now is not known, so it has nothing.
+                Err(why) => {
+                    tracing::warn!(server = server.server, why, "a changed list of tools was not given");
+                    tell.send_replace((seen, Arc::default()));
+                }
+            }
+        }
+    };
+    tokio::join!(hearing, listing);
+}
+
+/// Since 2026-07-28 a server tells of changes only to those who asked.
+async fn hear(peer: Peer<RoleClient>, talk: Arc<Talk>) {
+    let asks = peer.peer_info().is_some_and(|info| {
+        let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed);
+        !info.protocol_version.has_initialize() && tells == Some(true)
+    });
+    if !asks {
+        return;
+    }
+    let filter = SubscriptionFilter::builder().tools_list_changed().build();
+    let Ok(mut subscription) = peer.listen(filter).await else { return };
+    // One kind was asked for, so whatever comes is that.
+    while let Ok(Some(_)) = subscription.next().await {
+        talk.changes.send_modify(|count| *count += 1);
+    }
+}
