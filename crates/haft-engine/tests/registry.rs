@@ -274,7 +274,7 @@ async fn every_condition_of_a_search_narrows() {
         .build()
         .unwrap();
     let find = |query: ToolQuery| {
-        let found = engine.tools().find(&query, Tier::Core);
+        let found = engine.tools().find(&query, Tier::Teams).unwrap();
         found.iter().map(|definition| definition.name.clone()).collect::<Vec<_>>().join(" ")
     };
     let all = ToolQuery::default;
@@ -321,11 +321,11 @@ async fn ranking_looks_at_names_descriptions_and_parameters_of_what_may_be_calle
         .build()
         .unwrap();
     let ranked = |tier| {
-        let ranked = engine.tools().rank("celsius", 5, tier);
+        let ranked = engine.tools().rank("celsius", 5, tier).unwrap();
         assert!(ranked.windows(2).all(|pair| pair[0].0 >= pair[1].0), "best first");
         ranked.iter().map(|(_, definition)| definition.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(ranked(Tier::Core), ["convert"]);
+    assert_eq!(ranked(Tier::WriterPro), ["convert"]);
     assert_eq!(
         ranked(Tier::Enterprise),
         ["celsius_report", "convert"],

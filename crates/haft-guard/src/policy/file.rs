@@ -336,7 +336,8 @@ fn check(set: &PolicySet, example: &Example, base: &str) -> Option<PolicyProblem
     let when = &rule.when;
     let tenant = call.tenant.unwrap_or_else(|| plain(&when.tenants, "local"));
     let agent = call.agent.unwrap_or_else(|| plain(&when.agents, "owner"));
-    let context = CallContext::new(tenant, agent);
+    // An example is about the words of a rule, whatever licence somebody has.
+    let context = CallContext { tier: haft_core::Tier::Enterprise, ..CallContext::new(tenant, agent) };
     let runs = call.command.is_some();
     let usual = if runs { "run_command" } else { "some_tool" };
     let mut definition =

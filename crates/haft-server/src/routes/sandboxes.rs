@@ -50,7 +50,7 @@ pub(crate) async fn create(
     Taken(Spec(spec)): Taken<Spec>,
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
-    let made = app.engine.sandboxes().create(who.tenant(), spec).await?;
+    let made = app.engine.sandboxes().create(who.base(), spec).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 
