@@ -118,6 +118,12 @@ fn what_is_put_in_place_says_what_it_was() {
             "curl -H 'Authorization: Bearer [redacted:authorization]'".into(),
         ),
         ("postgres://ada:hunter22@db/x".into(), "postgres://ada:[redacted:url-password]@db/x".into()),
+        (
+            "curl -u ada:hunter22 http://a && curl --user bob:hunter33 http://b; curl -u eve:hunter44 c".into(),
+            "curl -u [redacted:authorization] http://a && curl --user [redacted:authorization] http://b; curl -u \
+             [redacted:authorization] c"
+                .into(),
+        ),
         (r#"{"password":"two words"}"#.into(), r#"{"password":"[redacted:named]"}"#.into()),
         (r#"{\"password\":\"two words\"}"#.into(), r#"{\"password\":\"[redacted:named]\"}"#.into()),
         (r#"password = "say \"friend\"""#.into(), r#"password = "[redacted:named]""#.into()),
