@@ -35,9 +35,10 @@ impl Redaction {
     /// A JSON document whose strings hold secrets once they are decoded: `key\t= …` is `key\\t= …` in it, which looks like
     /// something else. `None` where there is nothing of the kind.
     fn document(&self, text: &str) -> Option<String> {
-        let is_escaped =
-            self.0.is_some() && text.contains('\\') && text.trim_start().starts_with(['{', '[', '"']);
-        let before = json::parse(text).ok().filter(|_| is_escaped)?;
+        if self.0.is_none() || !text.contains('\\') || !text.trim_start().starts_with(['{', '[', '"']) {
+            return None;
+        }
+        let before = json::parse(text).ok()?;
         let mut after = before.clone();
         self.value(&mut after);
         (after != before).then(|| after.to_string())
