@@ -332,7 +332,7 @@ async fn ranking_looks_at_names_descriptions_and_parameters_of_what_may_be_calle
         "a name counts more than a parameter"
     );
     engine.tools().set_enabled("convert", false).await.unwrap();
-    assert!(ranked(Tier::Core).is_empty());
+    assert!(ranked(Tier::WriterPro).is_empty());
 }
 
 #[tokio::test]

@@ -499,12 +499,53 @@ fn a_broken_file_is_refused_with_the_line() {
             "same name",
         ),
         ("[[rules]\n", 1, ""),
+        ("[[rules]]\neffect = 'deny'\ncategory = 'Filesystem'\n", 3, "expected one of `FileSystem`"),
+        ("[[rules]]\neffect = 'deny'\nrisk = ['low', 'hihg']\n", 3, "unknown variant `hihg`"),
+        ("[[rules]]\neffect = 'deny'\ntool = 5\n", 3, "expected a text, or a list of texts"),
+        ("[[rules]]\neffect = 'deny'\ntool = ['a', '']\n", 1, "a `tool` is empty"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'http://example.com/'\n", 1, "is no host; write only its name"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'exam ple.com'\n", 1, "is no host"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'example.com:99999'\n", 1, "is no host"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'user@example.com'\n", 1, "is no host"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'example.com/path'\n", 1, "is no host"),
     ];
     for (text, line, message) in cases {
         let problems = read_rules(text, "/work").unwrap_err();
         let problem = &problems.0[0];
         assert_eq!(problem.line, Some(line), "{text}: {problems}");
         assert!(problem.message.contains(message), "{text}: {problems}");
+    }
+}
+
+#[test]
+fn hosts_that_are_some() {
+    for host in [
+        "example.com",
+        "*.example.com",
+        "*",
+        "localhost:8080",
+        "127.0.0.1",
+        "[::1]:80",
+        "::1",
+        "münchen.example",
+        "a_b.c",
+    ] {
+        let rule = format!("[[rules]]\neffect = 'deny'\nhost = '{host}'\n");
+        assert_eq!(read_rules(&rule, "/work").map(|rules| rules.len()), Ok(1), "{host}");
+    }
+}
+
+/// A misspelled list of rules is no empty one.
+#[test]
+fn a_section_has_rules_and_nothing_else() {
+    let read = |text: &str| haft_guard::policy::read_policy_section(text, "/work");
+    assert!(read("[[policy.rules]]\neffect = 'deny'\ntool = 'x'\n[tools]\nmode = 'enabled'\n").is_ok());
+    for (text, message) in [
+        ("[[policy.rule]]\neffect = 'deny'\ntool = 'x'\n", "unknown field `rule`, expected `rules`"),
+        ("policy = 3\n", "a table with rules: [[policy.rules]]"),
+    ] {
+        let problems = read(text).map(|_| ()).unwrap_err().to_string();
+        assert!(problems.contains(message), "{problems}");
     }
 }
 

@@ -75,7 +75,9 @@ impl Together {
 /// As few sets as can be made: one has a limit to its size.
 fn compile(globs: &[(Glob, usize)]) -> Vec<Part> {
     let mut set = GlobSetBuilder::new();
-    globs.iter().for_each(|(glob, _)| drop(set.add(glob.clone())));
+    for (glob, _) in globs {
+        set.add(glob.clone());
+    }
     match (set.build(), globs) {
         (Ok(set), _) => vec![Part::Set(set, globs.iter().map(|(_, place)| *place).collect())],
         (Err(_), [(_, place)]) => vec![Part::Unusable(*place)],

@@ -2,7 +2,7 @@
 
 use super::{
     Effect, ListPolicy, PolicyProblem, PolicyProblems, Rule,
-    conditions::{Compiled, Fit, Looked},
+    conditions::{Compiled, Fit, Looked, split_port},
     index::Index,
     paths::PathPatterns,
 };
@@ -389,12 +389,36 @@ fn check(rule: &Rule, problems: &mut Vec<PolicyProblem>) {
     if rule.when.access.is_some() && rule.when.paths.is_empty() {
         problem("`access` is about paths, and the rule names none");
     }
+    let names = [
+        ("tool", &rule.when.tools),
+        ("path", &rule.when.paths),
+        ("host", &rule.when.hosts),
+        ("agent", &rule.when.agents),
+        ("tenant", &rule.when.tenants),
+    ];
+    if let Some((key, _)) = names.iter().find(|(_, names)| names.iter().any(|name| name.trim().is_empty())) {
+        problem(&format!("a `{key}` is empty, so it would be about nothing"));
+    }
+    // A rule that denies what nothing is called would look like protection.
+    if let Some(host) = rule.when.hosts.iter().find(|host| !is_host(host)) {
+        problem(&format!(
+            "`{host}` is no host; write only its name, such as `example.com`, `*.example.com` or `example.com:8080`"
+        ));
+    }
     if rule.when.commands.iter().any(Vec::is_empty) {
         problem("a command has no words");
     }
     if let Some(bad) = rule.when.arguments.iter().find(|argument| !argument.pointer.starts_with('/')) {
         problem(&format!("`{}` is no JSON pointer; write `/{0}`", bad.pointer));
     }
+}
+
+/// Whether a text can be a host, with or without a port: a name or an address, and wildcards.
+fn is_host(text: &str) -> bool {
+    let (name, port) = split_port(text);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"-_.*?:[]".contains(&byte);
+    let is_port = |port: &str| port == "*" || port.parse::<u16>().is_ok();
+    !name.is_empty() && name.bytes().all(plain) && port.is_none_or(is_port)
 }
 
 /// A pattern for everything in a folder means the folder, too.
