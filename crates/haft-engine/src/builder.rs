@@ -40,6 +40,7 @@ pub struct EngineBuilder {
     store: Arc<dyn Store>,
     approver: Arc<dyn Approver>,
     jail: Arc<dyn Jail>,
+    has_own_jail: bool,
     clock: Arc<dyn Clock>,
     redactor: Option<Arc<dyn Redactor>>,
     result_redactor: Option<Arc<dyn Redactor>>,
@@ -64,6 +65,7 @@ impl EngineBuilder {
             store,
             approver: Arc::new(NobodyToAsk),
             jail: Arc::new(NoJail),
+            has_own_jail: false,
             clock: Arc::new(SystemClock),
             redactor: None,
             result_redactor: None,
@@ -92,6 +94,12 @@ impl EngineBuilder {
     pub fn jail(mut self, jail: Arc<dyn Jail>) -> Self {
         self.jail = jail;
         self
+    }
+
+    /// The same with one that did not come with haft: what it would hold needs the tier that includes jails of one's own.
+    pub fn own_jail(mut self, jail: Arc<dyn Jail>) -> Self {
+        self.has_own_jail = true;
+        self.jail(jail)
     }
 
     /// What time it is.
@@ -226,6 +234,7 @@ impl EngineBuilder {
                 store: self.store,
                 registrations: self.registrations,
                 jail: self.jail,
+                has_own_jail: self.has_own_jail,
                 clock: self.clock,
                 strengths: Strengths::new(
                     self.redactor.as_ref(),

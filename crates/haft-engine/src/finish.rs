@@ -106,6 +106,7 @@ fn record<'a>(
         }),
         hashes: None,
     };
+    let as_kept = content.as_kept;
     let result = ToolResult {
         call_id: Arc::clone(&audit.call_id),
         tool: Arc::clone(&audit.tool),
@@ -120,7 +121,7 @@ fn record<'a>(
     let wants = engine.ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
     let keeps = wants.results && frame.context.tier.keeps_results();
-    let to_keep = || Arc::new(kept(&engine.ports, &result));
+    let to_keep = || Arc::new(kept(&engine.ports, &result, &as_kept));
     let kept = keeps.then(to_keep);
     let arguments = keeps.then(|| engine.ports.redaction.arguments(&frame.arguments()));
     let had_intent = facts.had_intent;
@@ -128,7 +129,7 @@ fn record<'a>(
     let task = frame.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
     let outcome = Outcome { audit, arguments, had_intent, result: kept, settles, task };
     let recorded = engine.ports.store.outcome(outcome);
-    (recorded, Last { engine, frame, result: Some(result) })
+    (recorded, Last { engine, frame, result: Some(result), message: as_kept.message })
 }
 
 /// Sends the last event, when it is asked to or when it is dropped, whichever comes first.
@@ -136,6 +137,8 @@ struct Last<'a> {
     engine: &'a Inner,
     frame: &'a Frame,
     result: Option<ToolResult>,
+    /// The error's words as they are kept, where they are others.
+    message: Option<String>,
 }
 
 impl Last<'_> {
@@ -145,7 +148,10 @@ impl Last<'_> {
         match recorded {
             Ok(()) if self.engine.ports.wants.results => self.engine.counters.stored(),
             Ok(()) => {}
-            Err(error) => unrecorded(&mut result, &error.to_string()),
+            Err(error) => {
+                unrecorded(&mut result, &error.to_string());
+                self.message = None;
+            }
         }
         self.close(&result);
         result
@@ -161,7 +167,7 @@ impl Last<'_> {
         telemetry::ended(&self.engine.ports.redaction, frame, result);
         frame.emit_at(
             frame.waited() + result.metadata.duration,
-            last_event(&self.engine.ports, frame, result),
+            last_event(&self.engine.ports, frame, result, self.message.as_ref()),
         );
         self.engine.executions.end(frame);
     }
@@ -186,6 +192,28 @@ struct Content {
     size: u64,
     truncated: bool,
     handle: Option<OutputHandle>,
+    as_kept: AsKept,
+}
+
+/// Texts that were cut, as they are kept. A secret may be known only by what stands before it, and the cut may have taken that
+/// away: so what is kept is redacted before it is cut, and not after.
+#[derive(Default)]
+struct AsKept {
+    /// In place of the first text.
+    text: Option<String>,
+    /// In place of the error's words.
+    message: Option<String>,
+}
+
+impl AsKept {
+    /// A text that is cut for a model to `limit`, as it is kept; `None` where that is no other.
+    fn cut(ports: &Ports, raw: &str, limit: usize, handle: Option<&OutputHandle>) -> Option<String> {
+        if ports.strengths.is_one || raw.len() <= limit {
+            return None;
+        }
+        let shown = ports.redaction.model_string(raw.to_owned());
+        Some(text::truncate(&shown, limit, handle.map(OutputHandle::as_str)).text.into_owned())
+    }
 }
 
 impl Content {
@@ -200,6 +228,7 @@ impl Content {
             size: result.metadata.output_size,
             truncated: result.metadata.output_truncated,
             handle: result.metadata.output_handle.clone(),
+            as_kept: AsKept::default(),
         }
     }
 }
@@ -255,7 +284,7 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
         (false, _) => streamed,
     };
     let limit = if keep_whole { usize::MAX } else { frame.claim_output(raw.len()) };
-    let content = move |text: String, handle, truncated, output| {
+    let content = move |text: String, handle, truncated, output, as_kept| {
         let mut content = Vec::with_capacity(1 + parts.len());
         if !text.is_empty() || parts.is_empty() {
             content.push(ContentPart::Text { text });
@@ -271,15 +300,16 @@ fn success<'a>(ports: &'a Ports, frame: &'a Frame, output: ToolOutput) -> Compos
             size,
             truncated,
             handle,
+            as_kept,
         }
     };
     match fits(redaction, raw, limit) {
-        Ok(text) => Composed::Now(content(text, None, false, structured)),
+        Ok(text) => Composed::Now(content(text, None, false, structured, AsKept::default())),
         Err(raw) => Composed::Later(Box::pin(async move {
-            let (text, handle, truncated) = cut(ports, frame, raw, limit).await;
+            let (text, kept, handle) = cut(ports, frame, raw, limit).await;
             // A value that a model could not take is not sent to one; the whole is behind the handle.
             let structured = structured.filter(|_| frame.capacity() == usize::MAX);
-            content(text, handle, truncated, structured)
+            content(text, handle, true, structured, AsKept { text: kept, message: None })
         })),
     }
 }
@@ -293,18 +323,19 @@ fn fits(redaction: &Redaction, raw: String, limit: usize) -> Result<String, Stri
     }
 }
 
-/// The text for a model, cut to the limit. The whole is kept in the store, raw but for redaction.
+/// The text for a model, cut to the limit, and the same as it is kept. The whole is kept in the store, raw but for redaction.
 async fn cut(
     ports: &Ports,
     frame: &Frame,
     raw: String,
     limit: usize,
-) -> (String, Option<OutputHandle>, bool) {
+) -> (String, Option<String>, Option<OutputHandle>) {
     let shown = ports.strengths.results.string(text::model_str(&raw).into_owned());
     // Without a handle the result is still right; it only cannot be read on.
-    let handle = keep(ports, frame, stored(ports, raw)).await;
+    let handle = keep(ports, frame, stored(ports, raw.clone())).await;
+    let kept = AsKept::cut(ports, &raw, limit, handle.as_ref());
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
-    (cut.text.into_owned(), handle, true)
+    (cut.text.into_owned(), kept, handle)
 }
 
 /// Keeps the whole of an output that is cut, where the caller's tier includes that.
@@ -337,6 +368,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
     // With room for the tool's name and the words around it.
     let limit = frame.claim_output(shown_length(message.len() + kept) + frame.tool_name().len() + 64);
     let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
+    let mut as_kept = AsKept::default();
     let (message, shown, handle, truncated) = if passes {
         pass_through(ports, frame, redaction.string(message), limit).await
     } else {
@@ -344,6 +376,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
             ErrorCode::ExecutionFailed => format!("{} failed: {message}", frame.tool_name()),
             _ => message,
         };
+        as_kept.message = AsKept::cut(ports, &message, limit, None);
         let message = text::truncate(&redaction.model_string(message), limit, None).text.into_owned();
         // What a program said before it failed is the most useful part of its failure.
         let shown = match spooled {
@@ -354,8 +387,14 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
         };
         let (shown, handle, truncated) = match fits(redaction, shown, limit) {
             Ok(shown) => (shown, None, false),
-            Err(raw) => cut(ports, frame, raw, limit).await,
+            Err(raw) => {
+                let (shown, kept, handle) = cut(ports, frame, raw, limit).await;
+                as_kept.text = kept;
+                (shown, handle, true)
+            }
         };
+        // Without output, the words of the error are all there is.
+        as_kept.text = as_kept.text.or_else(|| as_kept.message.clone());
         (message, shown, handle, truncated)
     };
     Content {
@@ -375,6 +414,7 @@ async fn failure(ports: &Ports, frame: &Frame, error: ToolError) -> Content {
         size,
         truncated,
         handle,
+        as_kept,
     }
 }
 
@@ -407,11 +447,18 @@ async fn pass_through(
 }
 
 /// A result as it is kept.
-fn kept(ports: &Ports, result: &ToolResult) -> ToolResult {
-    match ports.strengths.is_one {
-        true => result.clone(),
-        false => ports.redaction.result(result.clone()),
+fn kept(ports: &Ports, result: &ToolResult, as_kept: &AsKept) -> ToolResult {
+    let mut kept = result.clone();
+    if ports.strengths.is_one {
+        return kept;
     }
+    if let (Some(text), Some(ContentPart::Text { text: cut })) = (&as_kept.text, kept.content.first_mut()) {
+        cut.clone_from(text);
+    }
+    if let (Some(message), Some(error)) = (&as_kept.message, &mut kept.error) {
+        error.message.clone_from(message);
+    }
+    ports.redaction.result(kept)
 }
 
 /// What a repetition of a call with an idempotency key gets.
@@ -452,12 +499,12 @@ fn unrecorded(result: &mut ToolResult, error: &str) {
     }));
 }
 
-fn last_event(ports: &Ports, frame: &Frame, result: &ToolResult) -> EventPayload {
+fn last_event(ports: &Ports, frame: &Frame, result: &ToolResult, as_kept: Option<&String>) -> EventPayload {
     let duration = result.metadata.duration;
     let Some(error) = &result.error else {
         return EventPayload::Completed { duration };
     };
-    let message = || ports.redaction.string(error.message.clone());
+    let message = || ports.redaction.string(as_kept.unwrap_or(&error.message).clone());
     match result.status {
         Status::Timeout => EventPayload::Timeout { timeout: frame.timeout() },
         Status::Cancelled => EventPayload::Cancelled { code: error.code, message: message() },

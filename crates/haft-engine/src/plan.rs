@@ -229,6 +229,9 @@ async fn plan_call(
         Authorisation::Denied { missing, reason } => {
             return Err(lacks(registered, &missing, &reason).into());
         }
+        Authorisation::Unlicensed { what, needed } => {
+            return Err(unlicensed(frame, &what, needed).into());
+        }
     }
     // 6. Idempotency.
     let mut asked_before = None;
@@ -263,7 +266,7 @@ async fn plan_call(
     };
     frame.set_bounds(bounds);
     let level = contain(ports, frame, registered, &footprint)?;
-    within_licence(frame, registered, level)?;
+    within_licence(ports, frame, registered, level)?;
     // 9. Policy.
     let subject = Subject {
         context: &frame.context,
@@ -374,46 +377,41 @@ fn disabled(registered: &Registered) -> ToolError {
 }
 
 fn above_tier(frame: &Frame, registered: &Registered) -> ToolError {
-    unlicensed(frame, format_args!("`{}`", registered.name), Some(registered.definition.tier))
+    unlicensed(frame, &format!("`{}`", registered.name), registered.definition.tier)
 }
 
 /// What a call asks for beyond what its caller's tier includes.
-fn within_licence(frame: &Frame, registered: &Registered, level: IsolationLevel) -> Result<(), ToolError> {
+fn within_licence(
+    ports: &Ports,
+    frame: &Frame,
+    registered: &Registered,
+    level: IsolationLevel,
+) -> Result<(), ToolError> {
     let tier = frame.context.tier;
     // Nothing is above it.
     if tier == Tier::Enterprise {
         return Ok(());
     }
-    let lowest = |includes: &dyn Fn(Tier) -> bool| {
-        [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise].into_iter().find(|tier| includes(*tier))
-    };
-    if level > tier.max_isolation() {
-        let needed = lowest(&|tier| level <= tier.max_isolation());
-        let what = format_args!("{level:?} isolation for `{}`", registered.name);
-        return Err(unlicensed(frame, what, needed));
+    let name = &registered.name;
+    tier.require(format_args!("{level:?} isolation for `{name}`"), |tier| level <= tier.max_isolation())?;
+    if ports.has_own_jail && level > IsolationLevel::None {
+        let what = format_args!("`{name}` in `{}`, which did not come with haft,", ports.jail.name());
+        tier.require(what, Tier::allows_own_jails)?;
     }
     if let Some(asked) = &frame.options.limits
         && let Some((name, mine, most)) = asked.exceeds(&tier.limits())
     {
-        let needed = lowest(&|tier| asked.exceeds(&tier.limits()).is_none());
-        return Err(unlicensed(
-            frame,
-            format_args!("{name} of {mine}, where at most {most} are included,"),
-            needed,
-        ));
+        let what = format_args!("{name} of {mine}, where at most {most} are included,");
+        tier.require(what, |tier| asked.exceeds(&tier.limits()).is_none())?;
     }
     Ok(())
 }
 
 /// What would be needed, in words for whoever was refused.
-fn unlicensed(frame: &Frame, what: std::fmt::Arguments<'_>, needed: Option<Tier>) -> ToolError {
-    let has = frame.context.tier;
-    let text = match needed {
-        Some(needed) => format!("{what} needs the {needed:?} tier, and this caller has {has:?}"),
-        None => format!("{what} is more than any tier has, and this caller has {has:?}"),
-    };
-    let data = serde_json::json!({"needed": needed, "has": has});
-    ToolError::new(ErrorCode::LicenseRequired, text).with_data(data)
+fn unlicensed(frame: &Frame, what: &str, needed: Tier) -> ToolError {
+    let refused = frame.context.tier.require(what, |tier| tier >= needed);
+    // It was found that the tier is too low, so this is the refusal.
+    refused.err().unwrap_or_else(|| ErrorCode::LicenseRequired.into())
 }
 
 fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {

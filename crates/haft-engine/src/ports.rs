@@ -3,14 +3,15 @@
 use crate::{
     engine::{Engine, Inner},
     redaction::{Redaction, Strengths},
-    registry::{Registry, is_available},
+    registry::{Registry, is_available, within_licence},
     request::Request,
     sandboxes::SandboxTable,
     schedule::start::Around,
     settings::Settings,
 };
 use haft_core::{
-    CallOptions, ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
+    CallOptions, ErrorCode, ExecutionId, OutputHandle, SearchFilter, Tier, ToolCall, ToolDefinition,
+    ToolError, ToolResult,
     port::{
         Approver, Authoriser, BoxFuture, Clock, FoundLines, Jail, OutputRange, OutputSearch, Policy,
         Registrations, Store, StoredPart, Wants,
@@ -32,6 +33,8 @@ pub(crate) struct Ports {
     pub(crate) wants: Wants,
     pub(crate) registrations: Arc<dyn Registrations>,
     pub(crate) jail: Arc<dyn Jail>,
+    /// Whether somebody brought it: then callers need a licence for that.
+    pub(crate) has_own_jail: bool,
     pub(crate) clock: Arc<dyn Clock>,
     /// For what people and files keep.
     pub(crate) redaction: Redaction,
@@ -86,9 +89,10 @@ impl EngineView for View {
         json!({"all": sum.to_json(), "tools": tools})
     }
 
-    fn search(&self, question: &str, most: usize, tier: Tier) -> Vec<Arc<ToolDefinition>> {
+    fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {
+        within_licence(SearchFilter::Name, tier)?;
         let ranked = self.registry.rank(question, most, |registered| is_available(registered, tier));
-        ranked.into_iter().map(|(_, registered)| Arc::clone(&registered.definition)).collect()
+        Ok(ranked.into_iter().map(|(_, registered)| Arc::clone(&registered.definition)).collect())
     }
 
     fn as_any(&self) -> Option<&dyn std::any::Any> {

@@ -1,6 +1,8 @@
 //! Taking secrets out of everything that leaves.
 
-use haft_core::{Arguments, ContentPart, Problem, SideEffect, ToolError, ToolResult, port::Redactor, text};
+use haft_core::{
+    Arguments, ContentPart, Problem, SideEffect, ToolError, ToolResult, json, port::Redactor, text,
+};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
 
@@ -16,10 +18,30 @@ impl Redaction {
 
     /// A text without secrets, otherwise as it is.
     pub(crate) fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        match self.document(text) {
+            Some(document) => Cow::Owned(self.plain(&document).into_owned()),
+            None => self.plain(text),
+        }
+    }
+
+    /// A text by what stands in it, whatever it means.
+    fn plain<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
         }
+    }
+
+    /// A JSON document whose strings hold secrets once they are decoded: `key\t= …` is `key\\t= …` in it, which looks like
+    /// something else. `None` where there is nothing of the kind.
+    fn document(&self, text: &str) -> Option<String> {
+        if self.0.is_none() || !text.contains('\\') || !text.trim_start().starts_with(['{', '[', '"']) {
+            return None;
+        }
+        let before = json::parse(text).ok()?;
+        let mut after = before.clone();
+        self.value(&mut after);
+        (after != before).then(|| after.to_string())
     }
 
     /// The same for text that is owned: untouched where there is nothing to take out.
@@ -42,10 +64,29 @@ impl Redaction {
 
     /// Arguments to show. What a tool gets is what was sent.
     pub(crate) fn arguments(&self, arguments: &Arguments) -> Arguments {
-        match self.text(arguments.as_str()) {
+        let text = arguments.as_str();
+        let shown = self.text(text);
+        if self.0.is_some() && text.contains('\\') && json::parse(text).is_err() {
+            // No document, so nobody knows what its escapes mean. Whoever reads it may decode them all the same.
+            let decoded = unescaped(text);
+            let redacted = self.plain(&decoded);
+            if redacted != decoded && redacted != unescaped(&shown) {
+                return Arguments::from_text(redacted);
+            }
+        }
+        match shown {
             Cow::Borrowed(_) => arguments.clone(),
             Cow::Owned(redacted) => Arguments::from_text(redacted),
         }
+    }
+
+    /// What a call would do, in words that often hold its arguments as they came.
+    pub(crate) fn summary(&self, said: String, arguments: &Arguments) -> String {
+        let said = match self.arguments(arguments) {
+            shown if shown == *arguments => said,
+            shown => said.replace(arguments.as_str(), shown.as_str()),
+        };
+        self.model_string(said)
     }
 
     /// A value without secrets: in strings, names of members, and numbers.
@@ -129,6 +170,27 @@ impl Redaction {
     }
 }
 
+/// A text with the escapes of JSON decoded, as far as they are any.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let length = match escape.as_bytes().get(1) {
+            Some(b'u') => 6,
+            _ => 2,
+        };
+        let decoded = escape.get(..length).and_then(|escape| {
+            serde_json::from_str::<String>(&format!("\"{escape}\"")).ok().map(|decoded| (decoded, length))
+        });
+        let (decoded, length) = decoded.unwrap_or_else(|| ("\\".to_owned(), 1));
+        out.push_str(&decoded);
+        rest = &escape[length..];
+    }
+    out + rest
+}
+
 /// The strengths of redaction: what is kept is held to more than what a caller gets back, where names and randomness
 /// would also take out hashes, images and code.
 #[derive(Clone, Default)]
@@ -195,5 +257,54 @@ impl Held {
     pub(crate) fn finish(&mut self, redactor: Option<&dyn Redactor>) -> Vec<u8> {
         let held = std::mem::take(&mut self.0);
         redactor.map_or_else(Vec::new, |redactor| redactor.redact(&held).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Knows one secret: what stands after `key`, a tab and `=`.
+    struct AfterTab;
+
+    impl Redactor for AfterTab {
+        fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            match text.split_once("key\t=") {
+                Some((before, after)) => {
+                    let end = after.find(['"', '\n', '}']).unwrap_or(after.len());
+                    Cow::Owned(format!("{before}key\t=[gone]{}", &after[end..]).into_bytes())
+                }
+                None => Cow::Borrowed(bytes),
+            }
+        }
+
+        fn decided(&self, bytes: &[u8]) -> usize {
+            bytes.len()
+        }
+    }
+
+    #[test]
+    fn a_secret_is_seen_behind_escapes() {
+        let redaction = Redaction(Some(Arc::new(AfterTab)));
+        let cases = [
+            // A document: its strings are decoded, and those of documents in them.
+            (r#"{"a": "key\t=hunter2"}"#, r#"{"a":"key\t=[gone]"}"#),
+            (r#"{"a": "{\"b\": \"key\\t=hunter2\"}"}"#, r#"{"a":"{\"b\":\"key\\t=[gone]\"}"}"#),
+            // None: not JSON, or the same key twice.
+            (r#"{"a": "key\t=hunter2"#, "{\"a\": \"key\t=[gone]"),
+            (r#"{"a": "key\t=hunter2", "a": 1}"#, "{\"a\": \"key\t=[gone]\", \"a\": 1}"),
+            (r#"{"a": "key\u0009=hunter2", "a": 1}"#, "{\"a\": \"key\t=[gone]\", \"a\": 1}"),
+            // Nothing to take out: as it came.
+            (r#"{"a":  "C:\\temp\n"}"#, r#"{"a":  "C:\\temp\n"}"#),
+            (r#"{"a": "\q", "b": \"#, r#"{"a": "\q", "b": \"#),
+            (r#"{"a": "\u12"#, r#"{"a": "\u12"#),
+        ];
+        for (arguments, expected) in cases {
+            let arguments = Arguments::from_text(arguments.to_owned());
+            assert_eq!(redaction.arguments(&arguments).as_str(), expected);
+            let said = redaction.summary(format!("tool {}", arguments.as_str()), &arguments);
+            assert!(!said.contains("hunter2"), "{said}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{engine::Inner, ports::Ports};
 use haft_core::{
-    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, ParentGrant, ToolError,
+    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, ParentGrant, Tier, ToolError,
     port::{Sandbox, covers_host},
     text,
 };
@@ -288,14 +288,14 @@ fn is_plain(path: &str) -> bool {
 pub struct Sandboxes<'a>(pub(crate) &'a Arc<Inner>);
 
 impl Sandboxes<'_> {
-    /// Makes one. Refused where its level cannot be had, a path is not granted, or there are too many.
-    pub async fn create(&self, tenant: &str, spec: SandboxSpec) -> Result<SandboxStatus, ToolError> {
+    /// Makes one for the tenant of a caller. Refused where the caller's licence does not include it, its level cannot be had,
+    /// a path is not granted, or there are too many.
+    pub async fn create(&self, by: &CallContext, spec: SandboxSpec) -> Result<SandboxStatus, ToolError> {
         let ports = &self.0.ports;
-        let tenant: Arc<str> = tenant.into();
-        CallContext::new(Arc::clone(&tenant), "sandboxes")
-            .check()
-            .map_err(|problem| ToolError::new(ErrorCode::ValidationFailed, problem))?;
+        let tenant = Arc::clone(&by.tenant);
+        by.check().map_err(|problem| ToolError::new(ErrorCode::ValidationFailed, problem))?;
         let life = check(&spec)?;
+        within_licence(ports.has_own_jail, by.tier, &spec)?;
         let _coming = ports.sandboxes.reserve(ports, &tenant)?;
         let mounts =
             spec.mounts.iter().map(|path| Ok(ports.capabilities.workspace.locate(path, Access::Read)?.path));
@@ -453,6 +453,21 @@ impl Drop for Listed<'_> {
             timer.abort();
         }
     }
+}
+
+/// What a sandbox asks for beyond what a licence tier includes.
+fn within_licence(has_own_jail: bool, tier: Tier, spec: &SandboxSpec) -> Result<(), ToolError> {
+    let level = spec.level;
+    tier.require("A sandbox with rules of its own", Tier::allows_sandboxes)?;
+    tier.require(format_args!("A sandbox of {level:?} isolation"), |tier| level <= tier.max_isolation())?;
+    if has_own_jail && level > IsolationLevel::None {
+        tier.require("A sandbox in a jail that did not come with haft", Tier::allows_own_jails)?;
+    }
+    if let Some((name, mine, most)) = spec.limits.exceeds(&tier.limits()) {
+        let what = format_args!("{name} of {mine}, where at most {most} are included,");
+        tier.require(what, |tier| spec.limits.exceeds(&tier.limits()).is_none())?;
+    }
+    Ok(())
 }
 
 /// What is wrong with a specification, or how long the sandbox is to live.

@@ -2,10 +2,10 @@
 
 use crate::{
     engine::Inner,
-    registry::{MOST_RESULTS, Origin, RegisterError, Registered, ToolQuery, is_available},
+    registry::{MOST_RESULTS, Origin, RegisterError, Registered, ToolQuery, is_available, within_licence},
 };
 use haft_core::{
-    CallContext, Category, Tier, ToolDefinition, ToolsMode,
+    CallContext, Category, SchemaValidation, SearchFilter, Tier, ToolDefinition, ToolError, ToolsMode,
     port::{Authorisation, StoredTool},
 };
 use haft_sdk::Tool;
@@ -95,6 +95,7 @@ impl Tools<'_> {
         let at = self.0.ports.clock.now();
         let origin = Origin::Custom { by: Arc::clone(by.user.as_ref().unwrap_or(&by.agent)) };
         let most = by.tier.max_custom_tools().map(|most| (by.tier, most));
+        licensed(tool.definition(), by.tier)?;
         let registered = self.0.ports.registry.register(Box::new(tool), origin, at, most)?;
         if let Err(error) = self.remember(&registered).await {
             // Not remembered, so not made. Nobody else could have changed it in between: it is the newest there is.
@@ -113,6 +114,7 @@ impl Tools<'_> {
         if old.origin == Origin::BuiltIn {
             return Err(RegisterError::BuiltIn { name: old.name.to_string() });
         }
+        licensed(tool.definition(), by.tier)?;
         let mut stored = stored(&old);
         stored.definition = Some(Box::new(ToolDefinition::clone(tool.definition())));
         self.save(stored).await?;
@@ -231,25 +233,39 @@ impl Tools<'_> {
 
     /// Those of a category that a caller of that tier may call.
     pub fn by_category(&self, category: Category, tier: Tier) -> Vec<Arc<ToolDefinition>> {
-        self.find(
-            &ToolQuery { categories: vec![category], max_results: MOST_RESULTS, ..ToolQuery::default() },
-            tier,
-        )
+        let query =
+            ToolQuery { categories: vec![category], max_results: MOST_RESULTS, ..ToolQuery::default() };
+        self.matching(&query, tier)
     }
 
-    /// Those that fit every condition, by name.
-    pub fn find(&self, query: &ToolQuery, tier: Tier) -> Vec<Arc<ToolDefinition>> {
+    /// Those that fit every condition, by name; refused where the tier does not include such a search.
+    pub fn find(&self, query: &ToolQuery, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {
+        query.check(tier)?;
+        Ok(self.matching(query, tier))
+    }
+
+    fn matching(&self, query: &ToolQuery, tier: Tier) -> Vec<Arc<ToolDefinition>> {
         self.searched();
         let all = self.0.ports.registry.all();
         let found = all.iter().filter(|registered| query.matches(registered, tier));
         found.take(query.max_results.min(MOST_RESULTS)).map(|found| Arc::clone(&found.definition)).collect()
     }
 
-    /// Those that fit a question in words, best first, with how well they fit.
-    pub fn rank(&self, question: &str, most: usize, tier: Tier) -> Vec<(f32, Arc<ToolDefinition>)> {
+    /// Those that fit a question in words, best first, with how well they fit; refused where the tier does not include
+    /// such a search.
+    pub fn rank(
+        &self,
+        question: &str,
+        most: usize,
+        tier: Tier,
+    ) -> Result<Vec<(f32, Arc<ToolDefinition>)>, ToolError> {
+        within_licence(SearchFilter::Name, tier)?;
         self.searched();
         let ranked = self.0.ports.registry.rank(question, most, |registered| is_available(registered, tier));
-        ranked.into_iter().map(|(score, registered)| (score, Arc::clone(&registered.definition))).collect()
+        Ok(ranked
+            .into_iter()
+            .map(|(score, registered)| (score, Arc::clone(&registered.definition)))
+            .collect())
     }
 
     fn searched(&self) {
@@ -312,6 +328,14 @@ impl Tools<'_> {
         // An error only says that nobody listens.
         let _ = self.0.tools_events.send(event);
     }
+}
+
+/// Refuses a definition whose schemas use more than a licence tier includes.
+fn licensed(definition: &ToolDefinition, tier: Tier) -> Result<(), RegisterError> {
+    let Some((place, keyword)) = haft_schema::beyond_basic(definition) else { return Ok(()) };
+    let what = format!("`{keyword}` in the {place} of `{}`", definition.name);
+    tier.require(what, |tier| tier.schema_validation() >= SchemaValidation::Advanced)
+        .map_err(|error| RegisterError::Unlicensed(error.message))
 }
 
 /// What is to be remembered of a tool.

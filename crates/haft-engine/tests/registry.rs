@@ -291,7 +291,7 @@ async fn a_withdrawn_tool_is_told_to_nobody_and_comes_back() {
     assert_eq!(told(&mut events), Some(ToolsEvent::Unregistered { name: Arc::clone(&name) }));
     assert_eq!(told(&mut events), None, "it was gone already");
     assert_eq!(names(&engine.tools().available(&owner).await), ["stays"]);
-    assert!(engine.tools().rank("comes goes", 5, Tier::Enterprise).is_empty());
+    assert!(engine.tools().rank("comes goes", 5, Tier::Enterprise).unwrap().is_empty());
     engine.tools().set_withdrawn(&name, false).unwrap();
     assert_eq!(told(&mut events), Some(ToolsEvent::Registered { name }));
     assert_eq!(engine.tools().available(&owner).await.len(), 2);
@@ -319,7 +319,7 @@ async fn every_condition_of_a_search_narrows() {
         .build()
         .unwrap();
     let find = |query: ToolQuery| {
-        let found = engine.tools().find(&query, Tier::Core);
+        let found = engine.tools().find(&query, Tier::Teams).unwrap();
         found.iter().map(|definition| definition.name.clone()).collect::<Vec<_>>().join(" ")
     };
     let all = ToolQuery::default;
@@ -366,18 +366,18 @@ async fn ranking_looks_at_names_descriptions_and_parameters_of_what_may_be_calle
         .build()
         .unwrap();
     let ranked = |tier| {
-        let ranked = engine.tools().rank("celsius", 5, tier);
+        let ranked = engine.tools().rank("celsius", 5, tier).unwrap();
         assert!(ranked.windows(2).all(|pair| pair[0].0 >= pair[1].0), "best first");
         ranked.iter().map(|(_, definition)| definition.name.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(ranked(Tier::Core), ["convert"]);
+    assert_eq!(ranked(Tier::WriterPro), ["convert"]);
     assert_eq!(
         ranked(Tier::Enterprise),
         ["celsius_report", "convert"],
         "a name counts more than a parameter"
     );
     engine.tools().set_enabled("convert", false).await.unwrap();
-    assert!(ranked(Tier::Core).is_empty());
+    assert!(ranked(Tier::WriterPro).is_empty());
 }
 
 #[tokio::test]

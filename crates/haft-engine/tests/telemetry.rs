@@ -233,8 +233,8 @@ fn counts_of_tools_and_results_say_what_happened() {
         house.engine.execute(call("echo")).await;
         house.engine.execute(call("nobody")).await;
         let tools = house.engine.tools();
-        tools.find(&haft_engine::ToolQuery::default(), haft_core::Tier::Core);
-        tools.rank("say hello", 3, haft_core::Tier::Core);
+        tools.find(&haft_engine::ToolQuery::default(), haft_core::Tier::Core).unwrap();
+        tools.rank("say hello", 3, haft_core::Tier::Teams).unwrap();
         let (twice, by) = (tool("echo", |_, _| async { Ok("twice") }), haft_core::CallContext::owner());
         assert!(house.engine.tools().add(twice, &by).await.is_err());
         house.engine.metrics_text()

@@ -8,7 +8,7 @@
 #![allow(missing_docs, reason = "not a library")]
 
 use haft_core::{
-    ApprovalMode, CallContext, Category, Footprint, Resource, ToolDefinition,
+    ApprovalMode, CallContext, Category, Footprint, Resource, Tier, ToolDefinition,
     port::{Authorisation, Policy, Redactor, Subject},
 };
 use haft_guard::{KnownSecrets, ListPolicy, Permissions, PolicySet, Role, Secrets, policy::read_rules};
@@ -50,7 +50,13 @@ fn decisions() {
     let start = Instant::now();
     let policy = thousand_rules();
     println!("policy: 1,000 rules read and compiled in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
-    let context = CallContext::new("acme", "did:agent:x");
+    let rules: String = (0..2_000)
+        .map(|n| format!("[[rules]]\nname = 'r{n}'\neffect = 'deny'\npath = ['secret_{n}/**/*.key', 'src_{n}/a_?/**']\n"))
+        .collect();
+    let start = Instant::now();
+    let paths = PolicySet::new(ListPolicy::default(), read_rules(&rules, "/work").unwrap()).unwrap();
+    println!("policy: 2,000 path rules read and compiled in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    let context = CallContext { tier: Tier::Enterprise, ..CallContext::new("acme", "did:agent:x") };
     let mut edit = ToolDefinition::new("edit_file", "Edits");
     edit.category = Category::FileSystem;
     let mut run = ToolDefinition::new("run_command", "Runs");
@@ -72,6 +78,22 @@ fn decisions() {
         ),
         ("a host", &edit, json!({}), Footprint::reads([Resource::Host("api.example.com".into()), path()])),
     ];
+    let start = Instant::now();
+    let (nothing, touches) =
+        (serde_json::Map::new(), Footprint::writes([Resource::path("/work/secret_7/x.key")]));
+    let subject = Subject {
+        context: &context,
+        definition: &edit,
+        arguments: &nothing,
+        footprint: &touches,
+        confirm: None,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    black_box(paths.decide(&subject).unwrap());
+    println!(
+        "policy: the first decision with 2,000 path rules: {:.1} µs",
+        start.elapsed().as_secs_f64() * 1e6
+    );
     for (name, definition, arguments, footprint) in cases {
         let arguments = arguments.as_object().unwrap().clone();
         let subject = Subject {
@@ -158,7 +180,7 @@ fn redaction() {
 fn permissions() {
     let permissions = Permissions::default();
     permissions.define("acme", "deployer", Role::new(["tool.deploy.*"]));
-    let mut context = CallContext::new("acme", "did:agent:x");
+    let mut context = CallContext { tier: Tier::Enterprise, ..CallContext::new("acme", "did:agent:x") };
     context.roles = vec!["viewer".into(), "deployer".into()];
     let mut definition = ToolDefinition::new("deploy", "Deploys");
     definition.required_permissions = vec!["tool.deploy.run".into(), "tool.filesystem.read".into()];

@@ -8,7 +8,7 @@
 )]
 
 use haft_core::{
-    ApprovalMode, CallContext, Category, Footprint, Resource, Risk, ToolDefinition,
+    ApprovalMode, CallContext, Category, Footprint, Resource, Risk, Tier, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
 };
 use haft_guard::{
@@ -34,7 +34,7 @@ struct Call {
 impl Call {
     fn of(tool: &str) -> Call {
         Call {
-            context: CallContext::new("acme", "did:agent:7"),
+            context: CallContext { tier: Tier::Enterprise, ..CallContext::new("acme", "did:agent:7") },
             definition: ToolDefinition::new(tool, "A tool"),
             arguments: Map::new(),
             footprint: Footprint::default(),
@@ -499,12 +499,53 @@ fn a_broken_file_is_refused_with_the_line() {
             "same name",
         ),
         ("[[rules]\n", 1, ""),
+        ("[[rules]]\neffect = 'deny'\ncategory = 'Filesystem'\n", 3, "expected one of `FileSystem`"),
+        ("[[rules]]\neffect = 'deny'\nrisk = ['low', 'hihg']\n", 3, "unknown variant `hihg`"),
+        ("[[rules]]\neffect = 'deny'\ntool = 5\n", 3, "expected a text, or a list of texts"),
+        ("[[rules]]\neffect = 'deny'\ntool = ['a', '']\n", 1, "a `tool` is empty"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'http://example.com/'\n", 1, "is no host; write only its name"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'exam ple.com'\n", 1, "is no host"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'example.com:99999'\n", 1, "is no host"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'user@example.com'\n", 1, "is no host"),
+        ("[[rules]]\neffect = 'deny'\nhost = 'example.com/path'\n", 1, "is no host"),
     ];
     for (text, line, message) in cases {
         let problems = read_rules(text, "/work").unwrap_err();
         let problem = &problems.0[0];
         assert_eq!(problem.line, Some(line), "{text}: {problems}");
         assert!(problem.message.contains(message), "{text}: {problems}");
+    }
+}
+
+#[test]
+fn hosts_that_are_some() {
+    for host in [
+        "example.com",
+        "*.example.com",
+        "*",
+        "localhost:8080",
+        "127.0.0.1",
+        "[::1]:80",
+        "::1",
+        "münchen.example",
+        "a_b.c",
+    ] {
+        let rule = format!("[[rules]]\neffect = 'deny'\nhost = '{host}'\n");
+        assert_eq!(read_rules(&rule, "/work").map(|rules| rules.len()), Ok(1), "{host}");
+    }
+}
+
+/// A misspelled list of rules is no empty one.
+#[test]
+fn a_section_has_rules_and_nothing_else() {
+    let read = |text: &str| haft_guard::policy::read_policy_section(text, "/work");
+    assert!(read("[[policy.rules]]\neffect = 'deny'\ntool = 'x'\n[tools]\nmode = 'enabled'\n").is_ok());
+    for (text, message) in [
+        ("[[policy.rule]]\neffect = 'deny'\ntool = 'x'\n", "unknown field `rule`, expected `rules`"),
+        ("policy = 3\n", "a table with rules: [[policy.rules]]"),
+    ] {
+        let problems = read(text).map(|_| ()).unwrap_err().to_string();
+        assert!(problems.contains(message), "{problems}");
     }
 }
 
@@ -670,4 +711,55 @@ fn there_is_an_end_to_rules() {
     assert_eq!(read_rules(&rules(2_000), "/work").unwrap().len(), 2_000);
     let problem = read_rules(&rules(2_001), "/work").unwrap_err().to_string();
     assert_eq!(problem, "line 6001: rule `rule 2001`: there are more than 2000 rules");
+}
+
+/// Nothing is compiled before a call needs it: at load, in debug, this took ten seconds.
+#[test]
+fn two_thousand_path_rules_are_read_at_once() {
+    let rules: String = (0..2_000)
+        .map(|n| {
+            format!("[[rules]]\nname = 'r{n}'\neffect = 'deny'\npath = ['secret_{n}/**/*.key', 'src_{n}/{{a,b}}_?/**']\n")
+        })
+        .collect();
+    let start = std::time::Instant::now();
+    let policy = auto(&rules);
+    let took = start.elapsed();
+    println!("2,000 rules with 4,000 path patterns read in {took:?}");
+    assert!(took.as_secs() < 30, "{took:?}, without optimisation");
+    let cases = [
+        ("/work/secret_7/x/y.key", ("deny", "r7")),
+        ("/work/src_1999/b_x/z", ("deny", "r1999")),
+        ("/work/src_1999/c_x/z", ("allow", "mode")),
+        ("/work/secret_7", ("ask", "r7")),
+    ];
+    for (path, (effect, rule)) in cases {
+        assert_eq!(
+            decided(&policy, &Call::of("edit_file").writing(&[path])),
+            (effect, rule.to_owned()),
+            "{path}"
+        );
+    }
+}
+
+/// A licence opens nothing: below Enterprise a rule that allows by who calls is passed over, one that asks or denies holds.
+#[test]
+fn rules_by_caller_and_the_licence() {
+    let rule = |effect: &str, condition: &str| {
+        strict(&format!(
+            "[[rules]]\nname = 'r'\neffect = '{effect}'\ntool = 'edit_file'\n{condition} = '*'\n"
+        ))
+    };
+    for tier in Tier::ALL {
+        let mut call = Call::of("edit_file").writing(&["/work/a"]);
+        call.context.tier = tier;
+        for condition in ["agent", "tenant"] {
+            let allowed = effect(&rule("allow", condition), &call);
+            assert_eq!(allowed == "allow", tier == Tier::Enterprise, "{tier:?} {condition}");
+            assert_eq!(effect(&rule("deny", condition), &call), "deny", "{tier:?}");
+            assert_eq!(decided(&rule("ask", condition), &call), ("ask", "r".to_owned()), "{tier:?}");
+        }
+        let explained = rule("allow", "agent").explain(&call.subject()).to_string();
+        let words = "r (allow, line 1): does not, allowing by agent or tenant needs the Enterprise tier";
+        assert_eq!(explained.contains(words), tier < Tier::Enterprise, "{explained}");
+    }
 }

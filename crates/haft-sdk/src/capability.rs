@@ -111,8 +111,9 @@ pub trait EngineView: Send + Sync {
     fn definitions(&self) -> Vec<Arc<ToolDefinition>>;
     /// Counts and times, for all tools or for one.
     fn metrics(&self, tool: Option<&str>) -> Value;
-    /// The tools that a caller of that tier may call and that fit a question in words, best first.
-    fn search(&self, question: &str, most: usize, tier: Tier) -> Vec<Arc<ToolDefinition>>;
+    /// The tools that a caller of that tier may call and that fit a question in words, best first; refused where the tier
+    /// does not include such a search.
+    fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError>;
     /// The view itself, for tools that come with the engine behind it and do with it what others may not.
     fn as_any(&self) -> Option<&dyn std::any::Any> {
         None
@@ -203,8 +204,13 @@ impl EngineView for NotGranted {
         Value::Null
     }
 
-    fn search(&self, _question: &str, _most: usize, _tier: Tier) -> Vec<Arc<ToolDefinition>> {
-        Vec::new()
+    fn search(
+        &self,
+        _question: &str,
+        _most: usize,
+        _tier: Tier,
+    ) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {
+        Ok(Vec::new())
     }
 
     fn call<'a>(

@@ -15,7 +15,7 @@ use haft_core::{
     Status, Tier,
     port::{AuditQuery, Clock, Store as _},
 };
-use haft_store::{AuditHead, DurableStore, ExportFormat, HeadSink, Options, RetentionRule};
+use haft_store::{AuditHead, Durability, DurableStore, ExportFormat, HeadSink, Options, RetentionRule};
 use jiff::Timestamp;
 use rusqlite::Connection;
 use std::{
@@ -264,6 +264,48 @@ async fn records_are_given_out() {
     let first = String::from_utf8(lines).unwrap().lines().next().unwrap().to_owned();
     let first: serde_json::Value = serde_json::from_str(&first).unwrap();
     assert_eq!((&first["seq"], &first["tool"]), (&2.into(), &"plain".into()));
+}
+
+/// However long the configuration keeps results: no longer than the licence of whoever made the call includes.
+#[tokio::test]
+async fn results_are_kept_no_longer_than_a_licence_includes() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Moved(AtomicI64::new(noon().as_microsecond())));
+    let durability = Durability::Full;
+    let clock_of_all = Arc::clone(&clock) as Arc<dyn Clock>;
+    let mut options = Options { clock: clock_of_all, durability, ..Options::default() };
+    options.keep.results = None;
+    let store = DurableStore::open_sqlite(folder.path(), options).unwrap();
+    let mut calls = Vec::new();
+    for tier in Tier::ALL {
+        let mut call = call("t", "tool").at(noon()).without_effect();
+        call.context = Arc::new(haft_core::CallContext { tier, ..(*call.context).clone() });
+        store.outcome(call.outcome()).await.unwrap();
+        calls.push((tier, call.id));
+    }
+    let day = 24 * 60 * 60 * 1_000_000;
+    for (days, collects) in
+        [(0, false), (6, false), (8, false), (8, true), (31, false), (31, true), (4000, true)]
+    {
+        clock.0.store(noon().as_microsecond() + days * day + 1, Ordering::SeqCst);
+        if collects {
+            store.gc().await.unwrap();
+        }
+        for (tier, id) in &calls {
+            let kept = store.for_tenant("t").run(*id).await.unwrap().expect("the record stays");
+            let included = match tier.longest_retention() {
+                Some(longest) => days * 86_400 < i64::try_from(longest.as_secs()).unwrap(),
+                None => true,
+            };
+            assert_eq!(
+                (kept.result.is_some(), kept.arguments.is_some()),
+                (included, included),
+                "{tier:?} after {days} days"
+            );
+        }
+    }
+    // Not only hidden: only that of the highest tier is in the database.
+    assert_eq!(store.gc().await.unwrap().results, 0);
 }
 
 /// A clock that jumps back changes nothing about the order in the chain.

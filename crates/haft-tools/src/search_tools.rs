@@ -66,7 +66,7 @@ impl TypedTool for SearchTools {
 
     async fn call(&self, args: SearchToolsArgs, cx: ToolCtx) -> Result<Worded<Found>, ToolError> {
         let most = args.limit.unwrap_or(5).clamp(1, 50) as usize;
-        let definitions = cx.engine().search(&args.query, most, cx.context().tier);
+        let definitions = cx.engine().search(&args.query, most, cx.context().tier)?;
         let text = match definitions.as_slice() {
             [] => "No tool fits. Try other words, or fewer.".to_owned(),
             found => found.iter().map(|tool| describe::in_words(tool)).collect::<Vec<_>>().join("\n\n"),

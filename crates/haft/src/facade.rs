@@ -99,7 +99,7 @@ impl Haft {
     /// let sandboxes = haft.sandboxes();
     /// let limits = Limits { memory_bytes: Some(512 << 20), ..Limits::default() };
     /// let spec = SandboxSpec { limits, mounts: vec!["src".into()], ..SandboxSpec::default() };
-    /// let sandbox = sandboxes.create("local", spec).await?;
+    /// let sandbox = sandboxes.create(&haft::CallContext::owner(), spec).await?;
     ///
     /// let inside = sandboxes.enter(&haft::CallContext::owner(), &sandbox.id)?;
     /// for command in ["make", "make test"] {
@@ -403,7 +403,8 @@ impl Builder {
         self
     }
 
-    /// What holds programs in. Without one, what needs containment does not run.
+    /// What holds programs in. Without one, what needs containment does not run. Where licences are given, callers need the
+    /// tier that includes jails of one's own.
     pub fn jail(mut self, jail: impl Jail + 'static) -> Self {
         self.jail = Some(Arc::new(jail));
         self
@@ -618,6 +619,7 @@ impl Builder {
             builder = builder.approver(approver);
         }
         let mut workplace = None;
+        let is_own = self.jail.is_some();
         let mut jail = self.jail;
         if let (Some(folders), Some(files)) = (&self.folders, found) {
             let template = commands::template(&self.config, folders).map_err(Error::Files)?;
@@ -630,7 +632,7 @@ impl Builder {
             workplace = Some(place);
         }
         if let Some(jail) = jail {
-            builder = builder.jail(jail);
+            builder = if is_own { builder.own_jail(jail) } else { builder.jail(jail) };
         }
         if let Some(clock) = self.clock {
             builder = builder.clock(clock);

@@ -1,7 +1,9 @@
 //! Who decides: permission, policy, a person.
 
 use super::BoxFuture;
-use crate::{ApprovalId, ApprovalRequest, CallContext, Decision, Footprint, GrantOffer, ToolDefinition};
+use crate::{
+    ApprovalId, ApprovalRequest, CallContext, Decision, Footprint, GrantOffer, Tier, ToolDefinition,
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -25,6 +27,13 @@ pub enum Authorisation {
         missing: String,
         /// Why it is: who denies it, or that nobody grants it.
         reason: String,
+    },
+    /// The licence of the caller does not include how it would be decided.
+    Unlicensed {
+        /// What it does not include, as the beginning of a sentence.
+        what: String,
+        /// The lowest tier that does.
+        needed: Tier,
     },
 }
 

@@ -40,7 +40,7 @@ pub(super) async fn question(
         call_id: Arc::clone(&frame.call.id),
         tool: Arc::clone(frame.tool_name()),
         risk,
-        reason: cause.reason,
+        reason: ports.redaction.model_string(cause.reason),
         arguments: ports.redaction.arguments(&frame.arguments()),
         fingerprint: fingerprint(ports, ready, preview.as_deref()),
         preview,
@@ -103,7 +103,7 @@ pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
 /// What a call would do, in one line that is safe to show to a person.
 pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
     let said = guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))?;
-    let said = ports.redaction.model_string(said);
+    let said = ports.redaction.summary(said, &ready.frame.arguments());
     Ok(text::one_line(said.trim(), 200))
 }
 

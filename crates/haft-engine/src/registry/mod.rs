@@ -5,7 +5,7 @@ mod query;
 mod terms;
 
 pub use query::ToolQuery;
-pub(crate) use query::{MOST_RESULTS, is_available};
+pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
 
 use crate::{
     schema::{Arguments, Output},
@@ -65,6 +65,9 @@ pub enum RegisterError {
         /// How many it allows.
         most: usize,
     },
+    /// The tier does not include what the definition uses.
+    #[error("{0}")]
+    Unlicensed(String),
     /// What should be remembered could not be, so nothing was changed.
     #[error("the change could not be remembered, so it was not made: {0}")]
     NotRemembered(String),
@@ -78,7 +81,7 @@ impl RegisterError {
             RegisterError::Duplicate { .. } => ErrorCode::DuplicateTool,
             RegisterError::Unknown { .. } => ErrorCode::ToolNotFound,
             RegisterError::BuiltIn { .. } => ErrorCode::PermissionDenied,
-            RegisterError::TooMany { .. } => ErrorCode::LicenseRequired,
+            RegisterError::TooMany { .. } | RegisterError::Unlicensed(_) => ErrorCode::LicenseRequired,
             RegisterError::NotRemembered(_) => ErrorCode::StoreUnavailable,
         }
     }

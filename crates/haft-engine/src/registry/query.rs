@@ -1,7 +1,7 @@
 //! Looking for tools by what they say about themselves.
 
 use super::Registered;
-use haft_core::{Category, Tier};
+use haft_core::{Category, SearchFilter, Tier, ToolError};
 
 /// Which tools are looked for. Each condition narrows; the default takes all that are available.
 ///
@@ -43,7 +43,38 @@ impl Default for ToolQuery {
 /// However many are asked for, no more than these are given.
 pub(crate) const MOST_RESULTS: usize = 1000;
 
+/// Refuses a search that a licence tier does not include.
+pub(crate) fn within_licence(needs: SearchFilter, tier: Tier) -> Result<(), ToolError> {
+    let what = match needs {
+        SearchFilter::Category => "Looking for tools by category",
+        SearchFilter::Name => "Looking for tools in words",
+        SearchFilter::Full | SearchFilter::Custom => "Looking for tools by permission or confirmation",
+    };
+    tier.require(what, |tier| tier.search_filter() >= needs)
+}
+
 impl ToolQuery {
+    /// Refuses what a caller of that tier may not look for: the lowest may go by category, the next also by words, the others
+    /// by everything.
+    ///
+    /// ```
+    /// use haft_core::{Category, Tier};
+    /// use haft_engine::ToolQuery;
+    /// let mut query = ToolQuery { categories: vec![Category::System], ..ToolQuery::default() };
+    /// assert!(query.check(Tier::Core).is_ok());
+    /// query.text = Some("json".into());
+    /// assert_eq!(query.check(Tier::Core).unwrap_err().code, haft_core::ErrorCode::LicenseRequired);
+    /// ```
+    pub fn check(&self, tier: Tier) -> Result<(), ToolError> {
+        let has_text = self.text.as_ref().is_some_and(|text| !text.is_empty());
+        let needs = match (has_text, self.permissions.is_empty() && self.requires_confirmation.is_none()) {
+            (_, false) => SearchFilter::Full,
+            (true, true) => SearchFilter::Name,
+            (false, true) => SearchFilter::Category,
+        };
+        within_licence(needs, tier)
+    }
+
     /// Whether a tool is one of those, for a caller of that tier.
     pub(crate) fn matches(&self, registered: &Registered, tier: Tier) -> bool {
         let definition = &registered.definition;

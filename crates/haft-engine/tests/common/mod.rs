@@ -67,6 +67,7 @@ pub(crate) fn house(tools: impl IntoIterator<Item = Scripted>) -> House {
 }
 
 /// An engine, with the store behind it.
+#[derive(Clone)]
 pub(crate) struct House {
     pub(crate) engine: Engine,
     pub(crate) store: TestStore,

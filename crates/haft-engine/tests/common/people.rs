@@ -31,6 +31,11 @@ impl Answers {
     pub(crate) fn asked(&self) -> Vec<Vec<ApprovalRequest>> {
         self.asked.lock().unwrap().clone()
     }
+
+    /// The same, which is forgotten with that.
+    pub(crate) fn take_asked(&self) -> Vec<Vec<ApprovalRequest>> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
 }
 
 impl Approver for Answers {

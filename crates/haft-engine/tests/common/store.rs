@@ -80,6 +80,11 @@ impl TestStore {
         self.shared.kept.lock().unwrap().clone()
     }
 
+    /// The same, which is forgotten with that.
+    pub(crate) fn take_kept(&self) -> Vec<Kept> {
+        std::mem::take(&mut *self.shared.kept.lock().unwrap())
+    }
+
     /// From now on that fails.
     pub(crate) fn fail(&self, op: Op) {
         self.shared.failing.lock().unwrap().insert(op);

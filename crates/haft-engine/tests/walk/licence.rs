@@ -1,16 +1,28 @@
 //! Every tier at every limit that acts in the engine.
 
-use crate::common::{Setup, call, code, house, message, tool};
+use crate::common::{House, Setup, call, code, house, message, tool};
 use haft_core::{
-    BatchOptions, CallContext, CallOptions, IsolationLevel, Limits, SideEffect, SideEffectKind, Strategy,
-    Tier, ToolOutput,
+    ApprovalMode, BatchOptions, CallContext, CallOptions, ErrorCode, IsolationLevel, Limits, Metrics,
+    RoleSupport, SchemaValidation, SearchFilter, SideEffect, SideEffectKind, Strategy, Tier, ToolError,
+    ToolOutput, port,
 };
-use haft_engine::{BatchRequest, Request};
-use haft_guard::{Need, check_licence};
+use haft_engine::{BatchRequest, Engine, Request, SandboxSpec, ToolQuery};
+use haft_guard::{
+    LIMITS, ListPolicy, Need, Permissions, Role, check_licence,
+    policy::{PolicySet, read_rules},
+};
 use haft_sdk::ToolCtx;
-use std::{sync::Arc, time::Duration};
+use haft_store::{Durability, DurableStore, Options};
+use serde_json::json;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
-const TIERS: [Tier; 4] = [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise];
+const TIERS: [Tier; 4] = Tier::ALL;
 
 fn caller(tier: Tier) -> Arc<CallContext> {
     Arc::new(CallContext { tier, ..CallContext::clone(&CallContext::owner()) })
@@ -87,30 +99,54 @@ async fn isolation_and_limits_that_are_asked_for() {
     }
 }
 
-/// A jail that offers everything, for a tool that runs no program.
+/// A jail that offers everything, for tools that run no program.
 struct Willing;
 
-impl haft_core::port::Jail for Willing {
+impl port::Jail for Willing {
     fn name(&self) -> &str {
         "willing"
     }
 
-    fn offers(&self, level: IsolationLevel) -> Result<haft_core::Enforcement, haft_core::port::Unavailable> {
+    fn offers(&self, level: IsolationLevel) -> Result<haft_core::Enforcement, port::Unavailable> {
         Ok(haft_core::Enforcement { level, ..haft_core::Enforcement::in_process() })
+    }
+
+    fn open_sandbox(&self, _limits: &Limits) -> Result<Arc<dyn port::Sandbox>, ToolError> {
+        Ok(Arc::new(Empty))
     }
 
     fn start<'a>(
         &'a self,
-        _spec: haft_core::port::GuestSpec,
-    ) -> haft_core::port::BoxFuture<'a, Result<Box<dyn haft_core::port::Guest>, haft_core::ToolError>> {
-        Box::pin(std::future::ready(Err(haft_core::ToolError::failed("nothing is started here"))))
+        _spec: port::GuestSpec,
+    ) -> port::BoxFuture<'a, Result<Box<dyn port::Guest>, ToolError>> {
+        Box::pin(std::future::ready(Err(ToolError::failed("nothing is started here"))))
     }
 }
 
-fn with_jail() -> crate::common::House {
-    let setup = Setup { around: |builder| builder.jail(Arc::new(Willing)), ..Setup::default() };
-    setup.build([tool("jailed", |_, _| async { Ok(()) })
+/// A sandbox with nothing in it.
+struct Empty;
+
+impl port::Sandbox for Empty {
+    fn id(&self) -> &str {
+        "empty"
+    }
+
+    fn used(&self) -> Metrics {
+        Metrics::default()
+    }
+
+    fn end<'a>(&'a self) -> port::BoxFuture<'a, Result<(), ToolError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+fn jailed(around: fn(haft_engine::EngineBuilder) -> haft_engine::EngineBuilder) -> House {
+    Setup { around, ..Setup::default() }.build([tool("jailed", |_, _| async { Ok(()) })
         .define(|definition| definition.constraints.required_isolation = IsolationLevel::Standard)])
+}
+
+fn with_jail() -> House {
+    jailed(|builder| builder.jail(Arc::new(Willing)))
 }
 
 #[tokio::test]
@@ -153,4 +189,292 @@ async fn tools_of_ones_own() {
         assert_eq!(added.is_ok(), tier == Tier::Enterprise, "{tier:?}");
         assert_eq!(check_licence(tier, Need::CustomTools(most + 1)).is_ok(), tier == Tier::Enterprise);
     }
+}
+
+/// Whether a call is let through, with that isolation and those limits. A refusal names the licence.
+async fn runs_with(house: &House, tier: Tier, level: Option<IsolationLevel>, limits: Option<Limits>) -> bool {
+    let options = CallOptions { isolation: level, limits: limits.map(Box::new), ..CallOptions::default() };
+    let request = Request::new(call("jailed")).context(caller(tier)).options(options);
+    licensed(house.engine.execute(request).await.error.map(|error| error.code))
+}
+
+/// Whether something was done, where it was not refused for another reason than the licence.
+fn licensed(refused: Option<ErrorCode>) -> bool {
+    match refused {
+        None => true,
+        Some(ErrorCode::LicenseRequired) => false,
+        Some(other) => panic!("refused with {other:?}"),
+    }
+}
+
+fn by_schema(schema: serde_json::Value) -> crate::common::Scripted {
+    tool("own", |_, _| async { Ok(()) })
+        .define(move |definition| definition.output_schema = Some(schema.clone()))
+}
+
+async fn adds(tier: Tier, tools: impl IntoIterator<Item = crate::common::Scripted>) -> bool {
+    let house = house([]);
+    let mut refused = None;
+    for own in tools {
+        refused = refused.or(house.engine.tools().add(own, &caller(tier)).await.err());
+    }
+    licensed(refused.map(|error| error.code()))
+}
+
+async fn acts_as(tier: Tier, role: &str) -> bool {
+    let permissions = Permissions::default();
+    permissions.define("local", "own_role", Role::new(["*"]));
+    let house = Setup { authoriser: Arc::new(permissions), ..Setup::default() }.build([tool(
+        "reads",
+        |_, _| async { Ok(()) },
+    )
+    .define(|definition| definition.required_permissions = vec!["tool.x.read".into()])]);
+    let roles = if role.is_empty() { Vec::new() } else { vec![role.to_owned()] };
+    let permissions = if role.is_empty() { vec!["*".to_owned()] } else { Vec::new() };
+    let context = CallContext { roles, permissions, ..CallContext::clone(&caller(tier)) };
+    let result = house.engine.execute(Request::new(call("reads")).context(Arc::new(context))).await;
+    licensed(result.error.map(|error| error.code))
+}
+
+/// Whether a rule that allows by who calls spares the question. What asks or denies holds with every licence.
+async fn allows_by_agent(tier: Tier) -> bool {
+    let rules = "[[rules]]\nname = 'mine'\neffect = 'allow'\nagent = '*'\n\
+                 [[rules]]\nname = 'never'\neffect = 'deny'\ntool = 'denied'\nagent = '*'\n";
+    let lists = ListPolicy { mode: ApprovalMode::Prompt, ..ListPolicy::default() };
+    let policy = PolicySet::new(lists, read_rules(rules, "/").unwrap()).unwrap();
+    let house = Setup { policy: Arc::new(policy), ..Setup::default() }
+        .build(["asked", "denied"].map(|name| tool(name, |_, _| async { Ok(()) }).effects()));
+    let run = async |name| house.engine.execute(Request::new(call(name)).context(caller(tier))).await;
+    assert_eq!(code(&run("denied").await), "TOOL_DENIED", "{tier:?}");
+    code(&run("asked").await) == "OK"
+}
+
+/// A clock that a test moves.
+struct Moved(AtomicI64);
+
+impl port::Clock for Moved {
+    fn now(&self) -> jiff::Timestamp {
+        jiff::Timestamp::from_second(self.0.load(Ordering::SeqCst)).unwrap()
+    }
+}
+
+/// Whether a result is there after some time.
+async fn keeps_for(tier: Tier, time: Duration) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Moved(AtomicI64::new(1_800_000_000)));
+    let durability = Durability::Full;
+    let mut options = Options { clock: Arc::clone(&clock) as _, durability, ..Options::default() };
+    options.keep.results = None;
+    let store = Arc::new(DurableStore::open_sqlite(folder.path(), options).unwrap());
+    let policy = Arc::new(ListPolicy { mode: ApprovalMode::Auto, ..ListPolicy::default() });
+    let engine = Engine::builder(policy, Arc::new(Permissions::default()), Arc::clone(&store) as _)
+        .clock(Arc::clone(&clock) as _)
+        .tool(tool("says", |_, _| async { Ok("said") }))
+        .build()
+        .unwrap();
+    let result = engine.execute(Request::new(call("says")).context(caller(tier))).await;
+    // Nothing is kept for no time: a moment later is after it.
+    clock.0.fetch_add(i64::try_from(time.as_secs()).unwrap(), Ordering::SeqCst);
+    let run = port::Store::for_tenant(&*store, "local").run(result.metadata.execution_id).await;
+    run.unwrap().expect("the record itself stays").result.is_some()
+}
+
+async fn told(tier: Tier, of: impl Fn(&haft_core::ToolResult, &[haft_core::Event]) -> bool) -> bool {
+    let house = house([tool("tells", |_, cx: ToolCtx| async move {
+        cx.progress(50, "half");
+        let effect = SideEffect::new(SideEffectKind::Modified, "a.txt", jiff::Timestamp::UNIX_EPOCH);
+        Ok(ToolOutput::text("line\n".repeat(40_000)).with_side_effect(effect))
+    })]);
+    let result = house.engine.execute(Request::new(call("tells")).context(caller(tier))).await;
+    let events = house.events(result.metadata.execution_id).await;
+    of(&result, &events)
+}
+
+/// Whether an engine does what is needed for a caller of that tier.
+async fn does(tier: Tier, need: Need<'_>) -> bool {
+    match need {
+        Need::Batch(calls) => {
+            let house = house([tool("plain", |_, _| async { Ok(()) })]);
+            let request = BatchRequest::from(vec![call("plain"); calls]).context(caller(tier));
+            house.engine.execute_batch(request).await.0.iter().all(|result| code(result) == "OK")
+        }
+        Need::Parallel(most) => {
+            let house = house([tool("plain", |_, _| async { Ok(()) })]);
+            let options = BatchOptions {
+                strategy: if most > 1 { Strategy::Parallel } else { Strategy::Sequential },
+                max_parallelism: most,
+                ..BatchOptions::default()
+            };
+            let request = BatchRequest::from(vec![call("plain"); 2]).context(caller(tier)).options(options);
+            house.engine.execute_batch(request).await.1.note.is_none()
+        }
+        Need::FullProgress => {
+            told(tier, |_, events| events.iter().any(|event| event.payload.is_droppable())).await
+        }
+        Need::SideEffects => told(tier, |result, _| !result.metadata.side_effects.is_empty()).await,
+        Need::FullOutput => told(tier, |result, _| result.metadata.output_handle.is_some()).await,
+        Need::BuiltIn(name) => {
+            let house = house([tool(name, |_, _| async { Ok(()) })
+                .define(|definition| definition.tier = haft_guard::built_in_tier(&definition.name))]);
+            let result = house.engine.execute(Request::new(call(name)).context(caller(tier))).await;
+            licensed(result.error.map(|error| error.code))
+        }
+        Need::CustomTools(count) => {
+            adds(tier, (0..count).map(|n| tool(&format!("own_{n}"), |_, _| async { Ok(()) }))).await
+        }
+        Need::Schema(level) => {
+            let schema = match level {
+                SchemaValidation::Basic => json!({"type": "string", "enum": ["a"]}),
+                SchemaValidation::Advanced => json!({"type": "string", "minLength": 1}),
+                SchemaValidation::Custom => return tier == Tier::Enterprise, // nothing in haft is more than advanced
+            };
+            // Core has no tools of its own, so what a schema costs is seen from a tier that has.
+            adds(tier.max(Tier::WriterPro), [by_schema(schema)]).await
+        }
+        Need::Isolation(level) => runs_with(&with_jail(), tier, Some(level), None).await,
+        Need::CustomSandbox => {
+            runs_with(&jailed(|builder| builder.own_jail(Arc::new(Willing))), tier, None, None).await
+        }
+        Need::Memory(bytes) => {
+            let limits = Limits { memory_bytes: Some(bytes), ..Limits::default() };
+            runs_with(&with_jail(), tier, None, Some(limits)).await
+        }
+        Need::CpuTime(time) => {
+            let limits = Limits { cpu_time: Some(time), ..Limits::default() };
+            runs_with(&with_jail(), tier, None, Some(limits)).await
+        }
+        Need::SecurityPolicies => {
+            let house = with_jail();
+            let spec = SandboxSpec { level: IsolationLevel::Standard, ..SandboxSpec::default() };
+            let made = house.engine.sandboxes().create(&caller(tier), spec).await;
+            licensed(made.err().map(|error| error.code))
+        }
+        Need::Search(filter) => {
+            let query = match filter {
+                SearchFilter::Category => {
+                    ToolQuery { categories: vec![haft_core::Category::System], ..ToolQuery::default() }
+                }
+                SearchFilter::Name => ToolQuery { text: Some("x".into()), ..ToolQuery::default() },
+                SearchFilter::Full => ToolQuery { requires_confirmation: Some(true), ..ToolQuery::default() },
+                SearchFilter::Custom => return tier == Tier::Enterprise, // a program's own affair
+            };
+            let house = house([]);
+            if filter == SearchFilter::Name {
+                let ranked = house.engine.tools().rank("x", 5, tier).err().map(|error| error.code);
+                assert_eq!(licensed(ranked), tier >= Tier::WriterPro);
+            }
+            licensed(house.engine.tools().find(&query, tier).err().map(|error| error.code))
+        }
+        Need::Retention(time) => keeps_for(tier, time).await,
+        Need::Roles(RoleSupport::Single) => acts_as(tier, "").await,
+        Need::Roles(RoleSupport::Basic) => acts_as(tier, "viewer").await,
+        Need::Roles(RoleSupport::Full) => acts_as(tier, "admin").await && acts_as(tier, "own_role").await,
+        Need::Roles(RoleSupport::Attributes) => allows_by_agent(tier).await,
+    }
+}
+
+/// Every limit of the table at its edges: an engine does for each tier what the table says that the tier includes.
+#[tokio::test]
+async fn every_limit_of_the_table_acts() {
+    use IsolationLevel::{Restricted, Standard, Strict};
+    let (mib, secs, day) = (1 << 20, Duration::from_secs, Duration::from_secs(86_400));
+    let needs = [
+        Need::Batch(5),
+        Need::Batch(6),
+        Need::Batch(20),
+        Need::Batch(21),
+        Need::Batch(50),
+        Need::Batch(51),
+        Need::Parallel(1),
+        Need::Parallel(2),
+        Need::Parallel(10),
+        Need::Parallel(11),
+        Need::FullProgress,
+        Need::BuiltIn("read_file"),
+        Need::BuiltIn("send_message"),
+        Need::CustomTools(1),
+        Need::CustomTools(10),
+        Need::CustomTools(11),
+        Need::CustomTools(50),
+        Need::CustomTools(51),
+        Need::Schema(SchemaValidation::Basic),
+        Need::Schema(SchemaValidation::Advanced),
+        Need::Schema(SchemaValidation::Custom),
+        Need::Isolation(Standard),
+        Need::Isolation(Strict),
+        Need::Isolation(Restricted),
+        Need::CustomSandbox,
+        Need::Memory(64 * mib),
+        Need::Memory(64 * mib + 1),
+        Need::Memory(128 * mib),
+        Need::Memory(128 * mib + 1),
+        Need::Memory(256 * mib),
+        Need::Memory(256 * mib + 1),
+        Need::CpuTime(secs(30)),
+        Need::CpuTime(secs(31)),
+        Need::CpuTime(secs(60)),
+        Need::CpuTime(secs(61)),
+        Need::CpuTime(secs(300)),
+        Need::CpuTime(secs(301)),
+        Need::SecurityPolicies,
+        Need::Search(SearchFilter::Category),
+        Need::Search(SearchFilter::Name),
+        Need::Search(SearchFilter::Full),
+        Need::Search(SearchFilter::Custom),
+        Need::SideEffects,
+        Need::Retention(secs(1)),
+        Need::Retention(7 * day),
+        Need::Retention(7 * day + secs(1)),
+        Need::Retention(30 * day),
+        Need::Retention(30 * day + secs(1)),
+        Need::Retention(3650 * day),
+        Need::FullOutput,
+        Need::Roles(RoleSupport::Single),
+        Need::Roles(RoleSupport::Basic),
+        Need::Roles(RoleSupport::Full),
+        Need::Roles(RoleSupport::Attributes),
+    ];
+    for need in needs {
+        for tier in TIERS {
+            assert_eq!(does(tier, need).await, check_licence(tier, need).is_ok(), "{tier:?} {need:?}");
+        }
+    }
+    let without: Vec<&str> = LIMITS
+        .iter()
+        .filter(|row| !needs.iter().any(|need| need.limit().is_some_and(|limit| limit.name == row.name)))
+        .map(|row| row.name)
+        .collect();
+    assert!(without.is_empty(), "limits that nothing here tries: {without:?}");
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_would_be_needed() {
+    let own = jailed(|builder| builder.own_jail(Arc::new(Willing)));
+    let refused = own.engine.execute(Request::new(call("jailed")).context(caller(Tier::Teams))).await;
+    assert_eq!(
+        message(&refused),
+        "`jailed` in `willing`, which did not come with haft, needs the Enterprise tier, and this caller has Teams"
+    );
+    let spec = SandboxSpec::default();
+    let refused = own.engine.sandboxes().create(&caller(Tier::Core), spec).await.unwrap_err();
+    assert_eq!(
+        refused.message,
+        "A sandbox with rules of its own needs the Teams tier, and this caller has Core"
+    );
+    let refused = own.engine.tools().rank("x", 1, Tier::Core).unwrap_err();
+    assert_eq!(
+        refused.message,
+        "Looking for tools in words needs the WriterPro tier, and this caller has Core"
+    );
+    let schema = by_schema(json!({"type": "string", "pattern": "a"}));
+    let refused = own.engine.tools().add(schema, &caller(Tier::WriterPro)).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "`pattern` in the output schema of `own` needs the Teams tier, and this caller has WriterPro"
+    );
+    let replaced = tool("own", |_, _| async { Ok(()) });
+    own.engine.tools().add(replaced, &caller(Tier::WriterPro)).await.unwrap();
+    let schema = by_schema(json!({"type": "string", "pattern": "a"}));
+    let refused = own.engine.tools().replace(schema, &caller(Tier::WriterPro)).await.unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::LicenseRequired, "nor by replacing one");
 }

@@ -4,7 +4,7 @@ mod file;
 mod table;
 
 pub use file::{Licence, LicenceProblem, Licensing, TierSource};
+pub use haft_core::{RoleSupport, SchemaValidation, SearchFilter};
 pub use table::{
-    Allowance, LIMITS, LicenceRefusal, LimitRow, Need, RoleSupport, SchemaValidation, SearchFilter,
-    allowed_parallelism, built_in_tier, check_licence,
+    Allowance, LIMITS, LicenceRefusal, LimitRow, Need, allowed_parallelism, built_in_tier, check_licence,
 };

@@ -1,48 +1,10 @@
 //! Every limit of every tier, in one table, and the one check.
 
-use haft_core::{IsolationLevel, Tier};
+use haft_core::{IsolationLevel, RoleSupport, SchemaValidation, SearchFilter, Tier};
 use std::{fmt, time::Duration};
 
-const TIERS: [Tier; 4] = [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise];
+const TIERS: [Tier; 4] = Tier::ALL;
 const MIB: u64 = 1 << 20;
-const DAY: u64 = 24 * 60 * 60;
-
-/// How thoroughly schemas are checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SchemaValidation {
-    /// Types, required members, choices.
-    Basic,
-    /// All of JSON Schema.
-    Advanced,
-    /// With rules of one's own.
-    Custom,
-}
-
-/// How tools are searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SearchFilter {
-    /// By category.
-    Category,
-    /// Also by name.
-    Name,
-    /// By everything.
-    Full,
-    /// By filters of one's own.
-    Custom,
-}
-
-/// How callers are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum RoleSupport {
-    /// One person, who may everything.
-    Single,
-    /// Viewers and editors.
-    Basic,
-    /// All roles, and roles of one's own.
-    Full,
-    /// And rules on attributes.
-    Attributes,
-}
 
 /// Something that a licence must include.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +79,8 @@ impl fmt::Display for Allowance {
 pub struct LimitRow {
     /// What it limits, for people.
     pub name: &'static str,
+    /// What happens beyond it.
+    pub acts: &'static str,
     /// Core, WriterPro, Teams, Enterprise.
     pub tiers: [Allowance; 4],
 }
@@ -131,104 +95,102 @@ const fn most(number: Option<usize>) -> Allowance {
     }
 }
 
+const fn retention(tier: Tier) -> Allowance {
+    match tier.longest_retention() {
+        Some(Duration::ZERO) => No,
+        Some(longest) => Most(longest.as_secs()),
+        None => Unlimited,
+    }
+}
+
 const fn yes_if(included: bool) -> Allowance {
     if included { Unlimited } else { No }
 }
 
-/// The whole table. What the engine also needs comes from [`Tier`] itself, so that there is one number for each.
+/// One row: the same question to each tier.
+macro_rules! limit {
+    ($name:literal, $acts:literal, |$tier:ident| $of:expr) => {
+        LimitRow {
+            name: $name,
+            acts: $acts,
+            tiers: {
+                let mut tiers = [No; 4];
+                let mut place = 0;
+                while place < tiers.len() {
+                    let $tier = TIERS[place];
+                    tiers[place] = $of;
+                    place += 1;
+                }
+                tiers
+            },
+        }
+    };
+}
+
+/// The whole table. The numbers come from [`Tier`] itself, by which the engine goes, so that there is one number for each.
 ///
 /// Where the sources disagree: `Strict` from Teams on and `Restricted` in Enterprise, as the definition of levels has it; rules
 /// for sandboxes from Teams on, as the table of tiers has it.
 pub const LIMITS: &[LimitRow] = &[
-    LimitRow {
-        name: "calls in a batch",
-        tiers: [
-            most(Tier::Core.max_batch()),
-            most(Tier::WriterPro.max_batch()),
-            most(Tier::Teams.max_batch()),
-            most(Tier::Enterprise.max_batch()),
-        ],
-    },
-    LimitRow {
-        name: "calls at the same time",
-        tiers: [
-            most(Tier::Core.max_parallelism()),
-            most(Tier::WriterPro.max_parallelism()),
-            most(Tier::Teams.max_parallelism()),
-            most(Tier::Enterprise.max_parallelism()),
-        ],
-    },
-    LimitRow {
-        name: "progress and output as events",
-        tiers: [
-            yes_if(Tier::Core.full_progress()),
-            yes_if(Tier::WriterPro.full_progress()),
-            yes_if(Tier::Teams.full_progress()),
-            yes_if(Tier::Enterprise.full_progress()),
-        ],
-    },
-    LimitRow {
-        name: "tools of one's own",
-        tiers: [
-            most(Tier::Core.max_custom_tools()),
-            most(Tier::WriterPro.max_custom_tools()),
-            most(Tier::Teams.max_custom_tools()),
-            most(Tier::Enterprise.max_custom_tools()),
-        ],
-    },
-    LimitRow {
-        name: "checks of schemas (basic 0, advanced 1, custom 2)",
-        tiers: [Most(0), Most(0), Most(1), Most(2)],
-    },
-    LimitRow {
-        name: "isolation (none 0, standard 1, strict 2, restricted 3)",
-        tiers: [
-            Most(Tier::Core.max_isolation() as u64),
-            Most(Tier::WriterPro.max_isolation() as u64),
-            Most(Tier::Teams.max_isolation() as u64),
-            Most(Tier::Enterprise.max_isolation() as u64),
-        ],
-    },
-    LimitRow { name: "jails of one's own", tiers: [No, No, No, Unlimited] },
+    limit!("calls in a batch", "a larger batch or flow is refused whole", |tier| most(tier.max_batch())),
+    limit!("calls at the same time", "batches and flows run with fewer at once, and say so", |tier| most(
+        tier.max_parallelism()
+    )),
+    limit!("progress and output as events", "only changes of state are told", |tier| yes_if(
+        tier.full_progress()
+    )),
+    limit!("tools of one's own", "one more is not added", |tier| most(tier.max_custom_tools())),
+    limit!(
+        "schemas of one's own tools (basic 0, advanced 1, custom 2)",
+        "a tool whose schemas use more is not added; keywords of one's own do not exist, so `custom` allows no more than `advanced`",
+        |tier| Most(tier.schema_validation() as u64)
+    ),
+    limit!(
+        "isolation (none 0, standard 1, strict 2, restricted 3)",
+        "a call that needs more is refused",
+        |tier| Most(tier.max_isolation() as u64)
+    ),
+    limit!(
+        "jails of one's own",
+        "a call that would be held by a jail that a program brought is refused",
+        |tier| yes_if(tier.allows_own_jails())
+    ),
     LimitRow {
         name: "memory of a call, in bytes",
+        acts: "a call that asks for more is refused; others are held to it",
         tiers: [Most(64 * MIB), Most(128 * MIB), Most(256 * MIB), Most(1024 * MIB)],
     },
     LimitRow {
         name: "time on a core of a call, in seconds",
+        acts: "a call that asks for more is refused; others are held to it",
         tiers: [Most(30), Most(60), Most(300), Most(1800)],
     },
-    LimitRow { name: "rules for sandboxes", tiers: [No, No, Unlimited, Unlimited] },
-    LimitRow {
-        name: "search (by category 0, name 1, everything 2, custom 3)",
-        tiers: [Most(0), Most(1), Most(2), Most(3)],
-    },
-    LimitRow {
-        name: "records of side effects",
-        tiers: [
-            yes_if(Tier::Core.records_side_effects()),
-            yes_if(Tier::WriterPro.records_side_effects()),
-            yes_if(Tier::Teams.records_side_effects()),
-            yes_if(Tier::Enterprise.records_side_effects()),
-        ],
-    },
-    LimitRow {
-        name: "keeping of results beyond the session, in seconds",
-        tiers: [No, Most(7 * DAY), Most(30 * DAY), Unlimited],
-    },
-    LimitRow {
-        name: "the whole of an output that was cut",
-        tiers: [
-            yes_if(Tier::Core.keeps_whole_outputs()),
-            yes_if(Tier::WriterPro.keeps_whole_outputs()),
-            yes_if(Tier::Teams.keeps_whole_outputs()),
-            yes_if(Tier::Enterprise.keeps_whole_outputs()),
-        ],
-    },
-    LimitRow {
-        name: "roles (one person 0, basic 1, full 2, attributes 3)",
-        tiers: [Most(0), Most(1), Most(2), Most(3)],
-    },
+    limit!(
+        "rules for sandboxes",
+        "a sandbox with limits, paths and hosts of one's own is not made",
+        |tier| yes_if(tier.allows_sandboxes())
+    ),
+    limit!(
+        "search (by category 0, name 1, everything 2, custom 3)",
+        "a search by more is refused; a filter of one's own is a program's, so `custom` allows no more than `everything`",
+        |tier| Most(tier.search_filter() as u64)
+    ),
+    limit!("records of side effects", "results do not name what was changed", |tier| yes_if(
+        tier.records_side_effects()
+    )),
+    limit!(
+        "keeping of results beyond the session, in seconds",
+        "older results are not shown any more, and go",
+        |tier| retention(tier)
+    ),
+    limit!("the whole of an output that was cut", "what was cut is not kept", |tier| yes_if(
+        tier.keeps_whole_outputs()
+    )),
+    limit!(
+        "roles (one person 0, basic 1, full 2, attributes 3)",
+        "a call by a role beyond it is refused; a rule that allows by agent or tenant is passed over",
+        |tier| Most(tier.role_support() as u64)
+    ),
 ];
 
 /// The lowest tier that has a built-in. Those that are not named in a licence are in every tier, apart from those that run
@@ -281,6 +243,13 @@ impl fmt::Display for LicenceRefusal {
 
 impl std::error::Error for LicenceRefusal {}
 
+impl Need<'_> {
+    /// The limit that it is about; none for built-ins, which have a tier of their own.
+    pub fn limit(self) -> Option<&'static LimitRow> {
+        row_of(self).and_then(|(row, _)| LIMITS.get(row))
+    }
+}
+
 /// The row of the table that a need is about, and how much of it is needed.
 fn row_of(need: Need<'_>) -> Option<(usize, u64)> {
     let number = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
@@ -327,7 +296,8 @@ pub fn check_licence(tier: Tier, need: Need<'_>) -> Result<(), LicenceRefusal> {
             }
         };
     };
-    let row = LIMITS.get(row).copied().unwrap_or(LimitRow { name: "what is unknown", tiers: [No; 4] });
+    let row =
+        LIMITS.get(row).copied().unwrap_or(LimitRow { name: "what is unknown", acts: "", tiers: [No; 4] });
     let of = |tier: Tier| row.tiers[tier as usize];
     if of(tier).includes(amount) {
         return Ok(());
@@ -361,6 +331,8 @@ pub fn allowed_parallelism(tier: Tier, asked: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DAY: u64 = 24 * 60 * 60;
 
     /// Every tier × every limit: the most that is included, and what is not.
     #[test]

@@ -3,7 +3,7 @@
 use super::PermissionStrings;
 use foldhash::{HashMap, fast::RandomState};
 use haft_core::{
-    CallContext, ToolDefinition,
+    CallContext, RoleSupport, Tier, ToolDefinition,
     port::{Authorisation, Authoriser, BoxFuture, GuardError},
 };
 use std::{
@@ -103,7 +103,7 @@ impl Role {
 /// here changes; then all are forgotten at once.
 ///
 /// ```
-/// use haft_core::{CallContext, ToolDefinition, port::Authorisation};
+/// use haft_core::{CallContext, Tier, ToolDefinition, port::Authorisation};
 /// use haft_guard::{Permissions, Role};
 /// let permissions = Permissions::default();
 /// permissions.define("acme", "deployer", Role::new(["tool.deploy.*"]));
@@ -111,7 +111,7 @@ impl Role {
 /// let mut definition = ToolDefinition::new("deploy", "Deploys");
 /// definition.required_permissions = vec!["tool.deploy.run".into()];
 /// let mut caller = CallContext::new("acme", "agent");
-/// caller.roles = vec!["deployer".into()];
+/// (caller.roles, caller.tier) = (vec!["deployer".into()], Tier::Teams);
 /// assert_eq!(permissions.check(&caller, &definition), Authorisation::Granted);
 /// caller.tenant = "other".into();
 /// assert!(matches!(permissions.check(&caller, &definition), Authorisation::Denied { .. }));
@@ -177,8 +177,28 @@ impl Permissions {
         change(&mut book.roles)
     }
 
+    /// The role of a caller that its licence does not include. An unknown one needs none: it grants nothing.
+    fn unlicensed(&self, context: &CallContext) -> Option<Authorisation> {
+        if context.roles.is_empty() || context.tier.role_support() >= RoleSupport::Full {
+            return None;
+        }
+        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
+        context.roles.iter().find_map(|name| {
+            let needs = support(&book.roles, &context.tenant, name)?;
+            let includes = |tier: &Tier| tier.role_support() >= needs;
+            if includes(&context.tier) {
+                return None;
+            }
+            let needed = Tier::ALL.into_iter().find(includes).unwrap_or(Tier::Enterprise);
+            Some(Authorisation::Unlicensed { what: format!("a caller with the role `{name}`"), needed })
+        })
+    }
+
     /// Whether a caller has what a tool requires, and why not.
     pub fn check(&self, context: &CallContext, definition: &ToolDefinition) -> Authorisation {
+        if let Some(refused) = self.unlicensed(context) {
+            return refused;
+        }
         if definition.required_permissions.is_empty() {
             return Authorisation::Granted;
         }
@@ -212,6 +232,18 @@ impl Permissions {
         book.remembered.entry(place).or_default().push((question, answer.clone()));
         book.entries += 1;
         answer
+    }
+}
+
+/// What a licence must include for a role to count; `None` for one that is not there.
+fn support(book: &HashMap<(String, String), Role>, tenant: &str, name: &str) -> Option<RoleSupport> {
+    let defined = |tenant: &str| book.contains_key(&(tenant.to_owned(), name.to_owned()));
+    if defined(tenant) || defined("") {
+        return Some(RoleSupport::Full);
+    }
+    match name {
+        "viewer" | "editor" => Some(RoleSupport::Basic),
+        _ => Role::built_in(name).map(|_| RoleSupport::Full),
     }
 }
 
@@ -279,6 +311,7 @@ mod tests {
 
     fn caller(roles: &[&str], permissions: &[&str]) -> CallContext {
         let mut context = CallContext::new("acme", "agent");
+        context.tier = Tier::Enterprise;
         context.roles = roles.iter().map(|&name| name.to_owned()).collect();
         context.permissions = permissions.iter().map(|&name| name.to_owned()).collect();
         context
@@ -288,6 +321,7 @@ mod tests {
         match answer {
             Authorisation::Granted => "granted".to_owned(),
             Authorisation::Denied { missing, reason } => format!("{missing}: {reason}"),
+            Authorisation::Unlicensed { what, needed } => format!("{what}: {needed:?}"),
         }
     }
 
@@ -345,6 +379,38 @@ mod tests {
             let answer = permissions.check(&caller(roles, own), &tool(&["tool.a.delete"]));
             assert_eq!(reason(answer), format!("tool.a.delete: {expected}"));
         }
+    }
+
+    #[test]
+    fn roles_beyond_the_licence_are_refused_whatever_they_would_grant() {
+        let permissions = Permissions::default();
+        permissions.define("acme", "careful", Role::new(["*"]));
+        permissions.define("acme", "editor", Role::new(["*"]));
+        // For each tier whether a caller with that role is heard at all.
+        let cases: [(&[&str], [bool; 4]); 8] = [
+            (&[], [true; 4]),
+            (&["ghost"], [true; 4]),
+            (&["viewer"], [false, true, true, true]),
+            (&["contributor"], [false, false, true, true]),
+            (&["admin"], [false, false, true, true]),
+            (&["careful"], [false, false, true, true]),
+            (&["editor"], [false, false, true, true]),
+            (&["viewer", "admin"], [false, false, true, true]),
+        ];
+        for (roles, heard) in cases {
+            for (tier, heard) in Tier::ALL.into_iter().zip(heard) {
+                for required in [&["tool.a.read"][..], &[]] {
+                    let context = CallContext { tier, ..caller(roles, &["*"]) };
+                    let answer = permissions.check(&context, &tool(required));
+                    let refused = matches!(answer, Authorisation::Unlicensed { .. });
+                    assert_eq!(refused, !heard, "{tier:?} {roles:?}: {answer:?}");
+                }
+            }
+        }
+        // Another tenant's editor is the one that comes with haft.
+        let theirs =
+            CallContext { tier: Tier::WriterPro, tenant: "other".into(), ..caller(&["editor"], &[]) };
+        assert_eq!(permissions.check(&theirs, &tool(&["tool.a.read"])), Authorisation::Granted);
     }
 
     #[test]

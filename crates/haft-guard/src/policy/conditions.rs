@@ -1,7 +1,8 @@
 //! For which calls a rule is.
 
+use super::paths::PathPatterns;
 use crate::{command, wildcard::wildcard_any_case};
-use haft_core::{Category, Resource, Risk, ToolDefinition, port::Subject};
+use haft_core::{Category, Resource, Risk, RoleSupport, ToolDefinition, port::Subject};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -97,6 +98,7 @@ pub(super) enum Miss {
     Argument,
     Agent,
     Tenant,
+    Licence,
 }
 
 impl Miss {
@@ -111,6 +113,7 @@ impl Miss {
             Miss::Argument => "the arguments are not those of the rule",
             Miss::Agent => "it is for other agents",
             Miss::Tenant => "it is for other tenants",
+            Miss::Licence => "allowing by agent or tenant needs the Enterprise tier",
         }
     }
 }
@@ -140,13 +143,6 @@ impl Doubt {
             Doubt::Argument => "the argument is no text, number or switch".to_owned(),
         }
     }
-}
-
-/// The path conditions of all rules, compiled into one set, and what each pattern begins with.
-pub(super) struct PathPatterns {
-    pub(super) set: globset::GlobSet,
-    /// The folder that every match is in, as far as the pattern says it without a wildcard.
-    pub(super) fixed: Vec<String>,
 }
 
 /// A subject, with what several rules look at worked out once.
@@ -198,11 +194,7 @@ impl<'a> Looked<'a> {
                 Resource::Anything | Resource::Host(_) | Resource::Named(_) => None,
             });
             paths
-                .map(|(path, is_written)| TouchedPath {
-                    path,
-                    is_written,
-                    matched: patterns.set.matches(path),
-                })
+                .map(|(path, is_written)| TouchedPath { path, is_written, matched: patterns.matches(path) })
                 .collect()
         })
     }
@@ -241,6 +233,11 @@ impl Compiled {
         }
         if !any_wildcard(&when.tenants, &subject.context.tenant) {
             return Fit::No(Miss::Tenant);
+        }
+        // Only what opens is licensed: what asks or denies always counts.
+        let by_attributes = self.allows && !(when.agents.is_empty() && when.tenants.is_empty());
+        if by_attributes && subject.context.tier.role_support() < RoleSupport::Attributes {
+            return Fit::No(Miss::Licence);
         }
         let mut doubt = None;
         let rest = [

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::command::{self, Shell};
 use haft_core::{CallContext, Category, Footprint, Resource, Risk, ToolDefinition, port::Subject};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IntoDeserializer as _, SeqAccess, Visitor, value::SeqAccessDeserializer},
+};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt};
 use toml::Spanned;
@@ -70,6 +73,7 @@ struct RawWhole {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table with rules: [[policy.rules]]")]
 struct RawSection {
     #[serde(default)]
     rules: Vec<Spanned<RawRule>>,
@@ -109,11 +113,34 @@ struct RawRule {
 }
 
 /// One, or a list.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected one value or a list, each of the kind that the key takes")]
 enum Many<T> {
     One(T),
     List(Vec<T>),
+}
+
+/// By hand, because a derived one forgets why neither fits.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Many<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
+            type Value = Many<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text, or a list of texts")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Many<T>, E> {
+                T::deserialize(text.into_deserializer()).map(Many::One)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Many<T>, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Many::List)
+            }
+        }
+
+        deserializer.deserialize_any(OneOrMany(std::marker::PhantomData))
+    }
 }
 
 impl<T> Default for Many<T> {
@@ -336,7 +363,8 @@ fn check(set: &PolicySet, example: &Example, base: &str) -> Option<PolicyProblem
     let when = &rule.when;
     let tenant = call.tenant.unwrap_or_else(|| plain(&when.tenants, "local"));
     let agent = call.agent.unwrap_or_else(|| plain(&when.agents, "owner"));
-    let context = CallContext::new(tenant, agent);
+    // An example is about the words of a rule, whatever licence somebody has.
+    let context = CallContext { tier: haft_core::Tier::Enterprise, ..CallContext::new(tenant, agent) };
     let runs = call.command.is_some();
     let usual = if runs { "run_command" } else { "some_tool" };
     let mut definition =

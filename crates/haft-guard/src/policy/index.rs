@@ -5,7 +5,8 @@
 
 use super::{
     Rule,
-    conditions::{CommandWords, Compiled, Looked, PathPatterns, split_port},
+    conditions::{CommandWords, Compiled, Looked, split_port},
+    paths::PathPatterns,
 };
 use crate::command::program_name;
 use foldhash::HashMap;

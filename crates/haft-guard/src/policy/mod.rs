@@ -9,6 +9,7 @@ mod file;
 mod index;
 mod lists;
 mod live;
+mod paths;
 mod rule;
 mod set;
 

@@ -2,11 +2,11 @@
 
 use super::{
     Effect, ListPolicy, PolicyProblem, PolicyProblems, Rule,
-    conditions::{Compiled, Fit, Looked, PathPatterns},
+    conditions::{Compiled, Fit, Looked, split_port},
     index::Index,
+    paths::PathPatterns,
 };
 use crate::{Covers, Grant, GrantSource, Lasts, MemoryGrants, command::Shell};
-use globset::{GlobBuilder, GlobSetBuilder};
 use haft_core::{
     ApprovalMode, CallContext, GrantOffer, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
@@ -47,49 +47,37 @@ pub(super) struct Speaks {
 impl PolicySet {
     /// These lists and rules, without grants.
     pub fn new(lists: ListPolicy, rules: Vec<Rule>) -> Result<Self, PolicyProblems> {
-        // Before anything is compiled: patterns by the thousand take seconds, and anybody's project may bring them.
+        // Before anything is looked at: anybody's project may bring any number.
         if let Some(one_too_many) = rules.get(MOST_RULES) {
             let message = format!("there are more than {MOST_RULES} rules");
             return Err(PolicyProblems(vec![PolicyProblem::of(one_too_many, message)]));
         }
         let mut problems = Vec::new();
-        let mut globs = GlobSetBuilder::new();
-        let mut fixed = Vec::new();
+        let mut patterns = PathPatterns::default();
         let mut compiled = Vec::with_capacity(rules.len());
         for rule in &rules {
             check(rule, &mut problems);
-            let start = fixed.len();
+            let (start, allows) = (patterns.fixed.len(), rule.effect == Effect::Allow);
             for pattern in &rule.when.paths {
-                let allows_only_inside = matches!(rule.effect, Effect::Allow);
                 for glob in spellings(pattern) {
-                    match GlobBuilder::new(&glob).literal_separator(true).backslash_escape(true).build() {
-                        Ok(built) => {
-                            globs.add(built);
-                            fixed.push(if allows_only_inside { String::new() } else { fixed_part(&glob) });
-                        }
-                        Err(error) => problems.push(PolicyProblem::of(
-                            rule,
-                            format!("the path `{pattern}` is no pattern: {}", error.kind()),
-                        )),
+                    if let Err(error) = patterns.add(&glob, allows) {
+                        let message = format!("the path `{pattern}` is no pattern: {}", error.kind());
+                        problems.push(PolicyProblem::of(rule, message));
                     }
                 }
             }
             let when = rule.when.clone();
-            let allows = rule.effect == Effect::Allow;
-            compiled.push(Compiled { when, allows, patterns: start..fixed.len() });
+            compiled.push(Compiled { when, allows, patterns: start..patterns.fixed.len() });
         }
-        let set = globs.build().map_err(|error| {
-            PolicyProblems(vec![PolicyProblem { line: None, rule: None, message: error.to_string() }])
-        })?;
         if !problems.is_empty() {
             return Err(PolicyProblems(problems));
         }
-        let index = Index::of(&rules, &compiled, &fixed);
+        let index = Index::of(&rules, &compiled, &patterns.fixed);
         Ok(PolicySet {
             lists,
             rules,
             compiled,
-            patterns: PathPatterns { set, fixed },
+            patterns,
             index,
             grants: Arc::new(MemoryGrants::default()),
             shell: Shell::of_this_system(),
@@ -401,6 +389,22 @@ fn check(rule: &Rule, problems: &mut Vec<PolicyProblem>) {
     if rule.when.access.is_some() && rule.when.paths.is_empty() {
         problem("`access` is about paths, and the rule names none");
     }
+    let names = [
+        ("tool", &rule.when.tools),
+        ("path", &rule.when.paths),
+        ("host", &rule.when.hosts),
+        ("agent", &rule.when.agents),
+        ("tenant", &rule.when.tenants),
+    ];
+    if let Some((key, _)) = names.iter().find(|(_, names)| names.iter().any(|name| name.trim().is_empty())) {
+        problem(&format!("a `{key}` is empty, so it would be about nothing"));
+    }
+    // A rule that denies what nothing is called would look like protection.
+    if let Some(host) = rule.when.hosts.iter().find(|host| !is_host(host)) {
+        problem(&format!(
+            "`{host}` is no host; write only its name, such as `example.com`, `*.example.com` or `example.com:8080`"
+        ));
+    }
     if rule.when.commands.iter().any(Vec::is_empty) {
         problem("a command has no words");
     }
@@ -409,17 +413,16 @@ fn check(rule: &Rule, problems: &mut Vec<PolicyProblem>) {
     }
 }
 
+/// Whether a text can be a host, with or without a port: a name or an address, and wildcards.
+fn is_host(text: &str) -> bool {
+    let (name, port) = split_port(text);
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"-_.*?:[]".contains(&byte);
+    let is_port = |port: &str| port == "*" || port.parse::<u16>().is_ok();
+    !name.is_empty() && name.bytes().all(plain) && port.is_none_or(is_port)
+}
+
 /// A pattern for everything in a folder means the folder, too.
 fn spellings(pattern: &str) -> impl Iterator<Item = String> + '_ {
     let folder = pattern.strip_suffix("/**").filter(|folder| !folder.is_empty() && *folder != "**");
     std::iter::once(pattern.to_owned()).chain(folder.map(str::to_owned))
-}
-
-/// What a pattern says without a wildcard, up to a whole folder: every match is in it, or is it.
-fn fixed_part(pattern: &str) -> String {
-    let wild = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
-    match wild == pattern.len() {
-        true => pattern.to_owned(),
-        false => pattern[..wild].rfind('/').map_or_else(String::new, |end| pattern[..end].to_owned()),
-    }
 }

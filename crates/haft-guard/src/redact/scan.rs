@@ -267,7 +267,10 @@ impl Scanner {
                 && shape.is_secret(&bytes[start..end])
             {
                 scan.spans.push(Span { from, start, end, kind: shape.kind });
-                break;
+                // What follows a literal at some distance may do so more than once: `curl -u a:b && curl -u c:d`.
+                if !matches!(shape.frame, Frame::After(_)) {
+                    break;
+                }
             }
         }
         if is_open {

@@ -52,7 +52,7 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
     countable(&spec.limits)?;
-    let made = app.engine.sandboxes().create(who.tenant(), spec).await?;
+    let made = app.engine.sandboxes().create(who.base(), spec).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }
 

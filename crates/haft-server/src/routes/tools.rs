@@ -7,6 +7,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use haft_core::{Category, ErrorCode, ToolDefinition};
+use haft_engine::ToolQuery;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
@@ -61,7 +62,9 @@ pub(crate) async fn list(
     Asked(which): Asked<Which>,
 ) -> Result<Json<ToolPage>, Problem> {
     let limit = limit(which.limit, 100, 1000)?;
-    let text = which.text.unwrap_or_default().to_lowercase();
+    let query = ToolQuery { text: which.text, ..ToolQuery::default() };
+    query.check(who.base().tier)?;
+    let text = query.text.unwrap_or_default().to_lowercase();
     let mut tools = app.engine.tools().available(who.base()).await;
     tools.retain(|tool| {
         which.category.is_none_or(|category| tool.category == category)
@@ -140,7 +143,7 @@ pub(crate) async fn search(
         return Err(Problem::bad_request("`query` must be 500 characters at most"));
     }
     let available = app.engine.tools().available(who.base()).await;
-    let ranked = app.engine.tools().rank(&search.query, usize::MAX, who.base().tier);
+    let ranked = app.engine.tools().rank(&search.query, usize::MAX, who.base().tier)?;
     let tools = ranked.into_iter().filter(|(_, tool)| available.iter().any(|one| one.name == tool.name));
     Ok(Json(FoundTools { tools: tools.take(most).map(|(score, tool)| Found { score, tool }).collect() }))
 }

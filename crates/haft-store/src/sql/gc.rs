@@ -31,6 +31,8 @@ pub(crate) fn gc(work: &mut Work<'_>) -> Result<Gone, Fault> {
         let before = Value::Int(before(age));
         gone.results = work.sql.execute("DELETE FROM call_results WHERE kept_at < ?1", &[before])?;
     }
+    // Whatever the configuration says: no longer than the licence of the caller included.
+    gone.results += work.sql.execute("DELETE FROM call_results WHERE keep_until < ?1", &[Value::Int(now)])?;
     if let Some(age) = keep.outputs {
         gone.outputs = outputs::expire(work, before(age))?;
     }

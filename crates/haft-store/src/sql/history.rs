@@ -110,12 +110,18 @@ fn record_of(body: Option<String>) -> Result<Option<AuditRecord>, Fault> {
 }
 
 /// One call: the newest of that id.
-pub(crate) fn run(sql: &mut dyn Sql, tenant: &str, id: ExecutionId) -> Result<Option<StoredRun>, Fault> {
+pub(crate) fn run(
+    sql: &mut dyn Sql,
+    tenant: &str,
+    id: ExecutionId,
+    now: i64,
+) -> Result<Option<StoredRun>, Fault> {
     let row = sql.query_one(
         "SELECT a.body, r.input, r.result FROM tool_executions e JOIN audit_log a ON a.seq = e.seq \
-         LEFT JOIN call_results r ON r.seq = e.seq WHERE e.execution_id = ?1 AND e.tenant = ?2 \
+         LEFT JOIN call_results r ON r.seq = e.seq AND (r.keep_until IS NULL OR r.keep_until >= ?3) \
+         WHERE e.execution_id = ?1 AND e.tenant = ?2 \
          ORDER BY e.seq DESC LIMIT 1",
-        &[Value::Text(&id.to_string()), Value::Text(tenant)],
+        &[Value::Text(&id.to_string()), Value::Text(tenant), Value::Int(now)],
     )?;
     let Some(mut row) = row else { return Ok(None) };
     let Some(record) = record_of(row.opt_text(0)?)? else { return Ok(None) };

@@ -6,6 +6,7 @@ use super::{
     work::Work,
 };
 use haft_core::port::{BatchBegin, Hashes, Intent, JournalStep, Outcome};
+use std::time::Duration;
 
 /// A batch still comes in.
 pub(crate) const STREAMING: i64 = 0;
@@ -63,7 +64,8 @@ pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Faul
     let id = outcome.audit.metadata.execution_id.to_string();
     if work.options.keep_results {
         let now = work.now();
-        keep_result(work, seq, &id, now, Some(input), parts.as_deref())?;
+        let longest = outcome.audit.context.tier.longest_retention();
+        keep_result(work, seq, &id, (now, longest), Some(input), parts.as_deref())?;
     }
     if outcome.had_intent {
         // Its own, and not that of an earlier process that had the same id: that one is evidence.
@@ -92,23 +94,27 @@ pub(crate) fn is_recorded(work: &mut Work<'_>, outcome: &Outcome) -> Result<bool
     Ok(row.is_some())
 }
 
+/// Keeps what went in and came out: from then on, and for so long at the most.
 pub(crate) fn keep_result(
     work: &mut Work<'_>,
     seq: i64,
     execution_id: &str,
-    at: i64,
+    (at, longest): (i64, Option<Duration>),
     input: Option<&str>,
     parts: Option<&str>,
 ) -> Result<(), Fault> {
+    let longest = longest.map(|longest| i64::try_from(longest.as_micros()).unwrap_or(i64::MAX));
     work.sql
         .execute(
-            "INSERT INTO call_results (seq, execution_id, kept_at, input, result) VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO call_results (seq, execution_id, kept_at, input, result, keep_until) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             &[
                 Value::Int(seq),
                 Value::Text(execution_id),
                 Value::Int(at),
                 Value::text(input),
                 parts.map_or(Value::Null, |parts| Value::Blob(parts.as_bytes())),
+                longest.map_or(Value::Null, |longest| Value::Int(at.saturating_add(longest))),
             ],
         )
         .map(drop)

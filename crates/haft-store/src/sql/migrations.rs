@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 8] = [
+pub(crate) const MIGRATIONS: [Migration; 9] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -62,6 +62,12 @@ pub(crate) const MIGRATIONS: [Migration; 8] = [
         name: "keys of programs",
         up: include_str!("layout/008_up.sql"),
         down: include_str!("layout/008_down.sql"),
+    },
+    Migration {
+        version: 9,
+        name: "how long results may be kept",
+        up: include_str!("layout/009_up.sql"),
+        down: include_str!("layout/009_down.sql"),
     },
 ];
 

@@ -154,7 +154,8 @@ impl Ended {
         let seq = work.append(&record::call_text(&audit, &hashes, input)?)?;
         let now = work.now();
         let id = self.id.to_string();
-        journal::keep_result(work, seq, &id, now, Some(&self.arguments), Some(&parts))?;
+        // Evidence, which no licence takes away.
+        journal::keep_result(work, seq, &id, (now, None), Some(&self.arguments), Some(&parts))?;
         Ok(result)
     }
 }
@@ -287,7 +288,8 @@ fn state_of(work: &mut Work<'_>, tenant: &str, id: ExecutionId) -> Result<CallSt
         let attempt = u32::try_from(row.int(0)?).unwrap_or(u32::MAX);
         return Ok(CallState::OutcomeUnknown { attempt, since: time(row.int(1)?)? });
     }
-    Ok(match history::run(work.sql, tenant, id)? {
+    let now = work.now();
+    Ok(match history::run(work.sql, tenant, id, now)? {
         Some(run) => CallState::Finished(run.result),
         None => CallState::NeverStarted,
     })

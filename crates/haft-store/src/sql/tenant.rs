@@ -84,7 +84,8 @@ impl TenantStore for Tenant {
 
     fn run<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {
         let tenant = Arc::clone(&self.tenant);
-        Box::pin(self.inner.read(move |sql| history::run(sql, &tenant, id)))
+        let now = self.inner.options.clock.now().as_microsecond();
+        Box::pin(self.inner.read(move |sql| history::run(sql, &tenant, id, now)))
     }
 
     fn statistics<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<Vec<ToolStatistics>, StoreError>> {

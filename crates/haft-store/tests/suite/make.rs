@@ -2,7 +2,7 @@
 
 use haft_core::{
     Arguments, BatchId, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status,
-    ToolResult,
+    Tier, ToolResult,
     port::{AuditRecord, ClaimRequest, Intent, Outcome, Settlement},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -37,7 +37,7 @@ pub fn after(millis: i64) -> Timestamp {
 pub fn call(tenant: &str, tool: &str) -> Call {
     Call {
         id: ExecutionId::at(noon()),
-        context: Arc::new(CallContext::new(tenant, "agent-1")),
+        context: Arc::new(CallContext { tier: Tier::Enterprise, ..CallContext::new(tenant, "agent-1") }),
         tool: tool.into(),
         arguments: Arguments::from_text(r#"{"n":1}"#),
         status: Status::Success,

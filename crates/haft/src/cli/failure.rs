@@ -59,6 +59,8 @@ pub(super) enum Failure {
     OtherStore { process: u32, store: String },
     #[error("{}", haft_core::text::one_line(&.0.message, 4096))]
     Task(crate::ToolError),
+    #[error("{}", haft_core::text::one_line(&.0.message, 4096))]
+    Refused(#[from] crate::ToolError),
     #[error("calls cannot be detached in this mode: a person supplies their results")]
     CannotDetach,
     #[error("nothing of the id `{}` waits for a decision", words::name(id))]
@@ -190,7 +192,7 @@ impl Failure {
             Failure::Upstream { error, .. } => error.code.exit(),
             #[cfg(all(unix, feature = "server", feature = "durable"))]
             Failure::Server { .. } => USAGE,
-            Failure::Task(error) => error.code.exit(),
+            Failure::Task(error) | Failure::Refused(error) => error.code.exit(),
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
             Failure::Register(error) => error.code().exit(),
             Failure::BadFlow { .. } => ErrorCode::BadDefinition.exit(),
@@ -281,7 +283,8 @@ impl Failure {
             Failure::Task(error) if error.code == ErrorCode::TaskFinished => {
                 "`haft runs show` shows how it ended".to_owned()
             }
-            Failure::Task(_) => return None,
+            Failure::Refused(error) if error.code == ErrorCode::LicenseRequired => LICENCE.to_owned(),
+            Failure::Task(_) | Failure::Refused(_) => return None,
             Failure::CannotDetach => "send it without --detach".to_owned(),
             Failure::NothingToRecover { .. } => "`haft recover` shows what does".to_owned(),
             Failure::NoQuestion { .. } => {
@@ -397,13 +400,17 @@ fn of_upstream(error: &crate::ToolError) -> String {
     .to_owned()
 }
 
+/// What helps where a licence does not include something.
+pub(super) const LICENCE: &str = "`haft license show` shows what the licence includes";
+
 fn of_register(error: &RegisterError) -> Option<String> {
     Some(match error {
         RegisterError::BuiltIn { name } => format!("`haft tools disable {name}` switches it off"),
         RegisterError::Unknown { .. } => "`haft tools list` shows every tool".to_owned(),
         RegisterError::Duplicate { .. } => "choose another name".to_owned(),
         RegisterError::BadDefinition { .. } => "correct it, then try again".to_owned(),
-        RegisterError::NotRemembered(_) | RegisterError::TooMany { .. } => return None,
+        RegisterError::TooMany { .. } | RegisterError::Unlicensed(_) => LICENCE.to_owned(),
+        RegisterError::NotRemembered(_) => return None,
     })
 }
 

@@ -60,7 +60,7 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
             let key = "tools.approval.denylist";
             format!("to allow it, remove it from {key}{}", set_in(&setup.resolved, key))
         }
-        ErrorCode::LicenseRequired => "`haft license show` shows what the licence includes".to_owned(),
+        ErrorCode::LicenseRequired => super::failure::LICENCE.to_owned(),
         ErrorCode::PermissionDenied if !setup.resolved.config.permissions.local_roles.is_empty() => format!(
             "permissions.local_roles is what you may here{}",
             set_in(&setup.resolved, "permissions.local_roles")

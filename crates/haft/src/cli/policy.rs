@@ -153,6 +153,10 @@ fn tested(rules: &[Rule], json: bool, console: &mut Console) -> Result<u8, Failu
         console.print_json(&json!({"ok": true, "rules": each.collect::<Vec<_>>()}))?;
         return Ok(0);
     }
+    if rules.is_empty() {
+        console.print("there are no rules; each begins with [[policy.rules]]\n")?;
+        return Ok(0);
+    }
     let all: usize = rules.iter().map(examples).sum();
     for rule in rules {
         let (style, note) = match rule.effect {

@@ -268,6 +268,41 @@ fn every_tier_acts_where_its_limits_do() {
         }
         place.write("one.json", json!({"name": "own_tool", "description": "One"}).to_string());
         assert_eq!(place.haft(&["tools", "add", "one.json"]).code == 0, adds, "{tier:?}");
+        let schema = json!({"properties": {"n": {"type": "integer", "minimum": 1}}});
+        place.write(
+            "two.json",
+            json!({"name": "two", "description": "Two", "parameters": schema}).to_string(),
+        );
+        let said = place.haft(&["tools", "add", "two.json"]);
+        assert_eq!(said.code == 0, tier >= Tier::Teams, "{tier:?}: {said:?}");
+        if tier == Tier::WriterPro {
+            let words =
+                "`minimum` in the parameters of `two` needs the Teams tier, and this caller has WriterPro";
+            assert!(said.code == 3 && said.stderr.contains(words), "{said:?}");
+            assert!(said.stderr.contains("haft license show"), "{said:?}");
+        }
+        // In words: by the command, and by the tool that models have for it.
+        let searches = tier >= Tier::WriterPro;
+        let said = place.haft(&["tools", "search", "read a file"]);
+        assert_eq!(said.code, if searches { 0 } else { 3 }, "{tier:?}: {said:?}");
+        let words = "Looking for tools in words needs the WriterPro tier, and this caller has Core";
+        assert!(searches || said.stderr.contains(words), "{said:?}");
+        let said = place.haft(&["call", "search_tools", "query=read a file", "--json"]);
+        assert_eq!(said.code, if searches { 0 } else { 3 }, "{tier:?}: {said:?}");
+        assert!(searches || said.json()["error"]["code"] == json!("LICENSE_REQUIRED"), "{said:?}");
+        for (role, from) in [("viewer", Tier::WriterPro), ("admin", Tier::Teams), ("own", Tier::Teams)] {
+            let roles = format!("permissions.local_roles={role}");
+            let defined = "permissions.roles=own: tool.*";
+            let said = place.haft(&["--set", &roles, "--set", defined, "call", "get_metrics", "--json"]);
+            assert_eq!(said.code, if tier >= from { 0 } else { 3 }, "{tier:?} {role}: {said:?}");
+            if tier < from {
+                let error = &said.json()["error"];
+                assert_eq!(
+                    (&error["code"], &error["data"]["needed"]),
+                    (&json!("LICENSE_REQUIRED"), &json!(from))
+                );
+            }
+        }
         let said = place.haft(&["call", "validate_content", "content=[1]", "--json"]);
         assert_eq!(said.code == 0, validates, "{tier:?}: {said:?}");
         if !validates {

@@ -17,6 +17,8 @@ mod http_tools;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod memory;
+#[cfg(unix)]
+mod no_way_round;
 mod own_tools;
 mod pipes;
 #[cfg(feature = "postgres")]

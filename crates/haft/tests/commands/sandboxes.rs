@@ -32,7 +32,7 @@ fn of_paths<const N: usize>(mounts: [&str; N]) -> SandboxSpec {
 }
 
 async fn open(world: &World, spec: SandboxSpec) -> (String, Arc<CallContext>) {
-    let made = world.haft.sandboxes().create("local", spec).await.unwrap();
+    let made = world.haft.sandboxes().create(&CallContext::owner(), spec).await.unwrap();
     let inside = world.haft.sandboxes().enter(&CallContext::owner(), &made.id).unwrap();
     (made.id, inside)
 }
@@ -150,10 +150,20 @@ fn more_than_it_grants_is_refused(name: &str) {
                 ErrorCode::ValidationFailed,
             ),
         ] {
-            let error = sandboxes.create("local", spec.clone()).await.unwrap_err();
+            let error = sandboxes.create(&CallContext::owner(), spec.clone()).await.unwrap_err();
             assert_eq!(error.code, expected, "{spec:?}: {error:?}");
         }
-        assert_eq!(sandboxes.create("", of_paths([])).await.unwrap_err().code, ErrorCode::ValidationFailed);
+        assert_eq!(
+            sandboxes
+                .create(
+                    &CallContext { tenant: "".into(), ..CallContext::clone(&CallContext::owner()) },
+                    of_paths([])
+                )
+                .await
+                .unwrap_err()
+                .code,
+            ErrorCode::ValidationFailed
+        );
         assert_eq!(sandboxes.list("local").len(), 1);
     });
 }
@@ -295,7 +305,7 @@ fn its_time_and_a_shutdown_end_it(name: &str) {
         world.haft.shutdown_now().await;
         assert_eq!(processes(&format!("sleep 7{theirs}")), Vec::<String>::new());
         assert_eq!((cgroups_of(&short), cgroups_of(&long)), (Vec::new(), Vec::new()));
-        let late = world.haft.sandboxes().create("local", of_paths([])).await.unwrap_err();
+        let late = world.haft.sandboxes().create(&CallContext::owner(), of_paths([])).await.unwrap_err();
         assert_eq!(late.code, ErrorCode::Cancelled);
     });
 }
@@ -304,14 +314,24 @@ fn there_are_only_so_many(name: &str) {
     in_world_with(name, "", |world| async move {
         let sandboxes = world.haft.sandboxes();
         let most = world.haft.settings().max_sandboxes_per_tenant;
-        let all = (0..most + 3).map(|_| sandboxes.create("local", of_paths([])));
+        let owner = CallContext::owner();
+        let all = (0..most + 3).map(|_| sandboxes.create(&owner, of_paths([])));
         let made = futures(all).await;
         let refused: Vec<_> = made.iter().filter_map(|made| made.as_ref().err()).collect();
         assert_eq!(refused.len(), 3);
         assert!(refused.iter().all(|error| error.code == ErrorCode::ConcurrentLimitExceeded), "{refused:?}");
-        assert!(sandboxes.create("other", of_paths([])).await.is_ok(), "others have room of their own");
+        assert!(
+            sandboxes
+                .create(
+                    &CallContext { tenant: "other".into(), ..CallContext::clone(&CallContext::owner()) },
+                    of_paths([])
+                )
+                .await
+                .is_ok(),
+            "others have room of their own"
+        );
         sandboxes.destroy("local", &made[0].as_ref().unwrap().id).await.unwrap();
-        assert!(sandboxes.create("local", of_paths([])).await.is_ok());
+        assert!(sandboxes.create(&CallContext::owner(), of_paths([])).await.is_ok());
     });
 }
 
