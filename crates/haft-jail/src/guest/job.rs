@@ -3,6 +3,7 @@
 //! It holds neither files nor the network, so it is offered for no level above `none`, which only a person's own
 //! configuration can ask for. Its deadline and its output are bounded by haft.
 
+use super::limits::{millis, sleep_until};
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, OutputStream, ToolError,
     port::{
@@ -287,21 +288,10 @@ fn crashed(error: std::io::Error) -> ToolError {
     ToolError::from(ErrorCode::SandboxCrashed).with_diagnostics(error)
 }
 
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// Bytes of a stream; `None` at its end. One that is at its end already never comes back.
 async fn read_open(stream: &mut Option<impl AsyncRead + Unpin>, buffer: &mut [u8]) -> Option<usize> {
     match stream {
         Some(stream) => stream.read(buffer).await.ok().filter(|count| *count > 0),
-        None => std::future::pending().await,
-    }
-}
-
-async fn sleep_until(at: Option<tokio::time::Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

@@ -68,9 +68,18 @@ pub(crate) fn for_each_process(limits: &Limits, means: Means) -> Vec<(i32, u64)>
 }
 
 /// Milliseconds, as errors and limits have them.
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Until then; for ever where there is no such time.
+#[cfg(any(target_os = "linux", windows))]
+pub(crate) async fn sleep_until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What is known when a guest has ended, to tell whether a limit ended it.
