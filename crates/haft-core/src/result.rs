@@ -242,6 +242,38 @@ pub struct ResultMetadata {
     pub correlation_id: Option<Arc<str>>,
 }
 
+impl ResultMetadata {
+    /// Of a call that never started: it came in and was answered at the same time, and nothing is known of a run.
+    ///
+    /// ```
+    /// use haft_core::{ExecutionId, ResultMetadata};
+    /// let metadata = ResultMetadata::not_started(ExecutionId::new(), jiff::Timestamp::now());
+    /// assert_eq!((metadata.attempts, metadata.enforcement), (0, None));
+    /// ```
+    pub fn not_started(execution_id: ExecutionId, at: Timestamp) -> Self {
+        ResultMetadata {
+            execution_id,
+            batch_id: None,
+            batch_index: None,
+            started_at: at,
+            completed_at: at,
+            duration: Duration::ZERO,
+            attempts: 0,
+            output_size: 0,
+            output_truncated: false,
+            output_handle: None,
+            scheduling: None,
+            sandbox_id: None,
+            enforcement: None,
+            metrics: None,
+            violations: Vec::new(),
+            side_effects: Vec::new(),
+            coercions: Vec::new(),
+            correlation_id: None,
+        }
+    }
+}
+
 mod millis {
     use serde::{Deserialize, Deserializer, Serializer};
     use std::time::Duration;

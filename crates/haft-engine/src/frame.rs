@@ -380,24 +380,13 @@ impl Frame {
         let started_at = if waited.is_zero() { self.arrived_at } else { after(waited) };
         let place = self.batch_place();
         ResultMetadata {
-            execution_id: self.id,
             batch_id: place.map(|(id, _)| id),
             batch_index: place.map(|(_, index)| index),
             started_at,
             completed_at: after(elapsed),
             duration: elapsed.saturating_sub(waited),
-            attempts: 0,
-            output_size: 0,
-            output_truncated: false,
-            output_handle: None,
-            scheduling: None,
-            sandbox_id: None,
-            enforcement: None,
-            metrics: None,
-            violations: Vec::new(),
-            side_effects: Vec::new(),
-            coercions: Vec::new(),
             correlation_id: self.context.correlation_id.clone(),
+            ..ResultMetadata::not_started(self.id, self.arrived_at)
         }
     }
 

@@ -6,7 +6,7 @@ use haft_core::{
     port::{ClaimedTask, NewTask, TaskCancel},
 };
 use jiff::{SignedDuration, Timestamp};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// From so many on it is looked with each new one whether some can go.
 const MANY: usize = 1000;
@@ -191,24 +191,9 @@ impl Kept {
             })),
             diagnostics: None,
             metadata: Arc::new(ResultMetadata {
-                execution_id: self.task.execution_id,
-                batch_id: None,
-                batch_index: None,
                 started_at: self.task.created_at,
-                completed_at: now,
-                duration: Duration::ZERO,
-                attempts: 0,
-                output_size: 0,
-                output_truncated: false,
-                output_handle: None,
-                scheduling: None,
-                sandbox_id: None,
-                enforcement: None,
-                metrics: None,
-                violations: Vec::new(),
-                side_effects: Vec::new(),
-                coercions: Vec::new(),
                 correlation_id: self.new.context.correlation_id.clone(),
+                ..ResultMetadata::not_started(self.task.execution_id, now)
             }),
         };
         self.finish(Arc::new(result), now);

@@ -171,26 +171,7 @@ pub(super) fn ticket(
 ) -> ToolResult {
     let at = engine.ports.clock.now();
     let execution_id = taken.as_ref().map_or_else(|_| ExecutionId::at(at), |task| task.execution_id);
-    let metadata = ResultMetadata {
-        execution_id,
-        batch_id: None,
-        batch_index: None,
-        started_at: at,
-        completed_at: at,
-        duration,
-        attempts: 0,
-        output_size: 0,
-        output_truncated: false,
-        output_handle: None,
-        scheduling: None,
-        sandbox_id: None,
-        enforcement: None,
-        metrics: None,
-        violations: Vec::new(),
-        side_effects: Vec::new(),
-        coercions: Vec::new(),
-        correlation_id: None,
-    };
+    let metadata = ResultMetadata { duration, ..ResultMetadata::not_started(execution_id, at) };
     let (output, content, status, error, diagnostics) = match taken {
         Ok(task) => {
             let (output, content, status) = taken_parts(&task, at);
