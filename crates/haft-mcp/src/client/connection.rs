@@ -110,8 +110,10 @@ impl Connection {
         let service = Handler(Arc::clone(&talk)).serve_with_lifecycle(transport, lifecycle).await;
         let service = service.map_err(|error| not_begun(&error))?;
         let peer = service.peer().clone();
+        // Before the list is asked for: a server may say that it changed while it is on its way.
+        let seen = *talk.changes.borrow();
         let first = listed(server, &peer).await?;
-        let (tell, listing) = watch::channel((0, Arc::new(first)));
+        let (tell, listing) = watch::channel((seen, Arc::new(first)));
         let lister = tokio::spawn(keep_current(server.clone(), peer.clone(), Arc::clone(&talk), tell));
         Ok(Connection {
             peer,
@@ -157,6 +159,11 @@ impl Connection {
             // Whoever lists has ended with the connection; the call will find that out.
             Err(_) => Arc::clone(&self.listing.borrow().1),
         }
+    }
+
+    /// What the server had when it was last asked.
+    pub(super) fn last_listing(&self) -> Arc<Listing> {
+        Arc::clone(&self.listing.borrow().1)
     }
 
     /// Changes of what the server has.
@@ -339,8 +346,14 @@ async fn keep_current(
     let mut changes = talk.changes.subscribe();
     let hearing = hear(peer.clone(), Arc::clone(&talk));
     let listing = async {
-        while changes.changed().await.is_ok() {
+        loop {
             let seen = *changes.borrow_and_update();
+            if seen <= tell.borrow().0 {
+                match changes.changed().await {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                }
+            }
             match listed(&server, &peer).await {
                 Ok(now) => drop(tell.send_replace((seen, Arc::new(now)))),
                 // What it has now is not known, so it has nothing.

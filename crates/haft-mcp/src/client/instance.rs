@@ -222,7 +222,7 @@ async fn begin(
     let begun = connect(&shared, &key.server, key.program).await.map(Arc::new);
     if let Ok(connection) = &begun {
         // Before anybody calls: what is other about the tools is known, and kept.
-        shared.notice(&key.server, &*connection.listing().await);
+        shared.notice(&key.server, &connection.last_listing());
     }
     match instance.upgrade() {
         Some(instance) => instance.done(&begun),
@@ -236,10 +236,13 @@ async fn follow(shared: Arc<Shared>, server: McpSource, connection: Arc<Connecti
     let mut listings = connection.listings();
     // Only the list: whoever follows does not keep the conversation.
     drop(connection);
-    listings.borrow_and_update();
-    while listings.changed().await.is_ok() {
+    // Once at first: it may have changed since the conversation began.
+    loop {
         let listing = Arc::clone(&listings.borrow_and_update().1);
         shared.notice(&server, &listing);
+        if listings.changed().await.is_err() {
+            return;
+        }
     }
 }
 

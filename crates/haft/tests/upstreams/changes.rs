@@ -12,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("what_a_server_has_no_more_is_gone", gone),
         Trial::test("adding_again_shows_what_changed", added_again),
         Trial::test("what_a_person_set_stays", kept),
+        Trial::test("a_list_that_changes_at_once_is_asked_for_again", eager),
     ]
 }
 
@@ -118,5 +119,16 @@ fn kept() -> Result<(), Failed> {
     assert_eq!(world.add(&["--replace"]).code, 2);
     assert_eq!(world.place.haft(&["tools", "accept", "s__echo"]).code, 0);
     assert_eq!(world.call("s__echo", &json!({"text": "a"})).code, 5, "it still asks");
+    Ok(())
+}
+
+/// Found with server-everything, which says so while its first list is on its way.
+fn eager() -> Result<(), Failed> {
+    let world = World::bare();
+    world.script(json!({"eager": true}));
+    assert_eq!(world.add(&[]).code, 0);
+    for _ in 0..3 {
+        assert_eq!(world.call("s__echo", &json!({"text": "a"})).code, 0);
+    }
     Ok(())
 }

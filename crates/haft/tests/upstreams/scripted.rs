@@ -91,6 +91,9 @@ pub fn serve() -> ! {
                 let asked = Arc::clone(&asked);
                 std::thread::spawn(move || call(&message, &asked));
             }
+            "notifications/initialized" if script()["eager"] == true => {
+                say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+            }
             "notifications/cancelled" => std::fs::write("cancelled", line).unwrap(),
             notification if id.is_null() => assert!(notification.starts_with("notifications/")),
             _ => say(
