@@ -405,7 +405,7 @@ key_table! {
         private_hosts: Vec<String> = Vec::new(), rule::allow_list();
     }
 
-    /// MCP servers whose tools were added. Programs among them are granted what commands are, addresses what HTTP tools are.
+    /// MCP servers. Their programs are granted what commands are, their addresses what HTTP tools are.
     [tools.mcp] = McpServersConfig {
         /// Seconds until a server must have said what it has.
         connect_seconds: u64 = 30, rule::at_most(1, 600);
