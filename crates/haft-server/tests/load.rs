@@ -35,6 +35,11 @@ const CALLERS: usize = 64;
 /// Calls that are watched; each by so many.
 const WATCHED: usize = 10;
 
+/// How often it is tried, where the machine has other things to do.
+const TRIES: usize = 3;
+/// Kilobytes that the process may grow by in one run.
+const MOST_GROWN: u64 = 300 << 10;
+
 /// Says something again.
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
@@ -95,6 +100,12 @@ struct Figures {
     worst: f64,
     /// Kilobytes that the process grew by at most, with everything that plays its clients.
     grown: u64,
+}
+
+impl Figures {
+    fn is_sound(&self) -> bool {
+        self.calls > CALLERS && self.grown < MOST_GROWN
+    }
 }
 
 /// A server that echoes and talks, and how to reach it.
@@ -257,24 +268,24 @@ async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
     let load = Arc::new(Load { haft: haft.clone(), address, key: secret.as_str().into(), seconds });
 
     let alone = load.run(0, 0).await;
-    let watched = load.run(WATCHERS - STALLED, 0).await;
-    let stalled = load.run(WATCHERS, STALLED).await;
-    assert!(
-        alone.calls > CALLERS && watched.calls > CALLERS && stalled.calls > CALLERS,
-        "callers were served"
-    );
-    // The same nine hundred read in both; the stalled ones are what is more. Twice leaves room for a busy machine.
-    assert!(
-        stalled.p50 < 2.0 * watched.p50 + 5.0 && stalled.p99 < 2.0 * watched.p99 + 25.0,
-        "stalled watchers slow callers: p50 {:.1} and {:.1} ms, p99 {:.1} and {:.1} ms",
-        watched.p50,
-        stalled.p50,
-        watched.p99,
-        stalled.p99
-    );
-    for run in [&alone, &watched, &stalled] {
-        assert!(run.grown < 300 << 10, "memory grew by {} kB", run.grown);
+    assert!(alone.is_sound(), "without watchers");
+    // What else the machine does can slow any one run. Stalled watchers that slow callers do so every time.
+    let mut said = String::new();
+    for _ in 0..TRIES {
+        let watched = load.run(WATCHERS - STALLED, 0).await;
+        let stalled = load.run(WATCHERS, STALLED).await;
+        assert!(watched.is_sound() && stalled.is_sound(), "callers are served, and memory is bounded");
+        // The same nine hundred read in both; the stalled ones are what is more.
+        if stalled.p50 < 1.5 * watched.p50 + 5.0 && stalled.p99 < 1.5 * watched.p99 + 25.0 {
+            said.clear();
+            break;
+        }
+        said = format!(
+            "p50 {:.1} and {:.1} ms, p99 {:.1} and {:.1} ms",
+            watched.p50, stalled.p50, watched.p99, stalled.p99
+        );
     }
+    assert!(said.is_empty(), "stalled watchers slow callers: {said}");
     stop.cancel();
     serving.await.unwrap().unwrap();
     haft.shutdown_now().await;
