@@ -6,7 +6,7 @@ use serde_json::json;
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpListener,
-    process::{Child, Stdio},
+    process::Child,
     time::Duration,
 };
 
