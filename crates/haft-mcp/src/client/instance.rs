@@ -1,5 +1,7 @@
 //! One server that runs for some calls: it is begun when it is first needed, and again after it has ended.
 
+#[cfg(feature = "http")]
+use super::web::connect as over_http;
 use super::{
     backoff::{backoff_delay, failures_after},
     connection::{Begin, Connection},
@@ -245,9 +247,6 @@ async fn follow(shared: Arc<Shared>, server: McpSource, connection: Arc<Connecti
         }
     }
 }
-
-#[cfg(feature = "http")]
-use super::web::connect as over_http;
 
 #[cfg(not(feature = "http"))]
 async fn over_http(_shared: &Shared, server: &McpSource) -> Result<Result<Connection, String>, ToolError> {

@@ -73,8 +73,7 @@ fn here(registration: &Registration) -> Vec<String> {
                 format!("Asks the MCP server {server} at {url}")
             }
         });
-    } else if registration.definition.says_what_runs() {
-    } else if let Some(what) = only_described(registration.definition.source) {
+    } else if let Some(what) = only_described(&registration.definition) {
         lines.push(format!("{what}; nothing here can run it yet"));
     }
     for (key, value) in registration.settings.iter() {
@@ -84,8 +83,11 @@ fn here(registration: &Registration) -> Vec<String> {
 }
 
 /// Of what there is only the description here.
-fn only_described(source: Source) -> Option<&'static str> {
-    Some(match source {
+fn only_described(definition: &ToolDefinition) -> Option<&'static str> {
+    if definition.says_what_runs() {
+        return None;
+    }
+    Some(match definition.source {
         Source::BuiltIn => return None,
         Source::Declared => "Only declared",
         Source::Command => "A program",
