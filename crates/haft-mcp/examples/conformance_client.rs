@@ -43,18 +43,47 @@ async fn speak(url: &str, place: &std::path::Path) -> Result<(), Box<dyn std::er
         println!("left out: {unusable}");
     }
     let owner = CallContext::owner();
+    let wanted = wanted();
     for definition in listing.tools.into_values() {
         let schema = definition.parameters.to_schema();
         let name = definition.name.clone();
-        haft.tools()
-            .add(haft.upstreams().tool(definition).map_err(|problem| problem.to_string())?, &owner)
-            .await?;
-        let call = ToolCall::new(name.as_str(), Value::Object(arguments(&schema)));
-        let result = haft.execute(Request::new(call).context(owner.clone())).await;
-        println!("{name}: {:?} {}", result.status, result.text());
+        let theirs = definition.mcp.as_ref().map(|source| source.tool.clone()).unwrap_or_default();
+        let tool = haft.upstreams().tool(definition).map_err(|problem| problem.to_string())?;
+        // One that cannot be used takes nothing from the others.
+        if let Err(problem) = haft.tools().add(tool, &owner).await {
+            println!("left out: {problem}");
+            continue;
+        }
+        let mut calls: Vec<Value> = wanted
+            .iter()
+            .filter(|call| call["name"] == theirs.as_str())
+            .map(|call| given(&call["arguments"]))
+            .collect();
+        if calls.is_empty() {
+            calls.push(Value::Object(arguments(&schema)));
+        }
+        for arguments in calls {
+            let call = ToolCall::new(name.as_str(), arguments);
+            let result = haft.execute(Request::new(call).context(owner.clone())).await;
+            println!("{name}: {:?} {}", result.status, result.text());
+        }
     }
     haft.shutdown().await;
     Ok(())
+}
+
+/// Without what is null: the schema allows that for none of them, so haft would refuse the call before it is sent.
+fn given(arguments: &Value) -> Value {
+    let mut arguments = arguments.as_object().cloned().unwrap_or_default();
+    arguments.retain(|_, value| !value.is_null());
+    Value::Object(arguments)
+}
+
+/// The calls that the suite wants to see in some scenarios.
+fn wanted() -> Vec<Value> {
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    context["toolCalls"].as_array().cloned().unwrap_or_default()
 }
 
 /// Something of the right kind for every parameter.

@@ -45,8 +45,14 @@ pub(super) async fn connect(
         .max_sse_event_size(LONGEST_MESSAGE)
         // Another session may have other tools: it is begun anew, and they are compared.
         .reinit_on_expired_session(false);
-    let transport = StreamableHttpClientTransport::with_client(gate.clone(), config);
-    match Connection::begin(server, transport, Begin::Any).await {
+    let transport = || StreamableHttpClientTransport::with_client(gate.clone(), config.clone());
+    let mut begun = Connection::begin(server, transport(), Begin::Any).await;
+    let was_reached = gate.refused.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+    if begun.is_err() && was_reached {
+        // Some servers of earlier revisions answer anything with an empty object. Once more, as they expect it.
+        begun = Connection::begin(server, transport(), Begin::Initialize).await;
+    }
+    match begun {
         Ok(connection) => Ok(Ok(connection.through(gate.refused))),
         // What the gate refused is said in its own words.
         Err(why) => match gate.refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
