@@ -230,8 +230,12 @@ impl CallContext {
             Err("the context names no tenant")
         } else if self.agent.is_empty() {
             Err("the context names no agent")
-        } else if !plain(&self.tenant) || !plain(&self.agent) {
-            Err("tenant and agent must be at most 255 bytes, without control characters")
+        } else if ![Some(&self.tenant), Some(&self.agent), self.user.as_ref()]
+            .into_iter()
+            .flatten()
+            .all(|name| plain(name))
+        {
+            Err("tenant, agent and user must be at most 255 bytes, without control characters")
         } else if self.parent.as_ref().is_some_and(|parent| parent.sandbox_id.is_empty()) {
             Err("the context has a parent without a sandbox id")
         } else {

@@ -246,6 +246,30 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl ToolDefinition {
+    /// As callers may see it: headers whose values are written out are there by name alone, since a token may be among them.
+    ///
+    /// ```
+    /// use haft_core::{HttpSource, ToolDefinition};
+    /// let mut definition = ToolDefinition::new("weather", "Says how the weather is");
+    /// let mut http = HttpSource::new("https://api.example");
+    /// http.headers.insert("Authorization".into(), "Bearer abc".into());
+    /// http.headers.insert("X-Key".into(), "env:KEY".into());
+    /// definition.http = Some(Box::new(http));
+    /// let headers = definition.shown().http.unwrap().headers;
+    /// assert_eq!((headers["Authorization"].as_str(), headers["X-Key"].as_str()), ("(hidden)", "env:KEY"));
+    /// ```
+    pub fn shown(&self) -> ToolDefinition {
+        let mut shown = self.clone();
+        let of_http = shown.http.iter_mut().flat_map(|http| http.headers.values_mut());
+        let of_mcp = shown.mcp.iter_mut().flat_map(|mcp| mcp.headers.values_mut());
+        for value in of_http.chain(of_mcp) {
+            if !["env:", "file:", "command:"].iter().any(|kept| value.starts_with(kept)) {
+                *value = "(hidden)".into();
+            }
+        }
+        shown
+    }
+
     /// A definition with that name and description, and the defaults for the rest.
     ///
     /// ```

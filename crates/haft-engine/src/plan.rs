@@ -489,10 +489,19 @@ pub(crate) fn claim_request(frame: &Frame, registered: &Registered, key: &Arc<st
     ClaimRequest {
         execution_id: frame.id,
         tenant: Arc::clone(&frame.context.tenant),
-        principal: Arc::clone(frame.context.user.as_ref().unwrap_or(&frame.context.agent)),
+        principal: principal(&frame.context),
         tool: Arc::clone(&registered.name),
         key: Arc::clone(key),
         arguments: frame.call.arguments.clone(),
+    }
+}
+
+/// Who makes a call, for what is remembered of it: the user, or else the agent. One cannot be called like the other: no name
+/// has a control character.
+pub(crate) fn principal(context: &haft_core::CallContext) -> Arc<str> {
+    match &context.user {
+        Some(user) => Arc::clone(user),
+        None => format!("\u{1f}{}", context.agent).into(),
     }
 }
 

@@ -45,8 +45,16 @@ pub(crate) struct Desk {
     pub(crate) cut: CancellationToken,
 }
 
+/// Bytes of a request's head, and of what waits to be written.
+const LARGEST_HEAD: usize = 64 << 10;
+/// Connections at once on a socket of this machine's owner, which strangers on an address cannot take.
+const OWN_SEATS: usize = 256;
+
 impl Listener {
-    pub(crate) async fn run(self, desk: Desk) {
+    pub(crate) async fn run(self, mut desk: Desk) {
+        if matches!(self, Listener::Unix(_)) {
+            desk.seats = Arc::new(Semaphore::new(OWN_SEATS));
+        }
         loop {
             let taken = async {
                 let seat = Arc::clone(&desk.seats).acquire_owned().await;
@@ -124,6 +132,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, f
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
+        .max_buf_size(LARGEST_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {

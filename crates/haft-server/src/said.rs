@@ -177,6 +177,9 @@ pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
     if options.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
         return Err(Problem::bad_request("`priority` must be 1 (last) to 10 (first)"));
     }
+    if options.retry.as_ref().is_some_and(|retry| retry.max_retries > MOST_RETRIES) {
+        return Err(Problem::bad_request(format!("`retry.maxRetries` must be {MOST_RETRIES} at most")));
+    }
     if let Some(limits) = options.limits.as_deref() {
         countable(limits)?;
     }
@@ -187,6 +190,9 @@ pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
     }
     Ok(options)
 }
+
+/// Each try has its own deadline and its own event.
+const MOST_RETRIES: u32 = 10;
 
 /// Numbers beyond it do not survive the JSON of other programs.
 const COUNTABLE: u64 = (1 << 53) - 1;

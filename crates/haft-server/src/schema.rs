@@ -235,7 +235,7 @@ pub(crate) struct CallLimits {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Retry {
     /// Tries after the first one.
-    #[schema(maximum = 4294967295_i64, value_type = u64)]
+    #[schema(maximum = 10, value_type = u64)]
     max_retries: u32,
     /// The first wait, in ISO 8601.
     #[schema(

@@ -12,7 +12,7 @@ use futures_util::{Stream, StreamExt as _, future::Either, stream};
 use haft_core::{Event as Happened, EventPayload, ToolResult};
 use haft_engine::Observer;
 use std::{convert::Infallible, future::Future, time::Duration};
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 /// How often a silent stream says that it is there.
 const ALIVE: Duration = Duration::from_secs(15);
@@ -81,17 +81,16 @@ pub(crate) fn events_and_result(
 ) -> impl Stream<Item = Event> + Send {
     let watched =
         observer.map_or_else(|| Either::Left(stream::empty()), |observer| Either::Right(events(observer)));
-    // Polled together: the call runs while its events are sent. Its result waits until all of them are.
-    let running = async move {
-        let result = call.await;
-        result_event(&result)
-    };
+    // In a task of its own, which ends with the stream: a call has its deadline also where nobody reads its events. Its
+    // result waits until all of them are sent.
+    let call = AbortOnDropHandle::new(tokio::spawn(call));
+    let running = async move { call.await.ok().map(|result| result_event(&result)) };
     Together { watched: Some(Box::pin(watched)), running: Some(Box::pin(running)), done: None }
 }
 
 struct Together<S> {
     watched: Option<std::pin::Pin<Box<S>>>,
-    running: Option<std::pin::Pin<Box<dyn Future<Output = Event> + Send>>>,
+    running: Option<std::pin::Pin<Box<dyn Future<Output = Option<Event>> + Send>>>,
     done: Option<Event>,
 }
 
@@ -107,7 +106,7 @@ impl<S: Stream<Item = Event>> Stream for Together<S> {
             && let Poll::Ready(event) = running.as_mut().poll(cx)
         {
             self.running = None;
-            self.done = Some(event);
+            self.done = event;
         }
         if let Some(watched) = &mut self.watched {
             match watched.as_mut().poll_next(cx) {
@@ -124,7 +123,7 @@ impl<S: Stream<Item = Event>> Stream for Together<S> {
     }
 }
 
-/// The answer with those events. It ends when the server does.
+/// The answer with those events. It ends when `stop` says so.
 pub(crate) fn answer(
     events: impl Stream<Item = Event> + Send + 'static,
     stop: CancellationToken,

@@ -114,7 +114,7 @@ fn fingerprint(ports: &Ports, ready: &Ready, preview: Option<&str>) -> String {
     let definition = frame.registered.get().map(|registered| &*registered.definition);
     let covered = json!({
         "tenant": frame.context.tenant,
-        "principal": frame.context.user.as_ref().unwrap_or(&frame.context.agent),
+        "principal": crate::plan::principal(&frame.context),
         "session": frame.context.session,
         "tool": frame.tool_name(),
         "definition": definition,

@@ -103,7 +103,7 @@ async fn climb(first: Fault) -> (String, String) {
         let taken = ClaimRequest {
             execution_id: ExecutionId::at(jiff::Timestamp::UNIX_EPOCH),
             tenant: "local".into(),
-            principal: "agent".into(),
+            principal: "\u{1f}agent".into(),
             tool: "target".into(),
             key: "key".into(),
             arguments: json!({"other": "arguments"}).into(),

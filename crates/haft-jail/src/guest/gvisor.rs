@@ -98,6 +98,7 @@ impl Gvisor {
             }
             .into());
         }
+        runc::has_limits(&self.host.facts)?;
         self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement);
@@ -225,6 +226,14 @@ fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
         && plan.network == Network::None
         && plan.limits.scratch_bytes == limits::with_defaults(&Limits::default(), spec.level).scratch_bytes
         && plan.limits.memory_bytes.is_none_or(|bytes| bytes >= LEAST_MEMORY)
+        // runsc gives a program that comes later the limits of the one that waits.
+        && plan.request.limits == warm_limits()
+}
+
+/// The limits that the kernel holds for each process, of one that waits for its guest: those of a guest that says nothing.
+fn warm_limits() -> Vec<(i32, u64)> {
+    let usual = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
+    limits::for_each_process(&usual, limits::Means { cgroups: true, own_users: true })
 }
 
 /// The bundle of a kernel that waits for its guest.
@@ -235,6 +244,7 @@ pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
         argv: ["sh", "-c", "trap '' HUP INT QUIT TERM; exec sleep infinity"].map(str::to_owned).into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: "/".into(),
+        limits: warm_limits(),
         ..SeatRequest::default()
     };
     prepare(bundle, &config(&waiting, limits.scratch_bytes))
@@ -297,7 +307,7 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         argv: argv.into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: text(bundle),
-        binds: Vec::new(),
+        // The seat looks once more whether each is what was granted; runsc mounts them by name.
         masks: Vec::new(),
         limits: Vec::new(),
         filter: FilterKind::Off,

@@ -123,6 +123,7 @@ impl Runc {
             }
             .into());
         }
+        has_limits(&self.host.facts)?;
         self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement, program.kind);
@@ -378,4 +379,15 @@ pub(super) fn users(own: u32) -> Value {
         {"containerID": 0, "hostID": NOBODY, "size": 1},
         {"containerID": INNER_ID, "hostID": own, "size": 1},
     ])
+}
+
+/// Memory and processes of a container are held by cgroups alone.
+pub(super) fn has_limits(facts: &plan::Facts) -> Result<(), Unavailable> {
+    match facts.cgroups {
+        Some(_) => Ok(()),
+        None => Err(Unavailable {
+            reason: "containers are limited by cgroups, and none can be made here".into(),
+            fix: "give haft a cgroup of its own, or use the `namespace` jail".into(),
+        }),
+    }
 }

@@ -136,7 +136,7 @@ fn siblings_stay_within_their_sandbox() {
     let sandbox = house.host.open_sandbox(&limits).unwrap();
     let spec = || {
         // `tail` holds all of it until somebody reads.
-        let mut spec = sh("head -c 120M /dev/zero | tail -c 120M | (sleep 1; wc -c)");
+        let mut spec = sh("head -c 104M /dev/zero | tail -c 104M | (sleep 1; wc -c)");
         spec.parent = Some(sandbox.id().to_owned());
         spec.limits.memory_bytes = Some(192 << 20);
         spec.limits.wall_time = Some(Duration::from_secs(20));
@@ -146,11 +146,11 @@ fn siblings_stay_within_their_sandbox() {
         let held = house.jail(jail);
         let (one, two) = block_on(async { tokio::join!(run(&*held, spec()), run(&*held, spec())) });
         let done =
-            [one, two].into_iter().filter(|end| end.as_ref().is_ok_and(|end| end.1.out == "125829120\n"));
+            [one, two].into_iter().filter(|end| end.as_ref().is_ok_and(|end| end.1.out == "109051904\n"));
         // Each has room for itself, both together have not.
         assert!(done.count() < 2, "{jail}");
         let (alone, heard) = block_on(run(&*held, spec())).unwrap();
-        assert_eq!(heard.out, "125829120\n", "{jail} {alone:?}");
+        assert_eq!(heard.out, "109051904\n", "{jail} {alone:?}");
     }
 }
 

@@ -314,6 +314,7 @@ async fn listed(server: &McpSource, peer: &Peer<RoleClient>) -> Result<Listing, 
         return Ok(Listing::default());
     }
     let mut tools: Vec<Tool> = Vec::new();
+    let mut bytes = 0;
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
         let mut request = ListToolsRequest::default();
@@ -324,6 +325,10 @@ async fn listed(server: &McpSource, peer: &Peer<RoleClient>) -> Result<Listing, 
             Ok(_) => return Err("its list of tools cannot be understood".to_owned()),
             Err(error) => return Err(text::one_line(&format!("it did not list its tools: {error}"), 600)),
         };
+        bytes += serde_json::to_vec(&page.tools).map_or(LONGEST_MESSAGE, |text| text.len());
+        if bytes > LONGEST_MESSAGE {
+            return Err(format!("its list of tools has more than {LONGEST_MESSAGE} bytes"));
+        }
         tools.extend(page.tools);
         if tools.len() > MOST_TOOLS {
             return Err(format!("it has more than {MOST_TOOLS} tools"));

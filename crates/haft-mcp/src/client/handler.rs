@@ -14,7 +14,10 @@ use rmcp::{
 };
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 use tokio::sync::watch;
 
@@ -24,11 +27,21 @@ pub(super) struct Talk {
     calls: Mutex<HashMap<ProgressToken, ToolCtx>>,
     /// Counts how often the server said that its list is another one.
     pub(super) changes: watch::Sender<u64>,
+    /// How often calls were told something: a server must not fill their records.
+    warned: AtomicUsize,
 }
+
+/// So often is said on calls what a server asked for.
+const MOST_WARNINGS: usize = 32;
 
 impl Talk {
     pub(super) fn new(server: &str) -> Self {
-        Talk { server: server.to_owned(), calls: Mutex::default(), changes: watch::Sender::new(0) }
+        Talk {
+            server: server.to_owned(),
+            calls: Mutex::default(),
+            changes: watch::Sender::new(0),
+            warned: AtomicUsize::new(0),
+        }
     }
 
     fn calls(&self) -> MutexGuard<'_, HashMap<ProgressToken, ToolCtx>> {
@@ -46,6 +59,9 @@ impl Talk {
 
     /// Says something to whoever watches the calls that are on their way. The server does not say which one it means.
     fn warn(&self, what: &str) {
+        if self.warned.fetch_add(1, Ordering::Relaxed) >= MOST_WARNINGS {
+            return;
+        }
         let calls: Vec<ToolCtx> = self.calls().values().cloned().collect();
         calls.iter().for_each(|cx| cx.warn(what));
     }

@@ -148,7 +148,7 @@ async fn read_definition(
     let available = server.0.engine.tools().available(caller).await;
     let definition =
         available.iter().find(|definition| definition.name == name).ok_or_else(|| not_there(uri))?;
-    let text = serde_json::to_string_pretty(&**definition)
+    let text = serde_json::to_string_pretty(&definition.shown())
         .map_err(|_| ErrorData::internal_error("the definition cannot be written", None))?;
     let contents = ResourceContents::TextResourceContents {
         uri: uri.to_owned(),

@@ -80,7 +80,7 @@ impl Identity {
 pub(crate) struct Identifier {
     pub(crate) owner: Option<Arc<CallContext>>,
     keys: Option<Keys>,
-    tokens: Option<Tokens>,
+    tokens: Option<Arc<Tokens>>,
     /// Whether one key may both call and approve.
     both_rights: bool,
     pub(crate) refusals: Arc<Refusals>,
@@ -107,14 +107,14 @@ impl Identifier {
         Identifier {
             owner,
             keys: keys.map(Keys::new),
-            tokens: tokens.map(Tokens::new),
+            tokens: tokens.map(Tokens::new).map(Arc::new),
             both_rights,
             refusals: Arc::default(),
         }
     }
 
     pub(crate) fn token_options(&self) -> Option<&TokenOptions> {
-        self.tokens.as_ref().map(Tokens::options)
+        self.tokens.as_deref().map(Tokens::options)
     }
 
     /// Lets nobody in, and says how one becomes known (RFC 6750, RFC 9728).

@@ -159,7 +159,7 @@ impl Tokens {
     }
 
     /// Whom a token stands for, if it counts.
-    pub(super) async fn known(&self, token: &str) -> Result<Option<Claimed>, Problem> {
+    pub(super) async fn known(self: &Arc<Self>, token: &str) -> Result<Option<Claimed>, Problem> {
         let Some(parts) = Parts::of(token) else { return Ok(None) };
         let kid = parts.header.kid.as_deref();
         let mut keys = self.keys(STALE).await?;
@@ -177,14 +177,16 @@ impl Tokens {
     }
 
     /// The keys, not older than that.
-    async fn keys(&self, age: Duration) -> Result<Arc<Vec<Jwk>>, Problem> {
-        let unreachable = || {
-            let text = "The keys of the identity provider cannot be reached now. Try again later";
-            Problem::new(ErrorCode::StoreUnavailable, text)
-        };
+    async fn keys(self: &Arc<Self>, age: Duration) -> Result<Arc<Vec<Jwk>>, Problem> {
         if let Some(keys) = self.seen().fresh(age) {
             return keys.ok_or_else(unreachable);
         }
+        // In a task of its own: one who hangs up must not have the provider asked again and again.
+        let this = Arc::clone(self);
+        tokio::spawn(async move { this.look(age).await }).await.unwrap_or_else(|_| Err(unreachable()))
+    }
+
+    async fn look(&self, age: Duration) -> Result<Arc<Vec<Jwk>>, Problem> {
         // One looks; the others wait and use what it found.
         let _looking = self.looking.lock().await;
         if let Some(keys) = self.seen().fresh(age) {
@@ -211,6 +213,11 @@ impl Tokens {
     fn seen(&self) -> std::sync::RwLockReadGuard<'_, Seen> {
         self.seen.read().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn unreachable() -> Problem {
+    let text = "The keys of the identity provider cannot be reached now. Try again later";
+    Problem::new(ErrorCode::StoreUnavailable, text)
 }
 
 fn fits(key: &Jwk, kid: Option<&str>) -> bool {

@@ -19,6 +19,7 @@ use haft_engine::{BatchRequest, Engine, Preview, Request};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 /// Make one call, and wait for its result
@@ -55,7 +56,8 @@ pub(crate) async fn invoke(
     let options = CallOptions { execution_id: Some(id), ..CallOptions::clone(&request.options) };
     let call = app.engine.execute(request.options(Arc::new(options)));
     let observer = app.engine.observe(id);
-    Ok(sse::answer(sse::events_and_result(observer, call), app.stop.clone()))
+    // The end of the call ends it: a server that is to stop lets calls end for a while, then cancels them.
+    Ok(sse::answer(sse::events_and_result(observer, call), CancellationToken::new()))
 }
 
 /// A result with the status of the error table.

@@ -9,7 +9,6 @@ use axum::{Json, extract::State};
 use haft_core::{Category, ErrorCode, ToolDefinition};
 use haft_engine::ToolQuery;
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
 /// Which tools.
@@ -48,7 +47,7 @@ pub(crate) enum CategoryName {
 pub(crate) struct ToolPage {
     /// What they say about themselves.
     #[schema(value_type = Vec<Object>)]
-    tools: Vec<Arc<ToolDefinition>>,
+    tools: Vec<ToolDefinition>,
     /// Where the next page begins: the parameter `after`.
     #[schema(required = true)]
     next: Option<String>,
@@ -73,7 +72,7 @@ pub(crate) async fn list(
     });
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let next = (tools.len() > limit).then(|| tools[limit - 1].name.to_string());
-    tools.truncate(limit);
+    let tools = tools.iter().take(limit).map(|tool| tool.shown()).collect();
     Ok(Json(ToolPage { tools, next }))
 }
 
@@ -92,14 +91,15 @@ pub(crate) async fn show(
     State(app): State<App>,
     Who(who): Who,
     Named(name): Named,
-) -> Result<Json<Arc<ToolDefinition>>, Problem> {
+) -> Result<Json<ToolDefinition>, Problem> {
     let unknown = || {
         let name = haft_core::text::one_line(&name, 80);
         Problem::new(ErrorCode::ToolNotFound, format!("There is no tool {name}, or not for you"))
     };
     let definition = app.engine.definition(&name).ok_or_else(unknown)?;
     let available = app.engine.tools().available(who.base()).await;
-    available.into_iter().find(|tool| tool.name == definition.name).map(Json).ok_or_else(unknown)
+    let definition = available.into_iter().find(|tool| tool.name == definition.name).ok_or_else(unknown)?;
+    Ok(Json(definition.shown()))
 }
 
 /// What is looked for.
@@ -122,7 +122,7 @@ pub(crate) struct Found {
     score: f32,
     /// What it says about itself.
     #[schema(value_type = Object)]
-    tool: Arc<ToolDefinition>,
+    tool: ToolDefinition,
 }
 
 /// What was found, best first.
@@ -145,5 +145,6 @@ pub(crate) async fn search(
     let available = app.engine.tools().available(who.base()).await;
     let ranked = app.engine.tools().rank(&search.query, usize::MAX, who.base().tier)?;
     let tools = ranked.into_iter().filter(|(_, tool)| available.iter().any(|one| one.name == tool.name));
-    Ok(Json(FoundTools { tools: tools.take(most).map(|(score, tool)| Found { score, tool }).collect() }))
+    let tools = tools.take(most).map(|(score, tool)| Found { score, tool: tool.shown() }).collect();
+    Ok(Json(FoundTools { tools }))
 }

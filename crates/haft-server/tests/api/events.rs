@@ -45,6 +45,21 @@ async fn a_call_can_be_watched_while_it_runs() {
 }
 
 #[tokio::test]
+async fn a_call_whose_events_nobody_reads_has_its_deadline() {
+    let world = world().await;
+    let body = json!({"name": "wait", "options": {"timeout": "PT1S"}});
+    let mut watched = request(Method::POST, "/v1/invoke", Some(&world.invoker), Some(&body));
+    watched.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    let response = world.router.clone().oneshot(watched).await.unwrap();
+    // It is tried three times.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let text = axum::body::to_bytes(response.into_body(), 1 << 20);
+    let text = tokio::time::timeout(Duration::from_secs(2), text).await.expect("it ended before").unwrap();
+    let events = parse(std::str::from_utf8(&text).unwrap());
+    assert_eq!(events.last().unwrap().2["status"], "Timeout", "{events:?}");
+}
+
+#[tokio::test]
 async fn a_stream_goes_on_where_it_was_cut() {
     let world = world().await;
     let done = world

@@ -119,6 +119,7 @@ async fn serve(
         options.hosts.extend(config.allowed_hosts.iter().cloned());
         options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
         options.stop = stop.clone();
+        options.max_body_bytes = limits.body_bytes;
         server = server.mcp(http::service(&mcp, options));
     }
     // Before anybody is told that it serves: whoever hears that may end it.

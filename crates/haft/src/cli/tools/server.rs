@@ -237,8 +237,8 @@ pub(in crate::cli) fn keep_differences(
         for (proposed, what, difference) in changed.chain(new) {
             let source = written_out(std::slice::from_ref(proposed), Path::new("/"));
             let name = &proposed.name;
-            // Said once: what waits already is on the list of `haft tools list`.
-            if matches!(signatures.proposed(name), Ok(Some(waiting)) if waiting == source) {
+            // Said once. What waits stays until a person has settled it: what they accept is what they read.
+            if !matches!(signatures.proposed(name), Ok(None)) {
                 continue;
             }
             let server = one_line(&notice.server, 80);
