@@ -247,7 +247,8 @@ impl ResultMetadata {
     ///
     /// ```
     /// use haft_core::{ExecutionId, ResultMetadata};
-    /// let metadata = ResultMetadata::not_started(ExecutionId::new(), jiff::Timestamp::now());
+    /// let now = jiff::Timestamp::now();
+    /// let metadata = ResultMetadata::not_started(ExecutionId::at(now), now);
     /// assert_eq!((metadata.attempts, metadata.enforcement), (0, None));
     /// ```
     pub fn not_started(execution_id: ExecutionId, at: Timestamp) -> Self {

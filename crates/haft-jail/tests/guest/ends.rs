@@ -240,7 +240,7 @@ fn another_haft(jail: &str, state: &Path, mark: &str) -> Child {
     let mut line = String::new();
     BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    assert!(!guests(jail, &format!("haft-{}-", child.id()), &mark).is_empty());
+    assert!(!guests(jail, &format!("haft-{}-", child.id()), mark).is_empty());
     child
 }
 

@@ -83,11 +83,11 @@ pub fn use_up(arguments: &[String]) -> i32 {
             open.len() + 3
         }
         "space" => {
-            // SAFETY: no handler of this program's is lost.
             #[allow(
                 unsafe_code,
                 reason = "there is no other way to be told by an error instead of a signal"
             )]
+            // SAFETY: no handler of this program's is lost.
             unsafe {
                 libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
             };

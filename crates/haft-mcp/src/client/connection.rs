@@ -267,10 +267,9 @@ impl Connection {
             let _ = service.close_with_timeout(Duration::from_secs(2)).await;
         }
         let program = self.program.write().unwrap_or_else(PoisonError::into_inner).take();
-        match program.map(Arc::try_unwrap) {
-            Some(Ok(program)) => program.end().await,
-            // A call still looks at it, and lets it go.
-            Some(Err(_)) | None => {}
+        // Where a call still looks at it, that one lets it go.
+        if let Some(Ok(program)) = program.map(Arc::try_unwrap) {
+            program.end().await;
         }
     }
 }
@@ -317,8 +316,8 @@ async fn listed(server: &McpSource, peer: &Peer<RoleClient>) -> Result<Listing, 
     let mut bytes = 0;
     let mut cursor = None;
     for _ in 0..MOST_PAGES {
-        let mut request = ListToolsRequest::default();
-        request.params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let params = Some(PaginatedRequestParams::default().with_cursor(cursor));
+        let request = ListToolsRequest { params, ..ListToolsRequest::default() };
         let answer = peer.send_request(ClientRequest::ListToolsRequest(request)).await;
         let page = match answer {
             Ok(ServerResult::ListToolsResult(page)) => page,

@@ -197,7 +197,7 @@ impl Instance {
 fn unavailable(server: &str, why: &str, wait: Option<Duration>) -> ToolError {
     let server = text::one_line(server, 80);
     let why = text::one_line(why, 1000);
-    let error = match wait {
+    match wait {
         Some(wait) => {
             let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
             let seconds = millis.div_ceil(1000);
@@ -211,8 +211,7 @@ fn unavailable(server: &str, why: &str, wait: Option<Duration>) -> ToolError {
             let text = format!("The MCP server `{server}` is not available: {why}");
             ToolError::new(ErrorCode::UpstreamUnavailable, text).with_data(json!({"server": server}))
         }
-    };
-    error
+    }
 }
 
 async fn begin(

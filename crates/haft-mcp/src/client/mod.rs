@@ -36,4 +36,4 @@ mod web;
 pub use backoff::backoff_delay;
 pub use listing::{Compared, Listing, compare, tool_name};
 pub use tool::McpTool;
-pub use upstreams::{Notice, Observer, Reach, UpstreamSettings, Upstreams, Variable};
+pub use upstreams::{Notice, Observer, Reach, Secret, UpstreamSettings, Upstreams, Variable};

@@ -35,6 +35,9 @@ pub struct Reach {
 /// The value of a variable of haft's that a server may get: `None` where there is none, an error where it may not.
 pub type Variable = Arc<dyn Fn(&str) -> Result<Option<String>, ToolError> + Send + Sync>;
 
+/// Gives the value of a variable, where there is one.
+pub type Secret = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// How servers are run.
 #[derive(Clone)]
 pub struct UpstreamSettings {
@@ -45,7 +48,7 @@ pub struct UpstreamSettings {
     /// Variables that programs name.
     pub variable: Variable,
     /// Variables that headers are taken from.
-    pub secret: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub secret: Secret,
 }
 
 impl Default for UpstreamSettings {
@@ -157,7 +160,7 @@ struct Inner {
 /// let upstreams = Upstreams::new(reach, UpstreamSettings::default());
 /// let server = McpSource { program: Some("clock-server".into()), ..McpSource::new("clock", "") };
 /// for definition in upstreams.discover(&server).await?.tools.into_values() {
-///     let tool = upstreams.tool(definition)?;
+///     let tool = upstreams.tool(definition).map_err(|problem| problem.to_string())?;
 /// }
 /// # Ok(())
 /// # }

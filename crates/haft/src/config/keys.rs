@@ -501,7 +501,7 @@ key_table! {
         max_body_bytes: u64 = 4 * MIB, rule::own(Kind::Count { min: 1024, max: GIB });
         /// Names besides localhost under which MCP clients reach it, such as "haft.example.com".
         allowed_hosts: Vec<String> = Vec::new(), rule::own(Kind::Names);
-        /// Its address as clients know it, such as "https://haft.example.com".
+        /// Its address as clients know it, such as `https://haft.example.com`.
         resource: String = String::new(), rule::own(Kind::Text);
     }
 

@@ -6,6 +6,8 @@
         clippy::unwrap_used,
         clippy::expect_used,
         clippy::panic,
+        clippy::print_stderr,
+        clippy::zombie_processes,
         missing_docs,
         unreachable_pub,
         dead_code,
