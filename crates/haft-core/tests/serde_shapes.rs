@@ -343,24 +343,9 @@ fn error_info() -> ErrorInfo {
 
 fn failed() -> ToolResult {
     let metadata = ResultMetadata {
-        execution_id: execution_id(),
-        batch_id: None,
-        batch_index: None,
-        started_at: at("2026-11-15T10:00:00Z"),
         completed_at: at("2026-11-15T10:00:00.001Z"),
         duration: Duration::from_millis(1),
-        attempts: 0,
-        output_size: 0,
-        output_truncated: false,
-        output_handle: None,
-        scheduling: None,
-        sandbox_id: None,
-        enforcement: None,
-        metrics: None,
-        violations: Vec::new(),
-        side_effects: Vec::new(),
-        coercions: Vec::new(),
-        correlation_id: None,
+        ..ResultMetadata::not_started(execution_id(), at("2026-11-15T10:00:00Z"))
     };
     ToolResult {
         call_id: "call_2".into(),

@@ -1,11 +1,13 @@
 //! One conversation with one server.
 
+#[cfg(feature = "http")]
+use super::web::not_sent;
 use super::{
     handler::{Handler, Talk, question},
     listing::Listing,
     pipes::{Pipes, Program},
 };
-use haft_core::{ErrorCode, McpSource, ToolError, text};
+use haft_core::{McpSource, text};
 use haft_sdk::ToolCtx;
 use rmcp::{
     RoleClient,
@@ -60,13 +62,8 @@ pub(super) struct Connection {
     /// What the server has, with how often it had said that this changed.
     listing: watch::Receiver<(u64, Arc<Listing>)>,
     lister: AbortHandle,
-    /// What the gate refused last, where there is one between.
-    refused: Refused,
     pub(super) since: Instant,
 }
-
-/// What the gate refused last, for whoever wants to say why.
-pub(super) type Refused = Arc<std::sync::Mutex<Option<ToolError>>>;
 
 impl Drop for Connection {
     fn drop(&mut self) {
@@ -122,16 +119,8 @@ impl Connection {
             program: RwLock::new(None),
             listing,
             lister: lister.abort_handle(),
-            refused: Refused::default(),
             since: Instant::now(),
         })
-    }
-
-    /// The same through a gate that keeps what it refused.
-    #[cfg(feature = "http")]
-    pub(super) fn through(mut self, refused: Refused) -> Self {
-        self.refused = refused;
-        self
     }
 
     /// Whether nobody is there any more.
@@ -186,7 +175,7 @@ impl Connection {
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let options = PeerRequestOptions::no_options().with_meta(meta);
             let handle = self.peer.send_request_with_option(request, options).await;
-            let handle = handle.map_err(|error| self.trouble(error))?;
+            let handle = handle.map_err(|error| Self::trouble(error))?;
             let mut on_its_way = OnItsWay {
                 talk: &self.talk,
                 peer: &self.peer,
@@ -196,7 +185,7 @@ impl Connection {
             self.talk.begin(handle.progress_token.clone(), cx.clone());
             let answer = handle.await_response().await;
             on_its_way.id = None;
-            match answer.map_err(|error| self.trouble(error))? {
+            match answer.map_err(|error| Self::trouble(error))? {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(asked) => {
                     params.input_responses = Some(self.decline(&asked)?);
@@ -211,20 +200,11 @@ impl Connection {
         Err(Trouble::Needs("it kept asking for input, which nobody here gives"))
     }
 
-    fn trouble(&self, error: ServiceError) -> Trouble {
+    fn trouble(error: ServiceError) -> Trouble {
         match error {
             ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
-            ServiceError::TransportSend(_) => {
-                let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
-                let is_unreached = |error: &ToolError| {
-                    let data = error.data.as_ref();
-                    let unreached = data.is_some_and(|data| data.get("reached") == Some(&Value::Bool(false)));
-                    unreached || error.code == ErrorCode::NetworkPolicyViolation
-                };
-                match refused.filter(is_unreached) {
-                    Some(error) => Trouble::NotSent(error.message),
-                    None => Trouble::Died,
-                }
+            ServiceError::TransportSend(error) => {
+                not_sent(&*error.error).map_or(Trouble::Died, Trouble::NotSent)
             }
             ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Trouble::Died,
             _ => Trouble::Nonsense,
@@ -301,6 +281,12 @@ impl Drop for OnItsWay<'_> {
             let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
         });
     }
+}
+
+/// What is written to a pipe may always have been read.
+#[cfg(not(feature = "http"))]
+fn not_sent(_: &(dyn std::error::Error + 'static)) -> Option<String> {
+    None
 }
 
 fn not_begun(error: &ClientInitializeError) -> String {

@@ -1,7 +1,7 @@
 //! A server over HTTP. Every request goes through the gate, which decides on hosts and addresses.
 
 use super::{
-    connection::{Begin, Connection, LONGEST_MESSAGE, Refused},
+    connection::{Begin, Connection, LONGEST_MESSAGE},
     upstreams::Shared,
 };
 use bytes::Bytes;
@@ -53,7 +53,7 @@ pub(super) async fn connect(
         begun = Connection::begin(server, transport(), Begin::Initialize).await;
     }
     match begun {
-        Ok(connection) => Ok(Ok(connection.through(gate.refused))),
+        Ok(connection) => Ok(Ok(connection)),
         // What the gate refused is said in its own words.
         Err(why) => match gate.refused.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(refused) if refused.code == ErrorCode::NetworkPolicyViolation => Err(refused),
@@ -98,13 +98,41 @@ async fn headers(shared: &Shared, server: &McpSource) -> Result<Vec<(String, Str
 struct Gate {
     http: Arc<dyn Http>,
     own: Arc<[(String, String)]>,
-    refused: Refused,
+    /// What it refused last, for whoever wants to say why a conversation did not begin.
+    refused: Arc<std::sync::Mutex<Option<ToolError>>>,
 }
 
-/// What the gate said.
+/// What the gate said of one request.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct GateError(String);
+#[error("{said}")]
+pub(super) struct GateError {
+    said: String,
+    /// Whether the server got nothing of it.
+    unreached: bool,
+}
+
+impl GateError {
+    fn of(error: &ToolError) -> Self {
+        let data = error.data.as_ref();
+        let unreached = data.is_some_and(|data| data.get("reached") == Some(&serde_json::Value::Bool(false)))
+            || error.code == ErrorCode::NetworkPolicyViolation;
+        GateError { said: error.message.clone(), unreached }
+    }
+
+    /// Under way, so the server may have got all of it.
+    fn under_way(said: impl Into<String>) -> Self {
+        GateError { said: said.into(), unreached: false }
+    }
+}
+
+/// Why a request never got to its server, where that is certain. It is asked of the request's own error: others of the same
+/// server may have failed in other ways.
+pub(super) fn not_sent(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    match error.downcast_ref::<StreamableHttpError<GateError>>()? {
+        StreamableHttpError::Client(gate) if gate.unreached => Some(gate.said.clone()),
+        _ => None,
+    }
+}
 
 type Answer<T> = Result<T, StreamableHttpError<GateError>>;
 
@@ -131,7 +159,7 @@ impl Gate {
         }
         let request = HttpRequest { method: method.to_owned(), url: url.to_owned(), headers, body };
         self.http.open(request).await.map_err(|error| {
-            let said = GateError(error.message.clone());
+            let said = GateError::of(&error);
             *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
             StreamableHttpError::Client(said)
         })
@@ -155,7 +183,7 @@ fn is_kind(answer: &HttpStream, kind: &str) -> bool {
 async fn whole(body: &mut Box<dyn HttpBody>, most: usize) -> Answer<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(piece) =
-        body.next().await.map_err(|error| StreamableHttpError::Client(GateError(error.message)))?
+        body.next().await.map_err(|error| StreamableHttpError::Client(GateError::under_way(error.message)))?
     {
         if bytes.len() + piece.len() > most {
             return Err(unexpected(format!("it is longer than {most} bytes")));
@@ -296,8 +324,8 @@ fn events(body: Box<dyn HttpBody>, most: usize) -> BoxStream<'static, Result<Sse
             let piece = match body.next().await {
                 Ok(None) => return None,
                 Ok(Some(piece)) if size.stays_below(most, &piece) => Ok(Bytes::from(piece)),
-                Ok(Some(_)) => Err(GateError(format!("an event is longer than {most} bytes"))),
-                Err(error) => Err(GateError(error.message)),
+                Ok(Some(_)) => Err(GateError::under_way(format!("an event is longer than {most} bytes"))),
+                Err(error) => Err(GateError::under_way(error.message)),
             };
             let failed = piece.is_err();
             Some((piece, (body, size, failed)))
