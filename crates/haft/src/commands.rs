@@ -22,13 +22,19 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub(crate) struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
+    unix_sockets: bool,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
 impl LazyJail {
     pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
-        let per_process_limits_do = config.tools.commands.per_process_limits;
-        LazyJail { folders: folders.clone(), per_process_limits_do, made: OnceLock::new() }
+        let commands = &config.tools.commands;
+        LazyJail {
+            folders: folders.clone(),
+            per_process_limits_do: commands.per_process_limits,
+            unix_sockets: commands.unix_sockets,
+            made: OnceLock::new(),
+        }
     }
 
     /// The jails, or why there are none.
@@ -42,6 +48,7 @@ impl LazyJail {
         let options = guest::JailOptions {
             protected: private.clone(),
             per_process_limits_do: self.per_process_limits_do,
+            unix_sockets: self.unix_sockets,
             gate: Some(Arc::new(guest::HostGate::new())),
             ..guest::JailOptions::new(state, home.clone().unwrap_or_else(|| "/nonexistent".into()))
         };

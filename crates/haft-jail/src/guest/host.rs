@@ -54,6 +54,8 @@ pub struct JailOptions {
     pub per_process_limits_do: bool,
     /// Lets guests reach hosts; without one they reach none.
     pub gate: Option<Arc<dyn Gatekeeper>>,
+    /// Whether guests of all jails but `process` may have unix sockets. Those in a granted folder reach programs outside.
+    pub unix_sockets: bool,
 }
 
 impl JailOptions {
@@ -66,6 +68,7 @@ impl JailOptions {
             warm: 2,
             per_process_limits_do: false,
             gate: None,
+            unix_sockets: false,
         }
     }
 }
@@ -158,6 +161,8 @@ impl JailHost {
             can_kill: hierarchies.can_kill(),
             per_process_limits_do: options.per_process_limits_do,
             has_gate: options.gate.is_some(),
+            is_root: rustix::process::geteuid().is_root(),
+            unix_sockets: options.unix_sockets,
         };
         let inner = Inner {
             options,
@@ -205,11 +210,12 @@ impl Inner {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new("/proc/self/exe");
         std::os::unix::process::CommandExt::arg0(&mut command, spawner::NAME);
-        command.arg(&self.instance.folder).env_clear().current_dir("/");
+        command.env_clear().current_dir("/");
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         // The other end now is the spawner's alone, so that its end shows here.
         drop(command);
+        wire::send(&ours, &ToSpawner::Begin { folder: self.instance.folder.clone() }, &[])?;
         self.instance.record(i32::try_from(child.id()).ok())?;
         let shared = Mutex::new(Shared::default());
         let spawner = Arc::new(Spawner { socket: ours, child: Mutex::new(child), shared });

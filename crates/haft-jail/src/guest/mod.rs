@@ -109,7 +109,7 @@ pub fn init() {
         let mut arguments = std::env::args_os();
         let name = arguments.next().unwrap_or_default();
         if name == spawner::NAME {
-            spawner::live(arguments.next().map(Into::into));
+            spawner::live();
         }
         if name == probe::NAME {
             probe::live(arguments);

@@ -41,6 +41,10 @@ pub(crate) struct Facts {
     pub(crate) can_kill: bool,
     pub(crate) per_process_limits_do: bool,
     pub(crate) has_gate: bool,
+    /// Whether haft is root.
+    pub(crate) is_root: bool,
+    /// Whether guests in namespaces may have sockets of this machine.
+    pub(crate) unix_sockets: bool,
 }
 
 /// A guest that can be started.
@@ -118,8 +122,17 @@ pub(crate) fn enforcement(
             "boot with `lsm=landlock,…` on Linux 5.13 or later, or use another jail",
         ));
     }
-    if walls == Walls::Process && level == IsolationLevel::Restricted {
-        return Err(unavailable("the `process` jail shows the machine's processes", "use a stronger jail"));
+    if walls == Walls::Process && facts.is_root {
+        return Err(unavailable(
+            "the `process` jail does not run as root: its guest would change the modes and owners of every file",
+            "use the `namespace` jail, or run haft as an ordinary user",
+        ));
+    }
+    if walls == Walls::Process && level >= IsolationLevel::Strict {
+        return Err(unavailable(
+            "the `process` jail shows the machine's processes, and lets a guest change the modes of all files of its user",
+            "use the `namespace` jail; for this one ask for `standard`",
+        ));
     }
     let mut details = Map::new();
     let mut say = |name: &str, value: Value| drop(details.insert(name.to_owned(), value));
@@ -294,10 +307,14 @@ pub(crate) fn plan(
         limits: limits::for_each_process(&limits, means),
         filter: match (walls, network) {
             (Walls::Process, Network::None) => FilterKind::NoNetwork,
-            _ => FilterKind::Network,
+            // Among the processes of this machine every socket of the machine would be in reach, haft's own among them.
+            (Walls::Process, Network::Gate | Network::All) => FilterKind::Network,
+            (Walls::Namespace, _) if facts.unix_sockets => FilterKind::NetworkAndUnix,
+            (Walls::Namespace, _) => FilterKind::Network,
         },
         landlock: facts.landlock > 0,
         terminal: spec.terminal.is_some(),
+        no_input: false,
         gate: network == Network::Gate,
         grace_ms: limits::millis(spec.grace),
         container: None,

@@ -89,7 +89,8 @@ pub(super) async fn start(
     spec: GuestSpec,
     scratch: Option<Scratch>,
 ) -> Result<SeatGuest, ToolError> {
-    let Plan { request, enforcement, limits, network, own_processes } = plan;
+    let Plan { mut request, enforcement, limits, network, own_processes } = plan;
+    request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
     host.limit(&seat.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
     let before = seat.cgroups.before();

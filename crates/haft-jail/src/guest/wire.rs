@@ -11,7 +11,7 @@ use rustix::{
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{fs::File, io, io::Read as _, io::Seek as _, io::Write as _, mem::MaybeUninit};
+use std::{fs::File, io, io::Read as _, io::Seek as _, io::Write as _, mem::MaybeUninit, path::PathBuf};
 
 /// What a seat is prepared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +29,9 @@ pub(crate) enum SeatKind {
 /// From haft to the spawner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSpawner {
+    /// haft's folder for this run, which the spawner removes at its end. Said here, because every guest can read the command
+    /// line of the process that its jail begins with.
+    Begin { folder: PathBuf },
     /// Make a seat, in a bay that is free or, in these cgroups, in a new one. The answer brings its socket.
     Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups, own_bay: bool },
     /// haft made a folder in which cgroups of seats will be, or removes it now.
@@ -126,10 +129,13 @@ pub(crate) enum FilterKind {
     /// Without any socket but pairs.
     #[default]
     NoNetwork,
-    /// With sockets of the internet and of this machine.
+    /// With sockets of the internet. Those of this machine are left out: one in a granted folder belongs to a program
+    /// outside, such as an agent for keys, that takes orders from whoever reaches it.
     Network,
-    /// None: a container runtime brings its own.
-    Off,
+    /// With those, too, where the configuration says so.
+    NetworkAndUnix,
+    /// Only what even a container runtime does not need: it makes the walls itself, and brings a filter for the guest.
+    Runtime,
 }
 
 /// What a container runtime finds.
@@ -170,6 +176,8 @@ pub(crate) struct SeatRequest {
     pub(crate) filter: FilterKind,
     pub(crate) landlock: bool,
     pub(crate) terminal: bool,
+    /// Whether standard input is empty. The seat opens `/dev/null` itself, where a guest cannot change the machine's.
+    pub(crate) no_input: bool,
     /// Whether to bind a port on the jail's own loopback and pass it out.
     pub(crate) gate: bool,
     pub(crate) grace_ms: u64,

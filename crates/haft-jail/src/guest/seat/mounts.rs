@@ -65,9 +65,7 @@ const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 impl Tree {
     /// Makes what every guest has.
     pub(super) fn prepare(proc: Proc) -> Result<Self, Failure> {
-        // What is mounted later on the machine appears here, and what is unmounted goes; nothing goes out.
-        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-            .stage("keep mounts to itself")?;
+        own_view().stage("keep mounts to itself")?;
         let base = ["/tmp", "/mnt", "/run", "/usr"]
             .into_iter()
             .find(|path| fs::metadata(path).is_ok_and(|at| at.is_dir()));
@@ -116,7 +114,7 @@ impl Tree {
         let mut rules = Rules::new(true).stage("make Landlock rules")?;
         rules = rules.allow(&self.new, Right::Read, true).stage("allow the tree")?;
         for (_, at) in SCRATCH {
-            rules = rules.allow_path(&format!("/new{at}"), Right::Write).stage("allow scratch space")?;
+            rules = rules.allow_path(&format!("/new{at}"), Right::Own).stage("allow scratch space")?;
         }
         for device in system::DEVICES.iter().chain(&["/dev/tty"]) {
             rules = rules.allow_path(&format!("/new{device}"), Right::Use).stage("allow devices")?;
@@ -165,7 +163,9 @@ impl Tree {
 
     fn devices(&self) -> Result<(), Failure> {
         for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
-            match self.bind(path, mount_attr::NOSUID | mount_attr::NOEXEC, None) {
+            // They are the machine's: on a read-only mount they are read and written as ever, and their modes, owners and
+            // times stay as they are.
+            match self.bind(path, mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NOEXEC, None) {
                 Ok(_) | Err(Failure { errno: Errno::NOENT, .. }) => {}
                 Err(failure) => return Err(failure),
             }
@@ -308,8 +308,55 @@ impl Tree {
         pivot_root(".", ".").stage("turn back to the machine's tree")?;
         unmount(".", UnmountFlags::DETACH).stage("let go of the base")?;
         chdir("/").stage("enter the machine's tree")?;
+        // crun binds the machine's over those of the tree.
+        fix_devices()?;
         keep_from_cgroups(container.cgroups)
     }
+}
+
+/// What is mounted later on the machine appears here, and what is unmounted goes; nothing goes out.
+pub(super) fn own_view() -> Result<(), Errno> {
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+}
+
+/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on of them
+/// is read and written as ever, and its mode, owner and times stay as they are.
+pub(super) fn fix_devices() -> Result<(), Failure> {
+    for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
+        let device = match rustix::fs::open(*path, PATH, Mode::empty()) {
+            Err(Errno::NOENT) => continue,
+            open => open.stage(format!("open {path}"))?,
+        };
+        put(&device, &device, mount_attr::RDONLY).stage(format!("fix {path}"))?;
+    }
+    Ok(())
+}
+
+/// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just those files
+/// that were looked at, whatever is done to their names meanwhile.
+pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
+    for (number, bind) in request.binds.iter().enumerate() {
+        let (file, _) = system::open_exactly(bind)?;
+        let place = format!("{}/{}", request.working_dir, bind_place(number));
+        let target = rustix::fs::open(&place, PATH | OFlags::NOFOLLOW, Mode::empty())
+            .stage(format!("find the place of {}", bind.path))?;
+        let read_only = if bind.writable { 0 } else { mount_attr::RDONLY };
+        put(&file, &target, read_only | mount_attr::NOSUID | mount_attr::NODEV)
+            .stage(format!("mount {}", bind.path))?;
+    }
+    Ok(())
+}
+
+/// Where the grant of that number is, in a runtime's bundle.
+pub(crate) fn bind_place(number: usize) -> String {
+    format!("binds/{number}")
+}
+
+/// Mounts a file or folder on another, with attributes.
+fn put(source: &OwnedFd, target: &OwnedFd, attributes: u64) -> Result<(), Errno> {
+    let copy = open_tree(source, "", copy_flags())?;
+    sys::mount_setattr(copy.as_fd(), attributes, true)?;
+    move_onto(&copy, target)
 }
 
 /// Only this seat's mounts change.
