@@ -65,6 +65,56 @@ impl GitEntries {
     }
 }
 
+/// Whether a repository's settings are such as `git init` and `git clone` write: none of them makes git run a program or
+/// read settings from elsewhere. What cannot be read simply is not.
+///
+/// ```
+/// use haft_guard::names::is_harmless_git_config;
+/// assert!(is_harmless_git_config("[core]\n\trepositoryformatversion = 0\n\tbare = false\n"));
+/// assert!(!is_harmless_git_config("[core]\n\tfsmonitor = ./run-me\n"));
+/// ```
+pub fn is_harmless_git_config(text: &str) -> bool {
+    let mut section = String::new();
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
+        if let Some(head) = line.strip_prefix('[') {
+            // One that goes on behind the bracket is not taken apart here.
+            let Some(name) = head.strip_suffix(']') else { return false };
+            section = name.split([' ', '"']).next().unwrap_or_default().to_ascii_lowercase();
+            return true;
+        }
+        if line.ends_with('\\') {
+            return false;
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        is_harmless_setting(&section, &key.trim().to_ascii_lowercase(), value.trim())
+    })
+}
+
+fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {
+    match (section, key) {
+        (
+            "core",
+            "repositoryformatversion"
+            | "filemode"
+            | "bare"
+            | "logallrefupdates"
+            | "ignorecase"
+            | "precomposeunicode"
+            | "symlinks",
+        ) => value.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        ("extensions", "objectformat" | "refstorage") => {
+            value.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        }
+        ("user", "name" | "email") => true,
+        ("remote", "fetch") | ("branch", "remote" | "merge") => true,
+        ("remote", "url") => {
+            ["https://", "http://", "ssh://", "git@"].iter().any(|way| value.starts_with(way))
+        }
+        ("init", "defaultbranch") => true,
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +155,38 @@ mod tests {
             "worktrees/w/HEAD",
         ] {
             assert!(!is_git_part(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn settings_of_a_new_repository_are_told_from_those_that_run_programs() {
+        let plain = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n\tlogallrefupdates = true\n";
+        let cloned = format!(
+            "{plain}[remote \"origin\"]\n\turl = https://example.com/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n\
+             [branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n[user]\n\tname = Ada\n"
+        );
+        assert!(
+            is_harmless_git_config(plain) && is_harmless_git_config(&cloned) && is_harmless_git_config("")
+        );
+        for evil in [
+            "[core]\n\tfsmonitor = x\n",
+            "[core] fsmonitor = x\n",
+            "[core]\n\tbare = false\\\n\tfsmonitor = x\n",
+            "[CORE]\n\tSSHCommand = x\n",
+            "[core]\n\thooksPath = x\n",
+            "[core]\n\tworktree = /\n",
+            "[alias]\n\tst = !x\n",
+            "[filter \"x\"]\n\tclean = x\n",
+            "[include]\n\tpath = x\n",
+            "[includeIf \"gitdir:/\"]\n\tpath = x\n",
+            "[remote \"o\"]\n\turl = ext::sh -c x\n",
+            "[remote \"o\"]\n\tuploadpack = x\n",
+            "[extensions]\n\tworktreeConfig = true\n",
+            "[submodule \"x\"]\n\tupdate = !x\n",
+            "[gpg]\n\tprogram = x\n",
+            "[core]\n\tbare = false ; x\n",
+        ] {
+            assert!(!is_harmless_git_config(evil), "{evil}");
         }
     }
 

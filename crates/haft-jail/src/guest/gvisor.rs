@@ -12,7 +12,6 @@
 use super::{
     host::{Inner, JailHost, broken},
     limits,
-    mask::Denied,
     plan::{self, Network, Plan, Walls},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
@@ -335,16 +334,15 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         memory("/dev/shm", scratch),
     ];
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
-    for Bind { path, writable, .. } in &request.binds {
+    for Bind { path, writable, .. } in request.binds.iter().chain(&request.pins) {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
         mounts.push(json!({"type": "bind", "source": path, "destination": path, "options": options}));
     }
     for mask in &request.masks {
-        let denied = Denied { path: mask.path.clone().into(), is_dir: mask.is_dir };
         // Relative to the bundle.
-        let source = if denied.is_dir { "hidden" } else { "hidden-file" };
+        let source = if mask.is_dir { "hidden" } else { "hidden-file" };
         mounts.push(
-            json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
+            json!({"type": "bind", "source": source, "destination": mask.path, "options": ["bind", "ro"]}),
         );
     }
     let own = if request.gate { None } else { Some(["network", "user"]) };
