@@ -11,6 +11,7 @@
 //! | permissions: [`Permissions`], [`PermissionStrings`] | whether a caller has what a tool requires |
 //! | licence: [`Licensing`], [`check_licence`] | the tier, and what it includes |
 //! | signatures: [`admit_tool`], [`DefinitionChanges`] | whether a definition is the one that was signed, or accepted |
+//! | [`names`] | which files nobody may see, and which run programs later |
 //! | redaction: [`Secrets`], [`KnownSecrets`] | what is a secret |
 //! | [`EnvironmentFilter`] | which variables a program gets |
 
@@ -21,6 +22,7 @@ mod grant;
 mod grant_source;
 mod keys;
 mod licence;
+pub mod names;
 mod permission;
 pub mod policy;
 mod redact;

@@ -12,7 +12,6 @@
 use super::{
     host::{Inner, JailHost, broken},
     limits,
-    mask::Denied,
     plan::{self, Network, Plan, Walls},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
@@ -198,7 +197,7 @@ impl Jail for Gvisor {
             }
             let scratch = Scratch::make(host)?;
             let config = config(&plan.request, plan.limits.scratch_bytes);
-            prepare(&scratch.0, &config, &plan.request.binds)
+            prepare(&scratch.0, &config, &plan.request)
                 .map_err(|error| broken("no bundle for runsc", error))?;
             plan.request = runtime_request(&runsc, &scratch.0, plan.request);
             let seat = host.seat(SeatKind::Runtime, spec.parent.as_deref(), false).await?;
@@ -248,7 +247,7 @@ pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
         limits: warm_limits(),
         ..SeatRequest::default()
     };
-    prepare(bundle, &config(&waiting, limits.scratch_bytes), &[])
+    prepare(bundle, &config(&waiting, limits.scratch_bytes), &waiting)
 }
 
 /// The seat's request for starting such a kernel.
@@ -276,11 +275,11 @@ fn request_inside(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReques
 }
 
 /// A bundle, as container runtimes want it. The root is empty: everything is mounted.
-fn prepare(folder: &Path, config: &Value, binds: &[Bind]) -> std::io::Result<()> {
+fn prepare(folder: &Path, config: &Value, request: &SeatRequest) -> std::io::Result<()> {
     for name in ["root", "state", "hidden", "binds"] {
         fs::create_dir(folder.join(name))?;
     }
-    for (number, bind) in binds.iter().enumerate() {
+    for (number, bind) in request.mounted().enumerate() {
         let place = folder.join(bind_place(number));
         if Path::new(&bind.path).is_dir() { fs::create_dir(place)? } else { fs::write(place, "")? }
     }
@@ -340,18 +339,17 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         memory("/dev/shm", scratch),
     ];
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
-    for (number, Bind { path, writable, .. }) in request.binds.iter().enumerate() {
+    for (number, Bind { path, writable, .. }) in request.mounted().enumerate() {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
         // Relative to the bundle, where the seat has mounted just what was looked at.
         let source = bind_place(number);
         mounts.push(json!({"type": "bind", "source": source, "destination": path, "options": options}));
     }
     for mask in &request.masks {
-        let denied = Denied { path: mask.path.clone().into(), is_dir: mask.is_dir };
         // Relative to the bundle.
-        let source = if denied.is_dir { "hidden" } else { "hidden-file" };
+        let source = if mask.is_dir { "hidden" } else { "hidden-file" };
         mounts.push(
-            json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
+            json!({"type": "bind", "source": source, "destination": mask.path, "options": ["bind", "ro"]}),
         );
     }
     let own = if request.gate { None } else { Some(["network", "user"]) };

@@ -5,12 +5,13 @@ use super::{
     gate::Gatekeeper,
     instance::Instance,
     plan::Facts,
-    rules,
+    quarantine, rules,
     sandbox::{self, Around},
     spawner, sys,
     wire::{self, FromSeat, FromSpawner, SeatKind, ToSpawner},
 };
-use haft_core::{ErrorCode, Limits, ToolError};
+use haft_core::{ErrorCode, Limits, ToolError, Violation};
+use haft_guard::names::ProtectedNames;
 use rustix::{
     fd::OwnedFd,
     io::Errno,
@@ -46,6 +47,8 @@ pub struct JailOptions {
     pub state: PathBuf,
     /// Further folders that guests never reach, such as haft's configuration.
     pub protected: Vec<PathBuf>,
+    /// Names of files that run programs later: guests read them, and change none.
+    pub names: Arc<ProtectedNames>,
     /// The home of the user, where toolchains keep their things.
     pub home: PathBuf,
     /// Seats of a kind that stand ready once one of that kind was used.
@@ -64,6 +67,7 @@ impl JailOptions {
         JailOptions {
             state: state.into(),
             protected: Vec::new(),
+            names: Arc::new(ProtectedNames::default()),
             home: home.into(),
             warm: 2,
             per_process_limits_do: false,
@@ -90,6 +94,7 @@ pub(super) struct Inner {
     pub(super) facts: Facts,
     pub(super) instance: Instance,
     pub(super) answers: super::probe::Answers,
+    recovered: Vec<Violation>,
     sandboxes: Mutex<HashMap<String, Arc<Around>>>,
     limited: Mutex<HashMap<PathBuf, Held>>,
     next: AtomicU64,
@@ -151,11 +156,13 @@ impl JailHost {
     pub fn new(options: JailOptions) -> io::Result<Self> {
         let hierarchies = Hierarchies::find();
         let instance = Instance::begin(&options.state, hierarchies.roots())?;
+        let recovered = quarantine::catch_up(&options.state, &options.names);
         let mut protected = options.protected.clone();
         protected.push(options.state.clone());
         let facts = Facts {
             home: options.home.clone(),
             protected,
+            names: Arc::clone(&options.names),
             landlock: rules::version(),
             cgroups: hierarchies.version(),
             can_kill: hierarchies.can_kill(),
@@ -170,12 +177,18 @@ impl JailHost {
             facts,
             instance,
             answers: super::probe::Answers::default(),
+            recovered,
             sandboxes: Mutex::default(),
             limited: Mutex::default(),
             next: AtomicU64::new(0),
             spawner: Mutex::new(None),
         };
         Ok(JailHost(Arc::new(inner)))
+    }
+
+    /// What guests of runs of haft left that were killed, as far as it would have run later. It was taken out of the way.
+    pub fn recovered(&self) -> &[Violation] {
+        &self.0.recovered
     }
 }
 

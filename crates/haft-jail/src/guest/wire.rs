@@ -1,6 +1,7 @@
 //! What haft, its spawner and the seats say to each other: one JSON document a packet, with descriptors.
 
 use super::cgroup::SeatCgroups;
+use super::survey::Id;
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::MemfdFlags,
@@ -121,6 +122,8 @@ pub(crate) struct Bind {
 pub(crate) struct Mask {
     pub(crate) path: String,
     pub(crate) is_dir: bool,
+    /// What has to be there when it is hidden, where that was looked at before.
+    pub(crate) exactly: Option<Id>,
 }
 
 /// Which system calls a guest may use.
@@ -168,6 +171,8 @@ pub(crate) struct SeatRequest {
     pub(crate) programs: Vec<String>,
     pub(crate) working_dir: String,
     pub(crate) binds: Vec<Bind>,
+    /// Parts of those that stay where they are, parents first: nothing that is mounted on can be renamed or removed.
+    pub(crate) pins: Vec<Bind>,
     pub(crate) masks: Vec<Mask>,
     /// Bytes of the private scratch space, where it is the seat that makes one.
     pub(crate) scratch_bytes: u64,
@@ -185,6 +190,13 @@ pub(crate) struct SeatRequest {
     pub(crate) container: Option<Container>,
     /// Where the program is a runtime that does not pass signals on: the command that does. The number comes last.
     pub(crate) signaller: Vec<String>,
+}
+
+impl SeatRequest {
+    /// What is mounted from the machine, in the order in which it is: grants, then what of them is held in place.
+    pub(crate) fn mounted(&self) -> impl Iterator<Item = &Bind> {
+        self.binds.iter().chain(&self.pins)
+    }
 }
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.

@@ -3,6 +3,7 @@
 use super::{Failure, INNER_ID, Stage as _, system};
 use crate::guest::{
     rules::{Right, Rules},
+    survey::Id,
     sys::{self, mount_attr},
     wire::{Bind, CgroupTree, Container, Mask, SeatRequest},
 };
@@ -102,7 +103,7 @@ impl Tree {
             for name in PROC_HIDDEN {
                 let path = format!("/proc/{name}");
                 if let Ok(found) = fs::metadata(format!("/new{path}")) {
-                    tree.mask(&Mask { path, is_dir: found.is_dir() })?;
+                    tree.mask(&Mask { path, is_dir: found.is_dir(), exactly: None })?;
                 }
             }
         }
@@ -242,10 +243,41 @@ impl Tree {
     }
 
     fn mask(&self, mask: &Mask) -> Result<(), Failure> {
-        let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-        let target = open_inside(&self.new, mask.path.trim_start_matches('/'), strict)
-            .stage(format!("find {} to hide it", mask.path))?;
+        let target = self.find(&mask.path, mask.exactly).stage(format!("find {} to hide it", mask.path))?;
+        let Some(target) = target else { return Ok(()) };
         self.attach(if mask.is_dir { "/hidden" } else { "/hidden-file" }, &target, mount_attr::RDONLY)
+    }
+
+    /// What is at a path of the guest's tree. Where it is gone, or another file than the one that was looked at, everything has
+    /// to be looked at again. `None` where only another user gets: the guest does not either, and cannot change that.
+    fn find(&self, path: &str, exactly: Option<Id>) -> Result<Option<OwnedFd>, Errno> {
+        let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+        let found = open_inside(&self.new, path.trim_start_matches('/'), strict);
+        let Some(id) = exactly else { return found.map(Some) };
+        let found = match found {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Errno::STALE),
+            Err(Errno::ACCESS) => return Ok(None),
+            done => done?,
+        };
+        let stat = fstat(&found)?;
+        match (Id { device: stat.st_dev, inode: stat.st_ino }) == id {
+            true => Ok(Some(found)),
+            false => Err(Errno::STALE),
+        }
+    }
+
+    /// Mounts something of the guest's tree on itself: it stays where it is, and can be made read-only.
+    fn pin(&self, pin: &Bind) -> Result<(), Failure> {
+        let path = &pin.path;
+        let id = Id { device: pin.device, inode: pin.inode };
+        let target = self.find(path, Some(id)).stage(format!("find {path} to hold it"))?;
+        let Some(target) = target else { return Ok(()) };
+        let copy = open_tree(&target, "", copy_flags()).stage(format!("copy the mount of {path}"))?;
+        if !pin.writable {
+            sys::mount_setattr(copy.as_fd(), mount_attr::RDONLY, true)
+                .stage(format!("make {path} read-only"))?;
+        }
+        move_onto(&copy, &target).stage(format!("hold {path}"))
     }
 
     /// Adds what the request grants.
@@ -262,6 +294,9 @@ impl Tree {
                     .transpose()
                     .stage(format!("allow {}", bind.path))?;
             }
+        }
+        for pin in &request.pins {
+            self.pin(pin)?;
         }
         for mask in &request.masks {
             self.mask(mask)?;
@@ -335,7 +370,7 @@ pub(super) fn fix_devices() -> Result<(), Failure> {
 /// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just those files
 /// that were looked at, whatever is done to their names meanwhile.
 pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
-    for (number, bind) in request.binds.iter().enumerate() {
+    for (number, bind) in request.mounted().enumerate() {
         let (file, _) = system::open_exactly(bind)?;
         let place = format!("{}/{}", request.working_dir, bind_place(number));
         let target = rustix::fs::open(&place, PATH | OFlags::NOFOLLOW, Mode::empty())
