@@ -18,6 +18,7 @@
 mod changed;
 pub mod command;
 mod environment;
+mod fixed;
 mod grant;
 mod grant_source;
 mod keys;
@@ -31,6 +32,7 @@ mod wildcard;
 
 pub use changed::{Change, DefinitionChanges};
 pub use environment::{DENIED_VARIABLES, EnvironmentFilter, NameCase, Variables};
+pub use fixed::Fixed;
 pub use grant::{Covers, Grant, Lasts, PastPrompt, covers_how_many};
 pub use grant_source::{GrantSource, MemoryGrants};
 pub use keys::{KeyError, PublicKey, SecretKey, TrustedKeys};

@@ -144,7 +144,11 @@ fn precedence_in_every_combination() {
                     let confirms = confirms && *effect == Effect::Allow;
                     Rule { confirms, ..Rule::new(effect.to_string(), *effect, when) }
                 });
-                let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+                let covers = Covers::Host {
+                    tool: "tool".into(),
+                    host: "example.com".into(),
+                    fixed: Default::default(),
+                };
                 let grants = granted.then(|| Grant::new("g", "acme", covers, Lasts::Always));
                 let policy = PolicySet::new(lists, rules.collect()).unwrap();
                 let policy = policy.with_grants(grants.into_iter().collect());
@@ -568,7 +572,12 @@ fn what_is_not_mentioned_stays() {
 #[test]
 fn a_broken_reload_keeps_the_old_policy_and_grants() {
     let rules = "[[rules]]\nname = 'old'\neffect = 'deny'\ntool = 'x'\n";
-    let grant = Grant::new("g", "acme", Covers::Host { tool: "y".into(), host: "h".into() }, Lasts::Always);
+    let grant = Grant::new(
+        "g",
+        "acme",
+        Covers::Host { tool: "y".into(), host: "h".into(), fixed: Default::default() },
+        Lasts::Always,
+    );
     let live = LivePolicy::new(strict(rules).with_grants(vec![grant]));
     let lists = || lists(ApprovalMode::Deny);
     assert!(live.reload(lists(), "[[rules]]\neffect = 'deny'\n", "/work").is_err());
@@ -605,7 +614,7 @@ fn grants_that_cannot_be_read_deny() {
 #[test]
 fn a_rule_that_asks_is_silenced_only_where_it_says_so() {
     let rule = "[[rules]]\nname = 'r'\neffect = 'ask'\nhost = 'example.com'\n";
-    let covers = Covers::Host { tool: "fetch".into(), host: "example.com".into() };
+    let covers = Covers::Host { tool: "fetch".into(), host: "example.com".into(), fixed: Default::default() };
     let grants = || vec![Grant::new("g", "acme", covers.clone(), Lasts::Always)];
     let call = Call::of("fetch").hosts(&["example.com"]);
     assert_eq!(decided(&auto(rule).with_grants(grants()), &call), ("ask", "r".into()));
@@ -620,7 +629,11 @@ fn a_call_that_its_tool_wants_confirmed_is_allowed_by_nothing_general() {
     assert_eq!(effect(&auto(rule), &call), "allow");
     call.confirm = Some("it deletes a file");
     assert_eq!(decided(&auto(rule), &call), ("ask", "tool_requires_confirmation".into()));
-    let folder = Covers::ToolInFolder { tool: "apply_patch".into(), folder: "/work".into() };
+    let folder = Covers::ToolInFolder {
+        tool: "apply_patch".into(),
+        folder: "/work".into(),
+        fixed: Default::default(),
+    };
     let folder = Grant::new("f", "acme", folder, Lasts::Always);
     assert_eq!(effect(&strict("").with_grants(vec![folder.clone()]), &call), "ask");
     let exact = Covers::suggestions(&call.subject(), "Apply", Shell::Posix).remove(0);
@@ -652,7 +665,7 @@ fn what_may_only_tighten_loosens_nothing() {
         let when = Conditions { tools: vec!["tool".into()], ..Conditions::default() };
         Rule { only_tightens: true, remember, ..Rule::new("folder", Effect::Ask, when) }
     };
-    let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+    let covers = Covers::Host { tool: "tool".into(), host: "example.com".into(), fixed: Default::default() };
     let grant = || vec![Grant::new("g", "acme", covers.clone(), Lasts::Always)];
     let call = Call::of("tool").hosts(&["example.com"]);
     let set = |mode, rules: Vec<Rule>| PolicySet::new(lists(mode), rules).unwrap();

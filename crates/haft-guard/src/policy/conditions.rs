@@ -127,6 +127,8 @@ pub(super) enum Doubt {
     FolderAround,
     /// The command is not a simple one.
     Command(command::NotSimple),
+    /// The call has variables, input or other arguments beside its command that the rule says nothing about.
+    BesideCommand,
     /// A program is run, but no command is named.
     NoCommand,
     /// The argument is no text, number or switch.
@@ -139,6 +141,10 @@ impl Doubt {
             Doubt::Undeclared => "the tool does not say what it touches".to_owned(),
             Doubt::FolderAround => "it touches a folder in which there may be such files".to_owned(),
             Doubt::Command(why) => format!("the command cannot be read with certainty: {why}"),
+            Doubt::BesideCommand => {
+                "the call has variables, input or other arguments beside its command, and the rule names only the command"
+                    .to_owned()
+            }
             Doubt::NoCommand => "it runs a program and does not say which".to_owned(),
             Doubt::Argument => "the argument is no text, number or switch".to_owned(),
         }
@@ -276,12 +282,24 @@ impl Compiled {
 
     fn command(&self, looked: &Looked<'_>) -> Fit {
         if self.when.commands.is_empty() {
-            return Fit::Yes;
+            let by_pattern =
+                self.allows && self.when.arguments.iter().any(|named| named.pointer == "/command");
+            return match by_pattern
+                && super::beside::says_more(looked.subject.arguments, &[], &self.when.arguments)
+            {
+                true => Fit::Unknown(Doubt::BesideCommand),
+                false => Fit::Yes,
+            };
         }
         let starts = if self.allows { command::starts_with } else { command::starts_with_program };
         match looked.words() {
             CommandWords::Words(words) if self.when.commands.iter().any(|prefix| starts(words, prefix)) => {
-                Fit::Yes
+                match self.allows
+                    && super::beside::says_more(looked.subject.arguments, words, &self.when.arguments)
+                {
+                    true => Fit::Unknown(Doubt::BesideCommand),
+                    false => Fit::Yes,
+                }
             }
             CommandWords::Words(_) | CommandWords::None => Fit::No(Miss::Command),
             CommandWords::Unknown(doubt) => Fit::Unknown(*doubt),

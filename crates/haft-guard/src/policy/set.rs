@@ -152,7 +152,7 @@ impl PolicySet {
             Fit::Unknown(doubt) => match effect {
                 Effect::Ask | Effect::Deny => Some(Speaks { rule, effect: Effect::Ask, doubt: Some(doubt) }),
                 Effect::Allow => match doubt {
-                    super::conditions::Doubt::Command(_) => {
+                    super::conditions::Doubt::Command(_) | super::conditions::Doubt::BesideCommand => {
                         Some(Speaks { rule, effect: Effect::Ask, doubt: Some(doubt) })
                     }
                     _ => None,
