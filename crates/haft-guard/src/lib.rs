@@ -6,7 +6,7 @@
 //! | module | decides |
 //! |---|---|
 //! | [`policy`] | allow, ask or deny: lists, rules with examples, grants; why |
-//! | [`command`] | whether a text is one simple command, and its words |
+//! | [`command`] | which commands are in a line of shell, and what of it cannot be known |
 //! | grants: [`Grant`], [`Covers`], [`GrantSource`] | what is remembered of a person's answer |
 //! | permissions: [`Permissions`], [`PermissionStrings`] | whether a caller has what a tool requires |
 //! | licence: [`Licensing`], [`check_licence`] | the tier, and what it includes |

@@ -13,7 +13,7 @@ use haft_core::{
 };
 use haft_guard::{
     Covers, Grant, GrantSource, Lasts, ListPolicy, LivePolicy, PolicySet,
-    command::Shell,
+    command::{Shell, line},
     policy::{Conditions, Effect, ListChanges, Rule, read_rules},
 };
 use jiff::Timestamp;
@@ -291,12 +291,26 @@ fn arguments_that_are_lists_and_objects() {
 #[test]
 fn commands_that_are_denied_are_not_dodged() {
     let policy = auto("[[rules]]\neffect = 'deny'\ncommand = ['rm', 'git push']\n");
-    for text in ["rm x", "/bin/rm -rf x", "git push", "git push --force", "'rm' x"] {
-        let found = effect(&policy, &Call::command(text));
-        assert!(found == "deny" || (text.starts_with('\'') && found == "ask"), "{text}: {found}");
+    let denied = [
+        "rm x",
+        "/bin/rm -rf x",
+        "git push",
+        "git push --force",
+        "'rm' x",
+        "sudo rm x",
+        "env rm x",
+        "sh -c 'rm x'",
+        "ls; rm x",
+        "X=1 rm x",
+        "xargs rm",
+        "time rm x",
+        "true && rm -rf x",
+    ];
+    for text in denied {
+        assert_eq!(effect(&policy, &Call::command(text)), "deny", "{text}");
     }
-    // Wrapped, it cannot be told, so somebody is asked.
-    for text in ["sudo rm x", "env rm x", "sh -c 'rm x'", "ls; rm x", "X=1 rm x", "xargs rm", "time rm x"] {
+    // Where it cannot be seen, somebody is asked.
+    for text in ["sh clean.sh", "$X x", "git -C . push", "eval \"$X\"", "r? x"] {
         assert_eq!(effect(&policy, &Call::command(text)), "ask", "{text}");
     }
     for text in ["ls", "git status", "rmdir x"] {
@@ -308,7 +322,7 @@ fn commands_that_are_denied_are_not_dodged() {
     assert_eq!(effect(&policy, &Call::of("read_file")), "allow", "it runs none");
 }
 
-/// Each starts as an allowed command does, or tries to. In auto mode, where everything else would run.
+/// Each starts as an allowed command does, or tries to. More of them, and those that run, are in `command_lines`.
 const MUST_ASK: &[&str] = &[
     // Operators.
     "git status; rm -rf .",
@@ -316,24 +330,14 @@ const MUST_ASK: &[&str] = &[
     "git status || rm x",
     "git status | sh",
     "git status & rm x",
-    "git status &",
-    "git status;",
     "git status |& tee x",
     "git status;rm x",
-    "ls;ls",
-    "(git status)",
     "git status)",
-    "{ git status; }",
-    "git status }",
-    "git status ; : ",
     "git status &&rm x",
     "echo a;;b",
     // Substitutions.
     "git log $(rm x)",
     "git log `rm x`",
-    "echo $HOME",
-    "echo ${HOME}",
-    "echo \"$HOME\"",
     "echo \"`id`\"",
     "echo \"$(id)\"",
     "echo $((1+1))",
@@ -341,57 +345,30 @@ const MUST_ASK: &[&str] = &[
     "git log >(id)",
     "echo $'a\\nb'",
     "echo $\"a\"",
-    "echo $@",
     "echo \"${x:-$(id)}\"",
-    "ls $0",
     // Redirects and here-documents.
     "git log > x",
     "git log >> x",
-    "git log < x",
-    "git log 2>&1",
     "git log &> x",
     "git log >| x",
     "ls <> x",
     "ls << EOF",
     "ls <<EOF\nrm x\nEOF",
     "ls <<< x",
-    "ls 2>/dev/null",
-    "ls >&2",
     // Line ends and control characters.
     "git status\nrm x",
     "git status\r\nrm x",
     "git status\rrm x",
-    "git status \\\n rm x",
     "ls\u{0}",
     "ls \u{1b}[2J",
-    "ls 'a\nb'",
-    "ls \"a\nb\"",
     "ls\u{b}x",
     "ls\u{85}rm",
     // Quotes and escapes.
     "git 'status",
     "git \"status",
-    "git stat\\us",
-    "\\git status",
-    "echo \"a\\\"b\"",
-    "echo 'a'\\''b'",
-    "g'i't status",
-    "\"git\" status",
     "'git status'",
-    "echo \"!!\"",
-    "echo !!",
     "git status '",
-    "ec\"ho\" a",
     // Wildcards, braces, home folders, comments.
-    "ls *",
-    "ls ?",
-    "ls [ab]",
-    "ls {a,b}",
-    "ls ~",
-    "ls ~root",
-    "git status # rm",
-    "ls *.rs",
-    "echo a=~",
     // Variables before the command, aliases, functions, the shell's own words.
     "X=1 git status",
     "PATH=/tmp git status",
@@ -402,11 +379,8 @@ const MUST_ASK: &[&str] = &[
     "function ls { rm x; }",
     "if true; then rm x; fi",
     "for i in a; do rm x; done",
-    "while true; do ls; done",
     "case x in x) ls;; esac",
-    "! git status",
     "[[ -f x ]]",
-    "time git status",
     // Programs that run others.
     "env git status",
     "sudo git status",
@@ -423,30 +397,29 @@ const MUST_ASK: &[&str] = &[
     "builtin echo a",
     "find . -exec rm x",
     "watch git status",
-    "timeout 5 git status",
     // Letters that look like others.
     "git\u{a0}status",
-    "git status \u{ff1b} rm x",
     "ls \u{202e}x",
-    "git st\u{430}tus",
     "",
     "   ",
     "\t",
 ];
 
 #[test]
-fn texts_that_are_not_one_simple_command_ask() {
+fn lines_that_are_not_wholly_allowed_ask() {
     let policy = auto(
         "[[rules]]\nname = 'look'\neffect = 'allow'\nconfirms = true\n\
          command = ['git status', 'git log', 'git', 'ls', 'echo']\n",
     );
-    assert!(MUST_ASK.len() >= 80, "{}", MUST_ASK.len());
+    assert!(MUST_ASK.len() >= 60, "{}", MUST_ASK.len());
     for text in MUST_ASK {
         let mut call = Call::command(text);
         call.definition.requires_confirmation = true;
         assert_eq!(effect(&policy, &call), "ask", "{text:?}");
+        // Where every command is known, auto mode lets each run; where one is not, it asks.
+        let is_known = line(text, Shell::Posix).parts.iter().all(|part| part.words().is_some());
         call.definition.requires_confirmation = false;
-        assert_eq!(effect(&policy, &call), "ask", "{text:?} in auto mode");
+        assert_eq!(effect(&policy, &call), if is_known { "allow" } else { "ask" }, "{text:?} in auto mode");
     }
     for text in ["git status", "ls -la src", "echo 'two words'", "git log --oneline -5"] {
         let mut call = Call::command(text);

@@ -6,16 +6,20 @@ use serde_json::{Map, Value};
 /// The command itself, and what changes how long it may run.
 const HARMLESS: [&str; 2] = ["command", "timeout"];
 
-/// Whether a call has more to say than the command, and more than a rule with these patterns names. `words` are those of
-/// the command.
-pub(super) fn says_more(arguments: &Map<String, Value>, words: &[String], named: &[ArgumentPattern]) -> bool {
+/// Whether a call has more to say than the command, and more than a rule with these patterns names. `program` is the first
+/// word of the command, where it is known.
+pub(super) fn says_more(
+    arguments: &Map<String, Value>,
+    program: Option<&str>,
+    named: &[ArgumentPattern],
+) -> bool {
     let names = |pointer: &str| named.iter().any(|pattern| pattern.pointer == pointer);
     arguments.iter().filter(|(_, value)| !is_nothing(value)).any(|(name, value)| {
         let pointer = format!("/{}", escaped(name));
         match value {
             _ if names(&pointer) => false,
             // A program by its path is another one in another folder.
-            _ if name == "working_dir" => words.first().is_some_and(|program| is_relative_path(program)),
+            _ if name == "working_dir" => program.is_some_and(is_relative_path),
             _ if HARMLESS.contains(&name.as_str()) => false,
             // Each member that is there must be named: a rule about one variable says nothing about the others.
             Value::Object(members) => {
@@ -78,9 +82,8 @@ mod tests {
                 .iter()
                 .map(|pointer| ArgumentPattern { pointer: (*pointer).to_owned(), pattern: "*".to_owned() })
                 .collect();
-            let words: Vec<String> =
-                arguments["command"].as_str().unwrap().split(' ').map(str::to_owned).collect();
-            let more = says_more(arguments.as_object().unwrap(), &words, &named);
+            let program = arguments["command"].as_str().unwrap().split(' ').next();
+            let more = says_more(arguments.as_object().unwrap(), program, &named);
             assert_eq!(more, expected, "{arguments} {pointers:?}");
         }
     }
