@@ -120,10 +120,10 @@ fn record<'a>(
     let settles = facts.claim.map(|claim| (*claim, settlement(&engine.ports, &result)));
     let wants = engine.ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
-    let keeps = wants.results && frame.context.tier.keeps_results();
+    // Whatever the licence keeps: the record has their hashes.
     let to_keep = || Arc::new(kept(&engine.ports, &result, &as_kept));
-    let kept = keeps.then(to_keep);
-    let arguments = keeps.then(|| engine.ports.redaction.arguments(&frame.arguments()));
+    let kept = wants.results.then(to_keep);
+    let arguments = wants.results.then(|| engine.ports.redaction.arguments(&frame.arguments()));
     let had_intent = facts.had_intent;
     // A task has its result from the store alone, whatever else is kept.
     let task = frame.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));

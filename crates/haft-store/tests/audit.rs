@@ -41,11 +41,29 @@ async fn tampered(change: impl FnOnce(&Connection)) -> Option<(i64, String)> {
     }
     store.for_tenant("t").audit(1).await.unwrap();
     drop(store);
-    change(&Connection::open(folder.path().join("haft.db")).unwrap());
-    let store = open(folder.path());
+    change(&database(folder.path()));
+    let store = match DurableStore::open_sqlite(folder.path(), Options::default()) {
+        Ok(store) => store,
+        Err(error) => return Some((-1, error.to_string())),
+    };
     let verified = store.verify(None, &[]).await.unwrap();
-    assert_eq!((verified.first, verified.last), (1, verified.last.max(0)));
     verified.bad.map(|bad| (bad.seq, bad.what))
+}
+
+/// The database as an attacker has it: with the hash that everybody can compute.
+fn database(folder: &Path) -> Connection {
+    let database = Connection::open(folder.join("haft.db")).unwrap();
+    database.execute_batch("CREATE TEMP TABLE hashes (seq INTEGER PRIMARY KEY, digest BLOB)").unwrap();
+    let bodies: Vec<(i64, Option<String>)> = {
+        let mut all = database.prepare("SELECT seq, body FROM audit_log").unwrap();
+        let rows = all.query_map((), |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.map(Result::unwrap).collect()
+    };
+    for (seq, body) in bodies {
+        let digest = <sha2::Sha256 as sha2::Digest>::digest(body.unwrap_or_default().as_bytes()).to_vec();
+        database.execute("INSERT INTO hashes VALUES (?1, ?2)", (seq, digest)).unwrap();
+    }
+    database
 }
 
 fn run(sql: &'static str) -> impl FnOnce(&Connection) {
@@ -119,6 +137,86 @@ async fn a_cut_beginning_is_found() {
     Connection::open(folder.path().join("haft.db")).unwrap().execute_batch(cut).unwrap();
     let bad = open(folder.path()).verify(None, &[]).await.unwrap().bad.unwrap();
     assert_eq!(bad.what, "records up to it were cut off, and no retention is on record");
+}
+
+/// What attackers with the database file do to hide what they did, without a key. Each is found, and so is the record.
+#[tokio::test]
+async fn what_is_done_to_the_database_is_found() {
+    let emptied = "UPDATE audit_log SET digest = (SELECT digest FROM hashes WHERE hashes.seq = audit_log.seq), body = NULL WHERE seq = 5; \
+                   DELETE FROM tool_executions WHERE seq = 5; DELETE FROM call_results WHERE seq = 5";
+    let attacks: &[(&str, &'static str, i64)] = &[
+        ("a text is taken away, and its digest left", emptied, 5),
+        (
+            "all texts are taken away",
+            "UPDATE audit_log SET digest = (SELECT digest FROM hashes WHERE hashes.seq = audit_log.seq), body = NULL; DELETE FROM tool_executions",
+            1,
+        ),
+        (
+            "a text is taken away with its digest",
+            "UPDATE audit_log SET body = NULL, digest = NULL WHERE seq = 5",
+            5,
+        ),
+        ("a text is emptied", "UPDATE audit_log SET body = '' WHERE seq = 5", 5),
+        (
+            "texts change places",
+            "UPDATE audit_log SET digest = CAST(body AS BLOB) WHERE seq = 6; \
+             UPDATE audit_log SET body = (SELECT body FROM audit_log WHERE seq = 7) WHERE seq = 6; \
+             UPDATE audit_log SET body = (SELECT CAST(digest AS TEXT) FROM audit_log WHERE seq = 6) WHERE seq = 7; \
+             UPDATE audit_log SET digest = NULL",
+            6,
+        ),
+        (
+            "the tail is cut",
+            "DELETE FROM audit_log WHERE seq > 8; DELETE FROM tool_executions WHERE seq > 8",
+            9,
+        ),
+        (
+            "one goes, and those after it move up",
+            "DELETE FROM audit_log WHERE seq = 4; DELETE FROM tool_executions WHERE seq = 4; \
+             UPDATE audit_log SET seq = seq - 1 WHERE seq > 4; UPDATE tool_executions SET seq = seq - 1 WHERE seq > 4; \
+             UPDATE audit_head SET seq = 9, projected = 9",
+            4,
+        ),
+        ("the head has another key", "UPDATE audit_head SET ratchet = randomblob(32)", 10),
+        ("the head has another seal", "UPDATE audit_head SET mac = randomblob(32)", 10),
+        ("the head is of another chain", "UPDATE audit_head SET chain_id = 'other'", 0),
+        ("the head goes", "DELETE FROM audit_head", -1),
+        (
+            "the beginning is cut, and the anchor moved",
+            "UPDATE audit_head SET anchor_seq = 3, anchor_mac = (SELECT mac FROM audit_log WHERE seq = 3); \
+             DELETE FROM audit_log WHERE seq <= 3; DELETE FROM tool_executions WHERE seq <= 3",
+            3,
+        ),
+        (
+            "the anchor is moved, and the rows stay",
+            "UPDATE audit_head SET anchor_seq = 3, anchor_mac = (SELECT mac FROM audit_log WHERE seq = 3)",
+            3,
+        ),
+        (
+            "what queries look at is changed, and said to come later",
+            "UPDATE audit_head SET projected = 0; UPDATE tool_executions SET agent_id = 'eve' WHERE seq = 3",
+            3,
+        ),
+        ("who was the user", "UPDATE tool_executions SET user_id = 'eve' WHERE seq = 3", 3),
+        ("how it failed", "UPDATE tool_executions SET error_code = 'TOOL_DENIED' WHERE seq = 3", 3),
+        (
+            "an execution that never was",
+            "INSERT INTO tool_executions SELECT 99, 'x', tenant, call_id, tool_name, status, error_code, started_at, completed_at, \
+             duration_ms, output_size_bytes, output_truncated, output_handle, sandbox_id, agent_id, user_id, session_id, batch_id, \
+             batch_index, correlation_id FROM tool_executions WHERE seq = 1",
+            99,
+        ),
+        ("another result", "UPDATE call_results SET result = CAST('{}' AS BLOB) WHERE seq = 3", 3),
+        ("other arguments", "UPDATE call_results SET input = '{}' WHERE seq = 3", 3),
+    ];
+    let mut unnoticed = Vec::new();
+    for (what, sql, first_bad) in attacks {
+        match tampered(run(sql)).await {
+            Some((seq, _)) if seq == *first_bad => {}
+            other => unnoticed.push(format!("{what}: {other:?}, not {first_bad}")),
+        }
+    }
+    assert!(unnoticed.is_empty(), "{unnoticed:#?}");
 }
 
 #[derive(Default)]
@@ -239,6 +337,116 @@ async fn what_was_archived_still_verifies() {
         .replace(r#"\"tool\":\"tool\""#, r#"\"tool\":\"tolo\""#);
     std::fs::write(&first.path, zstd::encode_all(text.as_bytes(), 3).unwrap()).unwrap();
     assert_eq!(store.verify_archive(&first.path, None).unwrap().bad.unwrap().seq, 1);
+}
+
+/// Eight old records of two tools in turn, of which `a` is archived, and a new one; what somebody does then; what is found after
+/// one more retention, which must not cover for it.
+async fn after_retention(change: impl FnOnce(&Connection), again: bool) -> Option<(i64, String)> {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Moved(AtomicI64::new(after(40 * DAY).as_microsecond())));
+    let opened = || {
+        let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
+        DurableStore::open_sqlite(folder.path(), options).unwrap()
+    };
+    let store = opened();
+    let keep = |tool: &str, days: u64| RetentionRule {
+        tier: None,
+        tool: Some(tool.to_owned()),
+        keep: Some(Duration::from_secs(days * 24 * 60 * 60)),
+    };
+    for n in 0..8 {
+        let tool = if n % 2 == 1 { "a" } else { "b" };
+        store.outcome(call("t", tool).at(after(n)).without_effect().outcome()).await.unwrap();
+    }
+    store.outcome(call("t", "new").at(after(40 * DAY)).without_effect().outcome()).await.unwrap();
+    store.archive(&[keep("a", 7)]).await.unwrap().expect("four are too old");
+    assert_eq!(
+        store.verify(None, &[]).await.unwrap().bad,
+        None,
+        "2, 4, 6 and 8 are archived, and 10 says so"
+    );
+    drop(store);
+    change(&database(folder.path()));
+    let store = opened();
+    if again {
+        // The record of the first retention goes as well; what it named is named by the second one.
+        let all = RetentionRule { tier: None, tool: None, keep: None };
+        store.outcome(call("t", "c").at(after(9)).without_effect().outcome()).await.unwrap();
+        store.archive(&[keep("c", 7), all]).await.unwrap().expect("one is too old");
+    }
+    store.verify(None, &[]).await.unwrap().bad.map(|bad| (bad.seq, bad.what))
+}
+
+#[tokio::test]
+async fn a_text_is_gone_only_where_retention_names_it() {
+    let empty = "UPDATE audit_log SET digest = (SELECT digest FROM hashes WHERE hashes.seq = audit_log.seq), body = NULL \
+                 WHERE seq = 3; DELETE FROM tool_executions WHERE seq = 3; DELETE FROM call_results WHERE seq = 3";
+    let gone = "its text is gone, and no record of retention names it";
+    for again in [false, true] {
+        assert_eq!(after_retention(|_| (), again).await, None, "again: {again}");
+        assert_eq!(after_retention(run(empty), again).await, Some((3, gone.to_owned())), "again: {again}");
+    }
+    // The record of retention itself: taken away, emptied, or saying something else.
+    let (seq, _) = after_retention(run("DELETE FROM audit_log WHERE seq = 10"), false).await.unwrap();
+    assert_eq!(seq, 10);
+    let emptied = "UPDATE audit_log SET digest = (SELECT digest FROM hashes WHERE hashes.seq = audit_log.seq), body = NULL \
+                   WHERE seq = 10";
+    assert_eq!(after_retention(run(emptied), false).await, Some((2, gone.to_owned())));
+    let widened = "UPDATE audit_log SET body = replace(body, '[[2,2]', '[[2,3]') WHERE seq = 10";
+    assert_eq!(after_retention(run(widened), false).await.unwrap().0, 10);
+    let named = |database: &Connection| {
+        let body = "SELECT body FROM audit_log WHERE seq = 10";
+        let body: String = database.query_row(body, (), |row| row.get(0)).unwrap();
+        assert!(body.contains(r#""emptied":[[2,2],[4,4],[6,6],[8,8]]"#), "{body}");
+    };
+    assert_eq!(after_retention(named, false).await, None);
+}
+
+/// A record of retention that is archived itself hands on what it named.
+#[tokio::test]
+async fn the_next_retention_names_what_an_archived_one_named() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(Moved(AtomicI64::new(noon().as_microsecond())));
+    let options = Options { clock: Arc::clone(&clock) as Arc<dyn Clock>, ..Options::default() };
+    let store = DurableStore::open_sqlite(folder.path(), options).unwrap();
+    let forever = RetentionRule { tier: None, tool: Some("kept".to_owned()), keep: None };
+    let week = RetentionRule { tier: None, tool: None, keep: Some(Duration::from_secs(7 * 24 * 60 * 60)) };
+    for round in 0..4_i64 {
+        for tool in ["kept", "gone", "kept", "gone"] {
+            let at = after(round * 40 * DAY);
+            store.outcome(call("t", tool).at(at).without_effect().outcome()).await.unwrap();
+        }
+        clock.0.store(after((round + 1) * 40 * DAY).as_microsecond(), Ordering::SeqCst);
+        while store.archive(&[forever.clone(), week.clone()]).await.unwrap().is_some() {}
+        assert_eq!(store.verify(None, &[]).await.unwrap().bad, None, "round {round}");
+    }
+}
+
+/// Also a licence that keeps no results has the hash of what really came in.
+#[tokio::test]
+async fn every_tier_seals_the_hash_of_what_came_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { audit_input: true, ..Options::default() };
+    let store = DurableStore::open_sqlite(folder.path(), options).unwrap();
+    let mut hashes = std::collections::BTreeSet::new();
+    for tier in Tier::ALL {
+        let mut call = call("t", "tool").at(noon()).without_effect();
+        call.context = Arc::new(haft_core::CallContext { tier, ..(*call.context).clone() });
+        store.outcome(call.outcome()).await.unwrap();
+        let run = store.for_tenant("t").run(call.id).await.unwrap().expect("it is recorded");
+        assert_eq!(run.arguments.is_some(), tier.keeps_results(), "{tier:?}");
+        let sealed = run.record.hashes.unwrap();
+        hashes.insert((sealed.input, sealed.output));
+    }
+    assert_eq!(hashes.len(), 1, "the same call has the same hashes, whoever makes it: {hashes:?}");
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
+    let core: String = Connection::open(folder.path().join("haft.db"))
+        .unwrap()
+        .query_row("SELECT body FROM audit_log WHERE seq = 1", (), |row| row.get(0))
+        .unwrap();
+    assert!(!core.contains("\"input\":"), "{core}");
 }
 
 fn zstd_text(path: &Path) -> String {

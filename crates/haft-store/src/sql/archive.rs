@@ -166,26 +166,34 @@ fn write(path: &Path, heading: &Heading, lines: &[Line]) -> Result<(), StoreErro
 
 /// Digests take the place of texts; what is archived from the beginning on is cut off; and that is put on record.
 fn take_away(work: &mut Work<'_>, taken: &[(i64, Bytes32)]) -> Result<(), Fault> {
+    // Before anything is taken away: the record that names them may be among what is.
+    let mut emptied = named_before(work)?;
     for (seq, digest) in taken {
-        let seq = Value::Int(*seq);
-        work.sql.execute(
+        let number = Value::Int(*seq);
+        let changed = work.sql.execute(
             "UPDATE audit_log SET body = NULL, digest = ?2 WHERE seq = ?1 AND body IS NOT NULL",
-            &[seq, Value::Blob(digest)],
+            &[number, Value::Blob(digest)],
         )?;
+        // A text that somebody else took away meanwhile is not named: that is for `verify` to find.
+        if changed == 1 {
+            emptied.push((*seq, *seq));
+        }
         for statement in [
             "DELETE FROM call_results WHERE seq = ?1",
             "DELETE FROM sandbox_security_events WHERE seq = ?1",
             "DELETE FROM tool_executions WHERE seq = ?1",
         ] {
-            work.sql.execute(statement, &[seq])?;
+            work.sql.execute(statement, &[number])?;
         }
     }
     let row = work.sql.query_one("SELECT MIN(seq) FROM audit_log WHERE body IS NOT NULL", &[])?;
     let first_left = row.map_or(Ok(None), |mut row| row.opt_int(0))?;
-    let head = work.head_mut()?;
+    let head = work.head()?;
     // The last record always stays: the next one is tied to it.
-    let through = first_left.unwrap_or(head.link.seq).min(head.link.seq) - 1;
-    if through > work.head()?.anchor_seq {
+    let wanted = first_left.unwrap_or(head.link.seq).min(head.link.seq) - 1;
+    // Only what retention emptied is cut off: a text that is gone for another reason stays as evidence.
+    let through = runs_through(&emptied, head.anchor_seq).min(wanted);
+    if through > head.anchor_seq {
         let row = work.sql.query_one("SELECT mac FROM audit_log WHERE seq = ?1", &[Value::Int(through)])?;
         let mut row =
             row.ok_or_else(|| Fault::new(FaultKind::Corrupt, format!("the record {through} is missing")))?;
@@ -202,8 +210,47 @@ fn take_away(work: &mut Work<'_>, taken: &[(i64, Bytes32)]) -> Result<(), Fault>
         archived: taken.len() as u64,
         through: head.anchor_seq,
         mac: chain::hex(&head.anchor_mac),
+        emptied: merged(emptied, head.anchor_seq),
     };
     work.append(&serde_json::to_string(&happening)?).map(drop)
+}
+
+/// The runs that the latest record of retention names. What the table itself says counts for nothing: whoever empties a row
+/// there must not have it sealed by the next retention.
+fn named_before(work: &mut Work<'_>) -> Result<Vec<(i64, i64)>, Fault> {
+    let row = work.sql.query_one(
+        "SELECT body FROM audit_log WHERE substr(body, 1, 20) = '{\"event\":\"retention\"' ORDER BY seq DESC LIMIT 1",
+        &[],
+    )?;
+    let Some(mut row) = row else { return Ok(Vec::new()) };
+    match record::read(&row.text(0)?)? {
+        Read::Happening(Happening::Retention { emptied, .. }) => Ok(emptied),
+        Read::Happening(_) | Read::Call(_) => Ok(Vec::new()),
+    }
+}
+
+/// How far the runs reach without a gap from the record after this one on.
+fn runs_through(runs: &[(i64, i64)], after: i64) -> i64 {
+    let mut runs = runs.to_vec();
+    runs.sort_unstable();
+    runs.iter().fold(after, |reached, &(first, last)| match first <= reached + 1 {
+        true => reached.max(last),
+        false => reached,
+    })
+}
+
+/// The runs after that record, in order, each as long as it can be.
+fn merged(mut runs: Vec<(i64, i64)>, after: i64) -> Vec<(i64, i64)> {
+    runs.sort_unstable();
+    let mut all: Vec<(i64, i64)> = Vec::new();
+    for (first, last) in runs.into_iter().filter(|(_, last)| *last > after) {
+        let first = first.max(after + 1);
+        match all.last_mut() {
+            Some((_, end)) if first <= *end + 1 => *end = (*end).max(last),
+            Some(_) | None => all.push((first, last)),
+        }
+    }
+    all
 }
 
 fn check(path: &Path, first_key: Bytes32) -> Result<Verified, Fault> {
@@ -241,4 +288,19 @@ fn check(path: &Path, first_key: Bytes32) -> Result<Verified, Fault> {
         verified.archived += 1;
     }
     Ok(verified)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_put_together_and_begin_after_the_cut() {
+        assert_eq!(merged(vec![(5, 5), (1, 1), (4, 4), (7, 9), (2, 2)], 1), [(2, 2), (4, 5), (7, 9)]);
+        assert_eq!(merged(vec![(1, 4), (3, 9)], 2), [(3, 9)]);
+        assert_eq!(merged(vec![(1, 2)], 2), []);
+        assert_eq!(runs_through(&[(3, 3), (1, 2), (5, 9)], 0), 3);
+        assert_eq!(runs_through(&[(5, 9)], 0), 0);
+        assert_eq!(runs_through(&[(1, 9)], 4), 9);
+    }
 }

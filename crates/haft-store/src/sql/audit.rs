@@ -1,19 +1,15 @@
 //! Checking the chain, and giving records out.
 
 use super::{
-    chain::{self, Bytes32, Link},
-    open,
+    chain, open,
     options::AuditHead,
-    record::{self, Happening, Read},
+    record,
     store::DurableStore,
-    value::{Fault, Row, Sql, Value},
-    work::bytes32,
+    value::Fault,
+    verify::{self, end},
 };
 use haft_core::port::{AuditQuery, AuditRecord, StoreError, TenantStore as _};
 use std::{io::Write, path::Path};
-
-/// Records that are looked at in one go.
-const PIECE: i64 = 2000;
 
 /// What checking the audit came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,44 +48,18 @@ pub enum ExportFormat {
     Csv,
 }
 
-/// The end of the chain, as a reader sees it.
-struct End {
-    chain_id: String,
-    seq: i64,
-    mac: Bytes32,
-    ratchet: Bytes32,
-    projected: i64,
-    anchor_seq: i64,
-    anchor_mac: Bytes32,
-}
-
-fn end(sql: &mut dyn Sql) -> Result<End, Fault> {
-    let row = sql.query_one(
-        "SELECT chain_id, seq, mac, ratchet, projected, anchor_seq, anchor_mac FROM audit_head",
-        &[],
-    )?;
-    let mut row = row.ok_or_else(|| Fault::refused("the audit has no head: somebody removed it"))?;
-    Ok(End {
-        chain_id: row.text(0)?,
-        seq: row.int(1)?,
-        mac: bytes32(row.blob(2)?)?,
-        ratchet: bytes32(row.blob(3)?)?,
-        projected: row.int(4)?,
-        anchor_seq: row.int(5)?,
-        anchor_mac: bytes32(row.blob(6)?)?,
-    })
-}
-
 impl DurableStore {
     /// Checks every record against its seal, with the first key of the chain: from the file beside the database, or from
     /// where that was moved to. `heads` are ends of the chain that were told elsewhere: the chain must still hold them.
     ///
-    /// What is not detected without such heads: that somebody brought back the whole database as it was some time ago.
+    /// Not detected without such heads: that somebody brought back the whole database as it was some time ago, or began a new
+    /// one. Not detected at all: changes by somebody who has the first key, in records after the last head that was told
+    /// elsewhere.
     pub async fn verify(&self, key_file: Option<&Path>, heads: &[AuditHead]) -> Result<Verified, StoreError> {
         let usual = open::key_file(&self.0.options, &self.0.folder);
         let key = open::read_key(key_file.unwrap_or(&usual))?;
         let heads = heads.to_vec();
-        self.0.read(move |sql| verify(sql, key, &heads)).await
+        self.0.read(move |sql| verify::verify(sql, key, &heads)).await
     }
 
     /// Where the chain ends now: worth keeping elsewhere.
@@ -179,144 +149,5 @@ fn cell(text: &str) -> String {
     match text.contains(['"', ',', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
         false => text,
-    }
-}
-
-/// One pass from the first record that is there to the last.
-fn verify(sql: &mut dyn Sql, first_key: Bytes32, heads: &[AuditHead]) -> Result<Verified, Fault> {
-    let end = end(sql)?;
-    let mut link = Link::genesis(&end.chain_id, first_key);
-    for _ in 0..end.anchor_seq {
-        link.key = chain::next_key(&link.key);
-    }
-    link.seq = end.anchor_seq;
-    if end.anchor_seq == 0 && end.anchor_mac != link.mac {
-        return Ok(verified(&end, 0, Some(Bad::new(0, "the beginning of the chain was changed"))));
-    }
-    link.mac = end.anchor_mac;
-    let mut pass = Pass { link, archived: 0, cut: end.anchor_seq == 0, end, heads };
-    loop {
-        let rows = sql.query(
-            "SELECT a.seq, a.body, a.digest, a.mac, e.tenant, e.tool_name, e.status, e.started_at, e.agent_id, \
-             e.execution_id FROM audit_log a LEFT JOIN tool_executions e ON e.seq = a.seq WHERE a.seq > ?1 \
-             ORDER BY a.seq LIMIT ?2",
-            &[Value::Int(pass.link.seq), Value::Int(PIECE)],
-        )?;
-        if rows.is_empty() {
-            let bad = pass.last();
-            return Ok(verified(&pass.end, pass.archived, bad));
-        }
-        for row in rows {
-            if pass.link.seq >= pass.end.seq {
-                // Came in after the end was read.
-                let bad = pass.last();
-                return Ok(verified(&pass.end, pass.archived, bad));
-            }
-            if let Some(bad) = pass.step(row)? {
-                return Ok(verified(&pass.end, pass.archived, Some(bad)));
-            }
-        }
-    }
-}
-
-fn verified(end: &End, archived: u64, bad: Option<Bad>) -> Verified {
-    Verified { first: end.anchor_seq + 1, last: end.seq, archived, bad }
-}
-
-struct Pass<'a> {
-    link: Link,
-    archived: u64,
-    /// Whether the cut at the beginning is on record.
-    cut: bool,
-    end: End,
-    heads: &'a [AuditHead],
-}
-
-impl Pass<'_> {
-    fn step(&mut self, mut row: Row) -> Result<Option<Bad>, Fault> {
-        let expected = self.link.seq + 1;
-        let seq = row.int(0)?;
-        if seq != expected {
-            return Ok(Some(Bad::new(
-                expected,
-                format!("it is missing: after {} comes {seq}", self.link.seq),
-            )));
-        }
-        let body = row.opt_text(1)?;
-        let digest = match (&body, row.opt_blob(2)?) {
-            (Some(body), _) => chain::digest(body.as_bytes()),
-            (None, Some(digest)) => {
-                self.archived += 1;
-                bytes32(digest)?
-            }
-            (None, None) => return Ok(Some(Bad::new(seq, "its text was removed"))),
-        };
-        let mac = bytes32(row.blob(3)?)?;
-        self.link.advance(&digest);
-        if mac != self.link.mac {
-            return Ok(Some(Bad::new(seq, "its text, its place or its seal was changed")));
-        }
-        for head in self.heads.iter().filter(|head| head.seq == seq) {
-            if head.chain != self.end.chain_id || head.mac != chain::hex(&mac) {
-                return Ok(Some(Bad::new(seq, format!("it is not what was told elsewhere at {}", head.at))));
-            }
-        }
-        let Some(body) = body else { return Ok(None) };
-        match record::read(&body)? {
-            Read::Call(record) if seq <= self.end.projected => Ok(self.compare(seq, &record, row)?),
-            Read::Call(_) => Ok(None),
-            Read::Happening(Happening::Retention { through, mac, .. }) => {
-                self.cut |= through == self.end.anchor_seq && mac == chain::hex(&self.end.anchor_mac);
-                Ok(None)
-            }
-            Read::Happening(
-                Happening::Recovery { .. }
-                | Happening::KeyCreated { .. }
-                | Happening::KeyRevoked { .. }
-                | Happening::Refused { .. },
-            ) => Ok(None),
-        }
-    }
-
-    /// What queries look at must be what was sealed.
-    fn compare(&self, seq: i64, record: &AuditRecord, mut row: Row) -> Result<Option<Bad>, Fault> {
-        let Some(tenant) = row.opt_text(4)? else {
-            return Ok(Some(Bad::new(seq, "it is missing in the table of executions")));
-        };
-        let there = (tenant, row.text(5)?, row.int(6)?, row.int(7)?, row.text(8)?, row.text(9)?);
-        let sealed = (
-            record.context.tenant.to_string(),
-            record.tool.to_string(),
-            record::status_number(record.status),
-            record.metadata.started_at.as_microsecond(),
-            record.context.agent.to_string(),
-            record.metadata.execution_id.to_string(),
-        );
-        Ok((there != sealed).then(|| Bad::new(seq, "the table of executions says something else about it")))
-    }
-
-    /// After the last record.
-    fn last(&self) -> Option<Bad> {
-        let (last, end) = (self.link.seq, &self.end);
-        if last < end.seq {
-            return Some(Bad::new(last + 1, format!("it is missing: the chain went on to {}", end.seq)));
-        }
-        if self.link.mac != end.mac || self.link.key != end.ratchet {
-            return Some(Bad::new(
-                last,
-                "the end of the chain was changed: records after it were cut off, or its key",
-            ));
-        }
-        if let Some(head) = self.heads.iter().find(|head| head.seq > last) {
-            let what = format!("it is missing: it was told elsewhere at {}", head.at);
-            return Some(Bad::new(last + 1, what));
-        }
-        if !self.cut {
-            return Some(Bad::new(
-                end.anchor_seq,
-                "records up to it were cut off, and no retention is on record",
-            ));
-        }
-        None
     }
 }

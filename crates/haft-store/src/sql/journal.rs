@@ -59,12 +59,16 @@ pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Faul
     let parts = outcome.result.as_deref().map(record::parts_text).transpose()?;
     let hash = |text: &str| chain::hex(&chain::digest(text.as_bytes()));
     let hashes = Hashes { input: hash(input), output: parts.as_deref().map(hash) };
-    let body = record::call_text(&outcome.audit, &hashes, work.options.audit_input.then_some(input))?;
+    // Hashes are for everybody; what came in and went out is kept where the licence includes it.
+    let tier = outcome.audit.context.tier;
+    let keeps = work.options.keep_results && tier.keeps_results();
+    let audited = work.options.audit_input && tier.keeps_results();
+    let body = record::call_text(&outcome.audit, &hashes, audited.then_some(input))?;
     let seq = work.append(&body)?;
     let id = outcome.audit.metadata.execution_id.to_string();
-    if work.options.keep_results {
+    if keeps {
         let now = work.now();
-        let longest = outcome.audit.context.tier.longest_retention();
+        let longest = tier.longest_retention();
         keep_result(work, seq, &id, (now, longest), Some(input), parts.as_deref())?;
     }
     if outcome.had_intent {

@@ -36,6 +36,7 @@ mod store;
 mod tasks;
 mod tenant;
 mod value;
+mod verify;
 mod work;
 mod writer;
 

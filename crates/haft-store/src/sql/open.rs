@@ -29,6 +29,13 @@ fn head(sql: &mut dyn Sql, key_file: &Path, now: i64) -> Result<String, Fault> {
     if let Some(mut row) = sql.query_one("SELECT chain_id FROM audit_head", &[])? {
         return row.text(0);
     }
+    if sql.query_one("SELECT 1 FROM audit_log LIMIT 1", &[])?.is_some() {
+        // A new chain would begin before them, and `verify` would never come to them.
+        return Err(Fault::refused(
+            "the audit has records and no head: somebody removed it. Keep a copy of the database as evidence, and bring \
+             back a backup",
+        ));
+    }
     let key = read_or_make_key(key_file)?;
     let chain_id = uuid::Uuid::new_v4().to_string();
     let mac = chain::genesis_mac(&chain_id);

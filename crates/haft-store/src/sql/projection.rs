@@ -6,7 +6,7 @@
 
 use super::{
     record::{self, Read},
-    value::{Fault, Value},
+    value::{Fault, Row, Value},
     work::Work,
 };
 use haft_core::port::AuditRecord;
@@ -45,10 +45,93 @@ pub(crate) fn project(work: &mut Work<'_>, most: i64) -> Result<bool, Fault> {
     Ok(last < to)
 }
 
+/// A row of the table, without its number.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Execution {
+    pub(crate) execution_id: String,
+    tenant: String,
+    call_id: String,
+    tool_name: String,
+    status: i64,
+    error_code: Option<String>,
+    started_at: i64,
+    completed_at: i64,
+    duration_ms: f64,
+    output_size_bytes: i64,
+    output_truncated: i64,
+    output_handle: Option<String>,
+    sandbox_id: Option<String>,
+    agent_id: String,
+    user_id: Option<String>,
+    session_id: Option<String>,
+    batch_id: Option<String>,
+    batch_index: Option<i64>,
+    correlation_id: Option<String>,
+}
+
+impl Execution {
+    /// Its columns, of a table that is called `e`.
+    pub(crate) const COLUMNS: &'static str = "e.execution_id, e.tenant, e.call_id, e.tool_name, e.status, e.error_code, \
+         e.started_at, e.completed_at, e.duration_ms, e.output_size_bytes, e.output_truncated, e.output_handle, e.sandbox_id, \
+         e.agent_id, e.user_id, e.session_id, e.batch_id, e.batch_index, e.correlation_id";
+
+    /// What a record says.
+    pub(crate) fn of(record: &AuditRecord) -> Self {
+        let (facts, context) = (&record.metadata, &record.context);
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        Execution {
+            execution_id: facts.execution_id.to_string(),
+            tenant: context.tenant.to_string(),
+            call_id: record.call_id.to_string(),
+            tool_name: record.tool.to_string(),
+            status: record::status_number(record.status),
+            error_code: text(record.code.map(|code| code.as_str())),
+            started_at: facts.started_at.as_microsecond(),
+            completed_at: facts.completed_at.as_microsecond(),
+            duration_ms: facts.duration.as_secs_f64() * 1000.0,
+            output_size_bytes: i64::try_from(facts.output_size).unwrap_or(i64::MAX),
+            output_truncated: i64::from(facts.output_truncated),
+            output_handle: text(facts.output_handle.as_ref().map(|handle| handle.as_str())),
+            sandbox_id: text(facts.sandbox_id.as_deref()),
+            agent_id: context.agent.to_string(),
+            user_id: text(context.user.as_deref()),
+            session_id: text(context.session.as_deref()),
+            batch_id: facts.batch_id.map(|batch| batch.to_string()),
+            batch_index: facts.batch_index.map(i64::from),
+            correlation_id: text(context.correlation_id.as_deref()),
+        }
+    }
+
+    /// What the table says, from that column of a row on; `None` where it has no such row.
+    pub(crate) fn read(row: &mut Row, at: usize) -> Result<Option<Self>, Fault> {
+        let Some(execution_id) = row.opt_text(at)? else { return Ok(None) };
+        Ok(Some(Execution {
+            execution_id,
+            tenant: row.text(at + 1)?,
+            call_id: row.text(at + 2)?,
+            tool_name: row.text(at + 3)?,
+            status: row.int(at + 4)?,
+            error_code: row.opt_text(at + 5)?,
+            started_at: row.int(at + 6)?,
+            completed_at: row.int(at + 7)?,
+            duration_ms: row.real(at + 8)?,
+            output_size_bytes: row.int(at + 9)?,
+            output_truncated: row.int(at + 10)?,
+            output_handle: row.opt_text(at + 11)?,
+            sandbox_id: row.opt_text(at + 12)?,
+            agent_id: row.text(at + 13)?,
+            user_id: row.opt_text(at + 14)?,
+            session_id: row.opt_text(at + 15)?,
+            batch_id: row.opt_text(at + 16)?,
+            batch_index: row.opt_int(at + 17)?,
+            correlation_id: row.opt_text(at + 18)?,
+        }))
+    }
+}
+
 fn insert(work: &mut Work<'_>, seq: i64, record: &AuditRecord) -> Result<(), Fault> {
-    let facts = &record.metadata;
-    let context = &record.context;
-    let batch = facts.batch_id.map(|batch| batch.to_string());
+    let (facts, context) = (&record.metadata, &record.context);
+    let row = Execution::of(record);
     work.sql.execute(
         "INSERT INTO tool_executions (seq, execution_id, tenant, call_id, tool_name, status, error_code, started_at, \
          completed_at, duration_ms, output_size_bytes, output_truncated, output_handle, sandbox_id, agent_id, user_id, \
@@ -56,25 +139,25 @@ fn insert(work: &mut Work<'_>, seq: i64, record: &AuditRecord) -> Result<(), Fau
          ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20) ON CONFLICT (seq) DO NOTHING",
         &[
             Value::Int(seq),
-            Value::Text(&facts.execution_id.to_string()),
-            Value::Text(&context.tenant),
-            Value::Text(&record.call_id),
-            Value::Text(&record.tool),
-            Value::Int(record::status_number(record.status)),
-            Value::text(record.code.map(|code| code.as_str())),
-            Value::Int(facts.started_at.as_microsecond()),
-            Value::Int(facts.completed_at.as_microsecond()),
-            Value::Real(facts.duration.as_secs_f64() * 1000.0),
-            Value::Int(i64::try_from(facts.output_size).unwrap_or(i64::MAX)),
-            Value::Int(i64::from(facts.output_truncated)),
-            Value::text(facts.output_handle.as_ref().map(|handle| handle.as_str())),
-            Value::text(facts.sandbox_id.as_deref()),
-            Value::Text(&context.agent),
-            Value::text(context.user.as_deref()),
-            Value::text(context.session.as_deref()),
-            Value::text(batch.as_deref()),
-            Value::int(facts.batch_index.map(i64::from)),
-            Value::text(context.correlation_id.as_deref()),
+            Value::Text(&row.execution_id),
+            Value::Text(&row.tenant),
+            Value::Text(&row.call_id),
+            Value::Text(&row.tool_name),
+            Value::Int(row.status),
+            Value::text(row.error_code.as_deref()),
+            Value::Int(row.started_at),
+            Value::Int(row.completed_at),
+            Value::Real(row.duration_ms),
+            Value::Int(row.output_size_bytes),
+            Value::Int(row.output_truncated),
+            Value::text(row.output_handle.as_deref()),
+            Value::text(row.sandbox_id.as_deref()),
+            Value::Text(&row.agent_id),
+            Value::text(row.user_id.as_deref()),
+            Value::text(row.session_id.as_deref()),
+            Value::text(row.batch_id.as_deref()),
+            Value::int(row.batch_index),
+            Value::text(row.correlation_id.as_deref()),
         ],
     )?;
     for violation in &facts.violations {

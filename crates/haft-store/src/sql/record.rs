@@ -123,9 +123,18 @@ struct CallRead {
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", tag = "event")]
 pub(crate) enum Happening {
-    /// Records were archived, and up to `through` they were cut off. Ties the cut to the chain.
+    /// Records were archived, and up to `through` they were cut off. Ties the cut to the chain, and names those after it whose
+    /// texts are gone, first and last of each run: only they may be without one.
     #[serde(rename_all = "camelCase")]
-    Retention { form: u32, at: i64, archived: u64, through: i64, mac: String },
+    Retention {
+        form: u32,
+        at: i64,
+        archived: u64,
+        through: i64,
+        mac: String,
+        #[serde(default)]
+        emptied: Vec<(i64, i64)>,
+    },
     /// Somebody decided about what a crash left.
     #[serde(rename_all = "camelCase")]
     Recovery { form: u32, at: i64, tenant: String, what: String, decision: String },
