@@ -1,13 +1,13 @@
 //! What a person is asked, and what a yes would cover.
 
 use crate::{
+    attempt::Attempt,
     contained::{guarded, guarded_async},
     frame::Frame,
     plan::Ready,
     ports::Ports,
 };
 use haft_core::{ApprovalId, ApprovalRequest, Asker, GrantOffer, Risk, ToolError, port::Subject, text};
-use haft_sdk::{Host, ToolCtx};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
@@ -88,7 +88,8 @@ const MOST_SHOWN: usize = 64 << 10;
 
 /// What a call would change, where its tool can say. One that fails to say so keeps nobody from being asked.
 pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
-    let cx = ToolCtx::new(Arc::clone(&ready.frame) as Arc<dyn Host>);
+    // It looks as the first attempt would run.
+    let cx = Attempt::new(ready, 1).ctx();
     let prepared = ready.prepared.get()?;
     let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
     let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
@@ -120,7 +121,7 @@ fn fingerprint(ports: &Ports, ready: &Ready, preview: Option<&str>) -> String {
         "definition": definition,
         "arguments": frame.arguments().as_str(),
         "footprint": ready.footprint,
-        "isolation": ready.level,
+        "isolation": ready.containment.level,
         "limits": frame.options.limits,
         "reach": ports.reach,
         "preview": preview,
