@@ -44,6 +44,7 @@ Commands:
   conformance         Run the public conformance suite of MCP against a server of haft's
   bench               Measure the pipeline, the registry, files, jails, MCP and the durable store in a release build, beside their goals
   soak                Kill processes that share a state folder, some two thousand times, and look at what is left;
+                      swap paths under running calls for ten minutes;
                       then a thousand watchers of the HTTP API, for half a minute
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]

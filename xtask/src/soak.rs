@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the kill sweep and the load on the HTTP API for as long as they take. The same tests as in `cargo xtask test`,
+//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, and the load on the HTTP API for as long as they take. The same tests as in `cargo xtask test`,
 //! with more of everything.
 
 use crate::error::Error;
@@ -9,11 +9,18 @@ use crate::workspace::Workspace;
 const KILLS: &str = "2000";
 /// How long each run of the HTTP API under load takes.
 const LOAD_SECONDS: &str = "30";
+/// How long a folder is swapped for a denied one while calls use it.
+const SWAP_SECONDS: &str = "600";
 
 pub(crate) fn soak(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "-p", "haft-engine", "--test", "kill_sweep", "--", "--nocapture"]);
     cargo.env("HAFT_SWEEP_KILLS", KILLS);
+    step::announce("soak", &cargo);
+    step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "-p", "haft", "--test", "guarding", "swapped::", "--", "--nocapture"]);
+    cargo.env("HAFT_SOAK_SECONDS", SWAP_SECONDS);
     step::announce("soak", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

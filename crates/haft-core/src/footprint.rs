@@ -90,6 +90,26 @@ impl Footprint {
         }
     }
 
+    /// Whether files, or who knows what, are among what it touches.
+    ///
+    /// ```
+    /// use haft_core::{Footprint, Resource};
+    /// assert!(Footprint::reads([Resource::path("a.txt")]).touches_files());
+    /// assert!(Footprint::undeclared(false).touches_files());
+    /// assert!(!Footprint::reads([Resource::Host("example.com".into())]).touches_files());
+    /// ```
+    pub fn touches_files(&self) -> bool {
+        self.reads.iter().chain(&self.writes).any(|resource| match resource {
+            Resource::Anything | Resource::Path(_) => true,
+            Resource::Host(_) | Resource::Named(_) => false,
+        })
+    }
+
+    /// Whether it may write anything, and so read anything, too.
+    pub fn may_write_anything(&self) -> bool {
+        self.writes.contains(&Resource::Anything)
+    }
+
     /// Whether the two must not overlap: one writes what the other reads or writes.
     pub fn conflicts_with(&self, other: &Footprint) -> bool {
         let any = |a: &[Resource], b: &[Resource]| a.iter().any(|a| b.iter().any(|b| a.overlaps(b)));

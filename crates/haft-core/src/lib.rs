@@ -54,7 +54,7 @@ pub use options::{BatchOptions, BatchOrigin, CacheUse, CallOptions, Retry, Strat
 pub use output::{ContentPart, SideEffect, SideEffectKind, ToolOutput};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use result::{
-    BatchSummary, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata, Scheduling,
-    ToolResult, Violation,
+    AttemptRecord, BatchSummary, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata,
+    Scheduling, ToolResult, Violation,
 };
 pub use task::{LONGEST_TTL, Task, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState};

@@ -1,5 +1,6 @@
 //! How much of what.
 
+use crate::{ErrorCode, ToolError};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -42,6 +43,45 @@ pub struct Limits {
     pub output_bytes: Option<u64>,
 }
 
+/// Applies the same to every limit of two sets. A limit that is added and not named here does not compile.
+macro_rules! each_limit {
+    ($mine:expr, $theirs:expr, $join:ident) => {{
+        let Limits {
+            memory_bytes,
+            cpu_millicores,
+            cpu_time,
+            wall_time,
+            processes,
+            open_files,
+            file_bytes,
+            scratch_bytes,
+            output_bytes,
+        } = $mine;
+        Limits {
+            memory_bytes: $join(*memory_bytes, $theirs.memory_bytes),
+            cpu_millicores: $join(*cpu_millicores, $theirs.cpu_millicores),
+            cpu_time: $join(*cpu_time, $theirs.cpu_time),
+            wall_time: $join(*wall_time, $theirs.wall_time),
+            processes: $join(*processes, $theirs.processes),
+            open_files: $join(*open_files, $theirs.open_files),
+            file_bytes: $join(*file_bytes, $theirs.file_bytes),
+            scratch_bytes: $join(*scratch_bytes, $theirs.scratch_bytes),
+            output_bytes: $join(*output_bytes, $theirs.output_bytes),
+        }
+    }};
+}
+
+fn first<T>(mine: Option<T>, theirs: Option<T>) -> Option<T> {
+    mine.or(theirs)
+}
+
+fn least<T: Ord>(mine: Option<T>, theirs: Option<T>) -> Option<T> {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
+        (one, other) => one.or(other),
+    }
+}
+
 impl Limits {
     /// These limits, and where one is absent that of `other`.
     ///
@@ -54,17 +94,7 @@ impl Limits {
     /// ```
     #[must_use]
     pub fn or(&self, other: &Limits) -> Limits {
-        Limits {
-            memory_bytes: self.memory_bytes.or(other.memory_bytes),
-            cpu_millicores: self.cpu_millicores.or(other.cpu_millicores),
-            cpu_time: self.cpu_time.or(other.cpu_time),
-            wall_time: self.wall_time.or(other.wall_time),
-            processes: self.processes.or(other.processes),
-            open_files: self.open_files.or(other.open_files),
-            file_bytes: self.file_bytes.or(other.file_bytes),
-            scratch_bytes: self.scratch_bytes.or(other.scratch_bytes),
-            output_bytes: self.output_bytes.or(other.output_bytes),
-        }
+        each_limit!(self, other, first)
     }
 
     /// The tighter of each.
@@ -78,23 +108,54 @@ impl Limits {
     /// ```
     #[must_use]
     pub fn within(&self, parent: &Limits) -> Limits {
-        fn least<T: Ord + Copy>(mine: Option<T>, theirs: Option<T>) -> Option<T> {
-            match (mine, theirs) {
-                (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
-                (one, other) => one.or(other),
-            }
+        each_limit!(self, parent, least)
+    }
+
+    /// The most that a call may ask for: of what a tool has of its own, that; of what it has from the general limits, the
+    /// general ceiling.
+    ///
+    /// ```
+    /// use haft_core::Limits;
+    /// let general = Limits { processes: Some(256), open_files: Some(64), ..Limits::default() };
+    /// let ceiling = Limits { processes: Some(1000), open_files: Some(128), ..Limits::default() };
+    /// let tool = Limits { processes: Some(10), ..Limits::default() }.or(&general);
+    /// let most = tool.most(&general, &ceiling);
+    /// assert_eq!((most.processes, most.open_files), (Some(10), Some(128)));
+    /// ```
+    #[must_use]
+    pub fn most(&self, general: &Limits, ceiling: &Limits) -> Limits {
+        fn own<T: PartialEq>(mine: Option<T>, general: Option<T>) -> Option<T> {
+            if mine == general { None } else { mine }
         }
-        Limits {
-            memory_bytes: least(self.memory_bytes, parent.memory_bytes),
-            cpu_millicores: least(self.cpu_millicores, parent.cpu_millicores),
-            cpu_time: least(self.cpu_time, parent.cpu_time),
-            wall_time: least(self.wall_time, parent.wall_time),
-            processes: least(self.processes, parent.processes),
-            open_files: least(self.open_files, parent.open_files),
-            file_bytes: least(self.file_bytes, parent.file_bytes),
-            scratch_bytes: least(self.scratch_bytes, parent.scratch_bytes),
-            output_bytes: least(self.output_bytes, parent.output_bytes),
-        }
+        each_limit!(self, general, own).or(ceiling)
+    }
+
+    /// Every limit as a name and a number, in the order of the wire.
+    pub fn numbers(&self) -> [(&'static str, Option<u64>); 9] {
+        let millis =
+            |time: &Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        let Limits {
+            memory_bytes,
+            cpu_millicores,
+            cpu_time,
+            wall_time,
+            processes,
+            open_files,
+            file_bytes,
+            scratch_bytes,
+            output_bytes,
+        } = self;
+        [
+            ("memoryBytes", *memory_bytes),
+            ("cpuMillicores", cpu_millicores.map(u64::from)),
+            ("cpuTime (ms)", millis(cpu_time)),
+            ("wallTime (ms)", millis(wall_time)),
+            ("processes", processes.map(u64::from)),
+            ("openFiles", open_files.map(u64::from)),
+            ("fileBytes", *file_bytes),
+            ("scratchBytes", *scratch_bytes),
+            ("outputBytes", *output_bytes),
+        ]
     }
 
     /// The first limit that is above the parent's, by name, with both values.
@@ -107,23 +168,21 @@ impl Limits {
     /// assert_eq!(parent.exceeds(&child), None);
     /// ```
     pub fn exceeds(&self, parent: &Limits) -> Option<(&'static str, u64, u64)> {
-        let millis =
-            |time: Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-        let pairs = [
-            ("memoryBytes", self.memory_bytes, parent.memory_bytes),
-            ("cpuMillicores", self.cpu_millicores.map(u64::from), parent.cpu_millicores.map(u64::from)),
-            ("cpuTime (ms)", millis(self.cpu_time), millis(parent.cpu_time)),
-            ("wallTime (ms)", millis(self.wall_time), millis(parent.wall_time)),
-            ("processes", self.processes.map(u64::from), parent.processes.map(u64::from)),
-            ("openFiles", self.open_files.map(u64::from), parent.open_files.map(u64::from)),
-            ("fileBytes", self.file_bytes, parent.file_bytes),
-            ("scratchBytes", self.scratch_bytes, parent.scratch_bytes),
-            ("outputBytes", self.output_bytes, parent.output_bytes),
-        ];
-        pairs.into_iter().find_map(|(name, mine, theirs)| match (mine, theirs) {
+        let mut pairs = self.numbers().into_iter().zip(parent.numbers());
+        pairs.find_map(|((name, mine), (_, theirs))| match (mine, theirs) {
             (Some(mine), Some(theirs)) if mine > theirs => Some((name, mine, theirs)),
             _ => None,
         })
+    }
+
+    /// Refuses what is above a ceiling, with both values.
+    pub fn check_ceiling(&self, ceiling: &Limits) -> Result<(), ToolError> {
+        let Some((name, mine, most)) = self.exceeds(ceiling) else { return Ok(()) };
+        let text = format!(
+            "{name} of {mine} is above the {most} that calls may ask for. Ask for less, or leave it out; whoever runs \
+             haft can allow more with tools.commands.max_*"
+        );
+        Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text))
     }
 }
 

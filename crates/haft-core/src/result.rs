@@ -149,6 +149,26 @@ pub struct FailedTry {
     pub delay: Duration,
 }
 
+/// One attempt at a call that took several: how it ended, and what held it in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptRecord {
+    /// Which one, from 1.
+    pub number: u32,
+    /// Why it failed; absent where it succeeded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<ErrorCode>,
+    /// What held it in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<Enforcement>,
+    /// The sandbox that it ran in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox_id: Option<String>,
+    /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<Box<Metrics>>,
+}
+
 /// Where a result came from that no run of this call made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -209,6 +229,9 @@ pub struct ResultMetadata {
     pub duration: Duration,
     /// How often it was tried; 0 where it never started.
     pub attempts: u32,
+    /// Each of them, where there were several: what held one in need not have held another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempt_records: Vec<AttemptRecord>,
     /// Bytes that the tool put out, before any were left out.
     pub output_size: u64,
     /// Whether some of them were left out of the content.
@@ -222,13 +245,13 @@ pub struct ResultMetadata {
     /// The sandbox that it ran in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox_id: Option<String>,
-    /// What held it in; absent where it never started.
+    /// What held it in, of several attempts the last one; absent where it never started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
-    /// What it used.
+    /// What it used, in all attempts together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics: Option<Box<Metrics>>,
-    /// What containment stopped or noticed.
+    /// What containment stopped or noticed, in any attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// What it changed.
@@ -260,6 +283,7 @@ impl ResultMetadata {
             completed_at: at,
             duration: Duration::ZERO,
             attempts: 0,
+            attempt_records: Vec::new(),
             output_size: 0,
             output_truncated: false,
             output_handle: None,

@@ -10,13 +10,13 @@
 )]
 
 use haft_core::{
-    Annotations, ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions,
-    BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart,
-    Decision, Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint,
-    FromCache, GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle, OutputStream,
-    Parameters, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect,
-    SideEffectKind, Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition, ToolResult,
-    Violation,
+    Annotations, ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, AttemptRecord, BatchId,
+    BatchOptions, BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints,
+    ContentPart, Decision, Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry,
+    Footprint, FromCache, GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle,
+    OutputStream, Parameters, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling,
+    SideEffect, SideEffectKind, Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition,
+    ToolResult, Violation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -258,6 +258,13 @@ fn full_metadata() -> ResultMetadata {
         completed_at: at("2026-11-15T10:00:00.0123Z"),
         duration: Duration::from_micros(12_300),
         attempts: 2,
+        attempt_records: vec![AttemptRecord {
+            number: 1,
+            code: Some(ErrorCode::Timeout),
+            enforcement: Some(Enforcement::in_process()),
+            sandbox_id: Some("sb-0".into()),
+            metrics: Some(Box::new(Metrics { cpu_time_ms: Some(1.5), ..Metrics::default() })),
+        }],
         output_size: 123_456,
         output_truncated: true,
         output_handle: Some(OutputHandle::from_text("out_5d41402abc4b2a76b9719d911017c592")),

@@ -2,11 +2,74 @@
 
 use crate::{frame::Frame, ports::Ports, registry::Registered};
 use haft_core::{
-    ErrorCode, Footprint, IsolationLevel, ParentGrant, Resource, ToolError,
+    ErrorCode, Footprint, IsolationLevel, Limits, ParentGrant, Resource, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, covers_host},
 };
 use haft_sdk::capability::Commands;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What holds the programs of a call in, as it was planned. Each attempt at the call has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Containment {
+    /// The level, at the least.
+    pub(crate) level: IsolationLevel,
+    /// The tool says that it changes nothing, and is held to it.
+    changes_nothing: bool,
+}
+
+impl Containment {
+    pub(crate) fn new(level: IsolationLevel, registered: &Registered) -> Self {
+        Containment { level, changes_nothing: !registered.definition.has_side_effects() }
+    }
+
+    /// A program as the call may run it: at its level, within its limits and those of the sandbox around it.
+    pub(crate) fn fit(self, call: &Frame, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        let ports = call.ports();
+        let commands = &ports.capabilities.commands;
+        let template = commands.template();
+        let mut limits = match &call.options.limits {
+            Some(asked) => {
+                let most = spec.limits.most(&template.limits, &commands.ceiling());
+                asked.check_ceiling(&most)?;
+                asked.or(&spec.limits)
+            }
+            None => spec.limits.clone(),
+        };
+        let around = call.sandbox.get().map_or(IsolationLevel::None, |sandbox| sandbox.level);
+        spec.level = spec.level.max(self.level).max(around);
+        // Nothing to write to, and no way outward.
+        if self.changes_nothing {
+            let writable = std::mem::take(&mut spec.writable);
+            spec.readable.extend(writable);
+            spec.hosts.clear();
+        }
+        // The strictest level means no files and no network, whatever is granted to others.
+        if spec.level == IsolationLevel::Restricted {
+            spec.readable.clear();
+            spec.writable.clear();
+            spec.presets.clear();
+            spec.hosts.clear();
+            spec.working_dir = None;
+        }
+        if let Some(parent) = &call.context.parent {
+            limits = limits.within(&call.parent_limits());
+            // Where nobody chose the folder, the first one that is granted does.
+            if spec.working_dir == template.working_dir && !grants(parent, spec.working_dir.as_deref()) {
+                spec.working_dir = None;
+            }
+            narrow(&mut spec, parent)?;
+        }
+        limits = limits.within(&call.context.tier.limits());
+        limits.wall_time = limits.wall_time.or(Some(call.timeout()));
+        spec.limits = limits;
+        // By which a program tells whether it did this very thing before.
+        spec.environment.insert("HAFT_EFFECT_ID".to_owned(), call.id.to_string());
+        Ok(spec)
+    }
+}
 
 /// The level of a call, where it can be had; and whether what it touches is within the grant of its sandbox.
 pub(crate) fn contain(
@@ -59,7 +122,7 @@ pub(crate) fn enter(ports: &Ports, frame: &Frame) -> Result<(), ToolError> {
 }
 
 /// Hosts and paths that a call says it touches must be granted to the sandbox around it.
-fn within(footprint: &Footprint, parent: &ParentGrant) -> Result<(), ToolError> {
+pub(crate) fn within(footprint: &Footprint, parent: &ParentGrant) -> Result<(), ToolError> {
     for resource in footprint.reads.iter().chain(&footprint.writes) {
         match resource {
             Resource::Host(host) if !parent.hosts.iter().any(|granted| covers_host(granted, host)) => {
@@ -79,28 +142,33 @@ fn within(footprint: &Footprint, parent: &ParentGrant) -> Result<(), ToolError> 
 }
 
 /// Whether a folder is within the paths of a sandbox.
-pub(crate) fn grants(parent: &ParentGrant, folder: Option<&Path>) -> bool {
+fn grants(parent: &ParentGrant, folder: Option<&Path>) -> bool {
     folder.is_none_or(|folder| parent.mounts.iter().any(|mount| folder.starts_with(mount)))
 }
 
 /// A program in a sandbox gets what both grant.
-pub(crate) fn narrow(spec: &mut GuestSpec, parent: &ParentGrant) -> Result<(), ToolError> {
+fn narrow(spec: &mut GuestSpec, parent: &ParentGrant) -> Result<(), ToolError> {
     let granted = |path: &Path| parent.mounts.iter().any(|mount| path.starts_with(mount));
-    let inside = |paths: &mut Vec<std::path::PathBuf>| {
-        // A grant below a path that would be given is what is left of it.
-        let narrower: Vec<_> = parent
-            .mounts
-            .iter()
-            .map(std::path::PathBuf::from)
-            .filter(|mount| paths.iter().any(|path| mount.starts_with(path)))
-            .collect();
+    // A mount below a path that would be given is what is left of it, and as it is there: the deepest path around it says
+    // whether it may be written to.
+    let deepest = |paths: &[PathBuf], mount: &Path| {
+        paths.iter().filter(|path| mount.starts_with(path)).map(|path| path.components().count()).max()
+    };
+    let (mut readable, mut writable) = (Vec::new(), Vec::new());
+    for mount in parent.mounts.iter().map(PathBuf::from) {
+        match (deepest(&spec.readable, &mount), deepest(&spec.writable, &mount)) {
+            (None, None) => {}
+            (Some(reads), Some(writes)) if reads < writes => writable.push(mount),
+            (None, Some(_)) => writable.push(mount),
+            (Some(_), _) => readable.push(mount),
+        }
+    }
+    for (paths, narrower) in [(&mut spec.readable, readable), (&mut spec.writable, writable)] {
         paths.retain(|path| granted(path));
         paths.extend(narrower);
         paths.sort();
         paths.dedup();
-    };
-    inside(&mut spec.readable);
-    inside(&mut spec.writable);
+    }
     spec.hosts.retain(|host| parent.hosts.iter().any(|granted| covers_host(granted, host)));
     if let Some(dir) = &spec.working_dir
         && !granted(dir)
@@ -121,6 +189,11 @@ pub(crate) struct Jailed {
 impl Commands for Jailed {
     fn template(&self) -> GuestSpec {
         self.template.clone()
+    }
+
+    /// Whoever gave the template named no other.
+    fn ceiling(&self) -> Limits {
+        self.template.limits.clone()
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
@@ -165,9 +238,46 @@ mod tests {
             ..GuestSpec::default()
         };
         narrow(&mut spec, &parent()).unwrap();
-        assert_eq!(spec.writable, [std::path::PathBuf::from("/work/a")]);
+        assert_eq!(spec.writable, [PathBuf::from("/work/a")]);
         assert_eq!(spec.hosts, ["api.example.com"]);
         spec.working_dir = Some("/work".into());
         assert_eq!(narrow(&mut spec, &parent()).unwrap_err().code, ErrorCode::FilesystemPolicyViolation);
+    }
+
+    #[test]
+    fn what_may_only_be_read_stays_so_in_a_sandbox() {
+        // The roots of a configuration: a folder that may be written to, a part of it that may not, and a part of that that may.
+        let roots = || GuestSpec {
+            writable: vec!["/work".into(), "/work/vendor/own".into()],
+            readable: vec!["/work/vendor".into(), "/lib".into()],
+            ..GuestSpec::default()
+        };
+        // A mount; what can be written, and what can only be read.
+        let cases: [(&str, &[&str], &[&str]); 8] = [
+            ("/work", &["/work", "/work/vendor/own"], &["/work/vendor"]),
+            ("/work/src", &["/work/src"], &[]),
+            ("/work/vendor", &["/work/vendor/own"], &["/work/vendor"]),
+            ("/work/vendor/other", &[], &["/work/vendor/other"]),
+            ("/work/vendor/own", &["/work/vendor/own"], &[]),
+            ("/work/vendor/own/deep", &["/work/vendor/own/deep"], &[]),
+            ("/lib/x", &[], &["/lib/x"]),
+            ("/elsewhere", &[], &[]),
+        ];
+        for (mount, writable, readable) in cases {
+            let mut spec = roots();
+            let parent = ParentGrant { mounts: vec![mount.to_owned()], ..parent() };
+            narrow(&mut spec, &parent).unwrap();
+            let shown = |paths: &[PathBuf]| -> Vec<String> {
+                paths.iter().map(|path| path.display().to_string()).collect()
+            };
+            assert_eq!(
+                (shown(&spec.writable), shown(&spec.readable)),
+                (
+                    writable.iter().map(|path| (*path).to_owned()).collect(),
+                    readable.iter().map(|path| (*path).to_owned()).collect(),
+                ),
+                "{mount}"
+            );
+        }
     }
 }

@@ -7,7 +7,6 @@ use haft_core::{
     port::{AuditRecord, BoxFuture, Outcome, Settlement, StoreError},
     text,
 };
-use haft_sdk::Host;
 use serde_json::Value;
 use std::{
     borrow::Cow,
@@ -78,14 +77,15 @@ fn record<'a>(
     if engine.ports.settings.mode == ToolsMode::ParseOnly {
         engine.parked.forget(frame.id);
     }
-    let facts = std::mem::take(&mut *frame.facts());
-    let guest = facts.guest.map(|guest| *guest).unwrap_or_default();
+    let mut facts = std::mem::take(&mut *frame.facts());
+    let code = content.error.as_ref().map(|error| error.code);
+    let attempts = facts.take_attempts(code);
     let audit = AuditRecord {
         context: Arc::clone(&frame.context),
         call_id: Arc::clone(&frame.call.id),
         tool: Arc::clone(frame.tool_name()),
         status: content.status,
-        code: content.error.as_ref().map(|error| error.code),
+        code,
         rule: facts.rule,
         approval: facts.approval,
         input_size: frame.arguments().len() as u64,
@@ -96,10 +96,11 @@ fn record<'a>(
             output_truncated: content.truncated,
             output_handle: content.handle,
             attempts: facts.attempts,
+            attempt_records: attempts.records,
             enforcement: facts.enforcement,
-            sandbox_id: guest.sandbox,
-            metrics: guest.metrics,
-            violations: guest.violations,
+            sandbox_id: attempts.sandbox,
+            metrics: attempts.metrics,
+            violations: attempts.violations,
             coercions: facts.coercions,
             scheduling: facts.scheduling,
             ..frame.metadata()

@@ -1,7 +1,6 @@
 //! One call on its walk: who and what, what is known so far, and what the tool is handed.
 
 use crate::{
-    containment,
     event_log::{EventLog, Logged, Source},
     ports::Ports,
     registry::Registered,
@@ -11,14 +10,13 @@ use crate::{
     tasks::OfTask,
 };
 use haft_core::{
-    ApprovalId, Arguments, BatchId, CallContext, CallOptions, Enforcement, EventPayload, ExecutionId,
-    IsolationLevel, Limits, Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling, ToolCall,
-    ToolError, Violation,
-    port::{Approver, ClaimRequest, GuestEnd, GuestSpec, RuleName},
+    ApprovalId, Arguments, AttemptRecord, BatchId, CallContext, CallOptions, Enforcement, ErrorCode,
+    EventPayload, ExecutionId, Limits, Metrics, ModelBudget, OutputStream, ResultMetadata, Scheduling,
+    ToolCall, Violation,
+    port::{Approver, ClaimRequest, RuleName},
 };
-use haft_sdk::{Cancel, CancelReason, Host, capability::Capabilities};
+use haft_sdk::{Cancel, CancelReason};
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value};
 use std::{
     collections::HashSet,
     sync::{
@@ -136,11 +134,14 @@ pub(crate) struct Facts {
     pub(crate) attempts: u32,
     /// Its intent was handed to the store.
     pub(crate) had_intent: bool,
+    /// What held the present attempt in.
     pub(crate) enforcement: Option<Enforcement>,
-    /// The level that the call asks for.
-    pub(crate) level: IsolationLevel,
-    /// What is known about programs that it ran. Apart, because most calls run none.
+    /// What is known about programs that the present attempt ran. Apart, because most calls run none.
     pub(crate) guest: Option<Box<GuestFacts>>,
+    /// How the present attempt failed.
+    pub(crate) failed: Option<ErrorCode>,
+    /// The attempts before the present one, in order.
+    pub(crate) earlier: Vec<PastAttempt>,
     pub(crate) coercions: Vec<String>,
     /// What happened around its start, where anything did.
     pub(crate) scheduling: Option<Box<Scheduling>>,
@@ -148,7 +149,75 @@ pub(crate) struct Facts {
     pub(crate) claim: Option<Box<ClaimRequest>>,
 }
 
-/// What is known about the programs of a call.
+impl Facts {
+    /// Begins the next attempt: what was found out about the one before is that one's. Gives its number, from 1.
+    pub(crate) fn next_attempt(&mut self, enforcement: Enforcement) -> u32 {
+        if self.attempts > 0 {
+            let code = self.failed.take();
+            let (enforcement, guest) = (self.enforcement.take(), self.guest.take());
+            self.earlier.push(PastAttempt { code, enforcement, guest });
+        }
+        self.enforcement = Some(enforcement);
+        self.attempts += 1;
+        self.attempts
+    }
+
+    /// The facts about the programs of one attempt, be it over: what it still says is not the next one's.
+    pub(crate) fn guest_of(&mut self, attempt: u32) -> (&mut Option<Enforcement>, &mut GuestFacts) {
+        let index = usize::try_from(attempt).unwrap_or(usize::MAX).saturating_sub(1);
+        match self.earlier.get_mut(index) {
+            Some(past) => (&mut past.enforcement, past.guest.get_or_insert_default()),
+            None => (&mut self.enforcement, self.guest.get_or_insert_default()),
+        }
+    }
+
+    /// What all attempts come to: each by itself where there were several, and what they used together.
+    pub(crate) fn take_attempts(&mut self, code: Option<ErrorCode>) -> Attempts {
+        let last = self.guest.take().map(|guest| *guest).unwrap_or_default();
+        if self.earlier.is_empty() {
+            let GuestFacts { sandbox, metrics, violations } = last;
+            return Attempts { records: Vec::new(), sandbox, metrics, violations };
+        }
+        let mut all = Attempts { sandbox: last.sandbox.clone(), ..Attempts::default() };
+        let earlier = std::mem::take(&mut self.earlier).into_iter().map(|past| {
+            let guest = past.guest.map(|guest| *guest).unwrap_or_default();
+            (past.code, past.enforcement, guest)
+        });
+        let every = earlier.chain([(code, self.enforcement.clone(), last)]);
+        for (number, (code, enforcement, guest)) in (1..).zip(every) {
+            let GuestFacts { sandbox: sandbox_id, metrics, violations } = guest;
+            if let Some(used) = &metrics {
+                let so_far = all.metrics.take().unwrap_or_default();
+                all.metrics = Some(Box::new(so_far.and(used)));
+            }
+            all.violations.extend(violations);
+            all.records.push(AttemptRecord { number, code, enforcement, sandbox_id, metrics });
+        }
+        all
+    }
+}
+
+/// The attempts at a call, when it ends.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    /// Each by itself; empty where there was one, which is what the rest of the result is about.
+    pub(crate) records: Vec<AttemptRecord>,
+    /// The sandbox of the last one.
+    pub(crate) sandbox: Option<String>,
+    /// What all of them used.
+    pub(crate) metrics: Option<Box<Metrics>>,
+    /// What was stopped in any of them.
+    pub(crate) violations: Vec<Violation>,
+}
+
+/// An attempt that failed and was followed by another one.
+pub(crate) struct PastAttempt {
+    pub(crate) code: Option<ErrorCode>,
+    pub(crate) enforcement: Option<Enforcement>,
+    pub(crate) guest: Option<Box<GuestFacts>>,
+}
+
+/// What is known about the programs of an attempt.
 #[derive(Default)]
 pub(crate) struct GuestFacts {
     pub(crate) sandbox: Option<String>,
@@ -180,8 +249,8 @@ pub(crate) struct Frame {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) arrived_at: Timestamp,
     pub(crate) arrived: Instant,
-    /// Seen by the first try, and by everything before it.
-    pub(crate) cancel: Cancel,
+    /// Seen by the first attempt, and by everything before it.
+    pub(crate) cancel: Arc<Cancel>,
     later: Mutex<Later>,
     /// Made by a call that runs: it has that one's slot.
     pub(crate) is_inside: bool,
@@ -223,12 +292,12 @@ impl Logged for Frame {
     }
 }
 
-/// Tries after the first one.
+/// Attempts after the first one.
 #[derive(Default)]
 struct Later {
     /// The switch of the present one.
     cancel: Option<Arc<Cancel>>,
-    /// Whether somebody cancelled the call, rather than a deadline one try of it.
+    /// Whether somebody cancelled the call, rather than a deadline one attempt at it.
     is_stopped: bool,
 }
 
@@ -264,7 +333,7 @@ impl Frame {
             approver: arrival.approver,
             arrived_at: arrival.at,
             arrived: arrival.instant,
-            cancel: Cancel::new(),
+            cancel: Arc::default(),
             later: Mutex::default(),
             is_inside: arrival.is_inside,
             task: arrival.task,
@@ -294,19 +363,19 @@ impl Frame {
         note(self.facts().scheduling.get_or_insert_default());
     }
 
-    /// Cancels the call, whichever try it is at; false if it was cancelled already.
+    /// Cancels the call, whichever attempt it is at; false if it was cancelled already.
     pub(crate) fn stop(&self, reason: CancelReason, note: Option<&str>) -> bool {
         let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
         let is_first = !std::mem::replace(&mut later.is_stopped, true);
-        let of_the_first_try = self.cancel.cancel(reason, note);
+        let of_the_first = self.cancel.cancel(reason, note);
         match &later.cancel {
             Some(cancel) => cancel.cancel(reason, note),
-            None => of_the_first_try && is_first,
+            None => of_the_first && is_first,
         }
     }
 
-    /// The switch of the next try; `None` where somebody has cancelled the call.
-    pub(crate) fn next_try(&self) -> Option<Arc<Cancel>> {
+    /// The switch of the next attempt; `None` where somebody has cancelled the call.
+    pub(crate) fn next_switch(&self) -> Option<Arc<Cancel>> {
         let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
         if later.is_stopped {
             return None;
@@ -516,127 +585,39 @@ impl Frame {
     }
 }
 
-impl Host for Frame {
-    fn fit(&self, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
-        let mut limits = self.options.limits.clone().unwrap_or_default().or(&spec.limits);
-        let around = self.sandbox.get().map_or(IsolationLevel::None, |sandbox| sandbox.level);
-        spec.level = spec.level.max(self.facts().level).max(around);
-        // A tool that says it changes nothing is held to it: nothing to write to, and no way outward.
-        if self.registered.get().is_some_and(|registered| !registered.definition.has_side_effects()) {
-            let writable = std::mem::take(&mut spec.writable);
-            spec.readable.extend(writable);
-            spec.hosts.clear();
-        }
-        // The strictest level means no files and no network, whatever is granted to others.
-        if spec.level == IsolationLevel::Restricted {
-            spec.readable.clear();
-            spec.writable.clear();
-            spec.presets.clear();
-            spec.hosts.clear();
-            spec.working_dir = None;
-        }
-        if let Some(parent) = &self.context.parent {
-            limits = limits.within(&self.parent_limits());
-            // Where nobody chose the folder, the first one that is granted does.
-            if spec.working_dir == self.ports.capabilities.commands.template().working_dir
-                && !containment::grants(parent, spec.working_dir.as_deref())
-            {
-                spec.working_dir = None;
-            }
-            containment::narrow(&mut spec, parent)?;
-        }
-        limits = limits.within(&self.context.tier.limits());
-        limits.wall_time = limits.wall_time.or(Some(self.timeout()));
-        spec.limits = limits;
-        // By which a program tells whether it did this very thing before.
-        spec.environment.insert("HAFT_EFFECT_ID".to_owned(), self.id.to_string());
-        Ok(spec)
-    }
-
-    fn contained(&self, sandbox: &str, by: &Enforcement) {
-        let mut facts = self.facts();
-        facts.guest.get_or_insert_default().sandbox = Some(sandbox.to_owned());
-        facts.enforcement = Some(by.clone());
-    }
-
-    fn used(&self, end: &GuestEnd) {
-        let mut facts = self.facts();
-        let guest = facts.guest.get_or_insert_default();
-        guest.violations.extend_from_slice(&end.violations);
-        if let Some(sandbox) = self.sandbox.get() {
-            sandbox.add(&end.metrics);
-        }
-        let so_far = guest.metrics.take().unwrap_or_default();
-        guest.metrics = Some(Box::new(so_far.and(&end.metrics)));
-    }
-
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(job)),
-            Err(_) => drop(std::thread::spawn(job)),
-        }
-    }
-
-    fn execution_id(&self) -> ExecutionId {
-        self.id
-    }
-
-    fn call(&self) -> &ToolCall {
-        &self.call
-    }
-
-    fn context(&self) -> &CallContext {
-        &self.context
-    }
-
-    fn attempt(&self) -> u32 {
-        self.facts().attempts.max(1)
-    }
-
-    fn timeout(&self) -> Duration {
+impl Frame {
+    /// The time that one attempt has.
+    pub(crate) fn timeout(&self) -> Duration {
         self.bounds().map_or(self.ports.settings.default_timeout, |bounds| bounds.timeout)
     }
 
-    fn output_limit(&self) -> usize {
+    /// How many bytes of output can reach the caller.
+    pub(crate) fn output_limit(&self) -> usize {
         let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
         // Asked for again each time: earlier results of a batch leave less.
         bound.min(self.capacity())
     }
 
-    fn cancel(&self) -> &Cancel {
-        &self.cancel
+    /// Everything that the stages need from outside.
+    pub(crate) fn ports(&self) -> &Arc<Ports> {
+        &self.ports
     }
 
-    fn write(&self, stream: OutputStream, bytes: &[u8]) {
-        if self.cancel.reason() == Some(CancelReason::Deadline) {
-            // A thread of a first try that ran out of time: what it says is not the next one's.
-            return;
-        }
-        self.put_out(stream, bytes);
-    }
-
-    fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+    /// Says how far the tool is.
+    pub(crate) fn progress(&self, percent: Option<u8>, message: Option<&str>) {
         self.is_alive();
         let message = message.map(|message| self.ports.redaction.model_string(message.to_owned()));
         self.emit(EventPayload::InProgress { percent, message });
     }
 
-    fn warn(&self, message: &str) {
+    /// Passes on a warning of the tool.
+    pub(crate) fn warn(&self, message: &str) {
         self.is_alive();
         self.emit(EventPayload::Warning { message: self.ports.redaction.model_string(message.to_owned()) });
     }
 
-    fn capabilities(&self) -> &Capabilities {
-        &self.ports.capabilities
-    }
-
-    fn settings(&self) -> Arc<Map<String, Value>> {
-        self.registered.get().map(|registered| registered.settings()).unwrap_or_default()
-    }
-}
-
-impl Frame {
-    fn put_out(&self, stream: OutputStream, bytes: &[u8]) {
+    /// Takes output of an attempt.
+    pub(crate) fn put_out(&self, stream: OutputStream, bytes: &[u8]) {
         self.is_alive();
         let mut state = self.spool();
         if bytes.is_empty() || state.is_closed {
@@ -654,67 +635,5 @@ impl Frame {
         if let Some(piece) = piece {
             self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
         }
-    }
-}
-
-/// A try after the first one: the same call, with a switch of its own.
-pub(crate) struct LaterTry {
-    pub(crate) frame: Arc<Frame>,
-    pub(crate) cancel: Arc<Cancel>,
-}
-
-impl Host for LaterTry {
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        self.frame.run_blocking(job);
-    }
-
-    fn execution_id(&self) -> ExecutionId {
-        self.frame.id
-    }
-
-    fn call(&self) -> &ToolCall {
-        &self.frame.call
-    }
-
-    fn context(&self) -> &CallContext {
-        &self.frame.context
-    }
-
-    fn attempt(&self) -> u32 {
-        self.frame.attempt()
-    }
-
-    fn timeout(&self) -> Duration {
-        self.frame.timeout()
-    }
-
-    fn output_limit(&self) -> usize {
-        self.frame.output_limit()
-    }
-
-    fn cancel(&self) -> &Cancel {
-        &self.cancel
-    }
-
-    fn write(&self, stream: OutputStream, bytes: &[u8]) {
-        if self.cancel.reason() != Some(CancelReason::Deadline) {
-            self.frame.put_out(stream, bytes);
-        }
-    }
-
-    fn progress(&self, percent: Option<u8>, message: Option<&str>) {
-        self.frame.progress(percent, message);
-    }
-
-    fn warn(&self, message: &str) {
-        self.frame.warn(message);
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        self.frame.capabilities()
-    }
-
-    fn settings(&self) -> Arc<Map<String, Value>> {
-        Host::settings(&*self.frame)
     }
 }

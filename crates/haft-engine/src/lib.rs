@@ -3,6 +3,7 @@
 //! Start reading at `executor.rs`: it is the picture of the architecture page, in code.
 
 mod approve;
+mod attempt;
 mod builder;
 mod contained;
 mod containment;
@@ -21,6 +22,7 @@ mod parked;
 mod plan;
 mod ports;
 mod preview;
+mod recheck;
 mod redaction;
 mod registry;
 mod request;

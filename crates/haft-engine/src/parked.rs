@@ -10,7 +10,6 @@ use crate::{
     run::{cancelled, unless_cancelled},
 };
 use haft_core::{Arguments, CallContext, ErrorCode, ExecutionId, ToolError, ToolOutput, port::Claim};
-use haft_sdk::Host;
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,

@@ -5,7 +5,7 @@
 
 use crate::{
     contained::{Contained, guarded, guarded_async},
-    containment::{contain, enter},
+    containment::{Containment, contain, enter},
     frame::{Bounds, Frame},
     ports::Ports,
     registry::Registered,
@@ -27,25 +27,23 @@ pub(crate) struct Ready {
     pub(crate) prepared: Contained<Box<dyn Prepared>>,
     /// From which it is prepared again where it is tried again.
     pub(crate) arguments: Args,
-    /// The switch of a try after the first one.
-    pub(crate) later: Option<Arc<Cancel>>,
+    /// Ends the present attempt.
+    pub(crate) cancel: Arc<Cancel>,
     pub(crate) footprint: Footprint,
-    pub(crate) level: IsolationLevel,
+    pub(crate) containment: Containment,
     pub(crate) has_side_effects: bool,
     /// The tool itself says that a person must agree to this very call.
     pub(crate) is_grave: bool,
 }
 
 impl Ready {
-    /// What ends the present try.
-    pub(crate) fn cancel(&self) -> &Cancel {
-        self.later.as_deref().unwrap_or(&self.frame.cancel)
-    }
-
-    /// Makes room for another try; false where somebody has cancelled the call.
-    pub(crate) fn next_try(&mut self) -> bool {
-        self.later = self.frame.next_try();
-        self.later.is_some()
+    /// Makes room for another attempt; false where somebody has cancelled the call.
+    pub(crate) fn next_attempt(&mut self) -> bool {
+        match self.frame.next_switch() {
+            Some(cancel) => self.cancel = cancel,
+            None => return false,
+        }
+        true
     }
 
     /// Whether it changes nothing, by what the tool says of itself and of this very call.
@@ -219,10 +217,7 @@ async fn plan_call(
         return Err(above_tier(frame, registered).into());
     }
     // 4. Denylist.
-    let listed = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
-    if let Some(reason) = listed.map_err(guard_panicked)? {
-        return Err(denied(frame, "denylist".into(), reason).into());
-    }
+    listed(ports, frame, definition)?;
     // 5. Permission.
     match authorise(ports, frame, definition).await? {
         Authorisation::Granted => {}
@@ -268,24 +263,16 @@ async fn plan_call(
     let level = contain(ports, frame, registered, &footprint)?;
     within_licence(ports, frame, registered, level)?;
     // 9. Policy.
-    let subject = Subject {
-        context: &frame.context,
-        definition,
-        arguments: &arguments.value,
-        footprint: &footprint,
-        confirm: confirm.as_deref(),
-        now: ports.clock.now(),
-    };
-    let verdict = guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)?;
+    let verdict = decide(ports, frame, &arguments, &footprint, confirm.as_deref())?;
     let has_side_effects = definition.has_side_effects();
     let is_grave = confirm.is_some();
     let ready = Ready {
         frame: Arc::clone(frame),
         prepared,
         arguments,
-        later: None,
+        cancel: Arc::clone(&frame.cancel),
         footprint,
-        level,
+        containment: Containment::new(level, registered),
         has_side_effects,
         is_grave,
     };
@@ -299,7 +286,6 @@ async fn plan_call(
     {
         let mut facts = frame.facts();
         facts.rule = Some(rule);
-        facts.level = level;
         facts.coercions = coerced;
     }
     let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {
@@ -309,6 +295,39 @@ async fn plan_call(
         Some(reason) => Planned::NeedsApproval(Box::new(Asking { ready, reason, asked_before })),
         None => Planned::Ready(ready),
     })
+}
+
+/// Refuses a tool that is on the denylist.
+pub(crate) fn listed(
+    ports: &Ports,
+    frame: &Frame,
+    definition: &haft_core::ToolDefinition,
+) -> Result<(), ToolError> {
+    let listed = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
+    match listed.map_err(guard_panicked)? {
+        Some(reason) => Err(denied(frame, "denylist".into(), reason)),
+        None => Ok(()),
+    }
+}
+
+/// What policy says to a call that touches this.
+pub(crate) fn decide(
+    ports: &Ports,
+    frame: &Frame,
+    arguments: &Args,
+    footprint: &Footprint,
+    confirm: Option<&str>,
+) -> Result<Verdict, ToolError> {
+    let Some(registered) = frame.registered.get() else { return Err(ErrorCode::ToolNotFound.into()) };
+    let subject = Subject {
+        context: &frame.context,
+        definition: &registered.definition,
+        arguments: &arguments.value,
+        footprint,
+        confirm,
+        now: ports.clock.now(),
+    };
+    guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)
 }
 
 /// The footprint with every path as the path jail resolves it; one that leads out is refused.
@@ -356,7 +375,7 @@ fn shape(
 }
 
 /// What policy refuses: the rule is on the record and on the result.
-fn denied(frame: &Frame, rule: RuleName, reason: String) -> ToolError {
+pub(crate) fn denied(frame: &Frame, rule: RuleName, reason: String) -> ToolError {
     let data = serde_json::json!({"rule": rule});
     frame.facts().rule = Some(rule);
     ToolError::new(ErrorCode::ToolDenied, reason).with_data(data)
@@ -371,7 +390,7 @@ fn not_found(ports: &Ports, name: &str) -> ToolError {
     ToolError::new(ErrorCode::ToolNotFound, format!("Unknown tool: {shown}{hint}"))
 }
 
-fn disabled(registered: &Registered) -> ToolError {
+pub(crate) fn disabled(registered: &Registered) -> ToolError {
     let text = format!("`{}` is disabled by an administrator. Use another tool", registered.name);
     ToolError::new(ErrorCode::ToolDisabled, text)
 }
@@ -524,6 +543,9 @@ fn bounds(
     let timeout = adapted(ports, frame, registered, timeout);
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
+    if let Some(limits) = &frame.options.limits {
+        limits.check_ceiling(&ports.capabilities.commands.ceiling())?;
+    }
     if let (Some(limits), Some(parent)) = (&frame.options.limits, &frame.context.parent)
         && let Some((name, mine, theirs)) = limits.exceeds(&parent_limits)
     {

@@ -111,7 +111,12 @@ impl EngineView for View {
             let request = Request {
                 call,
                 context: Arc::clone(&frame.context),
-                options: Arc::new(CallOptions { model: frame.options.model, ..CallOptions::default() }),
+                // Whoever wants the outer call held to less wants that of what it calls.
+                options: Arc::new(CallOptions {
+                    model: frame.options.model,
+                    limits: frame.options.limits.clone(),
+                    ..CallOptions::default()
+                }),
                 approver: frame.approver.clone(),
             };
             Ok(Engine::from_inner(engine).execute_inside(request, frame).await)

@@ -1,17 +1,19 @@
 //! Run: one prepared call, under its deadline, until it ends or is ended. Formats nothing, keeps nothing.
 
 use crate::{
+    attempt::Attempt,
     contained::{Contained, guarded, guarded_async},
-    frame::{Frame, LaterTry},
-    plan::{Ready, resolved},
+    frame::Frame,
+    plan::Ready,
     ports::Ports,
+    recheck::recheck,
     telemetry,
 };
 use haft_core::{
-    Enforcement, ErrorCode, EventPayload, Footprint, IsolationLevel, ToolError, ToolOutput, iso_duration,
-    port::Intent, text,
+    Enforcement, ErrorCode, EventPayload, IsolationLevel, ToolError, ToolOutput, iso_duration, port::Intent,
+    text,
 };
-use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx, ToolFuture};
+use haft_sdk::{Cancel, CancelReason, ToolFuture};
 use std::{
     future::poll_fn,
     sync::Arc,
@@ -24,39 +26,28 @@ type Outcome = Result<ToolOutput, ToolError>;
 
 /// Runs a call.
 pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, ToolError> {
+    if let Some(reason) = ready.cancel.reason() {
+        return Err(cancelled(&ready.cancel, reason));
+    }
+    recheck(ports, ready)?;
     let prepared = std::mem::replace(&mut ready.prepared, Contained::nothing());
-    let (cancel, frame) = (ready.cancel(), &ready.frame);
-    if let Some(reason) = cancel.reason() {
-        return Err(cancelled(cancel, reason));
-    }
-    // While a person thought about it, a path may have come to lead elsewhere.
-    if frame.facts().approval.is_some() {
-        same_paths(ports, &prepared, &ready.footprint)?;
-    }
-    let enforcement = enforcement(ports, ready.level)?;
+    let frame = &ready.frame;
+    let enforcement = enforcement(ports, ready.containment.level)?;
     // The sandbox around it may have ended while it waited.
     let is_first = frame.facts().attempts == 0;
     let _inside = frame.sandbox.get().map(|sandbox| sandbox.inhabit(is_first)).transpose()?;
     if ready.has_side_effects {
         record_intent(ports, frame).await?;
     }
-    let attempts = {
-        let mut facts = frame.facts();
-        facts.enforcement = Some(enforcement);
-        facts.attempts += 1;
-        facts.attempts
-    };
+    let number = frame.facts().next_attempt(enforcement);
     let timeout = frame.timeout();
-    if attempts == 1 {
+    if number == 1 {
         let arguments = ports.redaction.arguments(&frame.arguments());
         frame.emit(EventPayload::Started { arguments, timeout });
         telemetry::started(&ports.redaction, frame);
     }
     let _runs = frame.runs();
-    let cx = ToolCtx::new(match &ready.later {
-        None => Arc::clone(frame) as Arc<dyn Host>,
-        Some(cancel) => Arc::new(LaterTry { frame: Arc::clone(frame), cancel: Arc::clone(cancel) }),
-    });
+    let cx = Attempt::new(ready, number).ctx();
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = Contained::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
@@ -65,11 +56,15 @@ pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, 
         // Boxed, because many tools have no need to wait, and its state would make every walk larger to move.
         Poll::Pending => Box::pin(waited_for(running, ports, ready, timeout)).await,
     };
-    match (outcome, tool.let_go()) {
+    let outcome = match (outcome, tool.let_go()) {
         // It said that it succeeded, and then its clean-up failed: whether it did is not sure.
         (Ok(_), Err(panic)) => Err(panic),
         (outcome, _) => outcome,
+    };
+    if let Err(error) = &outcome {
+        frame.facts().failed = Some(error.code);
     }
+    outcome
 }
 
 /// Lets a tool go on. A panic in it is how it ended.
@@ -79,7 +74,7 @@ fn polled(running: &mut ToolFuture, task: &mut Context<'_>) -> Poll<Outcome> {
 
 /// How a tool ended that has begun and has to be waited for, or why it was not waited for any longer.
 async fn waited_for(running: &mut ToolFuture, ports: &Ports, ready: &Ready, timeout: Duration) -> Outcome {
-    let (cancel, frame) = (ready.cancel(), &ready.frame);
+    let (cancel, frame) = (&ready.cancel, &ready.frame);
     // It was just asked, and will wake this task. Only its end is to be waited for now, or what ends it.
     let mut is_asked = true;
     let ended = poll_fn(|task| match std::mem::take(&mut is_asked) {
@@ -97,22 +92,6 @@ async fn waited_for(running: &mut ToolFuture, ports: &Ports, ready: &Ready, time
         tokio::time::timeout(ports.settings.grace, guarded_async(running)).await.ok();
     }
     Err(error)
-}
-
-/// What was approved is what runs: paths must lead where they led when a person was asked.
-fn same_paths(
-    ports: &Ports,
-    prepared: &Contained<Box<dyn Prepared>>,
-    approved: &Footprint,
-) -> Result<(), ToolError> {
-    let now = guarded(|| Ok(prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default()))?;
-    match resolved(ports, now)? == *approved {
-        true => Ok(()),
-        false => {
-            let text = "A path of this call leads elsewhere than when it was approved, so it was not run. Send it again";
-            Err(ToolError::new(ErrorCode::ApprovalExpired, text))
-        }
-    }
 }
 
 async fn record_intent(ports: &Ports, frame: &Frame) -> Result<(), ToolError> {

@@ -296,6 +296,7 @@ impl Sandboxes<'_> {
         by.check().map_err(|problem| ToolError::new(ErrorCode::ValidationFailed, problem))?;
         let life = check(&spec)?;
         within_licence(ports.has_own_jail, by.tier, &spec)?;
+        spec.limits.check_ceiling(&ports.capabilities.commands.ceiling())?;
         let _coming = ports.sandboxes.reserve(ports, &tenant)?;
         let mounts =
             spec.mounts.iter().map(|path| Ok(ports.capabilities.workspace.locate(path, Access::Read)?.path));
@@ -477,13 +478,25 @@ fn check(spec: &SandboxSpec) -> Result<Duration, ToolError> {
     if life < Duration::from_secs(1) || life > LONGEST_LIFE {
         return Err(wrong("timeToLive must be from a second to a day".to_owned()));
     }
-    let limits = &spec.limits;
+    let Limits {
+        memory_bytes,
+        cpu_millicores,
+        cpu_time,
+        wall_time,
+        processes,
+        open_files,
+        // A program can run that writes nothing and puts nothing out.
+        file_bytes: _,
+        scratch_bytes: _,
+        output_bytes: _,
+    } = &spec.limits;
     let nothing = [
-        ("memoryBytes", limits.memory_bytes == Some(0)),
-        ("cpuMillicores", limits.cpu_millicores == Some(0)),
-        ("cpuTime", limits.cpu_time == Some(Duration::ZERO)),
-        ("wallTime", limits.wall_time == Some(Duration::ZERO)),
-        ("processes", limits.processes == Some(0)),
+        ("memoryBytes", *memory_bytes == Some(0)),
+        ("cpuMillicores", *cpu_millicores == Some(0)),
+        ("cpuTime", *cpu_time == Some(Duration::ZERO)),
+        ("wallTime", *wall_time == Some(Duration::ZERO)),
+        ("processes", *processes == Some(0)),
+        ("openFiles", *open_files == Some(0)),
     ];
     if let Some((name, _)) = nothing.into_iter().find(|(_, is_nothing)| *is_nothing) {
         return Err(wrong(format!("{name} of 0 would let nothing run")));

@@ -16,7 +16,6 @@
 
 use crate::{frame::Frame, redaction::Redaction};
 use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
-use haft_sdk::Host as _;
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
 /// What spans and messages are filed under.

@@ -170,8 +170,13 @@ impl Authoriser for Permitting {
     }
 }
 
-/// What ran, and whether somebody was still being asked or decided about when it did.
-type Ran = Arc<Mutex<Vec<(String, usize)>>>;
+/// What ran; how many calls were decided about until then, and how often it was itself.
+type Ran = Arc<Mutex<Vec<(String, usize, usize)>>>;
+
+/// How many calls there are verdicts about.
+fn decided<V>(said: &[(String, V)]) -> usize {
+    said.iter().map(|(id, _)| id).collect::<std::collections::HashSet<_>>().len()
+}
 
 fn tools(ran: &Ran, said: &Said) -> Vec<Scripted> {
     let place = |args: &haft_sdk::Args| format!("/work/{}/file", args.value["place"]);
@@ -180,8 +185,9 @@ fn tools(ran: &Ran, said: &Said) -> Vec<Scripted> {
         .map(|name| {
             let (ran, said) = (Arc::clone(ran), Arc::clone(said));
             let made = tool(name, move |args, _| {
-                let decided = said.lock().unwrap().len();
-                ran.lock().unwrap().push((args.value["id"].to_string(), decided));
+                let (id, said) = (args.value["id"].to_string(), said.lock().unwrap());
+                let times = said.iter().filter(|(known, _)| *known == id).count();
+                ran.lock().unwrap().push((id, decided(&said), times));
                 async { Ok(()) }
             });
             match *name {
@@ -231,8 +237,9 @@ fn check(world: &World) {
     let (ran, said) = (ran.lock().unwrap().clone(), said.lock().unwrap().clone());
     let questions = person.asked();
     assert!(questions.len() <= 1, "all questions of a batch are asked together");
-    for (id, decided) in &ran {
-        assert_eq!(*decided, said.len(), "{id} ran before all of its batch was decided");
+    for (id, calls, times) in &ran {
+        assert_eq!(*calls, decided(&said), "{id} ran before all of its batch was decided");
+        assert_eq!(*times, 2, "{id} is decided about when it is planned, and right before it runs");
         let (_, verdict) = said.iter().find(|(known, _)| known == id).expect("it ran without a verdict");
         match verdict {
             Ok(Verdict::Allow { .. }) => {}
@@ -255,7 +262,7 @@ fn check(world: &World) {
             let data = results[place].error.as_ref().unwrap().data.clone().unwrap();
             assert_eq!(data["rule"], json!(rule), "the rule is on the result");
         }
-        let times = ran.iter().filter(|(id, _)| *id == place.to_string()).count();
+        let times = ran.iter().filter(|(id, ..)| *id == place.to_string()).count();
         assert_eq!(times, usize::from(code(&results[place]) == "OK"), "{:?}", results[place]);
     }
 }

@@ -2,7 +2,7 @@
 
 pub use crate::files::Workspace;
 use haft_core::{
-    ErrorCode, ExecutionId, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
+    ErrorCode, ExecutionId, Limits, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
     port::{BoxFuture, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
 };
 use serde_json::Value;
@@ -12,6 +12,9 @@ use std::sync::Arc;
 pub trait Commands: Send + Sync {
     /// What a program is granted unless it asks for less: paths, patterns that are denied, environment, hosts, limits.
     fn template(&self) -> GuestSpec;
+
+    /// The most that a call may ask for. What the template has is what it gets where it does not ask.
+    fn ceiling(&self) -> Limits;
 
     /// Starts a program. [`ToolCtx::run`](crate::ToolCtx::run) does this, and everything around it.
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>>;
@@ -167,6 +170,10 @@ fn refuse<'a, T: Send + 'a>(code: ErrorCode, what: &'static str) -> BoxFuture<'a
 impl Commands for NotGranted {
     fn template(&self) -> GuestSpec {
         GuestSpec::default()
+    }
+
+    fn ceiling(&self) -> Limits {
+        Limits::default()
     }
 
     fn start<'a>(&'a self, _spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

@@ -11,7 +11,9 @@ use haft_core::{
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc, time::Duration};
 
-/// What stands behind a [`ToolCtx`]: the engine, or a test.
+/// What stands behind a [`ToolCtx`]: an attempt at a call in the engine, or a test.
+///
+/// No method has a body here. One that is forgotten must not compile: what it would do instead could hold a call in less.
 pub trait Host: Send + Sync {
     /// The walk of this call.
     fn execution_id(&self) -> ExecutionId;
@@ -33,24 +35,20 @@ pub trait Host: Send + Sync {
     fn progress(&self, percent: Option<u8>, message: Option<&str>);
     /// Takes a warning.
     fn warn(&self, message: &str);
-    /// What it may reach.
+    /// What it may reach. Of files it is [`workspace`](Self::workspace) that counts.
     fn capabilities(&self) -> &Capabilities;
+    /// Files, held to what was decided about the call.
+    fn workspace(&self) -> &dyn Workspace;
     /// Runs code that waits for a disk or computes for long, apart from the threads that serve all calls.
-    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
-        std::thread::spawn(job);
-    }
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
     /// A program as this call may run it: at its level, within its limits and those of the sandbox around it.
-    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
-        Ok(spec)
-    }
+    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError>;
     /// Takes note of what holds a program in.
-    fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
+    fn contained(&self, sandbox: &str, by: &Enforcement);
     /// Takes note of what a program used, and of what was stopped.
-    fn used(&self, _end: &GuestEnd) {}
+    fn used(&self, end: &GuestEnd);
     /// What the tool was configured with.
-    fn settings(&self) -> Arc<Map<String, Value>> {
-        Arc::default()
-    }
+    fn settings(&self) -> Arc<Map<String, Value>>;
 }
 
 /// Everything that a tool can do beyond computing: put out, report, stop in time, and reach the outside through
@@ -182,7 +180,7 @@ impl ToolCtx {
 
     /// Files. They wait for the disk: use them inside [`blocking`](Self::blocking).
     pub fn workspace(&self) -> &dyn Workspace {
-        &*self.0.capabilities().workspace
+        self.0.workspace()
     }
 
     /// Runs a program in a jail to its end. What it puts out goes to the call's output as it comes. When the call is to

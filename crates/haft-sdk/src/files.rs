@@ -2,7 +2,7 @@
 //!
 //! Everything here waits for the disk, so a tool calls it inside [`ToolCtx::blocking`](crate::ToolCtx::blocking).
 
-use haft_core::{CallContext, ErrorCode, ExecutionId, SideEffect, SideEffectKind, ToolError};
+use haft_core::{CallContext, ErrorCode, ExecutionId, Footprint, SideEffect, SideEffectKind, ToolError};
 use serde_json::json;
 use std::{
     ffi::{OsStr, OsString},
@@ -268,6 +268,9 @@ pub trait Workspace: Send + Sync {
     /// What is at a path; `None` where nothing is. A link at the end is not followed.
     fn look(&self, path: &str) -> Result<Option<(Place, Metadata)>, ToolError>;
 
+    /// Where a folder is, in which a program is to start; it must be there. Nothing that is in it can be seen by this.
+    fn working_folder(&self, path: &str) -> Result<Place, ToolError>;
+
     /// Opens a regular file for reading.
     fn open(&self, path: &str) -> Result<OpenFile, ToolError>;
 
@@ -288,6 +291,11 @@ pub trait Workspace: Send + Sync {
 
     /// Remembers what a reader has read.
     fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError>;
+
+    /// The same files, held to what was decided on: whatever is located, looked at, opened, walked or changed must be, at that
+    /// very moment, below a path of this footprint, whose paths are resolved. So nothing that is swapped between a decision
+    /// and its use leads elsewhere. [`Resource::Anything`](haft_core::Resource::Anything) holds to nothing.
+    fn held_to(&self, footprint: &Footprint) -> Arc<dyn Workspace>;
 }
 
 /// Files without a grant: every use is refused, with the reason.
@@ -302,6 +310,10 @@ impl Workspace for crate::capability::NotGranted {
     }
 
     fn look(&self, _path: &str) -> Result<Option<(Place, Metadata)>, ToolError> {
+        refused()
+    }
+
+    fn working_folder(&self, _path: &str) -> Result<Place, ToolError> {
         refused()
     }
 
@@ -331,5 +343,9 @@ impl Workspace for crate::capability::NotGranted {
 
     fn remember(&self, _reader: &Reader, _place: &Place, _sha256: &str) -> Result<(), ToolError> {
         refused()
+    }
+
+    fn held_to(&self, _footprint: &Footprint) -> Arc<dyn Workspace> {
+        Arc::new(crate::capability::NotGranted)
     }
 }

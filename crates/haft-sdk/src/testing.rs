@@ -1,8 +1,14 @@
 //! For trying out a tool without an engine.
 
-use crate::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities};
-use haft_core::{Arguments, CallContext, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput};
-use serde_json::Value;
+use crate::{
+    Args, Cancel, Host, Tool, ToolCtx,
+    capability::{Capabilities, Workspace},
+};
+use haft_core::{
+    Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
+    port::{GuestEnd, GuestSpec},
+};
+use serde_json::{Map, Value};
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -158,6 +164,27 @@ impl Host for Inner {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn workspace(&self) -> &dyn Workspace {
+        &*self.capabilities.workspace
+    }
+
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        std::thread::spawn(job);
+    }
+
+    /// As it is: there is no call around it that would hold it in.
+    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        Ok(spec)
+    }
+
+    fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
+
+    fn used(&self, _end: &GuestEnd) {}
+
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        Arc::default()
     }
 }
 

@@ -95,6 +95,9 @@ pub(crate) struct ResultMetadata {
     duration_ms: f64,
     /// How often it was tried; 0 where it never started.
     attempts: u32,
+    /// Each attempt by itself, where there were several: number, code, enforcement, sandboxId, metrics.
+    #[schema(required = false, value_type = Vec<Object>)]
+    attempt_records: Vec<Value>,
     /// Bytes that the tool put out.
     output_size: u64,
     /// Whether some of them were left out of the content.

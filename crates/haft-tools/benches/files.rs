@@ -7,13 +7,16 @@
 )]
 #![allow(missing_docs, reason = "not a library")]
 
-use haft_core::{Arguments, CallContext, ExecutionId, OutputStream, ToolCall, ToolOutput};
+use haft_core::{
+    Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
+    port::{GuestEnd, GuestSpec},
+};
 use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities, files::Workspace};
 use haft_store::MemoryReadHashes;
 use haft_tools::{FileToolSettings, file_tools};
 use ignore::{WalkBuilder, WalkState};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use std::{
     fs::File,
@@ -70,6 +73,17 @@ impl Host for Bare {
     }
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
         drop(tokio::runtime::Handle::current().spawn_blocking(job));
+    }
+    fn workspace(&self) -> &dyn Workspace {
+        &*self.capabilities.workspace
+    }
+    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        Ok(spec)
+    }
+    fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
+    fn used(&self, _end: &GuestEnd) {}
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        Arc::default()
     }
 }
 

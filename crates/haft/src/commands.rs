@@ -1,6 +1,9 @@
 //! Programs: what the configuration grants them, and the jail that holds them.
 
-use crate::{config::Config, wiring::Folders};
+use crate::{
+    config::{CommandsConfig, Config},
+    wiring::Folders,
+};
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
@@ -138,16 +141,52 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
         denied: denied.chain(sandbox.denied_patterns.iter().cloned()).collect(),
         presets: commands.presets.iter().map(|name| preset(name)).collect::<Result<_, _>>()?,
         hosts: commands.hosts.clone(),
-        limits: Limits {
-            memory_bytes: Some(commands.memory_bytes),
-            cpu_time: Some(Duration::from_secs(commands.cpu_seconds)),
-            processes: Some(u32::try_from(commands.processes).unwrap_or(u32::MAX)),
-            scratch_bytes: Some(commands.scratch_bytes),
-            ..Limits::default()
-        },
+        limits: limits(commands),
         grace: GRACE,
         ..GuestSpec::default()
     })
+}
+
+/// Open files of one process, where a call asks for no other number.
+const OPEN_FILES: u64 = 1024;
+
+/// What the programs of a call may use that asks for nothing else.
+fn limits(commands: &CommandsConfig) -> Limits {
+    limits_of(
+        commands.memory_bytes,
+        commands.cpu_seconds,
+        commands.processes,
+        commands.scratch_bytes,
+        OPEN_FILES,
+    )
+}
+
+/// What a call may ask for at the most: never less than what it has without asking.
+pub(crate) fn ceiling(commands: &CommandsConfig) -> Limits {
+    limits_of(
+        commands.max_memory_bytes.max(commands.memory_bytes),
+        commands.max_cpu_seconds.max(commands.cpu_seconds),
+        commands.max_processes.max(commands.processes),
+        commands.max_scratch_bytes.max(commands.scratch_bytes),
+        commands.max_open_files.max(OPEN_FILES),
+    )
+}
+
+fn limits_of(memory: u64, cpu_seconds: u64, processes: u64, scratch: u64, open_files: u64) -> Limits {
+    let count = |count: u64| Some(u32::try_from(count).unwrap_or(u32::MAX));
+    Limits {
+        memory_bytes: Some(memory),
+        // Without a limit of haft's, one that a caller sets can only take away.
+        cpu_millicores: None,
+        cpu_time: Some(Duration::from_secs(cpu_seconds)),
+        // The deadline of the call is that.
+        wall_time: None,
+        processes: count(processes),
+        open_files: count(open_files),
+        file_bytes: None,
+        scratch_bytes: Some(scratch),
+        output_bytes: None,
+    }
 }
 
 fn preset(name: &str) -> Result<Preset, String> {

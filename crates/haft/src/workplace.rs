@@ -1,11 +1,12 @@
 //! Where tools work: the folders they reach, as files and from programs, and keeping them to fewer.
 
 use crate::{
+    commands,
     config::Config,
     wiring::{self, Folders},
 };
 use haft_core::{
-    ExecutionId, ToolError,
+    ExecutionId, Footprint, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail},
 };
 use haft_jail::path::{Files, RootSpec};
@@ -119,6 +120,10 @@ impl Workspace for Workplace {
         self.files().look(path)
     }
 
+    fn working_folder(&self, path: &str) -> Result<Place, ToolError> {
+        self.files().working_folder(path)
+    }
+
     fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
         self.files().open(path)
     }
@@ -146,11 +151,19 @@ impl Workspace for Workplace {
     fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError> {
         self.files().remember(reader, place, sha256)
     }
+
+    fn held_to(&self, footprint: &Footprint) -> Arc<dyn Workspace> {
+        self.files().held_to(footprint)
+    }
 }
 
 impl Commands for Workplace {
     fn template(&self) -> GuestSpec {
         GuestSpec::clone(&self.now().template)
+    }
+
+    fn ceiling(&self) -> Limits {
+        commands::ceiling(&self.config.tools.commands)
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

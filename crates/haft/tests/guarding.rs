@@ -8,6 +8,10 @@
     reason = "a test fails by panicking"
 )]
 
+#[cfg(unix)]
+#[path = "guarding/swapped.rs"]
+mod swapped;
+
 use haft::{
     CallContext, Folders, Haft, PolicyReload, Reloaded, Request, Role, Status, Tier, ToolCall,
     config::{self, LoadOptions, Surroundings},

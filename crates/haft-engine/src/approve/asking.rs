@@ -53,7 +53,7 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [Asked]) -> Vec<Answered> {
         ready.frame.facts().approval = Some(request.id.clone());
     }
     // A batch is asked about as a whole: one call of it that is cancelled meanwhile just does not run afterwards.
-    let cancel = frame.batch.as_ref().map_or(&frame.cancel, |(batch, _)| &batch.cancel);
+    let cancel = frame.batch.as_ref().map_or(&*frame.cancel, |(batch, _)| &batch.cancel);
     let answers = async {
         match &list {
             Some(list) => Listed { ports, approver: &**approver, list: &**list, asked }.answers().await,

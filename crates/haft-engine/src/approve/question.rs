@@ -1,6 +1,7 @@
 //! What a person is asked, and what a yes would cover.
 
 use crate::{
+    attempt::Attempt,
     contained::{guarded, guarded_async},
     frame::Frame,
     plan::Ready,
@@ -10,7 +11,6 @@ use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, ErrorCode, Footprint, GrantOffer,
     IsolationLevel, Limits, ParentGrant, Risk, ToolDefinition, ToolError, port::Subject, text,
 };
-use haft_sdk::{Host, ToolCtx};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
@@ -48,7 +48,7 @@ pub(super) async fn question(
         definition,
         arguments: &frame.arguments(),
         footprint: &ready.footprint,
-        isolation: ready.level,
+        isolation: ready.containment.level,
         limits: frame.options.limits.as_deref(),
         reach: &ports.reach,
         sandbox,
@@ -67,8 +67,12 @@ pub(super) async fn question(
         preview,
         detail: ApprovalDetail {
             does,
-            isolation: ready.level,
-            reach: if ready.level == IsolationLevel::None { Value::Null } else { ports.reach.clone() },
+            isolation: ready.containment.level,
+            reach: if ready.containment.level == IsolationLevel::None {
+                Value::Null
+            } else {
+                ports.reach.clone()
+            },
             limits: frame.options.limits.as_deref().cloned(),
             sandbox: sandbox.cloned(),
         },
@@ -121,7 +125,8 @@ const SUMMARY: usize = 200;
 
 /// What a call would change, as its tool says it, where it can. One that fails to say so keeps nobody from being asked.
 async fn change(ready: &Ready) -> Option<String> {
-    let cx = ToolCtx::new(Arc::clone(&ready.frame) as Arc<dyn Host>);
+    // It looks as the first attempt would run.
+    let cx = Attempt::new(ready, 1).ctx();
     let prepared = ready.prepared.get()?;
     let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
     let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {

@@ -11,7 +11,6 @@ use haft_core::{
     CacheUse, CallContext, ContentPart, ErrorCode, EventPayload, ExecutionId, FromCache, ToolError,
     ToolOutput,
 };
-use haft_sdk::Host;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{
@@ -256,7 +255,7 @@ impl Cache {
         ready: &Ready,
         mut run: watch::Receiver<Option<Shared>>,
     ) -> Result<Option<Result<ToolOutput, ToolError>>, ToolError> {
-        let cancel = ready.cancel();
+        let cancel = &ready.cancel;
         let shared = tokio::select! {
             biased;
             ended = run.wait_for(Option::is_some) => ended.ok().and_then(|shared| shared.clone()),

@@ -131,6 +131,7 @@ mod tests {
             completed_at: now,
             duration: Duration::ZERO,
             attempts: 1,
+            attempt_records: Vec::new(),
             output_size,
             output_truncated: false,
             output_handle: None,

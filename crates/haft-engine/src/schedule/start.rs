@@ -144,14 +144,14 @@ async fn again(ports: &Ports, ready: &mut Ready, failures: u32, error: ToolError
         return Err(error);
     };
     // Whoever cancels the call from here on cancels the next try.
-    if !ready.next_try() {
+    if !ready.next_attempt() {
         return Err(error);
     }
     let (attempt, most) = (failures + 2, policy.max_retries.saturating_add(1));
     frame.emit(EventPayload::RetryAttempt { attempt, most, delay, code: error.code });
     frame.scheduling(|facts| facts.failed_tries.push(FailedTry { code: error.code, delay }));
     ports.around.retries.fetch_add(1, Ordering::Relaxed);
-    let cancel = ready.cancel();
+    let cancel = &*ready.cancel;
     tokio::select! {
         biased;
         reason = cancel.cancelled() => return Err(cancelled(cancel, reason)),
@@ -238,7 +238,7 @@ async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, Tool
     let frame = &ready.frame;
     frame.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
     let asked = Instant::now();
-    let cancel = ready.cancel();
+    let cancel = &*ready.cancel;
     let slot = tokio::select! {
         biased;
         reason = cancel.cancelled() => Err(cancelled(cancel, reason)),

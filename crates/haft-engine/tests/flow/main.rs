@@ -12,6 +12,7 @@
 mod common;
 
 mod as_tool;
+mod attempts;
 mod failing;
 mod property;
 mod recording;

@@ -43,6 +43,17 @@ pub enum PathError {
         /// Where it leads.
         resolved: String,
     },
+    /// It leads elsewhere than when the call was decided on.
+    #[error(
+        "'{attempted}' leads elsewhere now ({resolved}) than what this call was checked for, so it was not used. \
+         Send the call again"
+    )]
+    Moved {
+        /// What was asked for.
+        attempted: String,
+        /// Where it leads now.
+        resolved: String,
+    },
     /// It is a link, and nothing is written through links.
     #[error("'{attempted}' is a link{}, and nothing is written through links. Name the file itself", leads_to(.target.as_ref()))]
     Link {
@@ -114,6 +125,11 @@ impl PathError {
         }
     }
 
+    pub(crate) fn moved(attempted: &str, resolved: &Path) -> Self {
+        let resolved = shown(&resolved.to_string_lossy());
+        PathError::Moved { attempted: shown(attempted), resolved }
+    }
+
     /// What the system said about a path, by its kind.
     pub(crate) fn io(attempted: &str, source: io::Error) -> Self {
         let attempted = shown(attempted);
@@ -145,7 +161,7 @@ impl From<PathError> for ToolError {
                 ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
                     .with_data(json!({"attempted": attempted, "resolved": resolved, "pattern": pattern}))
             }
-            PathError::ReadOnly { attempted, resolved } => {
+            PathError::ReadOnly { attempted, resolved } | PathError::Moved { attempted, resolved } => {
                 ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
                     .with_data(json!({"attempted": attempted, "resolved": resolved}))
             }

@@ -7,7 +7,7 @@ use super::{
     walk,
 };
 use haft_core::{
-    ErrorCode, ExecutionId, ToolError,
+    ErrorCode, ExecutionId, Footprint, ToolError,
     port::{ReadHashes, ReadRecord, StoreError},
 };
 use haft_sdk::files::{
@@ -21,14 +21,14 @@ use std::{path::Path, sync::Arc};
 pub struct Files {
     jail: Arc<PathJail>,
     reads: Arc<dyn ReadHashes>,
-    changes: Changes,
+    changes: Arc<Changes>,
 }
 
 impl Files {
     /// Files of that jail. What was read is remembered there; what was changed is kept in that folder, which no tool
     /// reaches.
     pub fn new(jail: Arc<PathJail>, reads: Arc<dyn ReadHashes>, records: &Path, keep: Keep) -> Self {
-        Files { jail, reads, changes: Changes::new(records, keep) }
+        Files { jail, reads, changes: Arc::new(Changes::new(records, keep)) }
     }
 
     /// Takes back the changes that a crash cut, of this process or another one that ended. To be called at the start.
@@ -39,7 +39,9 @@ impl Files {
     /// Calls this at every point at which a change could be cut. For tests.
     #[doc(hidden)]
     pub fn at_points(&mut self, points: Arc<dyn Fn(&str) + Send + Sync>) {
-        self.changes.at_points(points);
+        if let Some(changes) = Arc::get_mut(&mut self.changes) {
+            changes.at_points(points);
+        }
     }
 
     /// The files that changed are known to whoever changed them.
@@ -69,6 +71,11 @@ impl Workspace for Files {
         Ok(entry.map(|entry| (self.jail.place(&spot), entry.metadata())))
     }
 
+    fn working_folder(&self, path: &str) -> Result<Place, ToolError> {
+        let (_, spot) = self.jail.open_folder(path)?;
+        Ok(self.jail.place(&spot))
+    }
+
     fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
         let opened = self.jail.open(path)?;
         Ok(OpenFile { file: opened.file, place: opened.place, len: opened.len })
@@ -76,6 +83,7 @@ impl Workspace for Files {
 
     fn folder(&self, path: &str) -> Result<(Place, Box<dyn FolderView>), ToolError> {
         let (folder, spot) = self.jail.open_folder(path)?;
+        self.jail.hold(path, &spot, Access::Read)?;
         let place = self.jail.place(&spot);
         Ok((place, Box::new(View { jail: Arc::clone(&self.jail), folder, spot })))
     }
@@ -85,6 +93,7 @@ impl Workspace for Files {
         match self.jail.entry_at(walk.path, &spot)?.map(|entry| entry.kind) {
             Some(Kind::Folder) => {
                 let (_, spot) = self.jail.open_folder(walk.path)?;
+                self.jail.hold(walk.path, &spot, Access::Read)?;
                 let place = self.jail.place(&spot);
                 walk::walk(&self.jail, walk, spot, visitor);
                 Ok(place)
@@ -123,5 +132,13 @@ impl Workspace for Files {
         self.reads
             .remember(&reader.tenant, &reader.conversation, &place.path, &record)
             .map_err(not_remembered)
+    }
+
+    fn held_to(&self, footprint: &Footprint) -> Arc<dyn Workspace> {
+        Arc::new(Files {
+            jail: Arc::new(self.jail.held_to(footprint)),
+            reads: Arc::clone(&self.reads),
+            changes: Arc::clone(&self.changes),
+        })
     }
 }

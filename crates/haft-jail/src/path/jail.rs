@@ -8,8 +8,10 @@ use super::{
     entry::Entry,
     error::{PathError, shown},
     folder::{Folder, Opener, entry_of_file, is_system_file, says_link},
+    held::Held,
     lexical,
 };
+use haft_core::Footprint;
 use haft_guard::names::{Anchoring, BadPattern, DeniedPaths};
 use haft_sdk::files::{Access, Kind, Place};
 use std::{
@@ -17,6 +19,7 @@ use std::{
     fs::File,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// How often a path is resolved anew when it changes between being resolved and being opened.
@@ -95,10 +98,12 @@ struct Root {
 /// ```
 #[derive(Debug)]
 pub struct PathJail {
-    roots: Vec<Root>,
-    denied: DeniedPaths,
+    roots: Arc<[Root]>,
+    denied: Arc<DeniedPaths>,
     allow_absolute: bool,
     opener: Opener,
+    /// What was decided on, where it is for one call.
+    held: Option<Held>,
 }
 
 /// A path that was checked: below which root, and how. It holds no link, or names what is not there.
@@ -140,7 +145,36 @@ impl PathJail {
         let opener = if spec.step_by_step { Opener::StepByStep } else { Opener::best() };
         #[cfg(not(unix))]
         let opener = Opener::best();
-        Ok(PathJail { roots, denied, allow_absolute: spec.allow_absolute, opener })
+        Ok(PathJail {
+            roots: roots.into(),
+            denied: Arc::new(denied),
+            allow_absolute: spec.allow_absolute,
+            opener,
+            held: None,
+        })
+    }
+
+    /// The same jail for one call, in which only what was decided on can be used.
+    #[must_use]
+    pub fn held_to(&self, footprint: &Footprint) -> Self {
+        PathJail {
+            roots: Arc::clone(&self.roots),
+            denied: Arc::clone(&self.denied),
+            allow_absolute: self.allow_absolute,
+            opener: self.opener,
+            held: Some(Held::to(footprint)),
+        }
+    }
+
+    /// Whether a checked path is among what was decided on. To be asked of the path that is used, after every link on it was
+    /// followed: what is opened after that is opened without following any.
+    pub(crate) fn hold(&self, attempted: &str, spot: &Spot, access: Access) -> Result<(), PathError> {
+        let Some(held) = &self.held else { return Ok(()) };
+        let full = self.full(spot);
+        match held.covers(&full, access) {
+            true => Ok(()),
+            false => Err(PathError::moved(attempted, &full)),
+        }
     }
 
     /// Where a path leads, and whether it may be used like that. It need not exist.
@@ -155,7 +189,10 @@ impl PathJail {
             self.permit(path, &spot, Access::Read)?;
             let (root, below) = self.parts(&spot);
             match root.folder.file(below, self.opener) {
-                Ok(file) => return self.regular(path, file, &spot),
+                Ok(file) => {
+                    self.hold(path, &spot, Access::Read)?;
+                    return self.regular(path, file, &spot);
+                }
                 Err(error) if says_link(&error) => spot = self.resolve_existing(path, &spot)?,
                 Err(error) => return Err(PathError::io(path, error)),
             }
@@ -205,6 +242,7 @@ impl PathJail {
     pub(crate) fn look(&self, path: &str) -> Result<(Spot, Option<Entry>), PathError> {
         let spot = self.spot_unless_link(path)?;
         self.permit(path, &spot, Access::Read)?;
+        self.hold(path, &spot, Access::Read)?;
         let entry = self.entry_at(path, &spot)?;
         Ok((spot, entry))
     }
@@ -230,6 +268,7 @@ impl PathJail {
             }
         };
         self.permit(path, &spot, access)?;
+        self.hold(path, &spot, access)?;
         Ok(spot)
     }
 
@@ -237,6 +276,7 @@ impl PathJail {
     pub(crate) fn spot_itself(&self, path: &str, access: Access) -> Result<Spot, PathError> {
         let spot = self.spot_unless_link(path)?;
         self.permit(path, &spot, access)?;
+        self.hold(path, &spot, access)?;
         Ok(spot)
     }
 

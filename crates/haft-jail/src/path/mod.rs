@@ -7,6 +7,7 @@ mod files;
 mod folder;
 #[cfg(unix)]
 mod folder_unix;
+mod held;
 mod ignore_rules;
 mod jail;
 mod lexical;

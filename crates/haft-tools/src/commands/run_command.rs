@@ -191,7 +191,7 @@ pub(super) async fn spec(
 
 /// Where a folder is that a call names.
 pub(super) async fn folder(cx: &ToolCtx, dir: String) -> Result<PathBuf, ToolError> {
-    cx.blocking(move |cx| Ok(PathBuf::from(cx.workspace().folder(&dir)?.0.path))).await
+    cx.blocking(move |cx| Ok(PathBuf::from(cx.workspace().working_folder(&dir)?.path))).await
 }
 
 /// The error of an end, with what a model should know.

@@ -3,11 +3,17 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-use haft_core::{Arguments, CallContext, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput};
+use haft_core::{
+    Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
+    port::{GuestEnd, GuestSpec},
+};
 use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
-use haft_sdk::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities};
+use haft_sdk::{
+    Args, Cancel, Host, Tool, ToolCtx,
+    capability::{Capabilities, Workspace},
+};
 use haft_store::MemoryReadHashes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{
     collections::BTreeMap,
     fs,
@@ -90,6 +96,17 @@ impl Host for OneCall {
     }
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
         job();
+    }
+    fn workspace(&self) -> &dyn Workspace {
+        &*self.capabilities.workspace
+    }
+    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        Ok(spec)
+    }
+    fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
+    fn used(&self, _end: &GuestEnd) {}
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        Arc::default()
     }
 }
 

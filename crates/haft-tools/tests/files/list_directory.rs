@@ -296,6 +296,9 @@ impl Workspace for Broken {
     fn look(&self, path: &str) -> Result<Option<(Place, Metadata)>, ToolError> {
         self.files.look(path)
     }
+    fn working_folder(&self, path: &str) -> Result<Place, ToolError> {
+        self.files.working_folder(path)
+    }
     fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
         self.files.open(path)
     }
@@ -317,5 +320,8 @@ impl Workspace for Broken {
     }
     fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError> {
         self.files.remember(reader, place, sha256)
+    }
+    fn held_to(&self, footprint: &haft_core::Footprint) -> Arc<dyn Workspace> {
+        self.files.held_to(footprint)
     }
 }

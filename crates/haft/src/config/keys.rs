@@ -393,6 +393,16 @@ key_table! {
         processes: u64 = 256, rule::at_most(1, 1_000_000);
         /// Bytes of scratch space, which is gone afterwards.
         scratch_bytes: u64 = 256 * MIB, rule::at_most(MIB, 1024 * GIB);
+        /// The most bytes of memory that a call may ask for; at least memory_bytes.
+        max_memory_bytes: u64 = 0, rule::at_most(0, 1024 * GIB);
+        /// The most seconds on a core that a call may ask for; at least cpu_seconds.
+        max_cpu_seconds: u64 = 0, rule::at_most(0, WEEK);
+        /// The most processes and threads that a call may ask for; at least processes.
+        max_processes: u64 = 0, rule::at_most(0, 1_000_000);
+        /// The most bytes of scratch space that a call may ask for; at least scratch_bytes.
+        max_scratch_bytes: u64 = 0, rule::at_most(0, 1024 * GIB);
+        /// The most open files of one process that a call may ask for; at least 1024, which it has otherwise.
+        max_open_files: u64 = 0, rule::at_most(0, 1_000_000);
         /// Whether limits for each process by itself do for strict, where no cgroup can be made.
         per_process_limits: bool = false, rule::switch_off();
         /// Whether they may have unix sockets, also those in granted folders, behind which are programs outside.

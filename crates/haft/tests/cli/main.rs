@@ -5,6 +5,8 @@
 #[cfg(unix)]
 mod api;
 mod approvals;
+#[cfg(unix)]
+mod attempts;
 mod batch;
 mod calls;
 mod config;

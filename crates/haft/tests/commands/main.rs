@@ -13,6 +13,8 @@
 )]
 
 #[cfg(target_os = "linux")]
+mod attempts;
+#[cfg(target_os = "linux")]
 mod background;
 #[cfg(target_os = "linux")]
 mod program;
@@ -35,6 +37,7 @@ fn main() {
     trials.extend(background::trials());
     trials.extend(program::trials());
     trials.extend(sandboxes::trials());
+    trials.extend(attempts::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

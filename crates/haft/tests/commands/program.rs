@@ -25,7 +25,7 @@ pub fn trials() -> Vec<Trial> {
     crate::world::trials(tests)
 }
 
-fn definition(command: CommandSource) -> ToolDefinition {
+pub fn definition(command: CommandSource) -> ToolDefinition {
     let mut definition = ToolDefinition::new("my_tool", "Does something");
     definition.source = Source::Command;
     definition.command = Some(Box::new(command));
@@ -38,7 +38,7 @@ fn definition(command: CommandSource) -> ToolDefinition {
     definition
 }
 
-fn add(world: &World, definition: ToolDefinition) {
+pub fn add(world: &World, definition: ToolDefinition) {
     let settings = CommandToolSettings {
         denied_variables: DeniedVariables::new(["*_TOKEN"]),
         variables: Variables::new(|name| (name == "WANTED").then(|| "its value".to_owned())),

@@ -10,7 +10,9 @@ use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [crate::world::Test; 10] = [
+    let tests: [crate::world::Test; 12] = [
+        ("sandboxes::what_may_only_be_read_stays_so", what_may_only_be_read_stays_so),
+        ("sandboxes::no_caller_gets_more_than_is_configured", no_caller_gets_more_than_is_configured),
         ("sandboxes::several_calls_share_one", several_calls_share_one),
         ("sandboxes::more_than_it_grants_is_refused", more_than_it_grants_is_refused),
         ("sandboxes::calls_see_only_its_paths", calls_see_only_its_paths),
@@ -385,4 +387,96 @@ fn cgroups_of(id: &str) -> Vec<String> {
     let mut found = Vec::new();
     below("/sys/fs/cgroup".as_ref(), id, 6, &mut found);
     found
+}
+
+/// A folder that may only be read, inside one that may be written to.
+const READ_ONLY: &str = "[tools.sandbox]\nread_only_roots = [\"vendor\"]\n";
+
+fn what_may_only_be_read_stays_so(name: &str) {
+    in_world_with(name, "", |world| async move {
+        std::fs::create_dir_all(world.work().join("vendor/deep")).unwrap();
+        let vendored = world.another(READ_ONLY);
+        let write = "echo x > vendor/deep/planted; echo x > planted; cd vendor/deep 2>/dev/null && echo x > planted; true";
+        for mounts in [vec!["."], vec!["vendor"], vec!["vendor/deep"], vec!["vendor", "."]] {
+            let spec = SandboxSpec {
+                mounts: mounts.iter().map(|mount| (*mount).to_owned()).collect(),
+                ..SandboxSpec::default()
+            };
+            // The control: in a configuration without it the same sandbox can write there.
+            for (haft, is_control) in [(&vendored, false), (&world.haft, true)] {
+                let made = haft.sandboxes().create(&CallContext::owner(), spec.clone()).await.unwrap();
+                let inside = haft.sandboxes().enter(&CallContext::owner(), &made.id).unwrap();
+                let call = ToolCall::new("run_command", json!({ "command": write }));
+                haft.execute(Request::new(call).context(inside)).await;
+                let _ = std::fs::remove_file(world.work().join("planted"));
+                let planted: Vec<_> = ["vendor/planted", "vendor/deep/planted"]
+                    .into_iter()
+                    .filter(|path| std::fs::remove_file(world.work().join(path)).is_ok())
+                    .collect();
+                assert_eq!(!planted.is_empty(), is_control, "{mounts:?}: {planted:?}");
+                haft.sandboxes().destroy("local", &made.id).await.unwrap();
+            }
+        }
+    });
+}
+
+const SMALL: &str = "[tools.commands]\nmemory_bytes = 67108864\nmax_processes = 300\n";
+
+fn no_caller_gets_more_than_is_configured(name: &str) {
+    in_world_with(name, SMALL, |world| async move {
+        let asked = |limits: Limits| {
+            let options = CallOptions { limits: Some(Box::new(limits)), ..CallOptions::default() };
+            let call = ToolCall::new(
+                "run_command",
+                json!({"command": "head -c 200M /dev/zero | tail -c 150M | wc -c"}),
+            );
+            world.haft.execute(Request::new(call).options(options))
+        };
+        let refused = [
+            Limits { memory_bytes: Some(9_000_000_000_000_000), ..Limits::default() },
+            Limits { memory_bytes: Some((64 << 20) + 1), ..Limits::default() },
+            Limits { cpu_time: Some(Duration::from_secs(301)), ..Limits::default() },
+            Limits { processes: Some(301), ..Limits::default() },
+            Limits { scratch_bytes: Some(1 << 40), ..Limits::default() },
+            Limits { open_files: Some(1 << 20), ..Limits::default() },
+        ];
+        for limits in refused {
+            let result = asked(limits.clone()).await;
+            assert_eq!(
+                (code(&result), result.metadata.attempts),
+                (Some("E3102"), 0),
+                "{limits:?}: {result:?}"
+            );
+            // A sandbox is no way round, nor is a flow.
+            let spec = SandboxSpec { limits: limits.clone(), ..of_paths(["."]) };
+            let error = world.haft.sandboxes().create(&CallContext::owner(), spec).await.unwrap_err();
+            assert_eq!(error.code.e_number(), Some("E3102"), "{limits:?}");
+            let text = json!({"name": "f", "description": "A flow", "nodes": [
+                {"name": "a", "tool": "run_command", "arguments": {"command": "true"}}]});
+            let flow = haft::flow::read(&text.to_string(), haft_definition::Format::Json).unwrap();
+            let options = CallOptions { limits: Some(Box::new(limits)), ..CallOptions::default() };
+            let request = haft::FlowRequest::new(Arc::new(flow), serde_json::Map::new()).options(options);
+            let ended = world.haft.run_flow(request).unwrap().await;
+            assert_eq!(code(ended.nodes[0].result.as_ref().unwrap()), Some("E3102"), "{ended:?}");
+        }
+        let ate = |result: &ToolResult| {
+            result.output.as_ref().is_some_and(|output| output["stdout"] == "157286400\n")
+        };
+        // What is configured holds, and a call may ask for less, and for more where there is a `max`.
+        assert!(!ate(&asked(Limits::default()).await));
+        let less = Limits { memory_bytes: Some(32 << 20), processes: Some(300), ..Limits::default() };
+        let result = asked(less).await;
+        assert!(code(&result) != Some("E3102") || result.metadata.attempts == 1, "{result:?}");
+        // The control: where it is configured, it is had.
+        let larger =
+            world.another("[tools.commands]\nmemory_bytes = 67108864\nmax_memory_bytes = 1073741824\n");
+        let options = CallOptions {
+            limits: Some(Box::new(Limits { memory_bytes: Some(1 << 30), ..Limits::default() })),
+            ..CallOptions::default()
+        };
+        let call =
+            ToolCall::new("run_command", json!({"command": "head -c 200M /dev/zero | tail -c 150M | wc -c"}));
+        let result = larger.execute(Request::new(call).options(options)).await;
+        assert!(ate(&result), "{result:?}");
+    });
 }
