@@ -249,6 +249,12 @@ fn limits_per_process_do_not_do_for_strict() {
     let house = House::with(|options| options.per_process_limits_do = false);
     let refusal = house.jail("namespace").offers(IsolationLevel::Strict).unwrap_err();
     assert!(refusal.reason.contains("cgroup"), "{refusal}");
+    for way in [
+        "systemd-run --user --scope -p Delegate=yes haft",
+        "haft --set tools.commands.per_process_limits=true",
+    ] {
+        assert!(refusal.fix.contains(way), "{refusal}");
+    }
     assert!(house.jail("namespace").offers(IsolationLevel::Standard).is_ok());
 }
 

@@ -25,6 +25,8 @@ mod ends;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(target_os = "linux")]
+mod swaps;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -49,6 +51,7 @@ fn main() {
     trials.extend(choice::trials());
     trials.extend(ends::trials());
     trials.extend(attack::trials());
+    trials.extend(swaps::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 
