@@ -39,6 +39,9 @@ pub fn trials() -> Vec<Trial> {
         add("a_large_request_arrives", a_large_request_arrives);
         add("a_hundred_at_once", a_hundred_at_once);
         add("honest_modes_are_set", honest_modes_are_set);
+        if jail == "process" {
+            add("modes_of_hafts_folders_are_put_back", modes_of_hafts_folders_are_put_back);
+        }
         if jail == "namespace" {
             add("its_first_process_is_held_too", its_first_process_is_held_too);
         }
@@ -288,6 +291,20 @@ fn honest_modes_are_set(jail: &'static str) {
     let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
     let expected = "ran\n755 tool\n700 t2\n755 t3\n755 out/tool\n600 private\n1777 sticky\n3\n3\n";
     assert_eq!((heard.out.as_str(), end.exit_code), (expected, Some(0)), "{heard:?}");
+}
+
+/// Landlock does not keep a guest from changing them.
+fn modes_of_hafts_folders_are_put_back(jail: &'static str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = House::new();
+    let mode = || fs::metadata(house.state.path()).unwrap().permissions().mode() & 0o7777;
+    fs::set_permissions(house.state.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    for changed in ["777", "000"] {
+        let script = format!("chmod {changed} {} && echo changed", house.state.path().display());
+        let (end, heard) = block_on(run(&*house.jail(jail), sh(&script))).unwrap();
+        assert_eq!((heard.out.as_str(), mode()), ("changed\n", 0o700), "{heard:?}");
+        assert_eq!(end.violations[0].kind, "SandboxEscapeAttempt", "{end:?}");
+    }
 }
 
 /// It has no privileges and hardly any system calls once the guest runs, and does not tell where haft keeps its state.
