@@ -3,7 +3,7 @@
 //! What takes time is measured on a machine that does other things as well, which only ever adds: the best of a few tries
 //! counts.
 
-use crate::world::{House, block_on, jails, own_program, run, sh};
+use crate::world::{House, block_on, has_cgroups, jails, own_program, run, sh};
 use haft_core::{
     ErrorCode, IsolationLevel, Limits,
     port::{GuestEnd, GuestSpec},
@@ -48,11 +48,6 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials
-}
-
-/// Limits of all processes together need cgroups, which an ordinary user cannot make.
-fn has_cgroups() -> bool {
-    crate::world::is_root()
 }
 
 /// From what was set to 5 % more.

@@ -27,6 +27,8 @@ mod limits;
 #[cfg(target_os = "linux")]
 mod swaps;
 #[cfg(target_os = "linux")]
+mod user;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -52,6 +54,7 @@ fn main() {
     trials.extend(ends::trials());
     trials.extend(attack::trials());
     trials.extend(swaps::trials());
+    trials.extend(user::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 
