@@ -156,7 +156,7 @@ fn siblings_stay_within_their_sandbox() {
             (together, until_full_or_ended(vec![Holding::start(&*held, spec()).await]).await)
         });
         assert!(together.iter().filter(|out| **out == whole).count() < 2, "{jail}");
-        assert_eq!(alone, [whole.clone()], "{jail}");
+        assert_eq!(alone, std::slice::from_ref(&whole), "{jail}");
     }
 }
 
