@@ -51,13 +51,14 @@ mod linux {
         }
     }
 
-    fn spec(program: &str) -> GuestSpec {
+    fn spec(level: IsolationLevel, program: &str) -> GuestSpec {
         let stdin = if program == "cat" { GuestStdin::Bytes(b"hello".to_vec()) } else { GuestStdin::Closed };
-        GuestSpec { level: IsolationLevel::Strict, stdin, ..GuestSpec::command([program]) }
+        GuestSpec { level, stdin, ..GuestSpec::command([program]) }
     }
 
     async fn jailed(jail: &dyn Jail, program: &str) {
-        let mut guest = jail.start(spec(program)).await.unwrap();
+        let level = if jail.name() == "process" { IsolationLevel::Standard } else { IsolationLevel::Strict };
+        let mut guest = jail.start(spec(level, program)).await.unwrap();
         let end = guest.wait(Arc::new(|_, _: &[u8]| {})).await.unwrap();
         assert_eq!(end.exit_code, Some(0));
     }
@@ -184,12 +185,14 @@ mod linux {
         let host = JailHost::new(JailOptions::new(state.path(), "/")).unwrap();
         let cold =
             JailHost::new(JailOptions { warm: 0, ..JailOptions::new(cold_state.path(), "/") }).unwrap();
-        let jails: Vec<(&str, Arc<dyn Jail>)> = vec![
-            ("process", Arc::new(Process::new(&host))),
+        let mut jails: Vec<(&str, Arc<dyn Jail>)> = vec![
             ("namespace", Arc::new(Namespace::new(&host))),
-            ("process, no warm seat", Arc::new(Process::new(&cold))),
+            ("process", Arc::new(Process::new(&host))),
             ("namespace, no warm seat", Arc::new(Namespace::new(&cold))),
+            ("process, no warm seat", Arc::new(Process::new(&cold))),
         ];
+        // That one does not run as root.
+        jails.retain(|(_, jail)| jail.offers(IsolationLevel::Standard).is_ok());
         let has_bwrap =
             Command::new("bwrap").arg("--version").output().is_ok_and(|output| output.status.success());
         let runtime =
@@ -223,7 +226,7 @@ mod linux {
                         note("bwrap", began);
                     }
                 }
-                for (name, jail) in &jails[..2] {
+                for (name, jail) in jails.iter().filter(|(name, _)| !name.contains("no warm seat")) {
                     let began = Instant::now();
                     for _ in 0..ROUNDS {
                         jailed(&**jail, program).await;
@@ -301,7 +304,7 @@ mod linux {
         runtime.block_on(async {
             for _ in 0..60 {
                 let began = Instant::now();
-                let mut guest = jail.start(spec("true")).await.unwrap();
+                let mut guest = jail.start(spec(IsolationLevel::Strict, "true")).await.unwrap();
                 let warm = guest.enforcement().details.contains_key("startedBefore");
                 let end = guest.wait(Arc::new(|_, _: &[u8]| {})).await.unwrap();
                 assert_eq!(end.exit_code, Some(0));

@@ -15,7 +15,7 @@ use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
 use haft_jail::path::TakenBack;
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, path::PathBuf, sync::Arc};
 
 /// The engine that runs calls, with everything it stands on. Cheap to clone.
 ///
@@ -35,6 +35,7 @@ use std::{ops::Deref, sync::Arc};
 pub struct Haft {
     engine: Engine,
     taken_back: Arc<[TakenBack]>,
+    missing_roots: Arc<[PathBuf]>,
     background: BackgroundCommands,
     workplace: Option<Arc<Workplace>>,
     #[cfg(feature = "mcp")]
@@ -53,6 +54,11 @@ impl Haft {
     /// Changes of files that an earlier process was making when it was killed, and that were taken back now.
     pub fn taken_back(&self) -> &[TakenBack] {
         &self.taken_back
+    }
+
+    /// Folders that the configuration allows and that were not there when this was built. Tools do not reach them.
+    pub fn missing_roots(&self) -> &[PathBuf] {
+        &self.missing_roots
     }
 
     /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a session.
@@ -591,10 +597,13 @@ impl Builder {
         let mut tools = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
         let mut capabilities = self.capabilities;
         let mut taken_back = Vec::new();
+        let mut missing_roots = Vec::new();
         let mut found = None;
         let background = BackgroundCommands::default();
         if let Some(folders) = &self.folders {
-            let files = wiring::files(&self.config, folders, wiring::roots(&self.config, folders))
+            let (roots, missing) = wiring::present(wiring::roots(&self.config, folders));
+            missing_roots = missing;
+            let files = wiring::files(&self.config, folders, roots)
                 .map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
             found = Some(files);
@@ -650,6 +659,7 @@ impl Builder {
         Ok(Haft {
             engine,
             taken_back: taken_back.into(),
+            missing_roots: missing_roots.into(),
             background,
             workplace,
             #[cfg(feature = "mcp")]

@@ -135,6 +135,20 @@ pub(crate) fn roots(config: &Config, folders: &Folders) -> Vec<RootSpec> {
     writable.chain(readable).collect()
 }
 
+/// Those that are there, and the writable ones that are not: one that is missing takes nothing from the others. A read-only one
+/// that is missing is left in, and refused by whoever opens it: without it, what appears in its place could be written.
+pub(crate) fn present(roots: Vec<RootSpec>) -> (Vec<RootSpec>, Vec<PathBuf>) {
+    let is_missing = |root: &RootSpec| {
+        let found = std::fs::symlink_metadata(&root.path);
+        !root.read_only && found.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    if roots.iter().all(|root| root.read_only || is_missing(root)) {
+        return (roots, Vec::new());
+    }
+    let (missing, present): (Vec<_>, Vec<_>) = roots.into_iter().partition(is_missing);
+    (present, missing.into_iter().map(|root| root.path).collect())
+}
+
 /// The files that tools reach, in those folders.
 pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) -> Result<Files, JailError> {
     let (sandbox, undo) = (&config.tools.sandbox, &config.tools.undo);

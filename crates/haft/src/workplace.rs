@@ -64,7 +64,7 @@ impl Workplace {
     pub(crate) fn keep_to(&self, folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
         let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
         let wanted: Vec<PathBuf> = folders.iter().filter_map(real).collect();
-        let configured = wiring::roots(&self.config, &self.folders);
+        let (configured, _) = wiring::present(wiring::roots(&self.config, &self.folders));
         let granted: Vec<RootSpec> = configured
             .iter()
             .filter_map(|root| Some(RootSpec { path: real(&root.path)?, read_only: root.read_only }))

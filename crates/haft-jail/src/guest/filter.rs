@@ -14,8 +14,8 @@ mod tests;
 
 use super::wire::FilterKind;
 use lists::{
-    Call, ENDS, FIRST_UNKNOWN, INIT, MAKES_FILE, MAKING, NEW_NAMESPACES, PRIVILEGED_MODES, REFUSED,
-    SETS_MODE, SOCK_PACKET, UNKNOWN, calls,
+    Call, ENDS, FIRST_UNKNOWN, FREES_ROOM, INIT, MAKES_FILE, MAKING, NEW_NAMESPACES, PRIVILEGED_MODES,
+    REFUSED, SETS_MODE, SOCK_PACKET, UNKNOWN, calls,
 };
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
@@ -75,16 +75,17 @@ impl FilterSet {
 
 /// The filters for a kind.
 pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendError> {
-    let (ends, unknown, refused) = match kind {
+    let (ends, unknown, unsupported, refused) = match kind {
         // Makes the walls itself, and brings a filter for the guest. But these bits nobody needs: not the runtime, not what
         // serves a guest its files, and not a guest whose runtime does not know a call by name.
-        FilterKind::Runtime => (&[][..], calls![SYS_openat2] as &[Call], privileged_modes()?),
+        FilterKind::Runtime => (&[][..], calls![SYS_openat2] as &[Call], Rules::new(), privileged_modes()?),
         FilterKind::NoNetwork | FilterKind::Network | FilterKind::NetworkAndUnix => {
-            (ENDS, UNKNOWN, refused(kind)?)
+            (ENDS, UNKNOWN, unsupported()?, refused(kind)?)
         }
     };
     let mut listed: Vec<u32> = refused
         .keys()
+        .chain(unsupported.keys())
         .chain(unknown.iter().chain(ends).map(|(call, _)| call))
         .map(|call| *call as u32)
         .collect();
@@ -93,6 +94,7 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
     let lists = [
         (always(ends), SeccompAction::KillProcess),
         (always(unknown), SeccompAction::Errno(libc::ENOSYS as u32)),
+        (unsupported, SeccompAction::Errno(libc::EOPNOTSUPP as u32)),
         (refused, SeccompAction::Errno(libc::EPERM as u32)),
     ];
     let lists: Result<Vec<BpfProgram>, _> = lists
@@ -100,14 +102,17 @@ pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendE
         .filter(|(rules, _)| !rules.is_empty())
         .map(|(rules, action)| SeccompFilter::new(rules, SeccompAction::Allow, action, arch)?.try_into())
         .collect();
-    Ok(vec![joined(&listed, &lists?)])
+    Ok(vec![joined(&listed, libc::SECCOMP_RET_ALLOW, &lists?)])
 }
 
 /// The filter of a jail's first process: what is not listed is refused.
 fn compile_init() -> Result<Filters, seccompiler::BackendError> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let refused = SeccompAction::Errno(libc::EPERM as u32);
-    Ok(vec![SeccompFilter::new(always(INIT), refused, SeccompAction::Allow, arch)?.try_into()?])
+    let list = SeccompFilter::new(always(INIT), refused, SeccompAction::Allow, arch)?.try_into()?;
+    let mut listed: Vec<u32> = INIT.iter().map(|(call, _)| *call as u32).collect();
+    listed.sort_unstable();
+    Ok(vec![joined(&listed, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32, &[list])])
 }
 
 /// Rules by the number of their call.
@@ -115,6 +120,13 @@ type Rules = BTreeMap<libc::c_long, Vec<SeccompRule>>;
 
 fn always(calls: &[Call]) -> Rules {
     calls.iter().map(|(call, _)| (*call, Vec::new())).collect()
+}
+
+/// Room is taken by writing, so that it is seen while it is taken. Programs know file systems that cannot do otherwise.
+fn unsupported() -> Result<Rules, seccompiler::BackendError> {
+    let frees = SeccompCmpOp::MaskedEq(u64::from(FREES_ROOM));
+    let takes = SeccompCondition::new(1, SeccompCmpArgLen::Dword, frees, 0)?;
+    Ok(Rules::from([(libc::SYS_fallocate, vec![rule(&[takes])?])]))
 }
 
 /// What a guest is refused, always or by its arguments.
@@ -223,6 +235,7 @@ pub(crate) fn for_runtimes(kind: FilterKind) -> Value {
         refused_if("ioctl", &[is(1, LOWER, libc::TIOCLINUX)]),
         refused_if("socket", &[is(1, 0xf, SOCK_PACKET as u64)]),
     ];
+    rules.push(refuse(vec!["fallocate".into()], libc::EOPNOTSUPP, &[is(1, FREES_ROOM.into(), 0)]));
     rules.extend(privileged_bits().into_iter().map(|(call, bits)| {
         let bits = bits.into_iter().map(|(argument, bit)| is(argument, bit.into(), bit.into()));
         refuse(vec![name(&call)], libc::EPERM, &bits.collect::<Vec<_>>())
@@ -249,11 +262,11 @@ pub(crate) fn for_runtimes(kind: FilterKind) -> Value {
     json!({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules})
 }
 
-/// One filter of several, with a quick way out for calls that are in no list.
+/// One filter of several, with a quick way out for calls that are in no list: `unlisted` is what they get.
 ///
 /// The kernel runs a new filter once for every call that there is, to know which are always allowed. With lists one
 /// after the other that took 0.3 ms, which was most of what a jail cost.
-fn joined(listed: &[u32], lists: &[BpfProgram]) -> BpfProgram {
+fn joined(listed: &[u32], unlisted: u32, lists: &[BpfProgram]) -> BpfProgram {
     use code::{ARCHITECTURE_AT, JUMP_AT_LEAST, JUMP_EQUAL, LOAD, NUMBER_AT, RETURN};
     let line = |code, jt, jf, k| sock_filter { code, jt, jf, k };
     // Each list starts by checking the architecture; the first instructions of the first one say which it is.
@@ -272,7 +285,7 @@ fn joined(listed: &[u32], lists: &[BpfProgram]) -> BpfProgram {
         program.push(match step {
             Step::Below { k, to } => line(JUMP_AT_LEAST, 0, (to - at - 1) as u8, k),
             Step::Listed { k } => line(JUMP_EQUAL, (length - at - 1) as u8, 0, k),
-            Step::NotListed => line(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+            Step::NotListed => line(RETURN, 0, 0, unlisted),
         });
     }
     for (index, list) in lists.iter().enumerate() {

@@ -117,13 +117,6 @@ pub(crate) fn enforcement(
     walls: Walls,
     facts: &Facts,
 ) -> Result<Enforcement, Unavailable> {
-    if level >= IsolationLevel::Strict && facts.cgroups.is_none() && !facts.per_process_limits_do {
-        return Err(unavailable(
-            "no cgroup can be made here, so limits would hold for each process by itself",
-            "run haft where it may make cgroups (as root, or in a delegated systemd scope: \
-             `systemd-run --user --scope -p Delegate=yes haft …`), or allow limits per process",
-        ));
-    }
     if walls == Walls::Process && facts.landlock == 0 {
         return Err(unavailable(
             "this kernel has no Landlock, or it is switched off",
@@ -140,6 +133,14 @@ pub(crate) fn enforcement(
         return Err(unavailable(
             "the `process` jail shows the machine's processes, and lets a guest change the modes of all files of its user",
             "use the `namespace` jail; for this one ask for `standard`",
+        ));
+    }
+    if level >= IsolationLevel::Strict && facts.cgroups.is_none() && !facts.per_process_limits_do {
+        return Err(unavailable(
+            "no cgroup can be made here, so limits would hold for each process by itself",
+            "give haft cgroups of its own: `systemd-run --user --scope -p Delegate=yes haft …`, or \
+             `Delegate=yes` in its unit; or accept limits for each process by itself: \
+             `haft --set tools.commands.per_process_limits=true …`",
         ));
     }
     let mut details = Map::new();

@@ -74,3 +74,57 @@ impl Rules {
         self.0.into()
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::guest::sys;
+    use std::{fs, path::Path};
+
+    /// What a thread reaches in three folders: whether it lists them, reads a file in them, and makes one.
+    fn reached(folders: &[&Path; 3]) -> [[bool; 3]; 3] {
+        folders.map(|folder| {
+            let made = fs::write(folder.join("new"), "x").is_ok();
+            [fs::read_dir(folder).is_ok(), fs::read(folder.join("file")).is_ok(), made]
+        })
+    }
+
+    /// This layer alone: the thread is whoever runs the tests, in the machine's own tree, without a filter.
+    #[test]
+    fn landlock_alone_keeps_to_what_is_allowed() {
+        if version() == 0 {
+            return haft_testkit::not_run(
+                "landlock_alone_keeps_to_what_is_allowed",
+                "this kernel has no Landlock",
+            );
+        }
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let paths = [0, 1, 2].map(|at| folders[at].path());
+        for path in paths {
+            fs::write(path.join("file"), "x").unwrap();
+        }
+        assert_eq!(reached(&paths), [[true; 3]; 3]);
+        let text = |at: usize| paths[at].to_str().unwrap();
+        let rules = Rules::new(true).unwrap().allow_path(text(0), Right::Write).unwrap();
+        let ruleset = rules.allow_path(text(1), Right::Read).unwrap().descriptor().unwrap();
+        let seen = std::thread::scope(|scope| {
+            let held = scope.spawn(|| {
+                rustix::thread::set_no_new_privs(true).unwrap();
+                sys::landlock_restrict(ruleset.as_fd()).unwrap();
+                reached(&paths)
+            });
+            held.join().unwrap()
+        });
+        assert_eq!(seen, [[true; 3], [true, true, false], [false; 3]]);
+    }
+
+    #[test]
+    fn a_socket_in_a_granted_folder_is_not_part_of_the_grant() {
+        let has = |right: Right| right.rights(true).contains(AccessFs::ResolveUnix);
+        assert_eq!([Right::Read, Right::Use, Right::Write, Right::Own].map(has), [false, false, false, true]);
+        for right in [Right::Read, Right::Use, Right::Write, Right::Own] {
+            assert!(!right.rights(true).intersects(AccessFs::MakeChar | AccessFs::MakeBlock), "{right:?}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 use super::{
     cgroup::Counted,
     control::{Control, Ends},
+    disk::Room,
     gate::OpenGate,
     host::{Inner, ReadySeat, broken, failed, hear},
     limits::{self, Evidence, millis, sleep_until},
@@ -67,6 +68,7 @@ pub(super) struct SeatGuest {
     err: Option<AsyncFd<OwnedFd>>,
     feed: Option<Vec<u8>>,
     gate: Option<Box<dyn OpenGate>>,
+    room: Room,
     started: Instant,
     /// Its place in the sandbox around it.
     place: Option<Place>,
@@ -97,6 +99,7 @@ pub(super) async fn start(
     host.limit(&seat.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
     let before = seat.cgroups.before();
+    let room = Room::of(&request.binds);
     let ends = match spec.terminal {
         Some(size) => Ends::terminal(size),
         None => Ends::pipes(&spec.stdin),
@@ -155,6 +158,7 @@ pub(super) async fn start(
             GuestStdin::Closed | GuestStdin::Stream => None,
         },
         gate,
+        room,
         started,
         place: None,
         running: true,
@@ -272,6 +276,7 @@ impl SeatGuest {
         let wall = self.limits.wall_time.map(|time| tokio::time::Instant::from_std(self.started) + time);
         let looks = self.limits.cpu_time.is_some() && self.before.cpu_micros.is_some();
         let mut next_look = tokio::time::Instant::now() + self.first_look();
+        let mut next_room = tokio::time::Instant::now();
         while end.is_none()
             || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now()))
         {
@@ -305,6 +310,16 @@ impl SeatGuest {
                 () = tokio::time::sleep_until(next_look), if running && looks && passed.is_none() => {
                     passed = self.look_at_cpu();
                     next_look = tokio::time::Instant::now() + self.next_look();
+                    continue;
+                }
+                () = tokio::time::sleep_until(next_room), if running && self.room.is_watched() && passed.is_none() => {
+                    match self.room.look() {
+                        Ok(later) => next_room = tokio::time::Instant::now() + later,
+                        Err(exceeded) => {
+                            passed = Some(Passed { exceeded, kind: "RestrictedResourceAccess" });
+                            self.control.kill();
+                        }
+                    }
                     continue;
                 }
                 () = sleep_until(last_words), if !running => break,

@@ -1,16 +1,16 @@
-//! Which jail is chosen, what is offered, what several guests share; and all of it as an ordinary user.
+//! Which jail is chosen, what is offered, what several guests share.
 
-use crate::world::{House, block_on, has_gvisor, has_runtime, is_root, own_program, run, sh};
+use crate::world::{House, block_on, has_cgroups, has_gvisor, has_runtime, is_root, own_program, run, sh};
 use haft_core::{
     ErrorCode, IsolationLevel, Limits,
     port::{GuestSpec, Jail},
 };
 use haft_jail::guest::Auto;
 use libtest_mimic::Trial;
-use std::{fs, os::unix::process::CommandExt as _, process::Command, time::Duration};
+use std::{fs, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 19] = [
+    let tests: [(&'static str, fn()); 16] = [
         ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
@@ -27,27 +27,14 @@ pub fn trials() -> Vec<Trial> {
         ("choice::siblings_stay_within_their_sandbox", siblings_stay_within_their_sandbox),
         ("choice::an_unknown_sandbox_is_refused", an_unknown_sandbox_is_refused),
         ("choice::limits_per_process_do_not_do_for_strict", limits_per_process_do_not_do_for_strict),
-        ("user::basics", || as_an_ordinary_user("basics")),
-        ("user::limits", || as_an_ordinary_user("limits")),
-        ("user::ends", || as_an_ordinary_user("ends")),
     ];
-    let mut trials: Vec<Trial> = tests
-        .into_iter()
-        .filter(|(name, _)| rustix::process::geteuid().is_root() || !name.starts_with("user::"))
-        .map(|(name, test)| {
-            Trial::test(name, move || {
-                test();
-                Ok(())
-            })
-        })
-        .collect();
-    if rustix::process::geteuid().is_root() {
-        trials.push(Trial::test("user::attack", || {
-            as_an_ordinary_user("attack");
+    let trial = |(name, test): (&str, fn())| {
+        Trial::test(name, move || {
+            test();
             Ok(())
-        }));
-    }
-    trials
+        })
+    };
+    tests.into_iter().map(trial).collect()
 }
 
 fn the_cheapest_jail_that_delivers() {
@@ -135,7 +122,7 @@ fn restricted_grants_nothing() {
 
 fn siblings_stay_within_their_sandbox() {
     let house = House::new();
-    if !rustix::process::geteuid().is_root() {
+    if !has_cgroups() {
         return haft_testkit::not_run(
             "siblings_stay_within_their_sandbox",
             "an ordinary user makes no cgroups here",
@@ -169,7 +156,7 @@ fn siblings_stay_within_their_sandbox() {
             (together, until_full_or_ended(vec![Holding::start(&*held, spec()).await]).await)
         });
         assert!(together.iter().filter(|out| **out == whole).count() < 2, "{jail}");
-        assert_eq!(alone, [whole.clone()], "{jail}");
+        assert_eq!(alone, std::slice::from_ref(&whole), "{jail}");
     }
 }
 
@@ -242,45 +229,20 @@ fn every_jail_knows_its_sandboxes() {
 }
 
 fn limits_per_process_do_not_do_for_strict() {
-    if rustix::process::geteuid().is_root() {
+    if has_cgroups() {
         // The tests as an ordinary user run it.
         return;
     }
     let house = House::with(|options| options.per_process_limits_do = false);
     let refusal = house.jail("namespace").offers(IsolationLevel::Strict).unwrap_err();
     assert!(refusal.reason.contains("cgroup"), "{refusal}");
-    assert!(house.jail("namespace").offers(IsolationLevel::Standard).is_ok());
-}
-
-/// The same tests again, by somebody who is nobody.
-fn as_an_ordinary_user(which: &str) {
-    const NOBODY_IN_PARTICULAR: u32 = 54_321;
-    let home = tempfile::tempdir().unwrap();
-    std::os::unix::fs::chown(home.path(), Some(NOBODY_IN_PARTICULAR), Some(NOBODY_IN_PARTICULAR)).unwrap();
-    let started = Command::new(own_program())
-        .arg(which)
-        .args(["--test-threads", "2"])
-        .env("HOME", home.path())
-        .env("TMPDIR", home.path())
-        .env_remove("HAFT_NOT_RUN")
-        .gid(NOBODY_IN_PARTICULAR)
-        .uid(NOBODY_IN_PARTICULAR)
-        .current_dir("/")
-        .output();
-    let output = match started {
-        Ok(output) => output,
-        Err(error) => {
-            return haft_testkit::not_run(&format!("user::{which}"), &format!("cannot start it: {error}"));
-        }
-    };
-    let said =
-        [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    for line in said.lines().filter_map(|line| line.split_once("not run: ")).map(|(_, line)| line) {
-        let (test, reason) = line.split_once(": ").unwrap_or((line, "no reason"));
-        haft_testkit::not_run(&format!("user::{test}"), reason);
+    for way in [
+        "systemd-run --user --scope -p Delegate=yes haft",
+        "haft --set tools.commands.per_process_limits=true",
+    ] {
+        assert!(refusal.fix.contains(way), "{refusal}");
     }
-    let failed: Vec<&str> = said.lines().filter(|line| !line.ends_with("... ok")).collect();
-    assert!(output.status.success(), "{}", failed.join("\n"));
+    assert!(house.jail("namespace").offers(IsolationLevel::Standard).is_ok());
 }
 
 /// The jail that is a kernel of its own, where runsc is installed.

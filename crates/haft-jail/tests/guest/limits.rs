@@ -3,7 +3,7 @@
 //! What takes time is measured on a machine that does other things as well, which only ever adds: the best of a few tries
 //! counts.
 
-use crate::world::{House, block_on, jails, own_program, run, sh};
+use crate::world::{House, block_on, has_cgroups, jails, own_program, run, sh};
 use haft_core::{
     ErrorCode, IsolationLevel, Limits,
     port::{GuestEnd, GuestSpec},
@@ -32,6 +32,9 @@ pub fn trials() -> Vec<Trial> {
         if jail != "process" {
             add("scratch_bytes", scratch_bytes);
         }
+        if crate::world::is_root() {
+            add("room_on_the_disk", room_on_the_disk);
+        }
         if has_cgroups() {
             add("memory", memory);
             add("over_memory_names_limit_and_peak", over_memory_names_limit_and_peak);
@@ -45,11 +48,6 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials
-}
-
-/// Limits of all processes together need cgroups, which an ordinary user cannot make.
-fn has_cgroups() -> bool {
-    crate::world::is_root()
 }
 
 /// From what was set to 5 % more.
@@ -131,6 +129,64 @@ fn used_cpu(jail: &'static str, script: &str, millis: u64) {
     } else {
         // The kernel counts ticks, for each process, and other times that are in them.
         assert!(used <= *up_to_five_percent_over(millis).end(), "{used}");
+    }
+}
+
+/// A file system of its own, mounted for as long as this lives.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    fn new(options: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = ["-t", "tmpfs", "-o", options, "haft-test"];
+        assert!(
+            std::process::Command::new("mount").args(mount).arg(folder.path()).status().unwrap().success()
+        );
+        Disk(folder)
+    }
+
+    fn free(&self) -> (u64, u64) {
+        let found = rustix::fs::statvfs(self.0.path()).unwrap();
+        (found.f_bavail * found.f_frsize, found.f_favail)
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg("-l").arg(self.0.path()).status();
+    }
+}
+
+/// Half is left where there is little; what would take it at once is not there. Without a jail each of them leaves nothing.
+fn room_on_the_disk(jail: &'static str) {
+    let fills = "for i in $(seq 300); do head -c 256K /dev/zero >> file || exit 1; sleep 0.002; done";
+    let at_once = "fallocate -l 60M file || exit 1";
+    let files = "i=0; while [ $i -lt 2000 ]; do : > f$i || exit 1; i=$((i+1)); done";
+    let options = "size=64m,nr_inodes=1000";
+    for (script, limit) in [(fills, Some("diskBytes")), (at_once, None), (files, Some("diskFiles"))] {
+        let disk = Disk::new(options);
+        let mut plainly = std::process::Command::new("sh");
+        plainly.args(["-c", script]).current_dir(disk.0.path()).stderr(std::process::Stdio::null());
+        plainly.status().unwrap();
+        let (bytes, inodes) = disk.free();
+        assert!(
+            bytes < 8 * MIB || inodes < 50,
+            "without a jail it has to succeed: {bytes} {inodes} {script}"
+        );
+        drop(disk);
+        if jail == "gvisor" && limit.is_none() {
+            // There it is asked of the machine by what serves the guest's files.
+            continue;
+        }
+        let disk = Disk::new(options);
+        // A shell makes hundreds of files before it is looked at again.
+        let script = script.replace(": > f$i", "sleep 0.001; : > f$i");
+        let spec = GuestSpec { writable: vec![disk.0.path().to_owned()], ..sh(&script) };
+        let (end, heard) = block_on(run(&*House::new().jail(jail), spec)).unwrap();
+        let (bytes, inodes) = disk.free();
+        assert!(bytes > 24 * MIB && inodes > 350, "{bytes} {inodes} {end:?} {heard:?} {script}");
+        assert_eq!(end.exceeded.as_ref().map(|over| over.limit), limit, "{end:?} {heard:?}");
+        assert_ne!(end.exit_code, Some(0), "{end:?}");
     }
 }
 

@@ -25,6 +25,10 @@ mod ends;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(target_os = "linux")]
+mod swaps;
+#[cfg(target_os = "linux")]
+mod user;
+#[cfg(target_os = "linux")]
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -49,6 +53,8 @@ fn main() {
     trials.extend(choice::trials());
     trials.extend(ends::trials());
     trials.extend(attack::trials());
+    trials.extend(swaps::trials());
+    trials.extend(user::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

@@ -238,7 +238,11 @@ impl Failure {
                 | crate::Error::Licence(_)
                 | crate::Error::Signatures(_),
             ) => "correct it in your own haft.toml, then try again".to_owned(),
-            Failure::Build(_) => "give the tool another name, or correct its definition".to_owned(),
+            // They say so themselves.
+            Failure::Build(crate::Error::Files(_) | crate::Error::Store(_) | crate::Error::Config(_)) => return None,
+            Failure::Build(crate::Error::Register(_)) => {
+                "give the tool another name, or correct its definition".to_owned()
+            }
             Failure::Register(error) => return of_register(error),
             Failure::NameTaken { replaceable: true, .. } => {
                 "--replace puts the new one in its place, and keeps its switch and its settings".to_owned()

@@ -359,6 +359,12 @@ impl Ground {
         let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(&haft, console);
+        for root in haft.missing_roots() {
+            console.warn(&format!(
+                "{} is in tools.sandbox.allowed_roots and is not there, so tools do not reach it",
+                words::path(root)
+            ));
+        }
         let commands = crate::wiring::command_tools(&resolved.config);
         let signatures =
             Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;

@@ -119,3 +119,21 @@ fn what_a_killed_process_left_is_taken_back_and_said() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
     assert_eq!(place.haft(&["tools", "list"]).stderr, "", "once");
 }
+
+#[test]
+fn a_missing_root_takes_nothing_from_the_others() {
+    let place = Place::new();
+    fs::write(place.work().join("notes.txt"), "hello\n").unwrap();
+    let read = |roots: &str| place.haft(&["--set", roots, "call", "read_file", "path=notes.txt"]);
+    let said = read("tools.sandbox.allowed_roots=.,missing");
+    assert_eq!(said.stdout, "hello\n", "{said:?}");
+    assert!(said.stderr.contains("missing is in tools.sandbox.allowed_roots and is not there"), "{said:?}");
+    // Where none is left, or one that would only be read: what appears there could be written.
+    let none = read("tools.sandbox.allowed_roots=missing");
+    let read_only = place.haft(&["--set", "tools.sandbox.read_only_roots=vendor", "tools", "list"]);
+    for refused in [none, read_only] {
+        assert_ne!(refused.code, 0, "{refused:?}");
+        assert!(refused.stderr.contains("to folders that are there"), "{refused:?}");
+        assert!(!refused.stderr.contains("another name"), "{refused:?}");
+    }
+}

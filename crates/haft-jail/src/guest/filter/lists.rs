@@ -93,6 +93,9 @@ pub(super) const REFUSED: &[Call] = calls![
 /// Their arguments are behind a pointer, where no filter sees them. Programs fall back to `clone` and `openat`.
 pub(super) const UNKNOWN: &[Call] = calls![SYS_clone3, SYS_openat2];
 
+/// The flag of `fallocate` that gives room back. Without it the call takes some, as much as it likes, at once.
+pub(super) const FREES_ROOM: u32 = libc::FALLOC_FL_PUNCH_HOLE as u32;
+
 /// A file with one of these bits runs as its owner or group, whoever starts it. The files of a guest belong to the user whom
 /// haft runs as, so such a file would make anybody on the machine that user.
 pub(super) const PRIVILEGED_MODES: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];

@@ -33,6 +33,7 @@ fn answer(program: &[sock_filter], arch: u32, number: u32, arguments: [u64; 6]) 
 const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
 const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 const EPERM: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+const EOPNOTSUPP: u32 = libc::SECCOMP_RET_ERRNO | libc::EOPNOTSUPP as u32;
 const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 
 /// Numbers of this architecture, written down: a list that loses one of them fails here, whatever it calls the rest.
@@ -57,6 +58,7 @@ mod pinned {
     /// clone3, openat2.
     pub(super) const NOT_THERE: &[u32] = &[435, 437];
     pub(super) const OPENAT2: u32 = 437;
+    pub(super) const FALLOCATE: u32 = 285;
     pub(super) const SOCKET: u32 = 41;
     pub(super) const SOCKETPAIR: u32 = 53;
     /// By the argument that is a mode: chmod, fchmod, creat, mkdir, mknod; fchmodat, fchmodat2, mkdirat, mknodat.
@@ -88,6 +90,7 @@ fn every_call_gets_the_answer_that_is_written_down_for_its_number() {
                 number if pinned::NOT_THERE.contains(&number) => ENOSYS,
                 number if pinned::ENDS.contains(&number) => KILL,
                 number if pinned::REFUSED.contains(&number) => EPERM,
+                pinned::FALLOCATE => EOPNOTSUPP,
                 pinned::SOCKET if kind == FilterKind::NoNetwork => EPERM,
                 // Not of this machine.
                 pinned::SOCKETPAIR if kind != FilterKind::NetworkAndUnix => EPERM,
@@ -163,8 +166,11 @@ fn the_first_process_has_nothing_that_a_guest_is_refused() {
     let modes = pinned::MODES.iter().map(|(number, _)| *number);
     // clone, fork, vfork, execve, execveat, socket, socketpair, connect, prctl, seccomp.
     let others = [56, 57, 58, 59, 322, 41, 53, 42, 157, 317];
-    for number in lists.into_iter().chain(modes).chain(others).chain(pinned::LAST + 1..1000) {
+    for number in lists.into_iter().chain(modes).chain(others) {
         assert_eq!(ask(number), EPERM, "{number}");
+    }
+    for number in pinned::LAST + 1..1000 {
+        assert_eq!(ask(number), ENOSYS, "{number}");
     }
     // read, poll, recvmsg, sendmsg, wait4, kill, exit_group.
     for number in [0, 7, 47, 46, 61, 62, 231] {
@@ -197,7 +203,8 @@ fn runtimes_are_told_the_same() {
 
 fn are_told_the_same(rules: &Value, program: &BpfProgram) {
     let arch = program[1].k;
-    let others: &[Call] = calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_read, SYS_execve];
+    let others: &[Call] =
+        calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_read, SYS_execve, SYS_fallocate];
     let mut modes: Vec<Call> = privileged_bits().into_iter().map(|(call, _)| call).collect();
     modes.dedup();
     let high = 1 << 40;
@@ -268,6 +275,10 @@ fn arguments_are_looked_at() {
     // The kernel does not look at the upper half.
     assert_eq!(ask(with, libc::SYS_ioctl, 0, libc::TIOCSTI | 1 << 40), EPERM);
     assert_eq!(ask(with, libc::SYS_ioctl, 0, libc::TIOCGWINSZ), ALLOW);
+    // Room is given back at once, and taken by writing.
+    for (mode, expected) in [(0, EOPNOTSUPP), (1, EOPNOTSUPP), (0x10, EOPNOTSUPP), (3, ALLOW)] {
+        assert_eq!(ask(with, libc::SYS_fallocate, 3, mode), expected, "{mode}");
+    }
     // A raw one of this machine is one that knows no connections.
     for (family, kind, expected) in [
         (libc::AF_UNIX, libc::SOCK_STREAM, ALLOW),

@@ -141,7 +141,7 @@ impl<'a> Program<'a> {
 }
 
 /// No capability, in no set, for good.
-pub(super) fn drop_privileges() -> Result<(), Errno> {
+fn drop_privileges() -> Result<(), Errno> {
     set_no_new_privs(true)?;
     for number in 0..64 {
         let Some(capability) = CapabilitySet::from_bits(1 << number) else { break };
@@ -152,6 +152,11 @@ pub(super) fn drop_privileges() -> Result<(), Errno> {
         }
     }
     let _ = clear_ambient_capability_set();
+    drop_capabilities()
+}
+
+/// No capability that could be used. Enough for a process that never becomes another program.
+pub(super) fn drop_capabilities() -> Result<(), Errno> {
     let none = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })
 }

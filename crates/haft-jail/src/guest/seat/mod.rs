@@ -244,7 +244,8 @@ impl<'a> Seat<'a> {
     fn keep_little(&self) -> Result<(), Failure> {
         match self.setup.kind {
             SeatKind::Namespace | SeatKind::Process => {
-                child::drop_privileges().stage("drop its own privileges")?;
+                rustix::thread::set_no_new_privs(true).stage("drop its own privileges")?;
+                child::drop_capabilities().stage("drop its own privileges")?;
                 let mut filters = self.setup.filters.of_init().iter();
                 filters.try_for_each(|filter| sys::load_filter(filter)).stage("filter its own system calls")
             }
