@@ -28,6 +28,7 @@ use std::{
 
 mod kernel;
 mod list;
+pub mod names;
 
 pub use {
     kernel::reboot,
@@ -379,6 +380,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
     }
+    trials.extend(names::trials());
     trials.push(Trial::test("attack::the_documentation_names_tests_that_exist", || {
         the_documentation_names_tests_that_exist();
         Ok(())
