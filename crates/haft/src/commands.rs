@@ -5,6 +5,7 @@ use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
 };
+use haft_guard::names::ProtectedNames;
 use haft_jail::{
     guest::{self, Auto},
     path::DEFAULT_DENIES,
@@ -22,13 +23,16 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub(crate) struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
+    names: Result<Arc<ProtectedNames>, String>,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
 impl LazyJail {
     pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
         let per_process_limits_do = config.tools.commands.per_process_limits;
-        LazyJail { folders: folders.clone(), per_process_limits_do, made: OnceLock::new() }
+        let names = crate::wiring::protected_names(config).map_err(|error| error.to_string());
+        LazyJail { folders: folders.clone(), per_process_limits_do, names, made: OnceLock::new() }
     }
 
     /// The jails, or why there are none.
@@ -41,6 +45,10 @@ impl LazyJail {
         let Folders { state, private, home, .. } = &self.folders;
         let options = guest::JailOptions {
             protected: private.clone(),
+            names: self.names.clone().map_err(|reason| Unavailable {
+                reason,
+                fix: "correct tools.sandbox.protected_names and unprotected_names".into(),
+            })?,
             per_process_limits_do: self.per_process_limits_do,
             gate: Some(Arc::new(guest::HostGate::new())),
             ..guest::JailOptions::new(state, home.clone().unwrap_or_else(|| "/nonexistent".into()))

@@ -11,7 +11,7 @@ use haft_core::{
 use haft_jail::path::{Files, RootSpec};
 use haft_sdk::{
     capability::{Commands, Workspace},
-    files::{Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Visitor, Walk},
+    files::{Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Scope, Visitor, Walk},
 };
 use std::{
     path::PathBuf,
@@ -129,6 +129,10 @@ impl Workspace for Workplace {
 
     fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError> {
         self.files().walk(walk, visitor)
+    }
+
+    fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError> {
+        self.files().protects(path, scope)
     }
 
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {

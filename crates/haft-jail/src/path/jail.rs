@@ -10,13 +10,14 @@ use super::{
     folder::{Folder, Opener, entry_of_file, is_system_file, says_link},
     lexical,
 };
-use haft_guard::names::{Anchoring, BadPattern, DeniedPaths};
+use haft_guard::names::{Anchoring, BadPattern, DeniedPaths, ProtectedNames};
 use haft_sdk::files::{Access, Kind, Place};
 use std::{
     ffi::OsStr,
     fs::File,
     io,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// How often a path is resolved anew when it changes between being resolved and being opened.
@@ -42,6 +43,8 @@ pub struct JailSpec {
     pub allow_absolute: bool,
     /// Folders that are denied with all that is in them: haft's own.
     pub private: Vec<PathBuf>,
+    /// Names of files that run programs later: changing one needs an approval of its own.
+    pub names: Arc<ProtectedNames>,
     /// Opens name by name even where the kernel could do it at once. Slower, never less safe.
     pub step_by_step: bool,
 }
@@ -97,6 +100,7 @@ struct Root {
 pub struct PathJail {
     roots: Vec<Root>,
     denied: DeniedPaths,
+    names: Arc<ProtectedNames>,
     allow_absolute: bool,
     opener: Opener,
 }
@@ -140,7 +144,7 @@ impl PathJail {
         let opener = if spec.step_by_step { Opener::StepByStep } else { Opener::best() };
         #[cfg(not(unix))]
         let opener = Opener::best();
-        Ok(PathJail { roots, denied, allow_absolute: spec.allow_absolute, opener })
+        Ok(PathJail { roots, denied, names: spec.names, allow_absolute: spec.allow_absolute, opener })
     }
 
     /// Where a path leads, and whether it may be used like that. It need not exist.
@@ -238,6 +242,16 @@ impl PathJail {
         let spot = self.spot_unless_link(path)?;
         self.permit(path, &spot, access)?;
         Ok(spot)
+    }
+
+    /// Which names run programs later.
+    pub(crate) fn names(&self) -> &ProtectedNames {
+        &self.names
+    }
+
+    /// A resolved path without its root, for each root that it is below.
+    pub(crate) fn below_roots<'p>(&'p self, full: &'p Path) -> impl Iterator<Item = &'p Path> {
+        self.roots.iter().filter_map(move |root| full.strip_prefix(&root.path).ok())
     }
 
     /// How paths are opened.

@@ -11,6 +11,7 @@ mod ignore_rules;
 mod jail;
 mod lexical;
 mod portable;
+mod protect;
 mod view;
 mod walk;
 
