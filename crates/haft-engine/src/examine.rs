@@ -1,6 +1,11 @@
 //! What policy would decide about, for whoever wants to know why.
 
-use crate::{contained::guarded, plan::{confirm_reason, resolved}, ports::Ports, request::Request};
+use crate::{
+    contained::guarded,
+    plan::{confirm_reason, resolved},
+    ports::Ports,
+    request::Request,
+};
 use haft_core::{ErrorCode, ToolError, port::Subject};
 use haft_schema::{Coercion, Fitting};
 use haft_sdk::Args;

@@ -13,12 +13,15 @@ use crate::{
 };
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, BatchOrigin, Category, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, Tier, ToolDefinition, ToolError,
-    ToolResult, ToolsMode, iso_duration,
+    ApprovalId, BatchOrigin, Category, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, Tier,
+    ToolDefinition, ToolError, ToolResult, ToolsMode, iso_duration,
     port::{Authorisation, Claim, ClaimRequest, GuardError, RuleName, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
-use haft_sdk::{Args, Cancel, Prepared, files::{Access, Scope}};
+use haft_sdk::{
+    Args, Cancel, Prepared,
+    files::{Access, Scope},
+};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// A call that passed every check.

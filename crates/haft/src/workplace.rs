@@ -11,7 +11,9 @@ use haft_core::{
 use haft_jail::path::{Files, RootSpec};
 use haft_sdk::{
     capability::{Commands, Workspace},
-    files::{Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Scope, Visitor, Walk},
+    files::{
+        Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Scope, Visitor, Walk,
+    },
 };
 use std::{
     path::PathBuf,

@@ -11,8 +11,8 @@ use haft_core::{
     port::{ReadHashes, ReadRecord, StoreError},
 };
 use haft_sdk::files::{
-    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Outcome, Place, Reader, Scope, Step, Visit,
-    Visitor, Walk, Workspace,
+    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Outcome, Place, Reader, Scope, Step,
+    Visit, Visitor, Walk, Workspace,
 };
 use jiff::Timestamp;
 use std::{path::Path, sync::Arc};

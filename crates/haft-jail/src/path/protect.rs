@@ -32,9 +32,9 @@ impl PathJail {
 
     /// Whether git takes a folder around it for a repository, whatever that is called, and would run what it names.
     fn is_part_of_bare_repository(&self, full: &Path) -> bool {
-        let makes_one = full.file_name().is_some_and(|name| {
-            ["HEAD", "commondir"].iter().any(|head| name.eq_ignore_ascii_case(head))
-        });
+        let makes_one = full
+            .file_name()
+            .is_some_and(|name| ["HEAD", "commondir"].iter().any(|head| name.eq_ignore_ascii_case(head)));
         let is_inside = full.ancestors().skip(1).any(|folder| {
             let inside = full.strip_prefix(folder).ok().and_then(Path::to_str).unwrap_or_default();
             // Where it would make one, what else is there does not matter.
@@ -51,7 +51,9 @@ impl PathJail {
 
     /// Whether a new head would make its folder a repository.
     fn has_some_of_a_repository(&self, head: &Path) -> bool {
-        let Some(mut entries) = head.parent().and_then(|folder| self.git_entries(folder)) else { return false };
+        let Some(mut entries) = head.parent().and_then(|folder| self.git_entries(folder)) else {
+            return false;
+        };
         entries.meet(head.file_name().unwrap_or_default().as_encoded_bytes());
         entries.is_repository()
     }
@@ -83,7 +85,11 @@ impl PathJail {
                 if self.names().suspects(&name) || name.eq_ignore_ascii_case("HEAD") {
                     let path = self.full(&inside);
                     if let Some(why) = self.reason(&path) {
-                        return Some(format!("{} holds {}, which is protected: {why}", full.display(), path.display()));
+                        return Some(format!(
+                            "{} holds {}, which is protected: {why}",
+                            full.display(),
+                            path.display()
+                        ));
                     }
                 }
                 let kind = match kind {

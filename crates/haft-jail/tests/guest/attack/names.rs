@@ -192,7 +192,7 @@ impl Workspace {
 
     /// What people do in a folder.
     fn owner_works(&self) {
-        let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(self.path()).output();
+        open_up(self.path());
         for folder in ["", "sub", "nested", "nested.pem"].map(|name| self.path().join(name)) {
             if !folder.is_dir() {
                 continue;
@@ -210,6 +210,10 @@ impl Workspace {
             }
         }
     }
+}
+
+fn open_up(folder: &Path) {
+    let _ = Command::new("chmod").args(["-R", "u+rwX"]).arg(folder).output();
 }
 
 fn spec(script: &str, workspace: &Path) -> GuestSpec {
@@ -235,6 +239,7 @@ fn later(attack: &Later, jail: &str) {
         |workspace: &Workspace| format!("MARK={}\n{}\ntrue", workspace.mark.display(), attack.script);
     let control = Workspace::new();
     let _ = Command::new("sh").args(["-c", &script(&control)]).current_dir(control.path()).output();
+    open_up(control.path());
     let is_left = !attack.left.is_empty() && control.path().join(attack.left).symlink_metadata().is_ok();
     control.owner_works();
     match attack.is_run {
@@ -243,6 +248,7 @@ fn later(attack: &Later, jail: &str) {
     }
     let (house, workspace) = (House::new(), Workspace::new());
     let (end, said) = in_jail(&house, jail, &script(&workspace), workspace.path());
+    open_up(workspace.path());
     if !attack.left.is_empty() {
         let left = workspace.path().join(attack.left).symlink_metadata();
         assert!(left.is_err(), "{} is still there: {said} {end:?}", attack.left);
