@@ -1,6 +1,11 @@
 //! What policy would decide about, for whoever wants to know why.
 
-use crate::{contained::guarded, plan::resolved, ports::Ports, request::Request};
+use crate::{
+    contained::guarded,
+    plan::{confirm_reason, resolved},
+    ports::Ports,
+    request::Request,
+};
 use haft_core::{ErrorCode, ToolError, port::Subject};
 use haft_schema::{Coercion, Fitting};
 use haft_sdk::Args;
@@ -26,7 +31,9 @@ pub(crate) fn examine<T>(
     let arguments = Args { value: arguments, original: request.call.arguments.clone() };
     let (footprint, confirm) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
-        Ok((resolved(ports, prepared.footprint())?, prepared.confirm()))
+        let footprint = resolved(ports, prepared.footprint())?;
+        let confirm = confirm_reason(ports, definition, prepared.confirm(), &footprint)?;
+        Ok((footprint, confirm))
     })?;
     Ok(look(&Subject {
         context: &request.context,

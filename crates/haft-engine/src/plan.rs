@@ -13,12 +13,15 @@ use crate::{
 };
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, Tier, ToolError,
-    ToolResult, ToolsMode, iso_duration,
+    ApprovalId, BatchOrigin, Category, ErrorCode, ExecutionId, Footprint, IsolationLevel, Resource, Tier,
+    ToolDefinition, ToolError, ToolResult, ToolsMode, iso_duration,
     port::{Authorisation, Claim, ClaimRequest, GuardError, RuleName, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
-use haft_sdk::{Args, Cancel, Prepared, files::Access};
+use haft_sdk::{
+    Args, Cancel, Prepared,
+    files::{Access, Scope},
+};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// A call that passed every check.
@@ -253,7 +256,9 @@ async fn plan_call(
             .get()
             .map(|prepared| (prepared.footprint(), prepared.confirm(), prepared.timeout()))
             .unwrap_or_default();
-        Ok((prepared, resolved(ports, footprint)?, confirm, timeout))
+        let footprint = resolved(ports, footprint)?;
+        let confirm = confirm_reason(ports, definition, confirm, &footprint)?;
+        Ok((prepared, footprint, confirm, timeout))
     })?;
     let bounds = match timeout {
         Some(_) if frame.options.timeout.is_none() => self::bounds(ports, frame, registered, timeout)?,
@@ -342,6 +347,31 @@ pub(crate) fn resolved(ports: &Ports, mut footprint: Footprint) -> Result<Footpr
         }
     }
     Ok(footprint)
+}
+
+/// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for code in
+/// haft's own process: what a jailed program changes is held by its jail.
+pub(crate) fn confirm_reason(
+    ports: &Ports,
+    definition: &ToolDefinition,
+    of_tool: Option<String>,
+    footprint: &Footprint,
+) -> Result<Option<String>, ToolError> {
+    if definition.constraints.required_isolation > IsolationLevel::None {
+        return Ok(of_tool);
+    }
+    // File tools move and delete whole folders; others name what they work in.
+    let scope = match definition.category {
+        Category::FileSystem => Scope::Everything,
+        _ => Scope::Entry,
+    };
+    let mut reasons: Vec<String> = of_tool.into_iter().collect();
+    for resource in &footprint.writes {
+        if let Resource::Path(path) = resource {
+            reasons.extend(ports.capabilities.workspace.protects(path, scope)?);
+        }
+    }
+    Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
 }
 
 fn shape(

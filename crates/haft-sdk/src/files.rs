@@ -22,6 +22,15 @@ pub enum Access {
     Write,
 }
 
+/// How much of a folder a change is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// What has that very path.
+    Entry,
+    /// All that is in there, as for a folder that is moved or deleted.
+    Everything,
+}
+
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -280,6 +289,10 @@ pub trait Workspace: Send + Sync {
     /// Visits every regular file below a folder; links are not followed. Gives where it started.
     fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError>;
 
+    /// Why changing what is at a resolved path needs an approval of its own: it would run programs later, when its owner uses
+    /// git, a shell, an editor or an agent. `None` where it would not.
+    fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError>;
+
     /// Makes changes: all of them, or none. Afterwards, and after a crash, every file is whole.
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError>;
 
@@ -327,6 +340,11 @@ impl Workspace for crate::capability::NotGranted {
 
     fn walk(&self, _walk: &Walk<'_>, _visitor: &Visitor<'_>) -> Result<Place, ToolError> {
         refused()
+    }
+
+    /// Nothing is changed through it.
+    fn protects(&self, _path: &str, _scope: Scope) -> Result<Option<String>, ToolError> {
+        Ok(None)
     }
 
     fn change(&self, _set: ChangeSet) -> Result<Vec<Changed>, ToolError> {

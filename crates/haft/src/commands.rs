@@ -8,6 +8,7 @@ use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
 };
+use haft_guard::names::ProtectedNames;
 use haft_jail::{
     guest::{self, Auto},
     path::DEFAULT_DENIES,
@@ -26,6 +27,8 @@ pub(crate) struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
     unix_sockets: bool,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
+    names: Result<Arc<ProtectedNames>, String>,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
@@ -36,6 +39,7 @@ impl LazyJail {
             folders: folders.clone(),
             per_process_limits_do: commands.per_process_limits,
             unix_sockets: commands.unix_sockets,
+            names: crate::wiring::protected_names(config).map_err(|error| error.to_string()),
             made: OnceLock::new(),
         }
     }
@@ -50,6 +54,10 @@ impl LazyJail {
         let Folders { state, private, home, .. } = &self.folders;
         let options = guest::JailOptions {
             protected: private.clone(),
+            names: self.names.clone().map_err(|reason| Unavailable {
+                reason,
+                fix: "correct tools.sandbox.protected_names and unprotected_names".into(),
+            })?,
             per_process_limits_do: self.per_process_limits_do,
             unix_sockets: self.unix_sockets,
             gate: Some(Arc::new(guest::HostGate::new())),

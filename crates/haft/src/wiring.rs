@@ -8,6 +8,7 @@ use crate::{
     facade::Around,
 };
 use haft_core::port::AcceptAnswers;
+use haft_guard::names::{BadPattern, ProtectedNames};
 use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
@@ -162,12 +163,19 @@ pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) ->
             .collect(),
         allow_absolute: sandbox.allow_absolute,
         private: std::iter::once(&folders.state).chain(&folders.private).cloned().collect(),
+        names: protected_names(config)?,
         ..JailSpec::default()
     };
     let reads = Arc::new(FileReadHashes::new(folders.state.join("reads")));
     let keep =
         Keep { records: size(undo.max_records), bytes: undo.max_bytes, file_bytes: undo.max_file_bytes };
     Ok(Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join("changes"), keep))
+}
+
+/// Names of files that run programs later.
+pub(crate) fn protected_names(config: &Config) -> Result<Arc<ProtectedNames>, BadPattern> {
+    let sandbox = &config.tools.sandbox;
+    ProtectedNames::new(&sandbox.protected_names, &sandbox.unprotected_names).map(Arc::new)
 }
 
 /// How the file tools behave.

@@ -12,7 +12,9 @@ use haft_core::{
 use haft_jail::path::{Files, RootSpec};
 use haft_sdk::{
     capability::{Commands, Workspace},
-    files::{Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Visitor, Walk},
+    files::{
+        Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Scope, Visitor, Walk,
+    },
 };
 use std::{
     path::PathBuf,
@@ -134,6 +136,10 @@ impl Workspace for Workplace {
 
     fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError> {
         self.files().walk(walk, visitor)
+    }
+
+    fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError> {
+        self.files().protects(path, scope)
     }
 
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {

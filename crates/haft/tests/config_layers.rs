@@ -36,6 +36,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.sandbox.denied_patterns", "['**/a', '**/b']", "['**/a']"),
     ("tools.sandbox.allow_absolute", "false", "true"),
     ("tools.sandbox.include_default_denies", "true", "false"),
+    ("tools.sandbox.protected_names", "['a', 'b']", "['a']"),
+    ("tools.sandbox.unprotected_names", "[]", "['.vscode']"),
     ("tools.timeouts.default_seconds", "30", "31"),
     ("tools.timeouts.file_operations_seconds", "1", "604800"),
     ("tools.timeouts.shell_commands_seconds", "300", "301"),

@@ -4,7 +4,7 @@ use crate::{
     attempt::Attempt,
     contained::{guarded, guarded_async},
     frame::Frame,
-    plan::Ready,
+    plan::{Ready, confirm_reason},
     ports::Ports,
 };
 use haft_core::{
@@ -100,6 +100,7 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
     };
     let offers = guarded(|| {
         let confirm = ready.prepared.get().and_then(|prepared| prepared.confirm());
+        let confirm = confirm_reason(ports, &registered.definition, confirm, &ready.footprint)?;
         let subject = Subject {
             context: &frame.context,
             definition: &registered.definition,

@@ -232,7 +232,7 @@ pub(crate) fn plan(
             grants.add(readable, false)?;
         }
         for (name, value) in extras.environment {
-            environment.entry(name.to_owned()).or_insert(value);
+            environment.entry(name).or_insert(value);
         }
         for folder in extras.programs.iter().rev().filter(|folder| folder.is_dir()) {
             path = format!("{}:{path}", folder.display());

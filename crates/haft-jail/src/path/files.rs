@@ -11,8 +11,8 @@ use haft_core::{
     port::{ReadHashes, ReadRecord, StoreError},
 };
 use haft_sdk::files::{
-    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Outcome, Place, Reader, Step, Visit,
-    Visitor, Walk, Workspace,
+    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Outcome, Place, Reader, Scope, Step,
+    Visit, Visitor, Walk, Workspace,
 };
 use jiff::Timestamp;
 use std::{path::Path, sync::Arc};
@@ -107,6 +107,10 @@ impl Workspace for Files {
             Some(Kind::Link | Kind::Other) => Err(special(walk.path).into()),
             None => Err(super::PathError::NotFound { attempted: walk.path.to_owned() }.into()),
         }
+    }
+
+    fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError> {
+        Ok(self.jail.protects(Path::new(path), scope))
     }
 
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {

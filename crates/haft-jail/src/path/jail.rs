@@ -12,7 +12,7 @@ use super::{
     lexical,
 };
 use haft_core::Footprint;
-use haft_guard::names::{Anchoring, BadPattern, DeniedPaths};
+use haft_guard::names::{Anchoring, BadPattern, DeniedPaths, ProtectedNames};
 use haft_sdk::files::{Access, Kind, Place};
 use std::{
     ffi::OsStr,
@@ -45,6 +45,8 @@ pub struct JailSpec {
     pub allow_absolute: bool,
     /// Folders that are denied with all that is in them: haft's own.
     pub private: Vec<PathBuf>,
+    /// Names of files that run programs later: changing one needs an approval of its own.
+    pub names: Arc<ProtectedNames>,
     /// Opens name by name even where the kernel could do it at once. Slower, never less safe.
     pub step_by_step: bool,
 }
@@ -100,6 +102,7 @@ struct Root {
 pub struct PathJail {
     roots: Arc<[Root]>,
     denied: Arc<DeniedPaths>,
+    names: Arc<ProtectedNames>,
     allow_absolute: bool,
     opener: Opener,
     /// What was decided on, where it is for one call.
@@ -148,6 +151,7 @@ impl PathJail {
         Ok(PathJail {
             roots: roots.into(),
             denied: Arc::new(denied),
+            names: spec.names,
             allow_absolute: spec.allow_absolute,
             opener,
             held: None,
@@ -160,6 +164,7 @@ impl PathJail {
         PathJail {
             roots: Arc::clone(&self.roots),
             denied: Arc::clone(&self.denied),
+            names: Arc::clone(&self.names),
             allow_absolute: self.allow_absolute,
             opener: self.opener,
             held: Some(Held::to(footprint)),
@@ -278,6 +283,16 @@ impl PathJail {
         self.permit(path, &spot, access)?;
         self.hold(path, &spot, access)?;
         Ok(spot)
+    }
+
+    /// Which names run programs later.
+    pub(crate) fn names(&self) -> &ProtectedNames {
+        &self.names
+    }
+
+    /// A resolved path without its root, for each root that it is below.
+    pub(crate) fn below_roots<'p>(&'p self, full: &'p Path) -> impl Iterator<Item = &'p Path> {
+        self.roots.iter().filter_map(move |root| full.strip_prefix(&root.path).ok())
     }
 
     /// How paths are opened.

@@ -12,6 +12,7 @@ mod ignore_rules;
 mod jail;
 mod lexical;
 mod portable;
+mod protect;
 mod view;
 mod walk;
 

@@ -28,6 +28,7 @@ use std::{
 
 mod kernel;
 mod list;
+pub mod names;
 mod privilege;
 
 pub use {kernel::reboot, list::Attack, privilege::use_unix_sockets};
@@ -402,6 +403,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
     }
+    trials.extend(names::trials());
     trials.push(Trial::test("attack::the_documentation_names_tests_that_exist", || {
         the_documentation_names_tests_that_exist();
         Ok(())

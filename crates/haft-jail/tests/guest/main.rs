@@ -42,6 +42,7 @@ fn main() {
         Some("--through-the-gate") => std::process::exit(choice::go_through_the_gate()),
         Some("--use") => std::process::exit(limits::use_up(&arguments[2..])),
         Some("--threads") => std::process::exit(choice::start_threads(&arguments[2])),
+        Some("--hold") => std::process::exit(attack::names::hold(&arguments[2..])),
         Some("--haft") => ends::be_haft(&arguments[2..]),
         _ => {}
     }

@@ -38,7 +38,15 @@ impl House {
     }
 
     pub fn with(change: impl FnOnce(&mut JailOptions)) -> House {
-        let state = tempfile::tempdir().unwrap();
+        House::make(tempfile::tempdir().unwrap(), change)
+    }
+
+    /// On a state folder that another haft used.
+    pub fn on(state: tempfile::TempDir) -> House {
+        House::make(state, |_| {})
+    }
+
+    fn make(state: tempfile::TempDir, change: impl FnOnce(&mut JailOptions)) -> House {
         let home = std::env::var_os("HOME").map_or_else(|| PathBuf::from("/"), PathBuf::from);
         let mut options = JailOptions::new(state.path(), home);
         // An ordinary user can make no cgroups, unless some were handed over.

@@ -1,7 +1,7 @@
 use crate::common::{House, WIDE, failure, pipe, text};
 use haft_core::{ErrorCode, ExecutionId, ToolError};
 use haft_sdk::files::{
-    Access, ChangeSet, Changed, FolderView, Listed, Metadata, OpenFile, Place, Reader, Visitor, Walk,
+    Access, ChangeSet, Changed, FolderView, Listed, Metadata, OpenFile, Place, Reader, Scope, Visitor, Walk,
     Workspace,
 };
 use serde_json::{Value, json};
@@ -308,6 +308,9 @@ impl Workspace for Broken {
     }
     fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError> {
         self.files.walk(walk, visitor)
+    }
+    fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError> {
+        self.files.protects(path, scope)
     }
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
         self.files.change(set)

@@ -271,6 +271,10 @@ key_table! {
         allow_absolute: bool = false, rule::switch_off();
         /// Whether keys, credentials and .git (.ssh, .aws, .env, id_rsa, *.pem, *.key and more) are denied too.
         include_default_denies: bool = true, rule::switch_on();
+        /// More names that run programs later, such as "deploy.sh": tools read them, and ask before they change one.
+        protected_names: Vec<String> = Vec::new(), rule::deny_list();
+        /// Protected names that tools and programs may change like any other file, such as ".vscode".
+        unprotected_names: Vec<String> = Vec::new(), rule::allow_list();
     }
 
     /// How long a call may take.

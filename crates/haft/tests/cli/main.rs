@@ -29,6 +29,8 @@ mod programs;
 #[cfg(unix)]
 mod prompt;
 #[cfg(unix)]
+mod protected;
+#[cfg(unix)]
 mod recover;
 mod serve;
 mod signed;

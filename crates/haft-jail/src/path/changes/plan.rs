@@ -392,6 +392,13 @@ impl<'a> Planner<'a> {
 
     /// The way back of a step that was made, where what it left is still there.
     pub(super) fn undo(&mut self, step: &Step, images: &Path) -> Result<(), ToolError> {
+        let touched = match step {
+            Step::Move { from, to, .. } => vec![from, to],
+            Step::Turn { path, .. } => vec![path],
+        };
+        for path in touched {
+            self.refuse_protected(path)?;
+        }
         match step {
             Step::Move { from, to, bytes } => {
                 if !self.is_there(to)? || self.is_there(from)? {
@@ -405,6 +412,20 @@ impl<'a> Planner<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A yes to undo a call says nothing of what is in the files. Those that run programs later are changed by name only.
+    fn refuse_protected(&self, path: &Path) -> Result<(), ToolError> {
+        match self.jail.reason(path) {
+            Some(why) => {
+                let text = format!(
+                    "'{}' is protected: {why}. Undoing does not change it; use write_file or delete_file, which asks",
+                    path.display()
+                );
+                Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether something is at a path after the steps so far; `None` where none of them touches it.
