@@ -170,9 +170,10 @@ fn a_person_is_asked_at_eighty_columns() {
     screen.keys("y");
     let shown = screen.until("ended 0");
     assert!(shown.contains("remembered, until `haft grants revoke grant_"), "{shown}");
-    screen.keys("clear; \"$haft\" call write_file path=b.txt content=b; echo \"ended $?\"");
+    // With an end of its own: that of the call before is still on the screen.
+    screen.keys("clear; \"$haft\" call write_file path=b.txt content=b; echo \"over $?\"");
     screen.press("Enter");
-    let shown = screen.until("ended 0");
+    let shown = screen.until("over 0");
     assert!(!shown.contains("May `write_file`"), "{shown}");
 }
 
@@ -241,9 +242,8 @@ fn what_a_call_hides_from_a_terminal_is_shown() {
         ("long", long, "line 299"),
     ];
     for (name, content, seen) in cases {
-        let file = format!("{name}.json");
-        place.write(&file, serde_json::json!({"path": name, "content": content}).to_string());
-        screen.call(&format!("call write_file --args @{file}"));
+        place.write(&format!("{name}.txt"), content);
+        screen.call(&format!("call write_file path={name} content=@{name}.txt"));
         let whole = screen.tmux(&["capture-pane", "-p", "-J", "-S", "-", "-t", "s"]).output().unwrap();
         let whole = String::from_utf8(whole.stdout).unwrap();
         assert!(whole.matches(seen).count() >= 2, "{seen} in content and change:\n{whole}");
