@@ -749,3 +749,46 @@ fn rules_by_caller_and_the_licence() {
         assert_eq!(explained.contains(words), tier < Tier::Enterprise, "{explained}");
     }
 }
+
+/// An allow rule for a command is about the command: variables and input make it another one, so somebody is asked. What
+/// denies is not kept from it.
+#[test]
+fn an_allow_rule_for_a_command_looks_at_what_stands_beside_it() {
+    let rules = "[[rules]]\nname = 'status'\neffect = 'allow'\nconfirms = true\ncommand = 'git status'\n\
+                 [[rules]]\nname = 'test'\neffect = 'allow'\nconfirms = true\ncommand = 'cargo test'\n\
+                 argument = { '/env/CI' = '1' }\n\
+                 [[rules]]\nname = 'push'\neffect = 'deny'\ncommand = 'git push'\n";
+    let lists = ListPolicy { denylist: [].into(), mode: ApprovalMode::Auto, ..ListPolicy::default() };
+    let policy = PolicySet::new(lists, read_rules(rules, "/work").unwrap()).unwrap().for_shell(Shell::Posix);
+    let context = CallContext::new("acme", "agent");
+    let definition = ToolDefinition::new("run_command", "Runs a command");
+    let decided = |arguments: Value| {
+        let (footprint, now) = (Footprint::undeclared(true), Timestamp::UNIX_EPOCH);
+        let arguments = arguments.as_object().unwrap();
+        let (context, definition, footprint) = (&context, &definition, &footprint);
+        match policy
+            .decide(&Subject { context, definition, arguments, footprint, confirm: None, now })
+            .unwrap()
+        {
+            Verdict::Allow { rule, .. } => format!("allow {rule}"),
+            Verdict::Ask { rule, reason } => {
+                assert!(reason.contains("beside its command"), "{reason}");
+                format!("ask {rule}")
+            }
+            Verdict::Deny { rule, .. } => format!("deny {rule}"),
+        }
+    };
+    let cases = [
+        (json!({"command": "git status -s"}), "allow status"),
+        (json!({"command": "git status", "working_dir": "src", "timeout": 9, "env": {}}), "allow status"),
+        (json!({"command": "git status", "env": {"PATH": "./bin"}}), "ask status"),
+        (json!({"command": "git status", "env": {"GIT_CONFIG_COUNT": "1"}}), "ask status"),
+        (json!({"command": "git status", "stdin": "x"}), "ask status"),
+        (json!({"command": "cargo test", "env": {"CI": "1"}}), "allow test"),
+        (json!({"command": "cargo test", "env": {"CI": "1", "RUSTC": "./x"}}), "ask test"),
+        (json!({"command": "git push", "env": {"PATH": "./bin"}}), "deny push"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(decided(arguments.clone()), expected, "{arguments}");
+    }
+}

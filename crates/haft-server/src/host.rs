@@ -84,9 +84,12 @@ pub struct Question {
     /// With what, without secrets.
     #[schema(value_type = Object)]
     pub arguments: Value,
-    /// What would change, such as a diff.
+    /// What would change, such as a diff, as the tool says it: it may hold control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// Everything that a yes covers, line by line: tool, arguments, isolation, change. Control characters are written out
+    /// and no two calls look the same. Show this to whoever answers.
+    pub view: String,
     /// The agent that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,

@@ -189,7 +189,9 @@ fn shown_grant(grant: StoredGrant) -> Grant {
 
 fn question(found: crate::port::Question) -> Question {
     let asked = found.request;
+    let view = asked.view().to_string();
     Question {
+        view,
         id: asked.id.to_string(),
         state: found.state.as_str().to_owned(),
         tool: asked.tool.to_string(),

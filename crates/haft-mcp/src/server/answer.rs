@@ -49,7 +49,10 @@ pub(super) fn answer(result: ToolResult, is_stateless: bool) -> Result<CallToolR
 fn approval_line(error: &ErrorInfo) -> Option<String> {
     let open = matches!(error.code, ErrorCode::ConfirmationRequired | ErrorCode::ApprovalExpired);
     let id = error.data.as_ref().filter(|_| open)?.get("approvalId")?.as_str()?;
-    Some(format!("Approval id: {id}"))
+    Some(format!(
+        "Approval id: {id}. A person sees everything with `haft approvals show {id}`, and answers with `haft approvals \
+         approve {id}` or `deny`"
+    ))
 }
 
 fn block(part: ContentPart) -> ContentBlock {

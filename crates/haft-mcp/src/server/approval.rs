@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use haft_core::{
-    ApprovalRequest, Decision, Risk,
+    ApprovalRequest, Decision,
     port::{Approver, BoxFuture, GuardError},
     text,
 };
@@ -29,7 +29,8 @@ pub enum Approvals {
 pub(super) const FACE: &str = "mcp";
 /// The name of the question about a call.
 const QUESTION: &str = "haft_approval";
-/// How much of a preview is in a question.
+/// How many characters a form has room for. What a client does with more is not known: it may cut it, and then a person
+/// would agree to what they have not seen.
 const MOST_SHOWN: usize = 4000;
 
 /// Whom a call of this client asks; `None` for whom the engine asks.
@@ -69,9 +70,11 @@ impl Approver for Form {
             let mut decisions = Vec::with_capacity(requests.len());
             for request in requests {
                 let question = question(request).map_err(|error| GuardError(error.message))?;
-                let decision = match self.0.is_stateless() {
-                    false => self.ask_now(question).await,
-                    true => self.ask_between_rounds(request, question),
+                let decision = match (question, self.0.is_stateless()) {
+                    // It stays on the list, where everything can be seen.
+                    (None, _) => Decision::Unanswered,
+                    (Some(question), false) => self.ask_now(question).await,
+                    (Some(question), true) => self.ask_between_rounds(request, question),
                 };
                 if decision == Decision::Approve {
                     self.0.approved(&request.fingerprint);
@@ -134,29 +137,14 @@ pub(super) fn decision(answer: Value) -> Decision {
     }
 }
 
-/// The question about a call, in words for the person before the client.
-pub(super) fn question(request: &ApprovalRequest) -> Result<InputRequest, haft_core::ToolError> {
-    let risk = match request.risk {
-        Risk::Low => "low",
-        Risk::Medium => "medium",
-        Risk::High => "high",
-    };
-    let summary = match request.summary.is_empty() {
-        true => text::one_line(request.arguments.as_str(), 200),
-        false => text::one_line(&request.summary, 200),
-    };
-    let mut message = format!(
-        "May {} run?\n{summary}\nRisk: {risk}. Asked because: {}",
-        text::one_line(&request.tool, 80),
-        text::one_line(&request.reason, 300)
-    );
-    if let Some(preview) = &request.preview {
-        let preview = text::people_text(preview);
-        let (shown, left_out) = text::truncate_chars(&preview, MOST_SHOWN);
-        message.push_str(&format!("\n\n{shown}"));
-        if left_out > 0 {
-            message.push_str(&format!("\n… {left_out} more characters are not shown"));
-        }
+/// The question about a call, with everything that a yes covers, for the person before the client. `None` where a form has
+/// no room for all of it: then it cannot be agreed to here.
+pub(super) fn question(request: &ApprovalRequest) -> Result<Option<InputRequest>, haft_core::ToolError> {
+    let tool = text::spelled_line(&request.tool);
+    let message =
+        format!("May {tool} run?\n{}\n\n{}", text::spelled_summary(&request.summary, 200), request.view());
+    if message.chars().count() > MOST_SHOWN {
+        return Ok(None);
     }
     let schema = json!({
         "type": "object",
@@ -166,7 +154,12 @@ pub(super) fn question(request: &ApprovalRequest) -> Result<InputRequest, haft_c
         },
         "required": ["approve"],
     });
-    Client::form(message, schema)
+    Client::form(message, schema).map(Some)
+}
+
+/// Whether a form shows all of the question, so that a yes to it counts.
+pub(super) fn can_be_shown(request: &ApprovalRequest) -> bool {
+    question(request).is_ok_and(|question| question.is_some())
 }
 
 #[cfg(test)]

@@ -146,14 +146,17 @@ impl TaskNow {
 
     fn question(&self) -> Option<InputRequests> {
         let request = self.asks.as_ref().filter(|_| self.result.is_none())?;
-        Some([(question_name(&request.id), approval::question(request).ok()?)].into())
+        Some([(question_name(&request.id), approval::question(request).ok()??)].into())
     }
 
     /// What a person decided, where an answer to its question is among these.
     pub(super) fn answered(&self, answers: &InputResponses) -> Option<(&ApprovalId, Decision)> {
-        let question = &self.asks.as_ref()?.id;
+        let request = self.asks.as_ref()?;
+        let question = &request.id;
         match approval::decision(answers.get(&question_name(question))?.clone()) {
             Decision::Unanswered => None,
+            // Nobody was shown it here.
+            Decision::Approve if !approval::can_be_shown(request) => None,
             decision => Some((question, decision)),
         }
     }

@@ -46,6 +46,36 @@ async fn a_person_before_the_client_decides_while_the_call_waits() {
     }
 }
 
+/// A form shows everything that the call is, written out; where it has no room for that, there is no form, and no answer
+/// counts.
+#[tokio::test]
+async fn what_a_form_cannot_show_whole_is_not_asked_there() {
+    let hidden = json!({"to": "production \u{1b}]0;touch X;\u{7}", "env": {"PATH": "./bin"}});
+    let long = json!({"to": format!("production {}; touch X", "hello ".repeat(1000))});
+    for version in LEGACY {
+        let server = server(haft()).approvals(Approvals::ThroughClient).build();
+        let mut wire = Wire::new(&server, version, forms()).await;
+        let id = wire.request("tools/call", json!({"name": "deploy", "arguments": hidden})).await;
+        let question = wire.line().await;
+        let message = question["params"]["message"].as_str().unwrap();
+        for seen in
+            ["  to         │ production ⟨ESC⟩]0;touch X;⟨BEL⟩\n", "  env.PATH   │ ./bin\n", "isolation "]
+        {
+            assert!(message.contains(seen), "{seen}: {message}");
+        }
+        wire.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}})).await;
+        wire.answer(id).await;
+        let result = wire.call("deploy", long.clone()).await["result"].clone();
+        assert_eq!(result["_meta"]["haft/error"]["code"], "CONFIRMATION_REQUIRED", "{version}: {result}");
+        let said = result["content"].to_string();
+        assert!(said.contains("haft approvals show apr_"), "{said}");
+    }
+    let server = server(haft()).approvals(Approvals::ThroughClient).build();
+    let mut wire = Wire::new(&server, STATELESS, forms()).await;
+    let result = wire.call("deploy", long).await["result"].clone();
+    assert_eq!(result["_meta"]["haft/error"]["code"], "CONFIRMATION_REQUIRED", "{result}");
+}
+
 #[tokio::test]
 async fn a_client_that_fails_to_ask_approves_nothing() {
     let server = server(haft()).approvals(Approvals::ThroughClient).build();

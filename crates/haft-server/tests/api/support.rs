@@ -120,6 +120,7 @@ impl TestDesk {
             reason: "it changes something".into(),
             risk: "high".into(),
             arguments: json!({}),
+            view: "tool         │ deploy\n".to_owned(),
             preview: None,
             agent: None,
             execution_id: haft::ExecutionId::at(jiff::Timestamp::now()).to_string(),

@@ -46,6 +46,7 @@ mod args;
 mod batch;
 mod batch_file;
 mod call;
+mod call_view;
 mod console;
 mod definition_file;
 #[cfg(all(unix, feature = "durable"))]

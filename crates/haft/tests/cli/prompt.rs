@@ -108,7 +108,9 @@ fn a_person_is_asked_at_eighty_columns() {
     for part in [
         "May `write_file` run?  medium risk",
         "Write new file: new.txt",
-        "why      it has side effects",
+        "why          │ it has side effects",
+        "  content    │ three",
+        "isolation    │ none",
         "+three",
     ] {
         assert!(shown.contains(part), "{part}:\n{shown}");
@@ -147,7 +149,7 @@ fn a_person_is_asked_at_eighty_columns() {
     // Changed: it is shown as it is now, and runs so.
     screen.call(call);
     screen.keys("e");
-    let shown = screen.until("the arguments were changed by a person");
+    let shown = screen.until("a person changed the arguments");
     assert!(shown.contains("+four"), "{shown}");
     screen.until("q later");
     screen.keys("y");
@@ -168,9 +170,10 @@ fn a_person_is_asked_at_eighty_columns() {
     screen.keys("y");
     let shown = screen.until("ended 0");
     assert!(shown.contains("remembered, until `haft grants revoke grant_"), "{shown}");
-    screen.keys("clear; \"$haft\" call write_file path=b.txt content=b; echo \"ended $?\"");
+    // With an end of its own: that of the call before is still on the screen.
+    screen.keys("clear; \"$haft\" call write_file path=b.txt content=b; echo \"over $?\"");
     screen.press("Enter");
-    let shown = screen.until("ended 0");
+    let shown = screen.until("over 0");
     assert!(!shown.contains("May `write_file`"), "{shown}");
 }
 
@@ -214,10 +217,45 @@ fn a_batch_is_asked_about_together_in_forty_columns() {
     screen.keys("n");
     screen.until("(3 of 4)");
     assert!(!place.work().join("a").exists(), "nothing runs before everything is decided");
+    // What follows is shown before a yes to all of it counts.
     screen.keys("Y");
+    let shown = screen.until("y run all of them");
+    assert!(shown.contains("(4 of 4)") && shown.contains("content │ d"), "{shown}");
+    assert!(!place.work().join("c").exists());
+    screen.keys("y");
     screen.until("ended 3");
     let there = ["a", "b", "c", "d"].map(|name| place.work().join(name).exists());
     assert_eq!(there, [true, false, true, true]);
+}
+
+/// Each of these showed `echo hello` and ran more. Whatever a call is, all of it is printed before a key counts.
+#[test]
+fn what_a_call_hides_from_a_terminal_is_shown() {
+    let place = Place::new();
+    let Some(screen) = Screen::new(&place, "hidden", 80, &[]) else { return };
+    let spaces = format!("hello{}; touch X", " ".repeat(200));
+    let long: String = (0..300).map(|line| format!("line {line}\n")).collect();
+    let cases = [
+        ("title", "hello \u{1b}]0;touch X;\u{7}".to_owned(), "hello ⟨ESC⟩]0;touch X;⟨BEL⟩"),
+        ("csi", "hello \u{1b}[|sh".to_owned(), "hello ⟨ESC⟩[|sh"),
+        ("spaces", spaces, "hello⟨space×200⟩; touch X"),
+        ("long", long, "line 299"),
+    ];
+    for (name, content, seen) in cases {
+        place.write(&format!("{name}.txt"), content);
+        screen.call(&format!("call write_file path={name} content=@{name}.txt"));
+        let whole = screen.tmux(&["capture-pane", "-p", "-J", "-S", "-", "-t", "s"]).output().unwrap();
+        let whole = String::from_utf8(whole.stdout).unwrap();
+        assert!(whole.matches(seen).count() >= 2, "{seen} in content and change:\n{whole}");
+        if name == "long" {
+            // All of it is there, above the question, though it does not fit the screen.
+            for line in 0..300 {
+                assert!(whole.contains(&format!("│ line {line}\n")), "{line}:\n{whole}");
+            }
+        }
+        screen.keys("n");
+        screen.until("ended ");
+    }
 }
 
 /// `haft approvals watch` is a place to sit and answer whatever calls ask anywhere.

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     ApprovalId, Risk,
     cli::{
+        call_view,
         console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
         examples,
         failure::Failure,
@@ -18,7 +19,7 @@ use crate::{
     port::{Question, QuestionFilter, QuestionState, TenantStore as _},
 };
 use clap::{Args, Subcommand, ValueEnum};
-use haft_core::text::{one_line, people_text};
+use haft_core::text::{one_line, spelled_line, spelled_summary};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -298,38 +299,26 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
         words::name(&request.tool),
         risk_word(request.risk)
     );
-    out.push_str(&layout::indented(&one_line(&request.summary, 400), 2, width));
-    let asker = &request.asker;
-    let who = match &asker.user {
-        Some(user) => format!("agent `{}` for {}", words::name(&asker.agent), words::name(user)),
-        None => format!("agent `{}`", words::name(&asker.agent)),
-    };
+    out.push_str(&layout::indented(&spelled_summary(&request.summary, 200), 2, width));
     let mut rows = vec![
         ("id".to_owned(), request.id.to_string()),
-        ("why".to_owned(), one_line(&request.reason, 400)),
-        ("who".to_owned(), who),
         ("asked".to_owned(), question.asked_at.to_string()),
         ("state".to_owned(), state(question)),
     ];
     rows.extend(request.expires_at.map(|at| ("expires".to_owned(), at.to_string())));
     rows.extend(request.replaces.as_ref().map(|id| ("changed".to_owned(), format!("in place of {id}"))));
-    rows.push(("arguments".to_owned(), one_line(request.arguments.as_str(), 2000)));
     if let Some(edited) = &question.edited {
-        rows.push(("now".to_owned(), one_line(edited.as_str(), 2000)));
+        rows.push(("now".to_owned(), spelled_line(edited.as_str())));
     }
     out.push_str(&layout::list(&rows, width));
-    if let Some(preview) = &request.preview {
-        out.push_str(&format!("{STRONG}what would change{STRONG:#}\n{}", people_text(preview)));
-        if !preview.ends_with('\n') {
-            out.push('\n');
-        }
-    }
+    out.push_str(&format!("{STRONG}everything that a yes covers{STRONG:#}\n"));
+    out.push_str(&call_view::rows(&request.view(), width));
     if question.state == QuestionState::Open && !request.offers.is_empty() {
         out.push_str(&format!("{STRONG}what could be remembered{STRONG:#}\n"));
         for offer in &request.offers {
             let Some(typed) = Remember::typed(offer.kind()) else { continue };
             let spared = grants::spared(offer, past);
-            let text = format!("--remember {typed}: {}", one_line(&offer.words, 400));
+            let text = format!("--remember {typed}: {}", one_line(&offer.words, usize::MAX));
             out.push_str(&layout::indented(&text, 2, width));
             let spared =
                 format!("would have spared {spared} of {}", words::count(past.len(), "earlier question"));

@@ -28,6 +28,8 @@ pub(super) enum Screen {
     Which(Keep),
     /// What will be remembered, in words.
     Confirm(Memory),
+    /// All that follow have been shown.
+    Rest,
 }
 
 /// For how long something is remembered.
@@ -55,7 +57,7 @@ pub(super) struct Can {
     pub(super) session: bool,
     /// Whether the arguments are all there to be changed.
     pub(super) edit: bool,
-    /// Whether there is more than is shown.
+    /// Whether there is more than fits on the screen.
     pub(super) more: bool,
     /// Whether more questions follow.
     pub(super) others: bool,
@@ -67,6 +69,9 @@ pub(super) enum Step {
     Go(Screen),
     /// Everything that there is to see, and then the keys again.
     ShowAll,
+    /// Everything that there is to see of all that follow, and then [`Screen::Rest`]: nobody agrees to what they were not
+    /// shown.
+    ShowRest,
     /// Something to change the arguments with.
     Edit,
     Answer(Answer),
@@ -89,8 +94,7 @@ pub(super) enum Answer {
 /// Longer than this, nobody types.
 const LINE: usize = 200;
 
-/// Where a key leads. One that means nothing here changes nothing: only `y`, and `Y` where more questions follow, ever
-/// agree to anything.
+/// Where a key leads. One that means nothing here changes nothing: only `y` ever agrees to anything.
 pub(super) fn press(screen: &Screen, key: Key, can: Can) -> Step {
     if key == Key::End {
         return Step::Answer(Answer::Later);
@@ -125,6 +129,11 @@ pub(super) fn press(screen: &Screen, key: Key, can: Can) -> Step {
             Key::Char('n' | 'q' | 'b') | Key::Escape => Step::Go(Screen::Ask),
             _ => Step::Go(screen.clone()),
         },
+        Screen::Rest => match key {
+            Key::Char('y') if can.others => Step::Answer(Answer::AllOnce),
+            Key::Char('n' | 'q' | 'b') | Key::Escape => Step::Go(Screen::Ask),
+            _ => Step::Go(Screen::Rest),
+        },
     }
 }
 
@@ -135,7 +144,7 @@ fn ask(screen: &Screen, key: Key, can: Can) -> Step {
         'n' => Step::Answer(Answer::Deny(None)),
         'r' => Step::Go(Screen::Reason(String::new())),
         'q' => Step::Answer(Answer::Later),
-        'Y' if can.others => Step::Answer(Answer::AllOnce),
+        'Y' if can.others => Step::ShowRest,
         'N' if can.others => Step::Answer(Answer::DenyAll),
         'd' if can.more => Step::ShowAll,
         'e' if can.edit => Step::Edit,
@@ -198,6 +207,7 @@ mod tests {
             };
             match press(&screen, key, can) {
                 Step::Go(next) => screen = next,
+                Step::ShowRest => screen = Screen::Rest,
                 other => return other,
             }
         }
@@ -213,7 +223,10 @@ mod tests {
             ("n", Step::Answer(Answer::Deny(None))),
             ("q", Step::Answer(Answer::Later)),
             ("\u{4}", Step::Answer(Answer::Later)),
-            ("Y", Step::Answer(Answer::AllOnce)),
+            ("Y", Step::Go(Screen::Rest)),
+            ("Yy", Step::Answer(Answer::AllOnce)),
+            ("YY", Step::Go(Screen::Rest)),
+            ("Yn", Step::Go(Screen::Ask)),
             ("N", Step::Answer(Answer::DenyAll)),
             ("d", Step::ShowAll),
             ("e", Step::Edit),
@@ -250,10 +263,10 @@ mod tests {
         assert_eq!(typed("s", one), Step::Go(Screen::Ask), "there is no session");
     }
 
-    /// Whatever is typed: without a `y` or `Y` nothing is agreed to.
+    /// Whatever is typed: without a `y` nothing is agreed to.
     #[test]
     fn nothing_but_y_agrees() {
-        let alphabet: Vec<char> = "nrqNdeasu?12h\n\u{1b}\u{8} x".chars().collect();
+        let alphabet: Vec<char> = "nrqNYdeasu?12h\n\u{1b}\u{8} x".chars().collect();
         let mut row = [0_usize; 4];
         loop {
             let keys: String = row.iter().map(|place| alphabet[*place]).collect();

@@ -171,18 +171,14 @@ impl Talk {
             return Ended::Stopped;
         }
         let request = &self.requests[place];
-        let past = self.past(request);
-        let view = View {
-            request,
-            number: (place + 1, self.requests.len()),
-            asked: past.len(),
-            spared: request.offers.iter().map(|offer| grants::spared(offer, &past)).collect(),
-        };
+        let view = self.view(place);
         let console = &self.shared.console;
         let Ok(mut listening) = terminal.listen() else { return Ended::Answered(Answer::Later) };
         clear();
         let size = size();
         console.say(format!("\n{}", view.question(size).trim_end()));
+        // What was typed while it was being printed was typed before it could be read.
+        listening.forget();
         let mut screen = Screen::Ask;
         self.show(&view, &screen, size);
         loop {
@@ -203,7 +199,16 @@ impl Talk {
                 Step::Go(next) => screen = next,
                 Step::ShowAll => {
                     clear();
-                    console.say(view.everything().trim_end());
+                    console.say(view.everything(size).trim_end());
+                    listening.forget();
+                }
+                Step::ShowRest => {
+                    clear();
+                    for later in place + 1..self.requests.len() {
+                        console.say(format!("\n{}", self.view(later).question(size).trim_end()));
+                    }
+                    listening.forget();
+                    screen = Screen::Rest;
                 }
                 Step::Edit => {
                     // The editor has the terminal as it was, for itself.
@@ -238,6 +243,18 @@ impl Talk {
                 }
             }
             self.show(&view, &screen, size);
+        }
+    }
+
+    /// A question, as it is shown.
+    fn view(&self, place: usize) -> View<'_> {
+        let request = &self.requests[place];
+        let past = self.past(request);
+        View {
+            request,
+            number: (place + 1, self.requests.len()),
+            asked: past.len(),
+            spared: request.offers.iter().map(|offer| grants::spared(offer, &past)).collect(),
         }
     }
 

@@ -98,6 +98,12 @@ impl Drop for Listening<'_> {
 }
 
 impl Listening<'_> {
+    /// Forgets what was typed so far: it was not typed in answer to what stands here now.
+    pub(super) fn forget(&mut self) {
+        self.held.clear();
+        let _ = tcflush(self.terminal.0.as_fd(), QueueSelector::IFlush);
+    }
+
     /// The next key; `None` where none came for a moment.
     pub(super) fn next(&mut self) -> io::Result<Option<Key>> {
         if let Some(key) = take(&mut self.held) {

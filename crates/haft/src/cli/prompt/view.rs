@@ -2,16 +2,15 @@
 
 use super::keys::{Can, Keep, Memory, Screen};
 use crate::{
-    ApprovalRequest, Footprint, Resource, Risk,
+    ApprovalRequest, Risk,
     cli::{
-        console::{BAD, GOOD, QUIET, STRONG, UNSURE},
+        call_view,
+        console::{BAD, GOOD, STRONG, UNSURE},
         layout, words,
     },
 };
-use anstyle::{AnsiColor, Style};
-use haft_core::text::{one_line, people_text};
-
-const PLACE: Style = AnsiColor::Cyan.on_default();
+use anstyle::Style;
+use haft_core::text::{one_line, spelled_summary};
 
 /// What a question is shown with.
 pub(super) struct View<'a> {
@@ -30,13 +29,6 @@ pub(super) struct Size {
     pub(super) height: usize,
 }
 
-impl Size {
-    /// Lines for what would change: the rest of the screen has to fit, too.
-    fn lines(self) -> usize {
-        self.height.saturating_sub(14).clamp(5, 40)
-    }
-}
-
 impl View<'_> {
     /// What can be done about it. What a key would do that is not here, it does not do.
     pub(super) fn can(&self, size: Size) -> Can {
@@ -46,7 +38,7 @@ impl View<'_> {
             session: request.asker.session.is_some(),
             // Secrets are taken out of what is shown; what would be changed would not be what was sent.
             edit: !request.arguments.as_str().contains("[redacted:"),
-            more: self.detail().is_cut(size),
+            more: self.everything(size).lines().count() + FURTHER_ROWS > size.height,
             others: self.number.0 < self.number.1,
         }
     }
@@ -64,24 +56,14 @@ impl View<'_> {
         let fits = asks.chars().count() + count.chars().count() + risk.len() + " risk".len() + 2 <= width;
         let gap = if fits { "  " } else { "\n  " };
         let mut out = format!("{STRONG}{asks}{STRONG:#}{count}{gap}{style}{risk} risk{style:#}\n");
-        let mut say = |label: &str, text: &str| out.push_str(&labelled(label, text, width));
-        say("", &one_line(&request.summary, 400));
-        say("why", &one_line(&request.reason, 400));
-        say("who", &who(request));
-        if let Some(touches) = touches(&request.footprint) {
-            say("touches", &touches);
-        }
-        if request.replaces.is_some() {
-            say("note", "the arguments were changed by a person");
-        }
-        let detail = self.detail();
-        out.push_str(&detail.shown(size));
+        out.push_str(&layout::indented(&spelled_summary(&request.summary, 200), 2, Some(width)));
+        out.push_str(&self.everything(size));
         out
     }
 
-    /// All of what would change, or of the arguments.
-    pub(super) fn everything(&self) -> String {
-        self.detail().whole()
+    /// Everything that a yes covers. It is printed whole before a key counts.
+    pub(super) fn everything(&self, size: Size) -> String {
+        call_view::rows(&self.request.view(), Some(size.width))
     }
 
     /// What stands below the question.
@@ -104,20 +86,28 @@ impl View<'_> {
                 let head = format!("Do not ask again {}, for:", lasts(*keep));
                 let mut out = layout::indented(&head, 0, width);
                 for (place, offer) in offers {
-                    let text = format!("{}  {}", place + 1, one_line(&offer.words, 400));
+                    let text = format!("{}  {}", place + 1, one_line(&offer.words, usize::MAX));
                     out.push_str(&layout::indented(&text, 2, width));
                 }
                 out.push_str("1-9 choose · q back");
                 out
             }
             Screen::Confirm(memory) => self.confirm(*memory, size.width),
+            Screen::Rest => {
+                let left = self.number.1.saturating_sub(self.number.0);
+                let text = format!(
+                    "That is this call and {}.\ny run all of them, this once · n back",
+                    words::count(left, "more call")
+                );
+                layout::indented(&text, 0, width)
+            }
         }
     }
 
     fn confirm(&self, memory: Memory, width: usize) -> String {
         let Some(offer) = self.request.offers.get(memory.offer) else { return String::new() };
         let mut out = format!("{STRONG}This will be remembered:{STRONG:#}\n");
-        let rule = format!("{}, {}", one_line(&offer.words, 400), lasts(memory.keep));
+        let rule = format!("{}, {}", one_line(&offer.words, usize::MAX), lasts(memory.keep));
         out.push_str(&layout::indented(&rule, 2, Some(width)));
         let spared = self.spared.get(memory.offer).copied().unwrap_or(0);
         let past = match (self.asked, spared) {
@@ -130,73 +120,10 @@ impl View<'_> {
         out.push_str("y remember it and run · n back");
         out
     }
-
-    fn detail(&self) -> Detail<'_> {
-        match &self.request.preview {
-            Some(preview) => Detail::Change(people_text(preview)),
-            None => Detail::Arguments(arguments(self.request)),
-        }
-    }
 }
 
-/// What there is to see of a call.
-enum Detail<'a> {
-    /// What would change.
-    Change(std::borrow::Cow<'a, str>),
-    /// What it is called with.
-    Arguments(String),
-}
-
-impl Detail<'_> {
-    fn text(&self) -> &str {
-        match self {
-            Detail::Change(text) => text,
-            Detail::Arguments(text) => text,
-        }
-    }
-
-    fn is_cut(&self, size: Size) -> bool {
-        let room = size.width.saturating_sub(2).max(8);
-        let mut lines = self.text().lines();
-        lines.clone().count() > size.lines() || lines.any(|line| line.chars().count() > room)
-    }
-
-    fn styled(&self, line: &str) -> String {
-        let style = match (self, line.as_bytes().first()) {
-            (Detail::Change(_), Some(b'+')) => GOOD,
-            (Detail::Change(_), Some(b'-')) => BAD,
-            (Detail::Change(_), Some(b'@')) => PLACE,
-            _ => return line.to_owned(),
-        };
-        format!("{style}{line}{style:#}")
-    }
-
-    fn shown(&self, size: Size) -> String {
-        let room = size.width.saturating_sub(2).max(8);
-        let mut out = String::new();
-        for line in self.text().lines().take(size.lines()) {
-            let line = line.replace('\t', "    ");
-            out.push_str(&format!("  {}\n", self.styled(&cut(&line, room))));
-        }
-        let left = self.text().lines().count().saturating_sub(size.lines());
-        if left > 0 {
-            let lines = words::count(left, "more line");
-            out.push_str(&format!("  {QUIET}… {lines}; d shows everything{QUIET:#}\n"));
-        }
-        out
-    }
-
-    fn whole(&self) -> String {
-        self.text().lines().map(|line| format!("  {}\n", self.styled(line))).collect()
-    }
-}
-
-fn cut(line: &str, room: usize) -> String {
-    if line.chars().count() <= room {
-        return line.to_owned();
-    }
-    line.chars().take(room.saturating_sub(1)).chain(['…']).collect()
-}
+/// Rows that the heading and the keys take.
+const FURTHER_ROWS: usize = 6;
 
 fn risk(risk: Risk) -> (&'static str, Style) {
     match risk {
@@ -204,71 +131,6 @@ fn risk(risk: Risk) -> (&'static str, Style) {
         Risk::Medium => ("medium", UNSURE),
         Risk::High => ("high", BAD),
     }
-}
-
-fn labelled(label: &str, text: &str, width: usize) -> String {
-    let body = layout::indented(text, if label.is_empty() { 2 } else { 11 }, Some(width));
-    match label {
-        "" => body,
-        label => format!("  {QUIET}{label:<9}{QUIET:#}{}", body.trim_start()),
-    }
-}
-
-fn who(request: &ApprovalRequest) -> String {
-    let asker = &request.asker;
-    let mut who = format!("agent `{}`", words::name(&asker.agent));
-    if let Some(user) = &asker.user {
-        who.push_str(&format!(" for {}", words::name(user)));
-    }
-    if let Some(session) = &asker.session {
-        who.push_str(&format!(", session `{}`", words::name(session)));
-    }
-    who
-}
-
-/// What it touches, in a line; nothing where it says nothing that the summary does not.
-fn touches(footprint: &Footprint) -> Option<String> {
-    let named = |what: &str, resources: &[Resource]| {
-        let names: Vec<String> = resources.iter().take(4).map(resource).collect();
-        let more = match resources.len().saturating_sub(4) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        (!names.is_empty()).then(|| format!("{what} {}{more}", names.join(", ")))
-    };
-    let parts: Vec<String> = [named("writes", &footprint.writes), named("reads", &footprint.reads)]
-        .into_iter()
-        .flatten()
-        .collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-fn resource(resource: &Resource) -> String {
-    match resource {
-        Resource::Path(path) => one_line(path, 120),
-        Resource::Host(host) => format!("host {}", one_line(host, 120)),
-        Resource::Named(name) => one_line(name, 120),
-        Resource::Anything => "anything".to_owned(),
-    }
-}
-
-fn arguments(request: &ApprovalRequest) -> String {
-    let Ok(arguments) = request.arguments.parse() else {
-        return people_text(request.arguments.as_str()).into_owned();
-    };
-    let mut out = String::new();
-    for (name, value) in &arguments {
-        let value = match value.as_str() {
-            Some(text) => people_text(text).into_owned(),
-            None => people_text(&value.to_string()).into_owned(),
-        };
-        let name = words::name(name);
-        match value.contains('\n') {
-            true => out.push_str(&format!("{name}:\n{}\n", layout::indented(&value, 2, None).trim_end())),
-            false => out.push_str(&format!("{name}: {value}\n")),
-        }
-    }
-    out
 }
 
 fn lasts(keep: Keep) -> String {
@@ -288,7 +150,7 @@ fn keys(can: Can) -> String {
         (can.offers > 0, "a always…"),
         (can.offers > 0 && can.session, "s session…"),
         (can.offers > 0, "u until…"),
-        (can.more, "d details"),
+        (can.more, "d show again"),
         (can.others, "Y/N all"),
         (true, "? help"),
         (true, "q later"),
@@ -306,8 +168,9 @@ fn help(can: Can, width: usize) -> String {
         (can.offers > 0, "a", "run it, and do not ask again; what is remembered is shown first"),
         (can.offers > 0 && can.session, "s", "the same, for this session"),
         (can.offers > 0, "u", "the same, for a time that you type"),
-        (can.more, "d", "show everything that would change"),
-        (can.others, "Y, N", "yes, or no, to this and all that follow"),
+        (can.more, "d", "show everything again: it does not fit on the screen"),
+        (can.others, "Y", "yes to this and all that follow, which are shown first"),
+        (can.others, "N", "no to this and all that follow"),
         (true, "q", "decide later: `haft approvals` has it on its list"),
         (true, "Ctrl-C", "stop; nothing is run"),
     ];

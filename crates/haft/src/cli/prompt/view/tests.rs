@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ApprovalId, ExecutionId, GrantOffer};
+use crate::{ApprovalId, ExecutionId, Footprint, GrantOffer, Resource};
 use std::time::Duration;
 
 fn request() -> ApprovalRequest {
@@ -44,7 +44,7 @@ fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-fn screens() -> [Screen; 7] {
+fn screens() -> [Screen; 8] {
     let keep = Keep::For(Duration::from_secs(7200));
     [
         Screen::Ask,
@@ -54,6 +54,7 @@ fn screens() -> [Screen; 7] {
         Screen::Which(Keep::Always),
         Screen::Confirm(Memory { offer: 1, keep }),
         Screen::Confirm(Memory { offer: 0, keep: Keep::Session }),
+        Screen::Rest,
     ]
 }
 
@@ -109,22 +110,47 @@ fn what_would_deceive_is_shown_by_name() {
             request.preview = None;
             request.arguments = serde_json::json!({hostile: hostile, "list": [hostile]}).into();
         }
-        let text = all(&request, 80) + &plain(&view(&request).everything());
+        let text = all(&request, 80) + &plain(&view(&request).everything(Size { width: 80, height: 24 }));
         let bad = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{202e}' | '\u{200b}');
         assert!(!text.contains(bad), "{text:?}");
         assert!(text.contains("⟨U+202E⟩"), "{text}");
     }
 }
 
+/// Whatever does not fit the screen is printed all the same, before the keys.
 #[test]
-fn a_long_change_is_cut_and_says_so() {
+fn a_long_change_is_shown_whole() {
     let lines: String = (0..500).map(|line| format!("+line {line}\n")).collect();
     let request = ApprovalRequest { preview: Some(lines), ..request() };
     let size = Size { width: 80, height: 24 };
     let (view, text) = (view(&request), plain(&view(&request).question(size)));
-    assert!(text.lines().count() <= 20, "{text}");
-    assert!(text.contains("… 490 more lines; d shows everything"), "{text}");
-    assert!(view.can(size).more && plain(&view.everything()).contains("+line 499"));
+    for line in 0..500 {
+        assert!(text.contains(&format!("│ +line {line}\n")), "{line}: {text}");
+    }
+    assert!(view.can(size).more, "so it can be shown again");
+    let short = ApprovalRequest { preview: None, ..request };
+    assert!(!self::view(&short).can(Size { width: 80, height: 40 }).more);
+}
+
+/// What would have been out of sight stands there.
+#[test]
+fn nothing_of_a_call_is_out_of_sight() {
+    let spaces = format!("ls{}; touch X", " ".repeat(200));
+    let letters = format!("ls {}; touch X", "hello ".repeat(900));
+    for command in ["ls \u{1b}]0;; touch X\u{7}", &spaces, &letters] {
+        let arguments = serde_json::json!({"command": command, "env": {"A": "touch Y"}, "stdin": "touch Z"});
+        let request = ApprovalRequest { arguments: arguments.into(), preview: None, ..request() };
+        for width in [40, 80] {
+            let shown = plain(&view(&request).question(Size { width, height: 24 }));
+            let joined: String = shown
+                .lines()
+                .map(|row| row.split_once(['│', '┆']).map_or("", |(_, text)| &text[1..]))
+                .collect();
+            for part in ["; touch X", "touch Y", "touch Z"] {
+                assert!(joined.contains(part), "{part}: {shown}");
+            }
+        }
+    }
 }
 
 #[test]
