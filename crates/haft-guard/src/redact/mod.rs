@@ -8,6 +8,7 @@ mod entropy;
 mod framed;
 mod known;
 mod literals;
+mod own;
 mod scan;
 mod shape;
 mod table;

@@ -8,6 +8,7 @@ use super::{
     entropy,
     framed::FRAMED,
     literals::Literals,
+    own::OWN,
     shape::{Frame, Shape, is_word},
     table::{ASSIGNED, TOKENS},
 };
@@ -142,7 +143,7 @@ impl Scanner {
     }
 
     pub(super) fn new(is_full: bool) -> Scanner {
-        let all = TOKENS.iter().chain(ASSIGNED).chain(FRAMED);
+        let all = TOKENS.iter().chain(ASSIGNED).chain(FRAMED).chain(OWN);
         let shapes: Vec<Known> = all
             .filter(|shape| is_full || shape.in_results)
             .map(|shape| Known { shape, value: OnceLock::new(), frame: OnceLock::new() })
