@@ -427,11 +427,11 @@ key_table! {
         rules: Vec<PolicyRule> = Vec::new(), rule::policy_rules();
     }
 
-    /// Secrets that only you know of. They are taken out of results and out of everything that is kept.
+    /// Secrets that only you know of: taken out of results, and of everything that is kept.
     [redaction] = RedactionConfig {
-        /// What they look like, such as "acme-token: acme_[a-z0-9]{32}"; each begins with 3 fixed letters. A list is added to those below it.
+        /// What they look like: "acme-token: acme_[a-z0-9]{32}". A list is added to those below it.
         patterns: Vec<String> = Vec::new(), rule::added_deny_list();
-        /// Variables whose values are secrets, besides those that commands never get. A list is added to those below it.
+        /// More variables whose values are secrets. A list is added to those below it.
         values_from_environment: Vec<String> = Vec::new(), rule::added_deny_list();
         /// A file with a secret in each line; "" is none. Lines of fewer than 8 bytes are refused.
         values_file: String = String::new(), rule::own(Kind::Text);
