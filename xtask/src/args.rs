@@ -17,6 +17,8 @@ pub(crate) enum Task {
     Bench,
     Soak,
     Fuzz(FuzzOptions),
+    /// From the rules in this file, or where they usually are.
+    Secrets(Option<String>),
 }
 
 /// How to test.
@@ -37,7 +39,8 @@ pub(crate) struct FuzzOptions {
     pub(crate) time: Duration,
 }
 
-const COMMANDS: [&str; 8] = ["run", "test", "portable", "conformance", "bench", "soak", "fuzz", "help"];
+const COMMANDS: [&str; 9] =
+    ["run", "test", "portable", "conformance", "bench", "soak", "fuzz", "secrets", "help"];
 const TEST_OPTIONS: [&str; 3] = ["--quick", "--strict", "--help"];
 const FUZZ_OPTIONS: [&str; 2] = ["--seconds", "--help"];
 const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
@@ -68,6 +71,11 @@ fn task(words: &[&str]) -> Result<Task, UsageError> {
         "bench" => no_arguments(rest, Task::Bench),
         "soak" => no_arguments(rest, Task::Soak),
         "fuzz" => fuzz_options(rest).map(Task::Fuzz),
+        "secrets" => match rest {
+            [] => Ok(Task::Secrets(None)),
+            [file] if !file.starts_with('-') => Ok(Task::Secrets(Some((*file).to_owned()))),
+            [word, ..] => Err(unknown("option", word, &["--help"])),
+        },
         other => Err(unknown("command", other, &COMMANDS)),
     }
 }

@@ -40,6 +40,8 @@ pub(crate) enum Error {
     NoFuzzTargets(PathBuf),
     /// Some fuzz targets failed; each said why.
     FuzzFailed(Vec<String>),
+    /// Rules about secrets that cannot be turned into a line of the table.
+    NoShape(Vec<String>),
 }
 
 /// What is wrong with the command line.
@@ -72,7 +74,8 @@ impl Error {
             | Self::HaftBroke(_)
             | Self::NoSuchFile(_)
             | Self::NoFuzzTargets(_)
-            | Self::FuzzFailed(_) => ExitCode::FAILURE,
+            | Self::FuzzFailed(_)
+            | Self::NoShape(_) => ExitCode::FAILURE,
         }
     }
 }
@@ -101,6 +104,11 @@ impl fmt::Display for Error {
                 folder.display()
             ),
             Self::FuzzFailed(targets) => write!(f, "fuzzing failed: {}", targets.join(", ")),
+            Self::NoShape(rules) => write!(
+                f,
+                "no line can be made of the rules {}\n  help: write one for each into xtask/src/secrets/by_hand.txt, or name it in ELSEWHERE",
+                rules.join(", ")
+            ),
         }
     }
 }

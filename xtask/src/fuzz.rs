@@ -24,6 +24,9 @@ const INSTRUMENTATION: [&str; 8] = [
     "-Cdebug-assertions",
 ];
 
+/// Targets that need crates which the others do not: each has a feature of its own name.
+const NEEDS_ITS_FEATURE: [&str; 1] = ["jwt"];
+
 /// libFuzzer's own code gives a few edges; a parser that is instrumented gives dozens at once.
 const LEAST_COVERAGE: u64 = 10;
 
@@ -91,6 +94,9 @@ fn build(workspace: &Workspace, target: &str, host: &str) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["build", "--release", "--manifest-path", "fuzz/Cargo.toml", "--target-dir", "fuzz/target"]);
     cargo.args(["--target", host, "--bin", target]);
+    if NEEDS_ITS_FEATURE.contains(&target) {
+        cargo.args(["--features", target]);
+    }
     // This form wins over RUSTFLAGS and every configuration file, so nothing else gets mixed in.
     cargo.env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"));
     step::announce("build", &cargo);

@@ -16,6 +16,7 @@ mod packages;
 mod portable;
 mod recap;
 mod run;
+mod secrets;
 mod soak;
 mod step;
 mod suggest;
@@ -48,6 +49,7 @@ Commands:
                       then a thousand watchers of the HTTP API, for half a minute
   fuzz [TARGET]       Run one fuzz target, or all of them
       --seconds <N>     How long each target runs [default: 30]
+  secrets [FILE]      Write the table of the shapes of secrets from gitleaks.toml
   help                Print this text
 ";
 
@@ -78,5 +80,6 @@ fn carry_out(task: Task) -> Result<(), Error> {
         Task::Bench => bench::bench(&workspace),
         Task::Soak => soak::soak(&workspace),
         Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),
+        Task::Secrets(rules) => secrets::secrets(&workspace, rules.as_deref()),
     }
 }

@@ -12,7 +12,7 @@
 //! | licence: [`Licensing`], [`check_licence`] | the tier, and what it includes |
 //! | signatures: [`admit_tool`], [`DefinitionChanges`] | whether a definition is the one that was signed, or accepted |
 //! | [`names`] | which files nobody may see, and which run programs later |
-//! | redaction: [`Secrets`], [`KnownSecrets`] | what is a secret |
+//! | redaction: [`Secrets`], [`KnownSecrets`], [`SecretPatterns`] | what is a secret |
 //! | [`EnvironmentFilter`] | which variables a program gets |
 
 mod changed;
@@ -42,7 +42,7 @@ pub use licence::{
 };
 pub use permission::{PermissionStrings, Permissions, Role};
 pub use policy::{ListPolicy, LivePolicy, PolicySet};
-pub use redact::{KnownSecrets, Secrets};
+pub use redact::{KnownSecrets, PatternProblem, SecretPatterns, Secrets};
 pub use signature::{
     SignatureProblem, ToolSignature, Verified, admit_tool, payload_digest, sign_tool, verify_tool,
 };

@@ -50,6 +50,8 @@ pub use document::document;
 pub use host::{
     Answered, Desk, GivenAnswer, Grant, Host, Lasting, NoHost, Offer, Question, Refused, Remember, Verdict,
 };
+#[cfg(fuzzing)]
+pub use identity::fuzz_token;
 pub use identity::{ApiSecret, JwksSource, TokenOptions};
 pub use listen::Listener;
 pub use server::{Builder, Limits, Server};

@@ -28,6 +28,9 @@ pub enum Error {
     /// A role cannot be read.
     #[error("{0}")]
     Permissions(String),
+    /// A secret that only the operator knows of cannot be looked for.
+    #[error("{0}")]
+    Redaction(String),
     /// The key of whoever gives out licences cannot be read.
     #[error("{0}")]
     Licence(String),
@@ -52,6 +55,7 @@ impl Error {
             | Error::Files(_)
             | Error::Policy(_)
             | Error::Permissions(_)
+            | Error::Redaction(_)
             | Error::Licence(_)
             | Error::Signatures(_) => None,
         }

@@ -623,7 +623,7 @@ impl Builder {
         };
         let builder = Engine::builder(policy, authoriser, self.store.open()?).settings(self.settings);
         let builder = self.around.put(builder);
-        let mut builder = self.redacting.put(&self.config, builder);
+        let mut builder = self.redacting.put(&self.config, builder)?;
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }

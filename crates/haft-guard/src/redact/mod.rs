@@ -8,11 +8,14 @@ mod entropy;
 mod framed;
 mod known;
 mod literals;
+mod own;
+mod patterns;
 mod scan;
 mod shape;
 mod table;
 
 pub use known::KnownSecrets;
+pub use patterns::{PatternProblem, SecretPatterns};
 
 use haft_core::port::Redactor;
 use scan::{Scanner, Span, cut};
@@ -37,18 +40,26 @@ use std::borrow::Cow;
 /// ```
 pub struct Secrets {
     known: KnownSecrets,
+    patterns: SecretPatterns,
     is_full: bool,
 }
 
 impl Secrets {
     /// For what is kept: by value, look, name and randomness.
     pub fn full(known: KnownSecrets) -> Self {
-        Secrets { known, is_full: true }
+        Secrets { known, patterns: SecretPatterns::default(), is_full: true }
     }
 
     /// For results: by value, and by a look of their own.
     pub fn results(known: KnownSecrets) -> Self {
-        Secrets { known, is_full: false }
+        Secrets { known, patterns: SecretPatterns::default(), is_full: false }
+    }
+
+    /// The same, with shapes of an operator's own.
+    #[must_use]
+    pub fn with_patterns(mut self, patterns: SecretPatterns) -> Self {
+        self.patterns = patterns;
+        self
     }
 
     /// Made with the first bytes that are looked at: most programs that start look at few, or at none.
@@ -96,7 +107,8 @@ impl Redactor for Secrets {
     fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let spans = self.scanner().scan(bytes).spans;
         let shaped = spans.into_iter().map(|span| (span.start, span.end, span.kind));
-        Secrets::without(bytes, shaped.chain(self.known.spans(bytes)).collect())
+        let own = self.patterns.scan(bytes).0;
+        Secrets::without(bytes, shaped.chain(self.known.spans(bytes)).chain(own).collect())
     }
 
     fn decided(&self, bytes: &[u8]) -> usize {
@@ -106,8 +118,10 @@ impl Redactor for Secrets {
     /// Both answers from one look at the bytes.
     fn let_go<'a>(&self, bytes: &'a [u8]) -> (usize, Cow<'a, [u8]>) {
         let scan::Scan { mut spans, open } = self.scanner().scan(bytes);
-        let known = self.known.spans(bytes);
-        let open = open.min(self.known.decided_but(bytes, &known));
+        let mut known = self.known.spans(bytes);
+        let (own, own_open) = self.patterns.scan(bytes);
+        let open = open.min(self.known.decided_but(bytes, &known)).min(own_open);
+        known.extend(own);
         let places = known.iter().map(|&(start, end, _)| Span { from: start, start, end, kind: "" });
         spans.extend(places);
         let cut = cut(bytes, open, &mut spans);

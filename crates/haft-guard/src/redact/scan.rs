@@ -8,6 +8,7 @@ use super::{
     entropy,
     framed::FRAMED,
     literals::Literals,
+    own::OWN,
     shape::{Frame, Shape, is_word},
     table::{ASSIGNED, TOKENS},
 };
@@ -38,7 +39,7 @@ pub(super) struct Scan {
 }
 
 /// Nothing longer than this is one secret, so that a stream is never held for long.
-const LONGEST: usize = 4096;
+pub(super) const LONGEST: usize = 4096;
 /// Nothing further away than this gives a secret away. A frame is bounded here, not by a count in its expression:
 /// counts are what makes automata large.
 const LONGEST_FRAME: usize = 256;
@@ -48,23 +49,28 @@ const LONGEST_BLOCK: usize = 32 * 1024;
 const LONGEST_RUN: usize = 512;
 
 /// An automaton that begins where it is told to and reports every end.
-struct Machine {
+pub(super) struct Machine {
     dfa: dense::DFA<Vec<u32>>,
     start: StateID,
 }
 
 impl Machine {
     fn new(pattern: &str) -> Option<Machine> {
+        Machine::within(pattern, 4 << 20)
+    }
+
+    /// One that takes no more than so many bytes.
+    pub(super) fn within(pattern: &str, most: usize) -> Option<Machine> {
         let dfa = dense::Builder::new()
             .syntax(syntax::Config::new().unicode(false).utf8(false))
-            .thompson(thompson::Config::new().utf8(false).shrink(false))
+            .thompson(thompson::Config::new().utf8(false).shrink(false).nfa_size_limit(Some(most)))
             .configure(
                 dense::Config::new()
                     .start_kind(StartKind::Anchored)
                     .match_kind(MatchKind::All)
                     .accelerate(false)
-                    .dfa_size_limit(Some(4 << 20))
-                    .determinize_size_limit(Some(16 << 20)),
+                    .dfa_size_limit(Some(most))
+                    .determinize_size_limit(Some(4 * most)),
             )
             .build(pattern)
             .ok()?;
@@ -73,7 +79,13 @@ impl Machine {
     }
 
     /// Tells every end of a match that begins at `from`, and returns whether more bytes could give another one.
-    fn run(&self, bytes: &[u8], from: usize, longest: usize, mut matched: impl FnMut(usize)) -> bool {
+    pub(super) fn run(
+        &self,
+        bytes: &[u8],
+        from: usize,
+        longest: usize,
+        mut matched: impl FnMut(usize),
+    ) -> bool {
         let stop = bytes.len().min(from.saturating_add(longest));
         let mut state = self.start;
         for (at, &byte) in bytes.iter().enumerate().take(stop).skip(from) {
@@ -142,7 +154,7 @@ impl Scanner {
     }
 
     pub(super) fn new(is_full: bool) -> Scanner {
-        let all = TOKENS.iter().chain(ASSIGNED).chain(FRAMED);
+        let all = TOKENS.iter().chain(ASSIGNED).chain(FRAMED).chain(OWN);
         let shapes: Vec<Known> = all
             .filter(|shape| is_full || shape.in_results)
             .map(|shape| Known { shape, value: OnceLock::new(), frame: OnceLock::new() })

@@ -135,6 +135,10 @@ impl Shape {
         Shape { entropy, ..self }
     }
 
+    pub(super) const fn also_in_results(self) -> Shape {
+        Shape { in_results: true, ..self }
+    }
+
     pub(super) const fn not_in_results(self) -> Shape {
         Shape { in_results: false, ..self }
     }

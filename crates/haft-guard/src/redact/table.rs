@@ -1,4 +1,4 @@
-//! The shapes of secrets.
+//! The shapes of secrets. Written by `cargo xtask secrets`; change `xtask/src/secrets`, not this file.
 //!
 //! What tokens look like is public knowledge that [gitleaks](https://github.com/gitleaks/gitleaks) collects (MIT licence,
 //! copyright 2019 Zachary Rice): which letters a token begins with, which it consists of, how many. Those facts are

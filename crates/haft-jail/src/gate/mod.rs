@@ -45,6 +45,8 @@ mod address;
 mod chunk;
 #[cfg(feature = "client")]
 mod client;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod head;
 mod hello;
 mod http;

@@ -77,6 +77,17 @@ fn read_request(bytes: &[u8]) -> Asked {
     Asked::Connect { host, port: u16::from_be_bytes([*high, *low]), length: bytes.len() - rest.len() }
 }
 
+/// For the fuzz target: a request that is whole is the same with more behind it, and needs all of its bytes.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz_request(bytes: &[u8]) {
+    let asked = read_request(bytes);
+    if let Asked::Connect { length, .. } = &asked {
+        assert!(*length <= bytes.len(), "{asked:?}");
+        assert_eq!(read_request(&bytes[..*length]), asked, "what follows changes nothing");
+        assert_eq!(read_request(&bytes[..*length - 1]), Asked::Partial, "all of it is needed");
+    }
+}
+
 /// Serves a client that uses the gate as its SOCKS5 proxy.
 pub(crate) async fn serve(shared: &Shared, mut client: End) {
     let deadline = Instant::now() + shared.limits.head_time;

@@ -11,6 +11,8 @@ mod tokens;
 
 pub use keys::ApiSecret;
 pub(crate) use refusals::{Peer, Refusals, Why};
+#[cfg(fuzzing)]
+pub use tokens::fuzz_token;
 pub use tokens::{JwksSource, TokenOptions};
 
 use crate::{host::Host, problem::Problem};

@@ -235,6 +235,7 @@ impl Failure {
             Failure::Build(
                 crate::Error::Policy(_)
                 | crate::Error::Permissions(_)
+                | crate::Error::Redaction(_)
                 | crate::Error::Licence(_)
                 | crate::Error::Signatures(_),
             ) => "correct it in your own haft.toml, then try again".to_owned(),

@@ -205,6 +205,8 @@ pub struct Config {
     pub tools: ToolsConfig,
     /// The section `policy`.
     pub policy: PolicyConfig,
+    /// The section `redaction`.
+    pub redaction: RedactionConfig,
     /// The section `permissions`.
     pub permissions: PermissionsConfig,
     /// The section `license`.
@@ -439,6 +441,16 @@ key_table! {
     [policy] = PolicyConfig {
         /// The rules. Those of a folder are added to yours; until it is trusted, only those that ask or deny.
         rules: Vec<PolicyRule> = Vec::new(), rule::policy_rules();
+    }
+
+    /// Secrets that only you know of: taken out of results, and of everything that is kept.
+    [redaction] = RedactionConfig {
+        /// What they look like: "acme-token: acme_[a-z0-9]{32}". A list is added to those below it.
+        patterns: Vec<String> = Vec::new(), rule::added_deny_list();
+        /// More variables whose values are secrets. A list is added to those below it.
+        values_from_environment: Vec<String> = Vec::new(), rule::added_deny_list();
+        /// A file with a secret in each line; "" is none. Lines of fewer than 8 bytes are refused.
+        values_file: String = String::new(), rule::own(Kind::Text);
     }
 
     /// Who may do what. Whoever runs haft on their own machine may everything.

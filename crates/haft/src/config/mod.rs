@@ -56,9 +56,9 @@ pub use discover::{
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, CommandsConfig, Config, EnvironmentConfig, Key, LicenseConfig,
-    OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig, SandboxConfig,
-    SchedulingConfig, ServerConfig, SignaturesConfig, StoreConfig, TasksConfig, TelemetryConfig,
-    TimeoutsConfig, ToolsConfig, key, keys,
+    OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig, RedactionConfig,
+    SandboxConfig, SchedulingConfig, ServerConfig, SignaturesConfig, StoreConfig, TasksConfig,
+    TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use place::{Owner, Place, Position};
