@@ -24,9 +24,11 @@ pub(crate) fn examine<T>(
     let coercion = if request.options.coerce { Coercion::Lossless } else { Coercion::Off };
     let Fitting { arguments, .. } = registered.arguments.check(definition, arguments, coercion)?;
     let arguments = Args { value: arguments, original: request.call.arguments.clone() };
+    let kept = request.context.roots.as_ref().map(|roots| ports.capabilities.kept_to(roots));
+    let workspace = &*kept.as_ref().unwrap_or(&ports.capabilities).workspace;
     let (footprint, confirm) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
-        Ok((resolved(ports, prepared.footprint())?, prepared.confirm()))
+        Ok((resolved(workspace, prepared.footprint())?, prepared.confirm()))
     })?;
     Ok(look(&Subject {
         context: &request.context,

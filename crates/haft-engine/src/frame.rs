@@ -194,6 +194,8 @@ pub(crate) struct Frame {
     pub(crate) registered: OnceLock<Arc<Registered>>,
     /// The sandbox around it, where it is one of this engine.
     pub(crate) sandbox: OnceLock<Arc<SandboxEntry>>,
+    /// What it may reach in the folders that it keeps to.
+    kept: OnceLock<Capabilities>,
     pub(crate) bounds: OnceLock<Bounds>,
     /// What a person made of the call when they were asked. Apart, because hardly anybody does.
     edited: Mutex<Edited>,
@@ -272,6 +274,7 @@ impl Frame {
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
             sandbox: OnceLock::new(),
+            kept: OnceLock::new(),
             bounds: OnceLock::new(),
             edited: Mutex::default(),
             is_edited: AtomicBool::new(false),
@@ -282,6 +285,14 @@ impl Frame {
             last_sign_of_life: AtomicU64::new(0),
             turn: AtomicU64::new(0),
             ports: Arc::clone(ports),
+        }
+    }
+
+    /// What the call may reach: less than the engine, where its context names folders to keep to.
+    pub(crate) fn reach(&self) -> &Capabilities {
+        match &self.context.roots {
+            None => &self.ports.capabilities,
+            Some(roots) => self.kept.get_or_init(|| self.ports.capabilities.kept_to(roots)),
         }
     }
 
@@ -538,7 +549,7 @@ impl Host for Frame {
         if let Some(parent) = &self.context.parent {
             limits = limits.within(&self.parent_limits());
             // Where nobody chose the folder, the first one that is granted does.
-            if spec.working_dir == self.ports.capabilities.commands.template().working_dir
+            if spec.working_dir == self.reach().commands.template().working_dir
                 && !containment::grants(parent, spec.working_dir.as_deref())
             {
                 spec.working_dir = None;
@@ -627,7 +638,7 @@ impl Host for Frame {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        &self.ports.capabilities
+        self.reach()
     }
 
     fn settings(&self) -> Arc<Map<String, Value>> {

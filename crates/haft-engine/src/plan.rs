@@ -18,7 +18,7 @@ use haft_core::{
     port::{Authorisation, Claim, ClaimRequest, GuardError, RuleName, Subject, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
-use haft_sdk::{Args, Cancel, Prepared, files::Access};
+use haft_sdk::{Args, Cancel, Prepared, capability::Workspace, files::Access};
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 /// A call that passed every check.
@@ -258,7 +258,7 @@ async fn plan_call(
             .get()
             .map(|prepared| (prepared.footprint(), prepared.confirm(), prepared.timeout()))
             .unwrap_or_default();
-        Ok((prepared, resolved(ports, footprint)?, confirm, timeout))
+        Ok((prepared, resolved(&*frame.reach().workspace, footprint)?, confirm, timeout))
     })?;
     let bounds = match timeout {
         Some(_) if frame.options.timeout.is_none() => self::bounds(ports, frame, registered, timeout)?,
@@ -312,8 +312,7 @@ async fn plan_call(
 }
 
 /// The footprint with every path as the path jail resolves it; one that leads out is refused.
-pub(crate) fn resolved(ports: &Ports, mut footprint: Footprint) -> Result<Footprint, ToolError> {
-    let workspace = &*ports.capabilities.workspace;
+pub(crate) fn resolved(workspace: &dyn Workspace, mut footprint: Footprint) -> Result<Footprint, ToolError> {
     let sides = [(&mut footprint.reads, Access::Read), (&mut footprint.writes, Access::Write)];
     for (resources, access) in sides {
         for resource in resources {

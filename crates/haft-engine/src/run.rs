@@ -11,7 +11,7 @@ use haft_core::{
     Enforcement, ErrorCode, EventPayload, Footprint, IsolationLevel, ToolError, ToolOutput, iso_duration,
     port::Intent, text,
 };
-use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx, ToolFuture};
+use haft_sdk::{Cancel, CancelReason, Host, Prepared, ToolCtx, ToolFuture, capability::Workspace};
 use std::{
     future::poll_fn,
     sync::Arc,
@@ -31,7 +31,7 @@ pub(crate) async fn run(ports: &Ports, ready: &mut Ready) -> Result<ToolOutput, 
     }
     // While a person thought about it, a path may have come to lead elsewhere.
     if frame.facts().approval.is_some() {
-        same_paths(ports, &prepared, &ready.footprint)?;
+        same_paths(&*ready.frame.reach().workspace, &prepared, &ready.footprint)?;
     }
     let enforcement = enforcement(ports, ready.level)?;
     // The sandbox around it may have ended while it waited.
@@ -101,12 +101,12 @@ async fn waited_for(running: &mut ToolFuture, ports: &Ports, ready: &Ready, time
 
 /// What was approved is what runs: paths must lead where they led when a person was asked.
 fn same_paths(
-    ports: &Ports,
+    workspace: &dyn Workspace,
     prepared: &Contained<Box<dyn Prepared>>,
     approved: &Footprint,
 ) -> Result<(), ToolError> {
     let now = guarded(|| Ok(prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default()))?;
-    match resolved(ports, now)? == *approved {
+    match resolved(workspace, now)? == *approved {
         true => Ok(()),
         false => {
             let text = "A path of this call leads elsewhere than when it was approved, so it was not run. Send it again";

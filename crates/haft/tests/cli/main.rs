@@ -6,6 +6,7 @@
 mod api;
 mod approvals;
 mod batch;
+mod bounds;
 mod calls;
 mod config;
 mod dialects;
