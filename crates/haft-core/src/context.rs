@@ -176,6 +176,9 @@ pub struct CallContext {
     /// The sandbox around the call, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentGrant>,
+    /// Folders that the call keeps to, of those that are granted: absolute paths. `None` is all of them; an empty list is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roots: Option<Vec<String>>,
     /// The licence tier.
     #[serde(default)]
     pub tier: Tier,
@@ -199,6 +202,7 @@ impl CallContext {
             roles: Vec::new(),
             permissions: Vec::new(),
             parent: None,
+            roots: None,
             tier: Tier::Core,
             correlation_id: None,
             extra: Map::new(),

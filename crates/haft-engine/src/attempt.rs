@@ -96,11 +96,11 @@ impl Host for Attempt {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        &self.call.ports().capabilities
+        self.call.reach()
     }
 
     fn workspace(&self) -> &dyn Workspace {
-        let shared = &self.call.ports().capabilities.workspace;
+        let shared = &self.call.reach().workspace;
         match self.footprint.may_write_anything() {
             true => &**shared,
             false => &**self.files.get_or_init(|| shared.held_to(&self.footprint)),

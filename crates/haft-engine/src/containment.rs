@@ -27,8 +27,7 @@ impl Containment {
 
     /// A program as the call may run it: at its level, within its limits and those of the sandbox around it.
     pub(crate) fn fit(self, call: &Frame, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
-        let ports = call.ports();
-        let commands = &ports.capabilities.commands;
+        let commands = &call.reach().commands;
         let template = commands.template();
         let mut limits = match &call.options.limits {
             Some(asked) => {

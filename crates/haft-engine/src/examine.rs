@@ -29,10 +29,12 @@ pub(crate) fn examine<T>(
     let coercion = if request.options.coerce { Coercion::Lossless } else { Coercion::Off };
     let Fitting { arguments, .. } = registered.arguments.check(definition, arguments, coercion)?;
     let arguments = Args { value: arguments, original: request.call.arguments.clone() };
+    let kept = request.context.roots.as_ref().map(|roots| ports.capabilities.kept_to(roots));
+    let workspace = &*kept.as_ref().unwrap_or(&ports.capabilities).workspace;
     let (footprint, confirm) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
-        let footprint = resolved(ports, prepared.footprint())?;
-        let confirm = confirm_reason(ports, definition, prepared.confirm(), &footprint)?;
+        let footprint = resolved(workspace, prepared.footprint())?;
+        let confirm = confirm_reason(workspace, definition, prepared.confirm(), &footprint)?;
         Ok((footprint, confirm))
     })?;
     Ok(look(&Subject {

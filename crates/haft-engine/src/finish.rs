@@ -162,7 +162,8 @@ impl Last<'_> {
         let frame = self.frame;
         frame.settle_output(result.text().len());
         if let Some(registered) = frame.registered.get() {
-            registered.stats().record(result.status, result.metadata.duration, result.metadata.output_size);
+            let facts = &result.metadata;
+            registered.count(&frame.context.tenant, result.status, facts.duration, facts.output_size);
         }
         self.engine.counters.call(result);
         telemetry::ended(&self.engine.ports.redaction, frame, result);

@@ -15,7 +15,7 @@ use haft_core::{
     ToolCall, Violation,
     port::{Approver, ClaimRequest, RuleName},
 };
-use haft_sdk::{Cancel, CancelReason};
+use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
 use jiff::{SignedDuration, Timestamp};
 use std::{
     collections::HashSet,
@@ -263,6 +263,8 @@ pub(crate) struct Frame {
     pub(crate) registered: OnceLock<Arc<Registered>>,
     /// The sandbox around it, where it is one of this engine.
     pub(crate) sandbox: OnceLock<Arc<SandboxEntry>>,
+    /// What it may reach in the folders that it keeps to.
+    kept: OnceLock<Capabilities>,
     pub(crate) bounds: OnceLock<Bounds>,
     /// What a person made of the call when they were asked. Apart, because hardly anybody does.
     edited: Mutex<Edited>,
@@ -341,6 +343,7 @@ impl Frame {
             log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
             registered: OnceLock::new(),
             sandbox: OnceLock::new(),
+            kept: OnceLock::new(),
             bounds: OnceLock::new(),
             edited: Mutex::default(),
             is_edited: AtomicBool::new(false),
@@ -351,6 +354,14 @@ impl Frame {
             last_sign_of_life: AtomicU64::new(0),
             turn: AtomicU64::new(0),
             ports: Arc::clone(ports),
+        }
+    }
+
+    /// What the call may reach: less than the engine, where its context names folders to keep to.
+    pub(crate) fn reach(&self) -> &Capabilities {
+        match &self.context.roots {
+            None => &self.ports.capabilities,
+            Some(roots) => self.kept.get_or_init(|| self.ports.capabilities.kept_to(roots)),
         }
     }
 
@@ -597,12 +608,6 @@ impl Frame {
         // Asked for again each time: earlier results of a batch leave less.
         bound.min(self.capacity())
     }
-
-    /// Everything that the stages need from outside.
-    pub(crate) fn ports(&self) -> &Arc<Ports> {
-        &self.ports
-    }
-
     /// Says how far the tool is.
     pub(crate) fn progress(&self, percent: Option<u8>, message: Option<&str>) {
         self.is_alive();

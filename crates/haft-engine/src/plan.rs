@@ -20,6 +20,7 @@ use haft_core::{
 use haft_schema::{Coercion, Fitting};
 use haft_sdk::{
     Args, Cancel, Prepared,
+    capability::Workspace,
     files::{Access, Scope},
 };
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -256,8 +257,9 @@ async fn plan_call(
             .get()
             .map(|prepared| (prepared.footprint(), prepared.confirm(), prepared.timeout()))
             .unwrap_or_default();
-        let footprint = resolved(ports, footprint)?;
-        let confirm = confirm_reason(ports, definition, confirm, &footprint)?;
+        let workspace = &*frame.reach().workspace;
+        let footprint = resolved(workspace, footprint)?;
+        let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
         Ok((prepared, footprint, confirm, timeout))
     })?;
     let bounds = match timeout {
@@ -336,8 +338,7 @@ pub(crate) fn decide(
 }
 
 /// The footprint with every path as the path jail resolves it; one that leads out is refused.
-pub(crate) fn resolved(ports: &Ports, mut footprint: Footprint) -> Result<Footprint, ToolError> {
-    let workspace = &*ports.capabilities.workspace;
+pub(crate) fn resolved(workspace: &dyn Workspace, mut footprint: Footprint) -> Result<Footprint, ToolError> {
     let sides = [(&mut footprint.reads, Access::Read), (&mut footprint.writes, Access::Write)];
     for (resources, access) in sides {
         for resource in resources {
@@ -352,7 +353,7 @@ pub(crate) fn resolved(ports: &Ports, mut footprint: Footprint) -> Result<Footpr
 /// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for code in
 /// haft's own process: what a jailed program changes is held by its jail.
 pub(crate) fn confirm_reason(
-    ports: &Ports,
+    workspace: &dyn Workspace,
     definition: &ToolDefinition,
     of_tool: Option<String>,
     footprint: &Footprint,
@@ -368,7 +369,7 @@ pub(crate) fn confirm_reason(
     let mut reasons: Vec<String> = of_tool.into_iter().collect();
     for resource in &footprint.writes {
         if let Resource::Path(path) = resource {
-            reasons.extend(ports.capabilities.workspace.protects(path, scope)?);
+            reasons.extend(workspace.protects(path, scope)?);
         }
     }
     Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
@@ -574,7 +575,7 @@ fn bounds(
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
     if let Some(limits) = &frame.options.limits {
-        limits.check_ceiling(&ports.capabilities.commands.ceiling())?;
+        limits.check_ceiling(&frame.reach().commands.ceiling())?;
     }
     if let (Some(limits), Some(parent)) = (&frame.options.limits, &frame.context.parent)
         && let Some((name, mine, theirs)) = limits.exceeds(&parent_limits)

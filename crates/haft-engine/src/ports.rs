@@ -73,7 +73,7 @@ impl EngineView for View {
         self.registry.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
     }
 
-    fn metrics(&self, tool: Option<&str>) -> Value {
+    fn metrics(&self, tenant: &str, tool: Option<&str>) -> Value {
         let mut sum = crate::stats::Snapshot::default();
         let mut tools = Map::new();
         let wanted = tool.and_then(|name| self.registry.lookup(name));
@@ -81,9 +81,9 @@ impl EngineView for View {
             if wanted.as_ref().is_some_and(|wanted| !Arc::ptr_eq(wanted, &registered)) {
                 continue;
             }
-            if let Some(stats) = registered.stats_if_called() {
-                stats.add_to(&mut sum);
-                tools.insert(registered.name.to_string(), stats.snapshot().to_json());
+            if let Some(counts) = registered.tenant_counts(tenant) {
+                sum.add(&counts);
+                tools.insert(registered.name.to_string(), counts.to_json());
             }
         }
         json!({"all": sum.to_json(), "tools": tools})

@@ -7,7 +7,7 @@
 use crate::{
     contained::guarded,
     containment,
-    plan::{Ready, decide, denied, disabled, listed, resolved},
+    plan::{Ready, confirm_reason, decide, denied, disabled, listed, resolved},
     ports::Ports,
 };
 use haft_core::{ErrorCode, Footprint, ToolError, port::Verdict};
@@ -29,7 +29,10 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
         let prepared = ready.prepared.get();
         Ok(prepared.map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default())
     })?;
-    let footprint = resolved(ports, footprint)?;
+    let workspace = &*frame.reach().workspace;
+    let footprint = resolved(workspace, footprint)?;
+    // A path that leads elsewhere may lead to a protected name now.
+    let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
     // What was approved is what runs: paths lead where they led when a person was asked.
     if is_approved && footprint != ready.footprint {
         let text =

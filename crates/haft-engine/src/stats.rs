@@ -90,6 +90,19 @@ impl Default for Snapshot {
 }
 
 impl Snapshot {
+    /// Counts another one, too.
+    pub(crate) fn add(&mut self, other: &Snapshot) {
+        let Snapshot { by_status, duration_micros, output_bytes, histogram } = other;
+        for (sum, count) in self.by_status.iter_mut().zip(by_status) {
+            *sum += count;
+        }
+        self.duration_micros += duration_micros;
+        self.output_bytes += output_bytes;
+        for (sum, count) in self.histogram.iter_mut().zip(histogram) {
+            *sum += count;
+        }
+    }
+
     pub(crate) fn total(&self) -> u64 {
         self.by_status.iter().sum()
     }

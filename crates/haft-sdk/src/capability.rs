@@ -112,8 +112,8 @@ pub trait EngineView: Send + Sync {
     fn definition(&self, name: &str) -> Option<Arc<ToolDefinition>>;
     /// All tools that are switched on, by name.
     fn definitions(&self) -> Vec<Arc<ToolDefinition>>;
-    /// Counts and times, for all tools or for one.
-    fn metrics(&self, tool: Option<&str>) -> Value;
+    /// Counts and times of a tenant's calls, for all tools or for one.
+    fn metrics(&self, tenant: &str, tool: Option<&str>) -> Value;
     /// The tools that a caller of that tier may call and that fit a question in words, best first; refused where the tier
     /// does not include such a search.
     fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError>;
@@ -139,6 +139,31 @@ pub struct Capabilities {
     pub outputs: Arc<dyn Outputs>,
     /// The engine.
     pub engine: Arc<dyn EngineView>,
+    /// Files and programs, in fewer folders.
+    pub roots: Arc<dyn Roots>,
+}
+
+/// Files and programs that keep to some of the folders that are granted.
+pub trait Roots: Send + Sync {
+    /// What is left of both in these folders; `None` where that is nothing, or cannot be held.
+    fn keep_to(&self, folders: &[String]) -> Option<(Arc<dyn Workspace>, Arc<dyn Commands>)>;
+}
+
+impl Roots for NotGranted {
+    fn keep_to(&self, _folders: &[String]) -> Option<(Arc<dyn Workspace>, Arc<dyn Commands>)> {
+        None
+    }
+}
+
+impl Capabilities {
+    /// The same for a call that keeps to these folders. Where nothing is left of them, neither files nor programs are granted.
+    #[must_use]
+    pub fn kept_to(&self, folders: &[String]) -> Self {
+        let nothing =
+            || (Arc::new(NotGranted) as Arc<dyn Workspace>, Arc::new(NotGranted) as Arc<dyn Commands>);
+        let (workspace, commands) = self.roots.keep_to(folders).unwrap_or_else(nothing);
+        Capabilities { workspace, commands, ..self.clone() }
+    }
 }
 
 impl Default for Capabilities {
@@ -149,7 +174,8 @@ impl Default for Capabilities {
             commands: Arc::clone(&refused) as _,
             http: Arc::clone(&refused) as _,
             outputs: Arc::clone(&refused) as _,
-            engine: refused as _,
+            engine: Arc::clone(&refused) as _,
+            roots: refused as _,
         }
     }
 }
@@ -207,7 +233,7 @@ impl EngineView for NotGranted {
         Vec::new()
     }
 
-    fn metrics(&self, _tool: Option<&str>) -> Value {
+    fn metrics(&self, _tenant: &str, _tool: Option<&str>) -> Value {
         Value::Null
     }
 

@@ -83,9 +83,10 @@ impl TypedTool for GetMetrics {
         if let Some(name) = tool.filter(|name| cx.engine().definition(name).is_none()) {
             return Err(ToolError::failed(no_such_tool(cx.engine(), name)));
         }
-        let value: Metrics = serde_json::from_value(cx.engine().metrics(tool)).map_err(|error| {
-            ToolError::failed("The counts of this engine cannot be read").with_diagnostics(error)
-        })?;
+        let value: Metrics = serde_json::from_value(cx.engine().metrics(&cx.context().tenant, tool))
+            .map_err(|error| {
+                ToolError::failed("The counts of this engine cannot be read").with_diagnostics(error)
+            })?;
         Ok(Worded { text: table(&value), value })
     }
 }

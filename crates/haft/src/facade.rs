@@ -638,6 +638,7 @@ impl Builder {
             let granted = capabilities.get_or_insert_default();
             granted.workspace = Arc::clone(&place) as _;
             granted.commands = Arc::clone(&place) as _;
+            granted.roots = Arc::clone(&place) as _;
             workplace = Some(place);
         }
         if let Some(jail) = jail {

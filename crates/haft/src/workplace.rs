@@ -11,14 +11,14 @@ use haft_core::{
 };
 use haft_jail::path::{Files, RootSpec};
 use haft_sdk::{
-    capability::{Commands, Workspace},
+    capability::{Commands, Roots, Workspace},
     files::{
         Access, ChangeSet, Changed, FolderView, Metadata, OpenFile, Place, Reader, Scope, Visitor, Walk,
     },
 };
 use std::{
     path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError, RwLock},
 };
 
 /// Files and programs, in the same folders.
@@ -28,7 +28,12 @@ pub(crate) struct Workplace {
     jail: Arc<dyn Jail>,
     configured: GuestSpec,
     now: RwLock<Now>,
+    /// Those of single calls, by their folders, the oldest first.
+    kept: Mutex<Vec<(Vec<String>, Arc<Workplace>)>>,
 }
+
+/// For how many sets of folders files are kept open.
+const MOST_KEPT: usize = 32;
 
 #[derive(Clone)]
 struct Now {
@@ -51,6 +56,7 @@ impl Workplace {
             jail,
             configured: template,
             now: RwLock::new(now),
+            kept: Mutex::default(),
         }
     }
 
@@ -62,8 +68,8 @@ impl Workplace {
         self.now().files
     }
 
-    /// Keeps to what these folders and the configured roots have in common; to the roots where that is nothing.
-    pub(crate) fn keep_to(&self, folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+    /// What these folders and the configured roots have in common: files and programs there. `None` where that is nothing.
+    fn common_ground(&self, folders: &[PathBuf]) -> Result<Option<(Now, Vec<PathBuf>)>, String> {
         let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
         let wanted: Vec<PathBuf> = folders.iter().filter_map(real).collect();
         let (configured, _) = wiring::present(wiring::roots(&self.config, &self.folders));
@@ -71,24 +77,65 @@ impl Workplace {
             .iter()
             .filter_map(|root| Some(RootSpec { path: real(&root.path)?, read_only: root.read_only }))
             .collect();
-        let mut roots = common(&wanted, &granted);
-        let mut template = self.configured.clone();
+        let roots = common(&wanted, &granted);
         if roots.is_empty() {
-            roots = configured;
-        } else {
-            let paths = |read_only| {
-                let those = roots.iter().filter(move |root| root.read_only == read_only);
-                those.map(|root| root.path.clone()).collect::<Vec<_>>()
-            };
-            template.writable = paths(false);
-            template.readable = paths(true);
-            template.working_dir = roots.first().map(|root| root.path.clone());
+            return Ok(None);
         }
+        let paths = |read_only| {
+            let those = roots.iter().filter(move |root| root.read_only == read_only);
+            those.map(|root| root.path.clone()).collect::<Vec<_>>()
+        };
+        let mut template = self.configured.clone();
+        template.writable = paths(false);
+        template.readable = paths(true);
+        template.working_dir = roots.first().map(|root| root.path.clone());
         let paths = roots.iter().map(|root| root.path.clone()).collect();
         let files = wiring::files(&self.config, &self.folders, roots).map_err(|error| error.to_string())?;
-        let now = Now { files: Arc::new(files), template: Arc::new(template) };
+        Ok(Some((Now { files: Arc::new(files), template: Arc::new(template) }, paths)))
+    }
+
+    /// Keeps to what these folders and the configured roots have in common; to the roots where that is nothing.
+    pub(crate) fn keep_to(&self, folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+        let (now, paths) = match self.common_ground(folders)? {
+            Some(common) => common,
+            None => {
+                let roots = wiring::roots(&self.config, &self.folders);
+                let paths = roots.iter().map(|root| root.path.clone()).collect();
+                let files =
+                    wiring::files(&self.config, &self.folders, roots).map_err(|error| error.to_string())?;
+                (Now { files: Arc::new(files), template: Arc::new(self.configured.clone()) }, paths)
+            }
+        };
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = now;
         Ok(paths)
+    }
+}
+
+/// Single calls that keep to fewer folders than all others.
+impl Roots for Workplace {
+    fn keep_to(&self, folders: &[String]) -> Option<(Arc<dyn Workspace>, Arc<dyn Commands>)> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, place)) = kept.iter().find(|(known, _)| known == folders) {
+            return Some((Arc::clone(place) as _, Arc::clone(place) as _));
+        }
+        let paths: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
+        let (now, _) = self.common_ground(&paths).unwrap_or_else(|problem| {
+            tracing::warn!(problem, "the folders of a call cannot be used");
+            None
+        })?;
+        let place = Arc::new(Workplace {
+            config: self.config.clone(),
+            folders: self.folders.clone(),
+            jail: Arc::clone(&self.jail),
+            configured: GuestSpec::clone(&now.template),
+            now: RwLock::new(now),
+            kept: Mutex::default(),
+        });
+        if kept.len() >= MOST_KEPT {
+            kept.remove(0);
+        }
+        kept.push((folders.to_vec(), Arc::clone(&place)));
+        Some((Arc::clone(&place) as _, place as _))
     }
 }
 

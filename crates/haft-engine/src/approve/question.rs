@@ -100,7 +100,12 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
     };
     let offers = guarded(|| {
         let confirm = ready.prepared.get().and_then(|prepared| prepared.confirm());
-        let confirm = confirm_reason(ports, &registered.definition, confirm, &ready.footprint)?;
+        let confirm = confirm_reason(
+            &*ready.frame.reach().workspace,
+            &registered.definition,
+            confirm,
+            &ready.footprint,
+        )?;
         let subject = Subject {
             context: &frame.context,
             definition: &registered.definition,

@@ -9,20 +9,21 @@ pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
 
 use crate::{
     schema::{Arguments, Output},
-    stats::Stats,
+    stats::{self, Stats},
 };
 use arc_swap::ArcSwap;
-use haft_core::{DefinitionProblem, ErrorCode, Tier, ToolDefinition, suggest};
+use haft_core::{DefinitionProblem, ErrorCode, Status, Tier, ToolDefinition, suggest};
 use haft_sdk::Tool;
 use jiff::Timestamp;
 use rpds::HashTrieMapSync;
 use serde_json::{Map, Value};
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 use terms::Terms;
 
@@ -100,6 +101,9 @@ pub(crate) enum Origin {
     Custom { by: Arc<str> },
 }
 
+/// For how many tenants a tool counts by itself. It is some kilobyte each; further ones see no counts, and nobody sees theirs.
+const MOST_TENANTS: usize = 256;
+
 /// A tool with everything that can be known about it before it is called.
 pub(crate) struct Registered {
     pub(crate) tool: Box<dyn Tool>,
@@ -110,6 +114,8 @@ pub(crate) struct Registered {
     pub(crate) origin: Origin,
     pub(crate) registered_at: Timestamp,
     stats: OnceLock<Box<Stats>>,
+    /// The same by tenant, for whoever may see only their own.
+    of_tenants: Mutex<HashMap<Arc<str>, Box<Stats>>>,
     enabled: AtomicBool,
     /// Where it comes from does not have it now, so nobody is told of it.
     withdrawn: AtomicBool,
@@ -132,6 +138,7 @@ impl Registered {
             origin,
             registered_at: at,
             stats: OnceLock::new(),
+            of_tenants: Mutex::default(),
             enabled: AtomicBool::new(true),
             withdrawn: AtomicBool::new(false),
             settings: ArcSwap::default(),
@@ -143,6 +150,25 @@ impl Registered {
     /// Counts and times. Made with the first call: most of many tools are never called.
     pub(crate) fn stats(&self) -> &Stats {
         self.stats.get_or_init(Box::default)
+    }
+
+    /// Counts a call that has ended, for its tenant and in all.
+    pub(crate) fn count(&self, tenant: &Arc<str>, status: Status, duration: Duration, output_bytes: u64) {
+        self.stats().record(status, duration, output_bytes);
+        let mut of_tenants = self.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stats) = of_tenants.get(tenant) {
+            stats.record(status, duration, output_bytes);
+        } else if of_tenants.len() < MOST_TENANTS {
+            let stats = Box::<Stats>::default();
+            stats.record(status, duration, output_bytes);
+            of_tenants.insert(Arc::clone(tenant), stats);
+        }
+    }
+
+    /// What a tenant's calls came to, where it made any.
+    pub(crate) fn tenant_counts(&self, tenant: &str) -> Option<stats::Snapshot> {
+        let of_tenants = self.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        of_tenants.get(tenant).map(|stats| stats.snapshot())
     }
 
     pub(crate) fn stats_if_called(&self) -> Option<&Stats> {

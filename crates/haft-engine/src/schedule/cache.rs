@@ -100,6 +100,7 @@ impl Key {
                 && a.roles == b.roles
                 && a.permissions == b.permissions
                 && a.parent == b.parent
+                && a.roots == b.roots
                 && a.tier == b.tier)
     }
 }

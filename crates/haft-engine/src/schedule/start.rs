@@ -157,7 +157,7 @@ async fn again(ports: &Ports, ready: &mut Ready, failures: u32, error: ToolError
         reason = cancel.cancelled() => return Err(cancelled(cancel, reason)),
         () = tokio::time::sleep(delay) => {}
     }
-    match prepared_anew(ports, ready) {
+    match prepared_anew(ready) {
         Ok(true) => Ok(()),
         // It would touch something else now than what was checked, approved and put in order.
         Ok(false) | Err(_) => Err(error),
@@ -165,7 +165,7 @@ async fn again(ports: &Ports, ready: &mut Ready, failures: u32, error: ToolError
 }
 
 /// What ran is used up, so it is prepared again, from the same arguments. False where it would touch something else.
-fn prepared_anew(ports: &Ports, ready: &mut Ready) -> Result<bool, ToolError> {
+fn prepared_anew(ready: &mut Ready) -> Result<bool, ToolError> {
     if ready.prepared.get().is_some() {
         return Ok(true);
     }
@@ -173,7 +173,7 @@ fn prepared_anew(ports: &Ports, ready: &mut Ready) -> Result<bool, ToolError> {
     let (prepared, footprint) = guarded(|| {
         let prepared = Contained::new(registered.tool.prepare(&ready.arguments)?);
         let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
-        Ok((prepared, resolved(ports, footprint)?))
+        Ok((prepared, resolved(&*ready.frame.reach().workspace, footprint)?))
     })?;
     ready.prepared = prepared;
     ready.frame.forget_spool();

@@ -184,7 +184,7 @@ async fn a_tier_below_teams_gets_only_changes_of_state() {
 #[tokio::test]
 async fn a_tool_can_read_the_counts_of_the_engine() {
     let metrics = tool("get_metrics", |args, cx: ToolCtx| async move {
-        Ok(cx.engine().metrics(args.value.get("tool").and_then(|tool| tool.as_str())))
+        Ok(cx.engine().metrics(&cx.context().tenant, args.value.get("tool").and_then(|tool| tool.as_str())))
     });
     let aliased = failing().define(|definition| definition.aliases = vec!["Breaks".into()]);
     let house = house([metrics, aliased, tool("ping", |_, _| async { Ok(()) })]);

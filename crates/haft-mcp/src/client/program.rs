@@ -11,10 +11,10 @@ use std::{path::PathBuf, time::Duration};
 /// A server serves many calls; what ends it is the end of haft, or nobody using it.
 const LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The program of a server, before a call narrows it.
-pub(super) fn spec(server: &McpSource, shared: &Shared) -> Result<GuestSpec, ToolError> {
+/// The program of a server, of what commands are granted, before a call narrows it further.
+pub(super) fn spec(server: &McpSource, shared: &Shared, granted: GuestSpec) -> Result<GuestSpec, ToolError> {
     let name = text::one_line(&server.server, 80);
-    let mut spec = shared.reach.commands.template();
+    let mut spec = granted;
     let is_granted = |host: &&String| spec.hosts.iter().any(|granted| covers_host(granted, host));
     if let Some(host) = server.hosts.iter().find(|host| !is_granted(host)) {
         let host = text::one_line(host, 100);

@@ -217,7 +217,7 @@ impl Upstreams {
         let shared = &self.0.shared;
         let program = match &server.program {
             Some(_) => {
-                let mut spec = program::spec(server, shared)?;
+                let mut spec = program::spec(server, shared, shared.reach.commands.template())?;
                 spec.level = shared.settings.isolation.max(IsolationLevel::Standard);
                 Some(spec)
             }
@@ -249,7 +249,8 @@ impl Upstreams {
     /// The server for a call: the one that serves the same tenant in the same way, or another one.
     pub(super) fn instance(&self, server: &McpSource, cx: &ToolCtx) -> Result<Arc<Instance>, ToolError> {
         let program = match &server.program {
-            Some(_) => Some(fitted(program::spec(server, &self.0.shared)?, cx)?),
+            // As this call may run commands: it may keep to fewer folders.
+            Some(_) => Some(fitted(program::spec(server, &self.0.shared, cx.commands().template())?, cx)?),
             None => None,
         };
         let key = Key { tenant: Arc::clone(&cx.context().tenant), server: server.without_tool(), program };

@@ -32,6 +32,8 @@ pub(super) struct Inner {
     pub(super) instructions: Option<String>,
     pub(super) extension: Arc<dyn Extension>,
     pub(super) roots: Option<Arc<dyn TakeRoots>>,
+    /// Whether each session keeps to its own client's folders.
+    pub(super) roots_by_session: bool,
     pub(super) tasks: Option<Arc<dyn Tasks>>,
     pub(super) seals: Seals,
     pub(super) changes: Changes,
@@ -50,6 +52,7 @@ impl McpServer {
             instructions: None,
             extension: Arc::new(Nothing),
             roots: None,
+            roots_by_session: false,
             tasks: None,
         }
     }
@@ -86,6 +89,7 @@ pub struct Builder {
     instructions: Option<String>,
     extension: Arc<dyn Extension>,
     roots: Option<Arc<dyn TakeRoots>>,
+    roots_by_session: bool,
     tasks: Option<Arc<dyn Tasks>>,
 }
 
@@ -129,6 +133,14 @@ impl Builder {
         self
     }
 
+    /// Keeps the calls of each session to the folders that its own client works in, where there are several clients: they become
+    /// [`roots`](haft_core::CallContext::roots) of the call. A client that says that it works in folders, and does not say in
+    /// which, makes no calls.
+    pub fn roots_by_session(mut self) -> Self {
+        self.roots_by_session = true;
+        self
+    }
+
     /// Makes tasks of long calls, for clients that know tasks. Without it there are none.
     pub fn tasks(mut self, tasks: Arc<dyn Tasks>) -> Self {
         self.tasks = Some(tasks);
@@ -146,6 +158,7 @@ impl Builder {
             instructions: self.instructions,
             extension: self.extension,
             roots: self.roots,
+            roots_by_session: self.roots_by_session,
             tasks: self.tasks,
             seals: Seals::new(),
             changes: Changes::new(),

@@ -8,7 +8,7 @@ use super::{
     client::Client,
     relay::relay,
     round::{Binding, Round},
-    session::Session,
+    session::{Kept, Session},
     tasks::{self, Tasks},
 };
 use haft_core::{Arguments, CallOptions, ExecutionId, ToolCall};
@@ -28,11 +28,13 @@ pub(super) async fn call(
     context: RequestContext<RoleServer>,
 ) -> Result<CallToolResponse, ErrorData> {
     let server = &session.server;
-    let caller = session.caller(&context)?;
+    let mut caller = session.caller(&context)?;
     let CallToolRequestParams { name, arguments, input_responses, request_state, .. } = request;
     let arguments =
         arguments.map_or_else(Arguments::default, |arguments| Arguments::from(Value::Object(arguments)));
-    let binding = || Binding::new(&caller, &name, &arguments);
+    // Before it is known where the call keeps to: that is in the seal, not around it.
+    let asking = Arc::clone(&caller);
+    let binding = || Binding::new(&asking, &name, &arguments);
     let state = match request_state {
         Some(sealed) => Some(server.0.seals.open(&sealed, &binding())?),
         None => None,
@@ -45,6 +47,10 @@ pub(super) async fn call(
     let client = Client::new(server.clone(), peer, meta, session.log_level(), round);
     if let Some(asked) = session.ask_for_roots(&client).await {
         return Ok(asked.into());
+    }
+    match session.kept_to_roots(&client, caller).await? {
+        Kept::Caller(kept) => caller = kept,
+        Kept::Asked(asked) => return Ok((*asked).into()),
     }
 
     let mut call = ToolCall::new(&*name, arguments.clone());

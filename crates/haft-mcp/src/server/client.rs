@@ -7,6 +7,7 @@
 
 use super::{
     builder::McpServer,
+    roots,
     round::{Binding, Round, State},
 };
 use haft_core::{ErrorCode, ToolError};
@@ -256,6 +257,28 @@ impl Client {
 
     fn is_first_use(&self, state: &State) -> bool {
         *self.0.is_first_use.get_or_init(|| self.0.server.0.seals.use_once(state))
+    }
+
+    /// The folders that the client said in a round before.
+    pub(super) fn known_roots(&self) -> Option<Vec<String>> {
+        self.0.round.state.as_ref()?.roots.clone()
+    }
+
+    /// The folders that this round brought.
+    pub(super) fn answered_roots(&self, question: &str) -> Option<Vec<String>> {
+        let answer = self.0.round.answers.get(question)?;
+        roots::folders(answer.clone()).map(|folders| roots::as_text(&folders))
+    }
+
+    /// Takes the folders along into the next round, should there be one.
+    pub(super) fn keep_roots(&self, folders: &[String]) {
+        self.open().state.roots = Some(folders.to_vec());
+    }
+
+    /// Asks for the client's folders, while the call waits.
+    #[expect(deprecated, reason = "2025-06-18 and 2025-11-25 have roots")]
+    pub(super) async fn list_roots(&self) -> Result<Value, ServiceError> {
+        to_value(self.0.peer.list_roots().await?)
     }
 
     /// Sends a question while the call runs.

@@ -20,6 +20,11 @@ pub(super) fn folders(answer: Value) -> Option<Vec<PathBuf>> {
     Some(roots.iter().filter_map(|root| folder(&root.uri)).collect())
 }
 
+/// Folders as a call's context has them. What is no text leads nowhere.
+pub(super) fn as_text(folders: &[PathBuf]) -> Vec<String> {
+    folders.iter().filter_map(|folder| folder.to_str().map(str::to_owned)).collect()
+}
+
 /// The path of a `file:` address on this machine.
 fn folder(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;

@@ -39,11 +39,16 @@ pub(super) struct State {
     /// The call that a person has agreed to, in a round before, and that has not run since.
     #[serde(rename = "a", default, skip_serializing_if = "Option::is_none")]
     pub(super) approved: Option<String>,
+    /// The folders that the client works in.
+    #[serde(rename = "r", default, skip_serializing_if = "Option::is_none")]
+    pub(super) roots: Option<Vec<String>>,
 }
 
 impl State {
     pub(super) fn is_empty(&self) -> bool {
-        self.tool.is_none() && self.asked.is_none() && self.approved.is_none()
+        // Without `..`: whatever a round has to know must be sealed.
+        let State { nonce: _, tool, asked, approved, roots } = self;
+        tool.is_none() && asked.is_none() && approved.is_none() && roots.is_none()
     }
 
     /// Whether a person was asked about the call with that fingerprint: only then is an answer one to it.

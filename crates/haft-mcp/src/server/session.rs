@@ -37,7 +37,7 @@ use std::{
     borrow::Cow,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -50,6 +50,19 @@ pub(super) const REVISIONS: &[ProtocolVersion] =
 /// The name of the question for folders.
 const ROOTS: &str = "haft_roots";
 
+/// How long a client may take to say which folders it works in, while its call waits.
+const ROOTS_TIME: Duration = Duration::from_secs(10);
+
+/// The folders of a client, with how often it had said that they changed.
+#[derive(Default)]
+struct OwnRoots(Option<(u64, Vec<String>)>);
+
+/// Who calls; or what their client is asked first.
+pub(super) enum Kept {
+    Caller(Arc<CallContext>),
+    Asked(Box<InputRequiredResult>),
+}
+
 /// One connection to a client. It is what rmcp serves.
 pub struct Session {
     pub(super) server: McpServer,
@@ -57,6 +70,10 @@ pub struct Session {
     level: Mutex<Option<LoggingLevel>>,
     watched: Watched,
     has_roots: AtomicBool,
+    /// The folders of this session's client, where it was asked.
+    own_roots: tokio::sync::Mutex<OwnRoots>,
+    /// How often the client said that they changed.
+    roots_changes: AtomicU64,
     ended: CancellationToken,
     _end: DropGuard,
 }
@@ -70,6 +87,8 @@ impl Session {
             level: Mutex::default(),
             watched: Watched::default(),
             has_roots: AtomicBool::new(false),
+            own_roots: tokio::sync::Mutex::default(),
+            roots_changes: AtomicU64::new(0),
             _end: ended.clone().drop_guard(),
             ended,
         }
@@ -95,6 +114,52 @@ impl Session {
 
     pub(super) fn log_level(&self) -> Option<LoggingLevel> {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who calls, kept to the folders of their client where the server does that: or what the client is asked first.
+    pub(super) async fn kept_to_roots(
+        &self,
+        client: &Client,
+        caller: Arc<CallContext>,
+    ) -> Result<Kept, ErrorData> {
+        if !self.server.0.roots_by_session || client.capabilities().roots.is_none() {
+            return Ok(Kept::Caller(caller));
+        }
+        let folders = match client.is_stateless() {
+            true => match client.known_roots().or_else(|| client.answered_roots(ROOTS)) {
+                Some(folders) => folders,
+                None => {
+                    let question = InputRequest::ListRoots(ListRootsRequest::default());
+                    let asked =
+                        InputRequiredResult::from_input_requests([(ROOTS.to_owned(), question)].into());
+                    return Ok(Kept::Asked(Box::new(asked)));
+                }
+            },
+            false => self.asked_roots(client).await?,
+        };
+        // Whatever the call asks for next, the folders are known then.
+        client.keep_roots(&folders);
+        Ok(Kept::Caller(Arc::new(CallContext { roots: Some(folders), ..CallContext::clone(&caller) })))
+    }
+
+    /// The folders of a client that can be asked while its call waits. It is asked once, and again after it said that they changed.
+    async fn asked_roots(&self, client: &Client) -> Result<Vec<String>, ErrorData> {
+        let mut known = self.own_roots.lock().await;
+        let changes = self.roots_changes.load(Ordering::Acquire);
+        if let Some((seen, folders)) = &known.0
+            && *seen == changes
+        {
+            return Ok(folders.clone());
+        }
+        let answer = tokio::time::timeout(ROOTS_TIME, client.list_roots()).await;
+        let folders = answer.ok().and_then(Result::ok).and_then(roots::folders).ok_or_else(|| {
+            let text = "the client says that it works in folders (roots), and did not say in which when it was asked, so \
+                        its calls are not made";
+            ErrorData::invalid_request(text, None)
+        })?;
+        let folders = roots::as_text(&folders);
+        known.0 = Some((changes, folders.clone()));
+        Ok(folders)
     }
 
     /// Asks for the client's folders before its first call, where nothing can be asked at another time.
@@ -159,6 +224,7 @@ impl ServerHandler for Session {
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.roots_changes.fetch_add(1, Ordering::AcqRel);
         self.take_roots(&context).await;
     }
 

@@ -92,7 +92,10 @@ async fn serve(
     };
     let stop = CancellationToken::new();
     let limits = Limits {
-        body_bytes: usize::try_from(config.max_body_bytes).unwrap_or(usize::MAX),
+        body_bytes: count(config.max_body_bytes),
+        connections_per_address: count(config.max_connections_per_address),
+        requests_per_key: count(config.max_requests_per_key),
+        requests_per_tenant: count(config.max_requests_per_tenant),
         grace: GRACE,
         ..Limits::default()
     };
@@ -114,12 +117,16 @@ async fn serve(
         let mcp = McpServer::builder(engine.clone(), Callers::PerRequest)
             .approvals(super::mcp::ApprovalsBy::from(setup.resolved.config.mcp.approvals).into())
             .tasks(Arc::new(EngineTasks::new(engine)))
+            .roots_by_session()
             .build();
         let mut options = http::HttpOptions::default();
         options.hosts.extend(config.allowed_hosts.iter().cloned());
         options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
         options.stop = stop.clone();
         options.max_body_bytes = limits.body_bytes;
+        options.sessions.all = count(config.max_mcp_sessions);
+        options.sessions.per_tenant = options.sessions.per_tenant.min(options.sessions.all);
+        options.sessions.per_caller = count(config.max_mcp_sessions_per_key);
         server = server.mcp(http::service(&mcp, options));
     }
     // Before anybody is told that it serves: whoever hears that may end it.
@@ -146,6 +153,10 @@ async fn serve(
     let (served, ()) = tokio::join!(serving, ending);
     drop(socket);
     served.map_err(|reason| cannot(format!("the server ended: {}", words::reason(&reason)), "start it again"))
+}
+
+fn count(configured: u64) -> usize {
+    usize::try_from(configured).unwrap_or(usize::MAX)
 }
 
 /// Whether anybody has a key that counts.

@@ -527,6 +527,16 @@ key_table! {
         invoke_and_approve: bool = false, rule::own(Kind::Switch);
         /// Bytes of one request.
         max_body_bytes: u64 = 4 * MIB, rule::own(Kind::Count { min: 1024, max: GIB });
+        /// Connections at once from one address; behind a proxy all of them come from one.
+        max_connections_per_address: u64 = 1024, rule::own(Kind::Count { min: 1, max: 4096 });
+        /// Requests and streams that one key may have open at once.
+        max_requests_per_key: u64 = 256, rule::own(Kind::Count { min: 1, max: 4096 });
+        /// Requests and streams that one tenant may have open at once.
+        max_requests_per_tenant: u64 = 1024, rule::own(Kind::Count { min: 1, max: 4096 });
+        /// MCP sessions at once.
+        max_mcp_sessions: u64 = 1024, rule::own(Kind::Count { min: 1, max: 100_000 });
+        /// MCP sessions of one key at once.
+        max_mcp_sessions_per_key: u64 = 128, rule::own(Kind::Count { min: 1, max: 100_000 });
         /// Names besides localhost under which MCP clients reach it, such as "haft.example.com".
         allowed_hosts: Vec<String> = Vec::new(), rule::own(Kind::Names);
         /// Its address as clients know it, such as `https://haft.example.com`.

@@ -8,6 +8,7 @@ mod approvals;
 #[cfg(unix)]
 mod attempts;
 mod batch;
+mod bounds;
 mod calls;
 mod config;
 mod dialects;

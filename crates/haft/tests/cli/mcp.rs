@@ -235,16 +235,60 @@ fn folders_of_the_client_narrow_what_is_granted() {
 #[test]
 fn nonsense_ends_with_a_word_about_it() {
     let place = Place::new();
-    let said =
-        place.haft_with(&["mcp"], "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n");
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.contains("did not begin as MCP wants it"), "{said:?}");
+    let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": 1, "version": "1"}}});
+    let said = place.haft_with(&["mcp"], &format!("{unknown}\n"));
+    assert_eq!(said.code, 0, "what is no request of MCP is answered: {said:?}");
     assert_eq!(place.haft_with(&["mcp"], "").code, 0, "a client that looked and went");
     let remote = place.haft(&["mcp", "--http", "0.0.0.0:0"]);
     assert_eq!(remote.code, 2);
     assert!(remote.stderr.contains("can be reached from other machines"), "{remote:?}");
     assert_eq!(place.haft(&["mcp", "--http", "nowhere"]).code, 2);
     assert_eq!(place.haft(&["mcp", "--approvals", "nobody"]).code, 2);
+}
+
+#[test]
+fn what_comes_before_the_beginning_ends_nothing() {
+    let place = Place::new();
+    let mut lines = Lines::start(&place, &["mcp"]);
+    for early in [
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/nobody/knows"}),
+        json!({"jsonrpc": "2.0", "id": 9, "result": {}}),
+        json!({"jsonrpc": "2.0", "id": 9, "error": {"code": -1, "message": "no"}}),
+    ] {
+        writeln!(lines.to.as_mut().unwrap(), "{early}").unwrap();
+    }
+    let ping = lines.ask(&json!({"jsonrpc": "2.0", "id": 3, "method": "ping"}));
+    assert_eq!(ping["id"], 3, "{ping}");
+    writeln!(
+        lines.to.as_mut().unwrap(),
+        "{}",
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    )
+    .unwrap();
+    // One that is refused is no beginning either.
+    let refused = lines.ask(&json!({"jsonrpc": "2.0", "id": 4, "method": "tools/list", "params": {}}));
+    assert!(refused["error"].is_object(), "{refused}");
+    writeln!(
+        lines.to.as_mut().unwrap(),
+        "{}",
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    )
+    .unwrap();
+    assert_eq!(lines.begin()["result"]["protocolVersion"], "2025-11-25");
+    writeln!(
+        lines.to.as_mut().unwrap(),
+        "{}",
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"})
+    )
+    .unwrap();
+    assert_ne!(lines.call("get_metrics", json!({}))["isError"], true);
+    assert_eq!(lines.end().code, 0);
+    let said =
+        place.haft_with(&["mcp"], "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}\n");
+    assert_eq!(said.code, 0, "{said:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("questions_of_a_server_are_declined", questions),
         Trial::test("progress_and_cancelling_pass_through", progress),
         Trial::test("hostile_answers_are_errors", hostile),
+        Trial::test("a_server_that_asks_and_reads_nothing_is_ended", pesters),
         Trial::test("a_long_list_is_searched_instead", searched),
     ]
 }
@@ -183,6 +184,40 @@ fn hostile() -> Result<(), Failed> {
     assert!(["TIMEOUT", "OUTCOME_UNKNOWN"].contains(&code.as_str()), "{flooded:?}");
     session.end();
     assert!(world.none_left(std::time::Duration::from_secs(2)));
+    Ok(())
+}
+
+/// Kilobytes that a process has in memory.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap_or_default().to_owned();
+    line.split_whitespace().nth(1).and_then(|kilobytes| kilobytes.parse().ok()).unwrap_or(0)
+}
+
+fn pesters() -> Result<(), Failed> {
+    let world = World::new();
+    let mut session = world.serve(&[]);
+    assert_eq!(session.call("s__echo", json!({"text": "x"}))["content"][0]["text"], "x");
+    let before = resident(session.pid());
+    let begun = std::time::Instant::now();
+    let (code, text) = session.error("s__pester", json!({}));
+    assert_eq!(code, "OUTCOME_UNKNOWN", "{text}");
+    assert!(
+        text.contains("does not read the answers") || text.contains("asks more than is answered"),
+        "{text}"
+    );
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    let grown = resident(session.pid()).saturating_sub(before);
+    // What a server said and nobody has read yet may be 64 MiB; its answers are nothing beside that.
+    assert!(grown < 96 << 10, "it grew by {grown} kB");
+    assert!(world.none_left(std::time::Duration::from_secs(5)), "and the server is gone");
+    // Others go on, and the server is there again for the next call.
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while session.call("s__echo", json!({"text": "y"}))["content"][0]["text"] != "y" {
+        assert!(std::time::Instant::now() < until, "it was not begun again");
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+    session.end();
     Ok(())
 }
 

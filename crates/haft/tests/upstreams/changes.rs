@@ -101,7 +101,7 @@ fn added_again() -> Result<(), Failed> {
     let other = world.add(&["--replace", "--env", "CI"]);
     assert!(other.stderr.contains("/mcp/env"), "{other:?}");
     let removed = world.place.haft(&["tools", "remove", "--mcp", "s", "--json"]).json();
-    assert_eq!(removed["removed"].as_array().unwrap().len(), 13);
+    assert_eq!(removed["removed"].as_array().unwrap().len(), 14);
     assert_eq!(world.place.haft(&["tools", "remove", "--mcp", "s"]).code, 1);
     Ok(())
 }

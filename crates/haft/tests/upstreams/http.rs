@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("a_server_over_http_is_reached_where_granted", reached),
         Trial::test("a_server_over_http_that_goes_is_asked_again", goes),
         Trial::test("a_redirect_is_not_followed", redirect),
+        Trial::test("a_call_that_was_sent_is_never_said_not_to_be", sent),
         Trial::test("an_event_without_end_is_given_up", endless),
         Trial::test("the_newest_revision_is_spoken_over_pipes_too", newest),
     ]
@@ -139,6 +140,96 @@ fn redirect() -> Result<(), Failed> {
     let said = add(&place, &format!("http://{address}/mcp"), "x");
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.stderr.contains("307"), "{said:?}");
+    Ok(())
+}
+
+/// One request: its first line and its body.
+fn request(stream: &mut std::net::TcpStream) -> (String, serde_json::Value) {
+    let mut reader = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    let _ = reader.read_line(&mut first);
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).unwrap_or(0) == 0 || line == "\r\n" {
+            break;
+        }
+        if let Some(count) = line.to_lowercase().strip_prefix("content-length:") {
+            length = count.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    let _ = reader.read_exact(&mut body);
+    (first, serde_json::from_slice(&body).unwrap_or_default())
+}
+
+/// A server that takes a call, goes, and answers neither it nor anything else: what haft asks meanwhile finds nobody.
+fn takes_and_goes() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        let mut listener = Some(listener);
+        let mut streams = Vec::new();
+        while let Some(open) = &listener {
+            let Ok((mut stream, _)) = open.accept() else { break };
+            let (first, asked) = request(&mut stream);
+            let answer = |stream: &mut std::net::TcpStream, result: serde_json::Value| {
+                let body = json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string();
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length:";
+                let _ = write!(stream, "{head} {}\r\n\r\n{body}", body.len());
+            };
+            match (first.split(' ').next().unwrap_or_default(), asked["method"].as_str().unwrap_or_default())
+            {
+                ("POST", "initialize") => answer(
+                    &mut stream,
+                    json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+                        "serverInfo": {"name": "goes", "version": "1"}}),
+                ),
+                ("POST", "tools/list") => answer(
+                    &mut stream,
+                    json!({"tools": [{"name": "pay", "description": "Pays", "inputSchema": {"type": "object"}}]}),
+                ),
+                ("POST", "tools/call") => {
+                    // From here on nobody listens; the stream of events ends, and is asked for again in vain.
+                    listener = None;
+                    streams.clear();
+                    std::thread::sleep(Duration::from_secs(3));
+                }
+                ("POST", method) if method.starts_with("notifications/") => {
+                    let _ = stream.write_all(
+                        b"HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                    );
+                }
+                ("GET", _) => {
+                    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n: hello\n\n";
+                    let _ = stream.write_all(head);
+                    streams.push(stream);
+                }
+                _ => {
+                    let _ = stream.write_all(
+                        b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+                    );
+                }
+            }
+        }
+    });
+    address
+}
+
+fn sent() -> Result<(), Failed> {
+    let address = takes_and_goes();
+    let place = granted(&address);
+    let added = add(&place, &format!("http://{address}/mcp"), "x");
+    assert_eq!(added.code, 0, "{added:?}");
+    let call = |place: &Place| {
+        let args = ["call", "up__pay", "--json", "--args", "{}"];
+        super::support::Said::of(place.program(&args).env("UP_TOKEN", "x").output().unwrap())
+    };
+    let said = call(&place);
+    let error = said.json()["error"].clone();
+    assert_eq!(error["code"], "OUTCOME_UNKNOWN", "{said:?}");
+    // Where nobody listens from the beginning, it was not.
+    let said = call(&place);
+    assert_eq!(said.json()["error"]["code"], "UPSTREAM_UNAVAILABLE", "{said:?}");
     Ok(())
 }
 

@@ -44,6 +44,7 @@ fn tools() -> Value {
         tool("fail", "Says that it failed"),
         tool("picture", "Shows something"),
         tool("flood", "Fills memory"),
+        tool("pester", "Asks without end, and reads nothing"),
     ];
     tools[0]["inputSchema"] =
         json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
@@ -87,6 +88,8 @@ pub fn serve() -> ! {
                 "serverInfo": {"name": "scripted", "version": "1"},
             }})),
             "tools/list" => say(&json!({"jsonrpc": "2.0", "id": id, "result": {"tools": tools()}})),
+            // On the thread that reads: nothing is read any more.
+            "tools/call" if message["params"]["name"] == "pester" => pester(),
             "tools/call" => {
                 let asked = Arc::clone(&asked);
                 std::thread::spawn(move || call(&message, &asked));
@@ -103,6 +106,29 @@ pub fn serve() -> ! {
     }
     std::fs::write("ended-in-order", "").unwrap_or_default();
     std::process::exit(0);
+}
+
+/// Asks for everything that a server may ask for, for as long as anybody listens.
+fn pester() -> ! {
+    let long = "x".repeat(900);
+    let methods = ["ping", "roots/list", "sampling/createMessage", "elicitation/create", "nobody/knows"];
+    let mut out = std::io::stdout().lock();
+    for count in 0_u64.. {
+        let method = methods[usize::try_from(count % 5).unwrap()];
+        let params = match method {
+            "sampling/createMessage" => json!({"messages": [], "maxTokens": 5}),
+            "elicitation/create" => {
+                json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}})
+            }
+            _ => json!({}),
+        };
+        let request =
+            json!({"jsonrpc": "2.0", "id": format!("{count}{long}"), "method": method, "params": params});
+        if writeln!(out, "{request}").is_err() {
+            break;
+        }
+    }
+    std::process::exit(1)
 }
 
 fn ask(asked: &Mutex<Option<mpsc::Sender<Value>>>, method: &str, params: &Value) -> Value {

@@ -136,6 +136,7 @@ async fn over_http(
     let server = McpServer::builder(engine.clone(), Callers::PerRequest)
         .approvals(approvals)
         .tasks(Arc::new(EngineTasks::new(engine)))
+        .roots_by_session()
         .build();
     let mut options = HttpOptions::default();
     options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
