@@ -1,6 +1,9 @@
 //! Programs: what the configuration grants them, and the jail that holds them.
 
-use crate::{config::Config, wiring::Folders};
+use crate::{
+    config::{Config, exposed_links},
+    wiring::{self, Folders},
+};
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
@@ -22,13 +25,16 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub(crate) struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
+    writable: Vec<std::path::PathBuf>,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
 impl LazyJail {
     pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
         let per_process_limits_do = config.tools.commands.per_process_limits;
-        LazyJail { folders: folders.clone(), per_process_limits_do, made: OnceLock::new() }
+        let writable = wiring::roots(config, folders).into_iter().filter(|root| !root.read_only);
+        let writable = writable.filter_map(|root| root.path.canonicalize().ok()).collect();
+        LazyJail { folders: folders.clone(), per_process_limits_do, writable, made: OnceLock::new() }
     }
 
     /// The jails, or why there are none.
@@ -39,6 +45,17 @@ impl LazyJail {
     #[cfg(target_os = "linux")]
     fn make(&self) -> Result<Auto, Unavailable> {
         let Folders { state, private, home, .. } = &self.folders;
+        // A jail hides what a link leads to; the link itself could be made to lead elsewhere.
+        if let Some(link) = exposed_links(private, &self.writable).first() {
+            return Err(Unavailable {
+                reason: format!(
+                    "{} is a link to a file of haft's own, in a folder that programs write",
+                    link.display()
+                ),
+                fix: "name the file that it leads to (--config, HAFT_CONFIG), or move the link elsewhere"
+                    .into(),
+            });
+        }
         let options = guest::JailOptions {
             protected: private.clone(),
             per_process_limits_do: self.per_process_limits_do,
@@ -109,6 +126,8 @@ impl Jail for LazyJail {
 pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, String> {
     let (commands, sandbox) = (&config.tools.commands, &config.tools.sandbox);
     let real = |path: &std::path::PathBuf| folders.working.join(path).canonicalize().ok();
+    // What is in both lists is read-only, as it is for the file tools.
+    let readable: Vec<_> = sandbox.read_only_roots.iter().filter_map(real).collect();
     // A repository's own parts are left to the jail: git must work, and only hooks and settings are out of reach.
     let defaults: &[&str] = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
     let denied = defaults.iter().copied().filter(|pattern| *pattern != "**/.git/**").map(str::to_owned);
@@ -125,8 +144,13 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
             commands.pass_environment.iter().filter_map(passed),
         ),
-        readable: sandbox.read_only_roots.iter().filter_map(real).collect(),
-        writable: sandbox.allowed_roots.iter().filter_map(real).collect(),
+        writable: sandbox
+            .allowed_roots
+            .iter()
+            .filter_map(real)
+            .filter(|root| !readable.contains(root))
+            .collect(),
+        readable,
         working_dir: real(&".".into()),
         denied: denied.chain(sandbox.denied_patterns.iter().cloned()).collect(),
         presets: commands.presets.iter().map(|name| preset(name)).collect::<Result<_, _>>()?,

@@ -100,9 +100,11 @@ impl Denied {
         let mut suspects = Suspects::default();
         anywhere.iter().chain(&below_root).for_each(|pattern| suspects.add_pattern(&fold(pattern)));
         private.iter().for_each(|folder| suspects.add_folder(folder));
+        // As they were written first: the same may be among the others in a longer form.
+        let below_root = Patterns::new(&below_root)?;
         Ok(Denied {
             anywhere: Patterns::new(&anywhere)?,
-            below_root: Patterns::new(&below_root)?,
+            below_root,
             private: private.iter().map(|folder| Private::new(folder)).collect(),
             suspects,
         })

@@ -16,7 +16,7 @@ mod suspects;
 mod view;
 mod walk;
 
-pub use changes::{Keep, TakenBack};
+pub use changes::{Keep, TakenBack, take_back_cut};
 pub use deny::{BadPattern, DEFAULT_DENIES};
 pub use error::PathError;
 pub use files::Files;

@@ -5,6 +5,8 @@
 #[cfg(unix)]
 mod api;
 mod approvals;
+#[cfg(unix)]
+mod audit;
 mod batch;
 mod calls;
 mod config;
@@ -19,6 +21,8 @@ mod mcp;
 mod memory;
 #[cfg(unix)]
 mod no_way_round;
+#[cfg(unix)]
+mod own_files;
 mod own_tools;
 mod pipes;
 #[cfg(feature = "postgres")]
