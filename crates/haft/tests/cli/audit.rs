@@ -45,8 +45,11 @@ fn recorded() -> Place {
 fn copied(place: &Place) -> Place {
     let copy = Place::new();
     fs::create_dir_all(state(&copy)).unwrap();
-    for file in ["haft.db", "audit.key"] {
-        fs::copy(state(place).join(file), state(&copy).join(file)).unwrap();
+    // What was written last may still be in the log beside the database.
+    for file in ["haft.db", "haft.db-wal", "audit.key"] {
+        if state(place).join(file).exists() {
+            fs::copy(state(place).join(file), state(&copy).join(file)).unwrap();
+        }
     }
     copy
 }
