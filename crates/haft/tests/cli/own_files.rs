@@ -261,3 +261,37 @@ fn a_folder_does_not_destroy_what_others_could_undo() {
         assert!(!place.work().join(format!("{number}.txt")).exists());
     }
 }
+
+/// The same from a program in a jail: it neither reads nor replaces a configuration that lies where it works.
+#[test]
+fn a_program_does_not_reach_a_configuration_that_was_named() {
+    let place = Place::new();
+    let config = "[[policy.rules]]\nname = 'run'\neffect = 'allow'\ncommand = ['./x.sh']\nconfirms = true\n\
+                  [tools.approval]\nmode = 'auto'\nprompt_side_effects = false\ndenylist = []\n";
+    place.write("mine.toml", config);
+    place.write("other.toml", config);
+    let attack = |name: &str| {
+        let script = format!(
+            "#!/bin/sh\ncat {name}; echo pwned > {name}; mv {name} away; rm -f {name}; ln -s x {name}; true\n"
+        );
+        place.write("x.sh", script);
+        fs::set_permissions(place.work().join("x.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        place.haft(&["--config", "mine.toml", "call", "run_command", "command=./x.sh"])
+    };
+    let control = attack("other.toml");
+    if control.code != 0 {
+        let reason = format!("no program runs here: {}", control.stderr);
+        haft_testkit::not_run("a_program_does_not_reach_a_configuration_that_was_named", &reason);
+        return;
+    }
+    assert!(control.stdout.contains("confirms = true"), "{control:?}");
+    assert_ne!(
+        fs::read_to_string(place.work().join("other.toml")).ok().as_deref(),
+        Some(config),
+        "the control"
+    );
+    let said = attack("mine.toml");
+    assert!(!said.stdout.contains("confirms = true"), "{said:?}");
+    assert!(!place.work().join("mine.toml").is_symlink());
+    assert_eq!(fs::read_to_string(place.work().join("mine.toml")).unwrap(), config, "{said:?}");
+}
