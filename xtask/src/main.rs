@@ -6,6 +6,7 @@ mod args;
 mod bench;
 mod conformance;
 mod debian_rust;
+mod deny;
 mod error;
 mod fuzz;
 mod http_kit;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::args::TestOptions;
 use crate::conformance;
+use crate::deny;
 use crate::error::Error;
 use crate::http_kit;
 use crate::mcp_kit;
@@ -59,7 +60,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
     }
     if !options.quick {
         report.outcomes.push(carry_out(workspace, &rustdoc())?);
-        report.outcomes.push(check_licences(workspace)?);
+        report.outcomes.push(deny::outcome(workspace)?);
         report.outcomes.push(portable::outcome(workspace)?);
         report.outcomes.push(conformance::outcome(workspace, kit.as_deref())?);
     }
@@ -206,19 +207,6 @@ fn install(
         }
     };
     (Outcome { name, took: started.elapsed(), end }, kit)
-}
-
-/// Only what the lock file says is looked at. Advisories change from day to day and need the network: a test run that
-/// depended on them would not give the same answer twice.
-fn check_licences(workspace: &Workspace) -> Result<Outcome, Error> {
-    if step::works(workspace.cargo().args(["deny", "--version"])) {
-        return carry_out(
-            workspace,
-            &Check::new("licences", &["deny", "check", "licenses", "bans", "sources"]),
-        );
-    }
-    let end = End::Information("cargo-deny not installed: licences not checked");
-    Ok(Outcome { name: "licences", took: std::time::Duration::ZERO, end })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The question that a person is asked, and the answer.
 
-use crate::{ApprovalId, Arguments, BatchId, CallContext, ExecutionId, Footprint, Risk};
+use crate::{ApprovalDetail, ApprovalId, Arguments, BatchId, CallContext, ExecutionId, Footprint, Risk};
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -18,7 +18,8 @@ pub struct ApprovalRequest {
     pub call_id: Arc<str>,
     /// The tool's canonical name.
     pub tool: Arc<str>,
-    /// What it would do, in one line that is safe to show.
+    /// What it would do, in one line of at most 200 characters that is safe to show. It is a heading: [`view`](Self::view)
+    /// has everything that a yes covers.
     pub summary: String,
     /// How bad it can get.
     pub risk: Risk,
@@ -26,11 +27,15 @@ pub struct ApprovalRequest {
     pub reason: String,
     /// The arguments as they were sent.
     pub arguments: Arguments,
-    /// What would change, such as a diff, where the tool can say.
+    /// What would change, such as a diff, where the tool can say: whole, and as the tool says it. Show it through
+    /// [`view`](Self::view), which writes control characters out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
     /// SHA-256, in hex, over everything that the approval covers.
     pub fingerprint: String,
+    /// What it does in full, and what it runs in.
+    #[serde(default)]
+    pub detail: ApprovalDetail,
     /// Who wants to make the call.
     #[serde(default)]
     pub asker: Asker,

@@ -8,6 +8,7 @@
 //! Pure data and pure functions: no I/O, no async runtime, no clock of its own.
 
 mod approval;
+mod approval_view;
 mod call;
 mod command_source;
 mod context;
@@ -34,6 +35,7 @@ mod task;
 pub mod text;
 
 pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
+pub use approval_view::{ApprovalDetail, ApprovalView, ViewKind, ViewLine};
 pub use call::{Arguments, ToolCall};
 pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};

@@ -10,12 +10,13 @@
 )]
 
 use haft_core::{
-    Annotations, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions, BatchOrigin,
-    BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart, Decision,
-    Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache,
-    GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle, OutputStream, Parameters,
-    ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind,
-    Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition, ToolResult, Violation,
+    Annotations, ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, BatchOptions,
+    BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints, ContentPart,
+    Decision, Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint,
+    FromCache, GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle, OutputStream,
+    Parameters, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling, SideEffect,
+    SideEffectKind, Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition, ToolResult,
+    Violation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -404,6 +405,13 @@ fn approval_request() {
         arguments: json!({"path": "a.txt"}).into(),
         preview: Some("-old\n+new\n".into()),
         fingerprint: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".into(),
+        detail: ApprovalDetail {
+            does: "edit a.txt".into(),
+            isolation: IsolationLevel::Strict,
+            reach: json!({"hosts": ["example.com"]}),
+            limits: Some(Limits { processes: Some(4), ..Limits::default() }),
+            sandbox: None,
+        },
         asker: Asker {
             tenant: "acme".into(),
             agent: "helper".into(),

@@ -1,7 +1,8 @@
 //! Taking secrets out of everything that leaves.
 
 use haft_core::{
-    Arguments, ContentPart, Problem, SideEffect, ToolError, ToolResult, json, port::Redactor, text,
+    Arguments, ContentPart, Footprint, GrantOffer, Problem, Resource, SideEffect, ToolError, ToolResult,
+    json, port::Redactor, text,
 };
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
@@ -80,13 +81,48 @@ impl Redaction {
         }
     }
 
-    /// What a call would do, in words that often hold its arguments as they came.
+    /// What a call would do, in words that often hold its arguments as they came. For a person, who is shown its control
+    /// characters: they stay. Where a secret is to be seen only without them, they go, and the secret with them.
     pub(crate) fn summary(&self, said: String, arguments: &Arguments) -> String {
         let said = match self.arguments(arguments) {
             shown if shown == *arguments => said,
             shown => said.replace(arguments.as_str(), shown.as_str()),
         };
-        self.model_string(said)
+        self.for_people(said).unwrap_or_else(|said| self.model_string(said))
+    }
+
+    /// A text without secrets, otherwise as it is; the text itself, as an error, where a secret is to be seen only once
+    /// its control characters are gone.
+    pub(crate) fn for_people(&self, text: String) -> Result<String, String> {
+        let shown = self.string(text);
+        let hidden = match text::model_str(&shown) {
+            Cow::Borrowed(_) => false,
+            Cow::Owned(plain) => matches!(self.text(&plain), Cow::Owned(_)),
+        };
+        if hidden { Err(shown) } else { Ok(shown) }
+    }
+
+    /// What a call touches, as it is shown and kept.
+    pub(crate) fn footprint(&self, footprint: &Footprint) -> Footprint {
+        let Footprint { reads, writes } = footprint;
+        let shown = |resources: &[Resource]| {
+            let shown = resources.iter().map(|resource| match resource {
+                Resource::Anything => Resource::Anything,
+                Resource::Path(path) => Resource::Path(self.text(path).into_owned()),
+                Resource::Host(host) => Resource::Host(self.text(host).into_owned()),
+                Resource::Named(name) => Resource::Named(self.text(name).into_owned()),
+            });
+            shown.collect()
+        };
+        Footprint { reads: shown(reads), writes: shown(writes) }
+    }
+
+    /// Whether an offer holds a secret. It cannot be taken out: the offer would be another one.
+    pub(crate) fn hides_offer(&self, offer: &GrantOffer) -> bool {
+        let GrantOffer { covers, words } = offer;
+        let mut shown = covers.clone();
+        self.value(&mut shown);
+        shown != *covers || matches!(self.text(words), Cow::Owned(_))
     }
 
     /// A value without secrets: in strings, names of members, and numbers.

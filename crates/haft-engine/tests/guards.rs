@@ -105,7 +105,11 @@ fn policy(world: &World) -> PolicySet {
         Rule { confirms, only_tightens, ..Rule::new(format!("r{number}"), *effect, when) }
     });
     let grants = world.granted.iter().enumerate().map(|(number, tool)| {
-        let covers = Covers::ToolInFolder { tool: TOOLS[*tool].to_owned(), folder: "/work/1".into() };
+        let covers = Covers::ToolInFolder {
+            tool: TOOLS[*tool].to_owned(),
+            folder: "/work/1".into(),
+            fixed: Default::default(),
+        };
         Grant::new(format!("g{number}"), "local", covers, Lasts::Always)
     });
     let set = PolicySet::new(lists, rules.collect()).unwrap().with_grants(grants.collect());

@@ -3,12 +3,18 @@
 //! "Always" is a promise about calls that nobody has seen yet. So a grant says in words what it will cover before it is
 //! saved, and it covers exactly that: a grant for a folder does not cover a call that also touches a host, and one for
 //! commands covers only what can be read as one simple command.
+//!
+//! A grant looks at every argument. One for commands that start with `git status` says nothing about variables, input or
+//! folder; so these are as they were in the call that was shown, or absent as they were there ([`Fixed`]).
 
 use crate::{
     command::{self, Shell},
+    fixed::{COMMAND, Fixed, canonical, names_and_contents},
     policy::host_allowed,
 };
-use haft_core::{CallContext, Footprint, GrantOffer, Resource, ToolDefinition, port::Subject};
+use haft_core::{
+    CallContext, Footprint, GrantOffer, Resource, ToolDefinition, port::Subject, text::spelled_line,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,6 +40,9 @@ pub enum Covers {
         tool: String,
         /// The resolved folder.
         folder: String,
+        /// The arguments that stay as they were.
+        #[serde(default, skip_serializing_if = "Fixed::is_default")]
+        fixed: Fixed,
     },
     /// Commands that start with these words.
     Commands {
@@ -41,6 +50,9 @@ pub enum Covers {
         tool: String,
         /// The words.
         words: Vec<String>,
+        /// The arguments that stay as they were: all but the command.
+        #[serde(default = "Fixed::no_other_than_the_command")]
+        fixed: Fixed,
     },
     /// This tool, where all that it touches is this host.
     Host {
@@ -48,6 +60,9 @@ pub enum Covers {
         tool: String,
         /// The host, as in a rule.
         host: String,
+        /// The arguments that stay as they were.
+        #[serde(default, skip_serializing_if = "Fixed::is_default")]
+        fixed: Fixed,
     },
 }
 
@@ -77,17 +92,19 @@ impl Covers {
             if let Ok(words) = command::words(text, shell) {
                 let named = words.iter().take_while(|word| !word.starts_with('-')).count().clamp(1, 2);
                 if named > 1 || words.first().is_some_and(|program| !says_little(program)) {
-                    offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec() });
+                    let fixed = Fixed::of(subject.arguments, Fixed::no_other_than_the_command().free);
+                    offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec(), fixed });
                 }
             }
             // What a command touches is what it may touch: a folder would cover every command there is.
             return offered;
         }
+        let fixed = || Fixed::of(subject.arguments, names_and_contents(subject.definition));
         if let Some(folder) = common_folder(subject.footprint) {
-            offered.push(Covers::ToolInFolder { tool: tool(), folder });
+            offered.push(Covers::ToolInFolder { tool: tool(), folder, fixed: fixed() });
         }
         if let Some(host) = only_host(subject.footprint) {
-            offered.push(Covers::Host { tool: tool(), host });
+            offered.push(Covers::Host { tool: tool(), host, fixed: fixed() });
         }
         offered
     }
@@ -101,7 +118,7 @@ impl Covers {
     ///
     /// ```
     /// use haft_guard::Covers;
-    /// let covers = Covers::Host { tool: "web_fetch".into(), host: "example.com".into() };
+    /// let covers = Covers::Host { tool: "web_fetch".into(), host: "example.com".into(), fixed: Default::default() };
     /// assert_eq!(Covers::from_document(&covers.offer().unwrap().covers), Some(covers));
     /// ```
     pub fn from_document(document: &Value) -> Option<Covers> {
@@ -130,12 +147,23 @@ impl Covers {
             }
             Covers::Commands { words, .. } => call
                 .arguments
-                .get("command")
+                .get(COMMAND)
                 .and_then(Value::as_str)
                 .and_then(|text| command::words(text, shell).ok())
                 .is_some_and(|command| command::starts_with(&command, words)),
         };
-        (!covered).then_some("the call is another one")
+        if !covered {
+            return Some("the call is another one");
+        }
+        match self {
+            // All of its arguments are in the digest.
+            Covers::ExactCall { .. } => None,
+            Covers::ToolInFolder { fixed, .. }
+            | Covers::Host { fixed, .. }
+            | Covers::Commands { fixed, .. } => {
+                (!fixed.fits(call.arguments)).then_some("its other arguments are not those that were shown")
+            }
+        }
     }
 }
 
@@ -251,32 +279,6 @@ fn digest(arguments: &Map<String, Value>, footprint: &Footprint) -> String {
     crate::hex(&hash.finalize())
 }
 
-fn canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(members) => {
-            let mut names: Vec<&String> = members.keys().collect();
-            names.sort();
-            out.push('{');
-            for name in names {
-                out.push_str(&Value::String(name.clone()).to_string());
-                out.push(':');
-                canonical(&members[name], out);
-                out.push(',');
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for item in items {
-                canonical(item, out);
-                out.push(',');
-            }
-            out.push(']');
-        }
-        scalar => out.push_str(&scalar.to_string()),
-    }
-}
-
 /// For how long a grant holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "lasts", content = "of")]
@@ -293,7 +295,8 @@ pub enum Lasts {
 ///
 /// ```
 /// use haft_guard::{Covers, Grant, Lasts};
-/// let covers = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+/// let (words, fixed) = (vec!["cargo".into(), "test".into()], Default::default());
+/// let covers = Covers::Commands { tool: "run_command".into(), words, fixed };
 /// let grant = Grant::new("g1", "acme", covers, Lasts::Always);
 /// assert_eq!(
 ///     grant.to_string(),
@@ -389,17 +392,32 @@ impl fmt::Display for Grant {
 impl fmt::Display for Covers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Covers::ExactCall { tool, summary, .. } => write!(f, "`{tool}`, only this very call ({summary})"),
-            Covers::ToolInFolder { tool, folder } => {
-                write!(f, "`{tool}`, every call that touches only what is in `{folder}`")
+            Covers::ExactCall { tool, summary, .. } => {
+                write!(f, "`{}`, only this very call ({})", spelled_line(tool), spelled_line(summary))
             }
-            Covers::Commands { tool, words } => {
-                write!(f, "`{tool}`, every command that starts with `{}`", words.join(" "))
+            Covers::ToolInFolder { tool, folder, fixed } => {
+                let (tool, folder) = (spelled_line(tool), spelled_line(folder));
+                write!(f, "`{tool}`, every call that touches only what is in `{folder}`{fixed}")
             }
-            Covers::Host { tool, host } => {
-                write!(f, "`{tool}`, every call that touches only the host `{host}`")
+            Covers::Commands { tool, words, fixed } => {
+                let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+                let (tool, words) = (spelled_line(tool), spelled_line(&words.join(" ")));
+                write!(f, "`{tool}`, every command that starts with `{words}`{fixed}")
+            }
+            Covers::Host { tool, host, fixed } => {
+                let (tool, host) = (spelled_line(tool), spelled_line(host));
+                write!(f, "`{tool}`, every call that touches only the host `{host}`{fixed}")
             }
         }
+    }
+}
+
+/// A word as it could be typed, so that one word with a blank in it does not look like two.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
@@ -438,7 +456,9 @@ impl<'a> Seen<'a> {
 ///     footprint: Default::default(),
 /// };
 /// let asked = [past("cargo test"), past("cargo test -p core"), past("cargo test; rm x"), past("git push")];
-/// let covers = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+/// let words = vec!["cargo".into(), "test".into()];
+/// let fixed = haft_guard::Fixed { free: vec!["command".into()], ..Default::default() };
+/// let covers = Covers::Commands { tool: "run_command".into(), words, fixed };
 /// assert_eq!(covers_how_many(&covers, &asked, Shell::Posix), 2);
 /// ```
 pub fn covers_how_many<'a>(

@@ -22,7 +22,7 @@ pub trait GrantSource: Send + Sync {
 ///
 /// ```
 /// use haft_guard::{Covers, Grant, GrantSource, Lasts, MemoryGrants};
-/// let covers = Covers::Host { tool: "web_fetch".into(), host: "example.com".into() };
+/// let covers = Covers::Host { tool: "web_fetch".into(), host: "example.com".into(), fixed: Default::default() };
 /// let grants = MemoryGrants::default();
 /// grants.add(Grant::new("g1", "acme", covers, Lasts::Always));
 /// assert_eq!(grants.grants("acme")?.len(), 1);

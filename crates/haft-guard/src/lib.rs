@@ -6,21 +6,24 @@
 //! | module | decides |
 //! |---|---|
 //! | [`policy`] | allow, ask or deny: lists, rules with examples, grants; why |
-//! | [`command`] | whether a text is one simple command, and its words |
+//! | [`command`] | which commands are in a line of shell, and what of it cannot be known |
 //! | grants: [`Grant`], [`Covers`], [`GrantSource`] | what is remembered of a person's answer |
 //! | permissions: [`Permissions`], [`PermissionStrings`] | whether a caller has what a tool requires |
 //! | licence: [`Licensing`], [`check_licence`] | the tier, and what it includes |
 //! | signatures: [`admit_tool`], [`DefinitionChanges`] | whether a definition is the one that was signed, or accepted |
+//! | [`names`] | which files nobody may see, and which run programs later |
 //! | redaction: [`Secrets`], [`KnownSecrets`] | what is a secret |
 //! | [`EnvironmentFilter`] | which variables a program gets |
 
 mod changed;
 pub mod command;
 mod environment;
+mod fixed;
 mod grant;
 mod grant_source;
 mod keys;
 mod licence;
+pub mod names;
 mod permission;
 pub mod policy;
 mod redact;
@@ -29,6 +32,7 @@ mod wildcard;
 
 pub use changed::{Change, DefinitionChanges};
 pub use environment::{DENIED_VARIABLES, EnvironmentFilter, NameCase, Variables};
+pub use fixed::Fixed;
 pub use grant::{Covers, Grant, Lasts, PastPrompt, covers_how_many};
 pub use grant_source::{GrantSource, MemoryGrants};
 pub use keys::{KeyError, PublicKey, SecretKey, TrustedKeys};

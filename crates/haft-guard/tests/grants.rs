@@ -12,7 +12,7 @@ use haft_core::{
     port::{Policy as _, Subject},
 };
 use haft_guard::{
-    Covers, Grant, Lasts, ListPolicy, PastPrompt, PolicySet, command::Shell, covers_how_many,
+    Covers, Fixed, Grant, Lasts, ListPolicy, PastPrompt, PolicySet, command::Shell, covers_how_many,
     policy::read_rules,
 };
 use jiff::Timestamp;
@@ -41,6 +41,11 @@ fn writes(paths: &[&str]) -> Footprint {
     Footprint::writes(paths.iter().map(|&path| Resource::path(path)))
 }
 
+/// Nothing but these, which are free.
+fn free(names: &[&str]) -> Fixed {
+    Fixed { free: names.iter().map(|&name| name.to_owned()).collect(), ..Fixed::default() }
+}
+
 fn always(covers: Covers) -> Grant {
     Grant::new("g", "acme", covers, Lasts::Always)
 }
@@ -49,13 +54,20 @@ fn always(covers: Covers) -> Grant {
 fn each_kind_covers_what_it_says() {
     let edit = |path: &str| Call::new("edit_file", json!({"path": path, "n": 1}), writes(&[path]));
     let exact = Covers::suggestions(&edit("/w/a").subject(), "Edit a", Shell::Posix).remove(0);
-    let folder = Covers::ToolInFolder { tool: "edit_file".into(), folder: "/w/src".into() };
-    let words = Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
-    let host = Covers::Host { tool: "web_fetch".into(), host: "example.com".into() };
+    let fixed = Fixed::of(json!({"n": 1}).as_object().unwrap(), vec!["path".into()]);
+    let folder = Covers::ToolInFolder { tool: "edit_file".into(), folder: "/w/src".into(), fixed };
+    let (words, fixed) = (vec!["cargo".into(), "test".into()], free(&["command"]));
+    let words = Covers::Commands { tool: "run_command".into(), words, fixed };
+    let host = Covers::Host { tool: "web_fetch".into(), host: "example.com".into(), fixed: free(&[]) };
     let run = |text: &str| Call::new("run_command", json!({"command": text}), Footprint::undeclared(true));
     let fetch = |hosts: &[&str]| {
         let hosts = hosts.iter().map(|&host| Resource::Host(host.to_owned()));
         Call::new("web_fetch", json!({}), Footprint::reads(hosts))
+    };
+    let beside = |others: Value| {
+        let mut arguments = others;
+        arguments["command"] = "cargo test".into();
+        Call::new("run_command", arguments, Footprint::undeclared(true))
     };
     let cases = [
         (&exact, edit("/w/a"), true),
@@ -69,6 +81,10 @@ fn each_kind_covers_what_it_says() {
         (&folder, edit("/w/src"), true),
         (&folder, edit("/w/src2/a"), false),
         (&folder, edit("/w"), false),
+        // The same place, and a switch that is another, or new, or gone.
+        (&folder, Call::new("edit_file", json!({"path": "a", "n": 2}), writes(&["/w/src/a"])), false),
+        (&folder, Call::new("edit_file", json!({"path": "a", "n": 1, "m": 1}), writes(&["/w/src/a"])), false),
+        (&folder, Call::new("edit_file", json!({"path": "a"}), writes(&["/w/src/a"])), false),
         (&folder, Call::new("edit_file", json!({}), writes(&["/w/src/a", "/w/b"])), false),
         (&folder, Call::new("edit_file", json!({}), Footprint::undeclared(true)), false),
         (&folder, Call::new("edit_file", json!({}), Footprint::default()), false),
@@ -80,6 +96,12 @@ fn each_kind_covers_what_it_says() {
         (&words, run("cargo test $(rm x)"), false),
         (&words, run("sudo cargo test"), false),
         (&words, run("./cargo test"), false),
+        (&words, beside(json!({"env": {"PATH": "./bin"}})), false),
+        (&words, beside(json!({"env": {"GIT_CONFIG_COUNT": "1"}})), false),
+        (&words, beside(json!({"stdin": "x"})), false),
+        (&words, beside(json!({"working_dir": "elsewhere"})), false),
+        (&words, beside(json!({"timeout": 5})), false),
+        (&words, beside(json!({})), true),
         (&host, fetch(&["example.com"]), true),
         (&host, fetch(&["EXAMPLE.com:443"]), true),
         (&host, fetch(&["example.com:22"]), false),
@@ -99,7 +121,7 @@ fn each_kind_covers_what_it_says() {
 
 #[test]
 fn whose_and_for_how_long() {
-    let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into() };
+    let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into(), fixed: free(&[]) };
     let mut call = Call::new("t", json!({}), writes(&["/w/a"]));
     let why = |grant: &Grant, call: &Call| grant.why_not(&call.subject(), Shell::Posix);
     let at = |second| Timestamp::from_second(second).unwrap();
@@ -149,6 +171,53 @@ fn what_is_offered_can_be_said_in_words() {
     assert_eq!(words(&fetch)[1], "`f`, every call that touches only the host `example.com`");
 }
 
+/// What is remembered says what else was in the call, and looks like no other.
+#[test]
+fn what_stays_as_it_was_is_said() {
+    let words = |arguments: Value| {
+        let call = Call::new("run_command", arguments, Footprint::undeclared(true));
+        Covers::suggestions(&call.subject(), "x", Shell::Posix)[1].to_string()
+    };
+    let starts = "`run_command`, every command that starts with";
+    let cases = [
+        (json!({"command": "git status"}), "`git status`"),
+        (
+            json!({"command": "git status", "env": {"PATH": "./bin"}}),
+            "`git status`, with the same `env` as here",
+        ),
+        (
+            json!({"command": "git status", "env": {}, "stdin": "x", "working_dir": "y"}),
+            "`git status`, with the same `env`, `stdin` and `working_dir` as here",
+        ),
+        (json!({"command": "git 'sta  tus'"}), "`git 'sta  tus'`"),
+        (json!({"command": "git 'x\u{202e}y'"}), "`git 'x⟨U+202E⟩y'`"),
+    ];
+    for (arguments, expected) in cases {
+        assert_eq!(words(arguments.clone()), format!("{starts} {expected}"), "{arguments}");
+    }
+    // Values are not in what is stored: a variable may be a secret.
+    let secret = json!({"command": "git status", "env": {"TOKEN": "hunter2-hunter2"}});
+    let call = Call::new("run_command", secret, Footprint::undeclared(true));
+    for covers in Covers::suggestions(&call.subject(), "x", Shell::Posix) {
+        assert!(!covers.offer().unwrap().covers.to_string().contains("hunter2"), "{covers:?}");
+    }
+}
+
+/// A grant for commands from before it looked at other arguments holds for calls that have none; one for a folder, which
+/// does not say what is free, holds for no call with arguments.
+#[test]
+fn what_was_granted_before_covers_no_more_than_was_said() {
+    let old = |document: Value| always(Covers::from_document(&document).unwrap());
+    let commands = old(json!({"kind": "commands", "tool": "run_command", "words": ["git", "status"]}));
+    let run = |arguments: Value| Call::new("run_command", arguments, Footprint::undeclared(true));
+    assert!(commands.covers(&run(json!({"command": "git status -s"})).subject(), Shell::Posix));
+    let changed = run(json!({"command": "git status", "env": {"PATH": "./bin"}}));
+    assert!(!commands.covers(&changed.subject(), Shell::Posix));
+    let folder = old(json!({"kind": "tool_in_folder", "tool": "write_file", "folder": "/w"}));
+    let write = Call::new("write_file", json!({"path": "a", "mode": "overwrite"}), writes(&["/w/a"]));
+    assert!(!folder.covers(&write.subject(), Shell::Posix));
+}
+
 #[test]
 fn past_questions_are_counted() {
     let asked: Vec<PastPrompt> = [("t", "/w/a"), ("t", "/w/b"), ("t", "/etc/b"), ("u", "/w/a")]
@@ -159,20 +228,24 @@ fn past_questions_are_counted() {
             footprint: writes(&[path]),
         })
         .collect();
-    let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into() };
+    let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into(), fixed: free(&["path"]) };
     assert_eq!(covers_how_many(&covers, &asked, Shell::Posix), 2);
 }
 
 #[test]
 fn a_grant_survives_being_stored() {
     let grants = [
-        always(Covers::Host { tool: "t".into(), host: "h".into() }),
+        always(Covers::Host { tool: "t".into(), host: "h".into(), fixed: free(&["url"]) }),
         Grant {
             principal: Some("p".into()),
             granted_by: Some("ada".into()),
             granted_at: Some(Timestamp::UNIX_EPOCH),
             lasts: Lasts::Until(Timestamp::UNIX_EPOCH),
-            ..always(Covers::Commands { tool: "t".into(), words: vec!["a".into()] })
+            ..always(Covers::Commands {
+                tool: "t".into(),
+                words: vec!["a".into()],
+                fixed: free(&["command"]),
+            })
         },
         Grant {
             lasts: Lasts::Session("s".into()),

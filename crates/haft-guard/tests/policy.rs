@@ -13,7 +13,7 @@ use haft_core::{
 };
 use haft_guard::{
     Covers, Grant, GrantSource, Lasts, ListPolicy, LivePolicy, PolicySet,
-    command::Shell,
+    command::{Shell, line},
     policy::{Conditions, Effect, ListChanges, Rule, read_rules},
 };
 use jiff::Timestamp;
@@ -144,7 +144,11 @@ fn precedence_in_every_combination() {
                     let confirms = confirms && *effect == Effect::Allow;
                     Rule { confirms, ..Rule::new(effect.to_string(), *effect, when) }
                 });
-                let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+                let covers = Covers::Host {
+                    tool: "tool".into(),
+                    host: "example.com".into(),
+                    fixed: Default::default(),
+                };
                 let grants = granted.then(|| Grant::new("g", "acme", covers, Lasts::Always));
                 let policy = PolicySet::new(lists, rules.collect()).unwrap();
                 let policy = policy.with_grants(grants.into_iter().collect());
@@ -287,12 +291,26 @@ fn arguments_that_are_lists_and_objects() {
 #[test]
 fn commands_that_are_denied_are_not_dodged() {
     let policy = auto("[[rules]]\neffect = 'deny'\ncommand = ['rm', 'git push']\n");
-    for text in ["rm x", "/bin/rm -rf x", "git push", "git push --force", "'rm' x"] {
-        let found = effect(&policy, &Call::command(text));
-        assert!(found == "deny" || (text.starts_with('\'') && found == "ask"), "{text}: {found}");
+    let denied = [
+        "rm x",
+        "/bin/rm -rf x",
+        "git push",
+        "git push --force",
+        "'rm' x",
+        "sudo rm x",
+        "env rm x",
+        "sh -c 'rm x'",
+        "ls; rm x",
+        "X=1 rm x",
+        "xargs rm",
+        "time rm x",
+        "true && rm -rf x",
+    ];
+    for text in denied {
+        assert_eq!(effect(&policy, &Call::command(text)), "deny", "{text}");
     }
-    // Wrapped, it cannot be told, so somebody is asked.
-    for text in ["sudo rm x", "env rm x", "sh -c 'rm x'", "ls; rm x", "X=1 rm x", "xargs rm", "time rm x"] {
+    // Where it cannot be seen, somebody is asked.
+    for text in ["sh clean.sh", "$X x", "git -C . push", "eval \"$X\"", "r? x"] {
         assert_eq!(effect(&policy, &Call::command(text)), "ask", "{text}");
     }
     for text in ["ls", "git status", "rmdir x"] {
@@ -304,7 +322,7 @@ fn commands_that_are_denied_are_not_dodged() {
     assert_eq!(effect(&policy, &Call::of("read_file")), "allow", "it runs none");
 }
 
-/// Each starts as an allowed command does, or tries to. In auto mode, where everything else would run.
+/// Each starts as an allowed command does, or tries to. More of them, and those that run, are in `command_lines`.
 const MUST_ASK: &[&str] = &[
     // Operators.
     "git status; rm -rf .",
@@ -312,24 +330,14 @@ const MUST_ASK: &[&str] = &[
     "git status || rm x",
     "git status | sh",
     "git status & rm x",
-    "git status &",
-    "git status;",
     "git status |& tee x",
     "git status;rm x",
-    "ls;ls",
-    "(git status)",
     "git status)",
-    "{ git status; }",
-    "git status }",
-    "git status ; : ",
     "git status &&rm x",
     "echo a;;b",
     // Substitutions.
     "git log $(rm x)",
     "git log `rm x`",
-    "echo $HOME",
-    "echo ${HOME}",
-    "echo \"$HOME\"",
     "echo \"`id`\"",
     "echo \"$(id)\"",
     "echo $((1+1))",
@@ -337,57 +345,30 @@ const MUST_ASK: &[&str] = &[
     "git log >(id)",
     "echo $'a\\nb'",
     "echo $\"a\"",
-    "echo $@",
     "echo \"${x:-$(id)}\"",
-    "ls $0",
     // Redirects and here-documents.
     "git log > x",
     "git log >> x",
-    "git log < x",
-    "git log 2>&1",
     "git log &> x",
     "git log >| x",
     "ls <> x",
     "ls << EOF",
     "ls <<EOF\nrm x\nEOF",
     "ls <<< x",
-    "ls 2>/dev/null",
-    "ls >&2",
     // Line ends and control characters.
     "git status\nrm x",
     "git status\r\nrm x",
     "git status\rrm x",
-    "git status \\\n rm x",
     "ls\u{0}",
     "ls \u{1b}[2J",
-    "ls 'a\nb'",
-    "ls \"a\nb\"",
     "ls\u{b}x",
     "ls\u{85}rm",
     // Quotes and escapes.
     "git 'status",
     "git \"status",
-    "git stat\\us",
-    "\\git status",
-    "echo \"a\\\"b\"",
-    "echo 'a'\\''b'",
-    "g'i't status",
-    "\"git\" status",
     "'git status'",
-    "echo \"!!\"",
-    "echo !!",
     "git status '",
-    "ec\"ho\" a",
     // Wildcards, braces, home folders, comments.
-    "ls *",
-    "ls ?",
-    "ls [ab]",
-    "ls {a,b}",
-    "ls ~",
-    "ls ~root",
-    "git status # rm",
-    "ls *.rs",
-    "echo a=~",
     // Variables before the command, aliases, functions, the shell's own words.
     "X=1 git status",
     "PATH=/tmp git status",
@@ -398,11 +379,8 @@ const MUST_ASK: &[&str] = &[
     "function ls { rm x; }",
     "if true; then rm x; fi",
     "for i in a; do rm x; done",
-    "while true; do ls; done",
     "case x in x) ls;; esac",
-    "! git status",
     "[[ -f x ]]",
-    "time git status",
     // Programs that run others.
     "env git status",
     "sudo git status",
@@ -419,30 +397,29 @@ const MUST_ASK: &[&str] = &[
     "builtin echo a",
     "find . -exec rm x",
     "watch git status",
-    "timeout 5 git status",
     // Letters that look like others.
     "git\u{a0}status",
-    "git status \u{ff1b} rm x",
     "ls \u{202e}x",
-    "git st\u{430}tus",
     "",
     "   ",
     "\t",
 ];
 
 #[test]
-fn texts_that_are_not_one_simple_command_ask() {
+fn lines_that_are_not_wholly_allowed_ask() {
     let policy = auto(
         "[[rules]]\nname = 'look'\neffect = 'allow'\nconfirms = true\n\
          command = ['git status', 'git log', 'git', 'ls', 'echo']\n",
     );
-    assert!(MUST_ASK.len() >= 80, "{}", MUST_ASK.len());
+    assert!(MUST_ASK.len() >= 60, "{}", MUST_ASK.len());
     for text in MUST_ASK {
         let mut call = Call::command(text);
         call.definition.requires_confirmation = true;
         assert_eq!(effect(&policy, &call), "ask", "{text:?}");
+        // Where every command is known, auto mode lets each run; where one is not, it asks.
+        let is_known = line(text, Shell::Posix).parts.iter().all(|part| part.words().is_some());
         call.definition.requires_confirmation = false;
-        assert_eq!(effect(&policy, &call), "ask", "{text:?} in auto mode");
+        assert_eq!(effect(&policy, &call), if is_known { "allow" } else { "ask" }, "{text:?} in auto mode");
     }
     for text in ["git status", "ls -la src", "echo 'two words'", "git log --oneline -5"] {
         let mut call = Call::command(text);
@@ -568,7 +545,12 @@ fn what_is_not_mentioned_stays() {
 #[test]
 fn a_broken_reload_keeps_the_old_policy_and_grants() {
     let rules = "[[rules]]\nname = 'old'\neffect = 'deny'\ntool = 'x'\n";
-    let grant = Grant::new("g", "acme", Covers::Host { tool: "y".into(), host: "h".into() }, Lasts::Always);
+    let grant = Grant::new(
+        "g",
+        "acme",
+        Covers::Host { tool: "y".into(), host: "h".into(), fixed: Default::default() },
+        Lasts::Always,
+    );
     let live = LivePolicy::new(strict(rules).with_grants(vec![grant]));
     let lists = || lists(ApprovalMode::Deny);
     assert!(live.reload(lists(), "[[rules]]\neffect = 'deny'\n", "/work").is_err());
@@ -605,7 +587,7 @@ fn grants_that_cannot_be_read_deny() {
 #[test]
 fn a_rule_that_asks_is_silenced_only_where_it_says_so() {
     let rule = "[[rules]]\nname = 'r'\neffect = 'ask'\nhost = 'example.com'\n";
-    let covers = Covers::Host { tool: "fetch".into(), host: "example.com".into() };
+    let covers = Covers::Host { tool: "fetch".into(), host: "example.com".into(), fixed: Default::default() };
     let grants = || vec![Grant::new("g", "acme", covers.clone(), Lasts::Always)];
     let call = Call::of("fetch").hosts(&["example.com"]);
     assert_eq!(decided(&auto(rule).with_grants(grants()), &call), ("ask", "r".into()));
@@ -620,7 +602,11 @@ fn a_call_that_its_tool_wants_confirmed_is_allowed_by_nothing_general() {
     assert_eq!(effect(&auto(rule), &call), "allow");
     call.confirm = Some("it deletes a file");
     assert_eq!(decided(&auto(rule), &call), ("ask", "tool_requires_confirmation".into()));
-    let folder = Covers::ToolInFolder { tool: "apply_patch".into(), folder: "/work".into() };
+    let folder = Covers::ToolInFolder {
+        tool: "apply_patch".into(),
+        folder: "/work".into(),
+        fixed: Default::default(),
+    };
     let folder = Grant::new("f", "acme", folder, Lasts::Always);
     assert_eq!(effect(&strict("").with_grants(vec![folder.clone()]), &call), "ask");
     let exact = Covers::suggestions(&call.subject(), "Apply", Shell::Posix).remove(0);
@@ -652,7 +638,7 @@ fn what_may_only_tighten_loosens_nothing() {
         let when = Conditions { tools: vec!["tool".into()], ..Conditions::default() };
         Rule { only_tightens: true, remember, ..Rule::new("folder", Effect::Ask, when) }
     };
-    let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+    let covers = Covers::Host { tool: "tool".into(), host: "example.com".into(), fixed: Default::default() };
     let grant = || vec![Grant::new("g", "acme", covers.clone(), Lasts::Always)];
     let call = Call::of("tool").hosts(&["example.com"]);
     let set = |mode, rules: Vec<Rule>| PolicySet::new(lists(mode), rules).unwrap();

@@ -7,6 +7,7 @@
 //! (`server::http`).
 #![forbid(unsafe_code)]
 
+mod bounded;
 pub mod client;
 pub mod server;
 

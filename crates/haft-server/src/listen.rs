@@ -2,20 +2,24 @@
 
 use crate::identity::{Peer, SameUser};
 use axum::{Router, body::Body};
+use haft_http::{Patient, Seats};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{io, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::Semaphore,
 };
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower::ServiceExt as _;
 
-/// How long a client may take to say what it wants.
-const HEAD_TIME: Duration = Duration::from_secs(15);
 /// How long a greeting of TLS may take.
 const GREETING_TIME: Duration = Duration::from_secs(10);
 /// How long nothing is accepted after a failure, such as too many open files.
@@ -38,6 +42,12 @@ pub enum Listener {
 pub(crate) struct Desk {
     pub(crate) router: Router,
     pub(crate) seats: Arc<Semaphore>,
+    /// By network.
+    pub(crate) addresses: Seats<IpAddr>,
+    /// How long the head of a request may take.
+    pub(crate) head_time: Duration,
+    /// How long a client may take nothing of its answer.
+    pub(crate) write_silence: Duration,
     pub(crate) connections: TaskTracker,
     /// Nothing new is taken.
     pub(crate) stop: CancellationToken,
@@ -84,13 +94,24 @@ impl Listener {
             Listener::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
-                Box::pin(serve(stream, desk, Way::Address(from.ip())))
+                let Ok(seat) = desk.addresses.take(network(from), 1) else {
+                    return Ok(Box::pin(async move { send_away(&stream) }));
+                };
+                Box::pin(async move {
+                    serve(stream, desk, Way::Address(from.ip())).await;
+                    drop(seat);
+                })
             }
             Listener::Tls(listener, tls) => {
                 let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
+                // Nothing can be said before TLS is spoken, and that would cost what is spared here.
+                let Ok(seat) = desk.addresses.take(network(from), 1) else {
+                    return Ok(Box::pin(async move { drop(stream) }));
+                };
                 let greeting = tls.accept(stream);
                 Box::pin(async move {
+                    let _seat = seat;
                     match tokio::time::timeout(GREETING_TIME, greeting).await {
                         Ok(Ok(stream)) => serve(stream, desk, Way::Address(from.ip())).await,
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS came about"),
@@ -110,6 +131,21 @@ impl Listener {
     }
 }
 
+/// What addresses are counted by: whoever has one address of IPv6 mostly has all of its network.
+fn network(from: SocketAddr) -> IpAddr {
+    match from.ip().to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
+    }
+}
+
+/// Says that there are too many, where that costs nothing.
+fn send_away(stream: &TcpStream) {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    // A fresh connection takes that much without waiting; one that does not gets nothing.
+    let _ = stream.try_write(answer);
+}
+
 /// Who is at the other end, as far as a connection says.
 #[derive(Clone, Copy)]
 enum Way {
@@ -119,7 +155,8 @@ enum Way {
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, from: Way) {
-    let Desk { router, stop, cut, .. } = desk;
+    let Desk { router, head_time, write_silence, stop, cut, seats: _, addresses: _, connections: _ } = desk;
+    let stream = Patient::new(stream, write_silence);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
         match from {
@@ -131,7 +168,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, f
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(head_time)
         .max_buf_size(LARGEST_HEAD)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
@@ -147,5 +184,20 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, f
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_counts_with_its_network() {
+        let counted = |from: &str| network(from.parse().unwrap()).to_string();
+        assert_eq!(counted("192.0.2.7:1"), "192.0.2.7");
+        assert_eq!(counted("[::ffff:192.0.2.7]:1"), "192.0.2.7", "the same machine");
+        assert_eq!(counted("[2001:db8:1:2:3:4:5:6]:1"), "2001:db8:1:2::");
+        assert_eq!(counted("[2001:db8:1:2:ffff::1]:9"), "2001:db8:1:2::");
+        assert_ne!(counted("[2001:db8:1:3::1]:9"), "2001:db8:1:2::");
     }
 }

@@ -26,6 +26,8 @@ struct Facts {
     result: Option<Box<ToolResult>>,
     /// Who asks must say who they are, and how.
     challenge: Option<HeaderValue>,
+    /// After how many seconds to ask again.
+    come_again: Option<u32>,
 }
 
 /// On the wire. The schema of it is [`ProblemBody`](crate::schema::Problem).
@@ -59,6 +61,7 @@ impl Problem {
             data: None,
             result: None,
             challenge: None,
+            come_again: None,
         }))
     }
 
@@ -87,6 +90,12 @@ impl Problem {
     /// The same with another status than the table's: for what HTTP itself has a status for.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = status;
+        self
+    }
+
+    /// The same, with when to ask again, in seconds.
+    pub(crate) fn come_again(mut self, seconds: u32) -> Self {
+        self.0.come_again = Some(seconds);
         self
     }
 
@@ -155,6 +164,9 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(challenge) = facts.challenge {
             headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        if let Some(seconds) = facts.come_again {
+            headers.insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

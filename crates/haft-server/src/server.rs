@@ -1,48 +1,89 @@
 //! What a server is made of.
 
 use crate::{
+    admission::{Admission, admitted},
     host::{Host, NoHost},
-    identity::{CameIn, Identifier, Identity, Peer, SameUser, TokenOptions},
+    identity::{Identifier, TokenOptions},
     listen::{Desk, Listener},
     problem::Problem,
     routes,
 };
 use axum::{
     Router,
-    extract::{DefaultBodyLimit, Request, State},
+    extract::DefaultBodyLimit,
     http::StatusCode,
-    middleware::{self, Next},
+    middleware,
     response::{IntoResponse as _, Response},
 };
 use haft_core::{CallContext, ErrorCode, port::KeyStore};
 use haft_engine::Engine;
+use haft_http::{BodyLimits, Seats};
 use std::{any::Any, io, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower_http::{
-    catch_panic::CatchPanicLayer, compression::CompressionLayer, timeout::RequestBodyTimeoutLayer,
-};
+use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer};
 
 /// Bounds of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one request's body.
     pub body_bytes: usize,
-    /// Connections at once; more wait.
-    pub connections: usize,
+    /// Bytes of all bodies at once, whoever sends them. One key or person has a quarter of it.
+    pub bodies_bytes: usize,
     /// How long a body may stay silent while it is sent.
     pub body_silence: Duration,
+    /// How long a body may take, before what has come of it counts: then each [`body_rate`](Self::body_rate) bytes are worth a
+    /// second more.
+    pub body_grace: Duration,
+    /// Bytes a second that a body must have come to once its grace is over.
+    pub body_rate: usize,
+    /// How long the head of a request may take.
+    pub head_time: Duration,
+    /// Connections at once; more wait.
+    pub connections: usize,
+    /// Connections at once from one address, or one network of 64 bits of IPv6; more are sent away.
+    pub connections_per_address: usize,
+    /// Requests that one key or person may have open at once, streams among them; more are answered with 429.
+    pub requests_per_key: usize,
+    /// The same for one tenant, with all its keys.
+    pub requests_per_tenant: usize,
+    /// How long a client may take nothing of its answer before the connection is closed.
+    pub write_silence: Duration,
     /// How long connections may take to end, once the server is to stop.
     pub grace: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
+        let body = BodyLimits::default();
         Limits {
-            body_bytes: 4 << 20,
+            body_bytes: body.bytes,
+            bodies_bytes: body.bytes_of_all,
+            body_silence: body.silence,
+            body_grace: body.grace,
+            body_rate: body.least_rate,
+            head_time: Duration::from_secs(15),
             connections: 4096,
-            body_silence: Duration::from_secs(30),
+            connections_per_address: 1024,
+            requests_per_key: 256,
+            requests_per_tenant: 1024,
+            write_silence: Duration::from_secs(60),
             grace: Duration::from_secs(5),
+        }
+    }
+}
+
+impl Limits {
+    /// Those of bodies. One body of the largest size always has room.
+    pub(crate) fn bodies(&self) -> BodyLimits {
+        let all = self.bodies_bytes.max(self.body_bytes);
+        BodyLimits {
+            bytes: self.body_bytes,
+            bytes_of_holder: (all / 4).max(self.body_bytes),
+            bytes_of_all: all,
+            silence: self.body_silence,
+            grace: self.body_grace,
+            least_rate: self.body_rate,
         }
     }
 }
@@ -55,6 +96,7 @@ pub(crate) struct Inner {
     pub(crate) engine: Engine,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) identifier: Identifier,
+    pub(crate) admission: Admission,
     /// Ends streams, so that a stop does not wait for those who watch.
     pub(crate) stop: CancellationToken,
 }
@@ -103,7 +145,10 @@ impl Server {
         let desk = Desk {
             router: self.router,
             seats: Arc::new(Semaphore::new(self.limits.connections.min(Semaphore::MAX_PERMITS))),
+            addresses: Seats::new(self.limits.connections_per_address, usize::MAX),
             connections: TaskTracker::new(),
+            head_time: self.limits.head_time,
+            write_silence: self.limits.write_silence,
             stop: stop.clone(),
             cut: CancellationToken::new(),
         };
@@ -196,6 +241,7 @@ impl Builder {
             engine: self.engine,
             host: self.host,
             identifier: Identifier::new(self.owner, self.keys, self.tokens, self.both_rights),
+            admission: Admission::new(&self.limits),
             stop: stop.clone(),
         }));
         let (known, _) = routes::known().split_for_parts();
@@ -209,33 +255,14 @@ impl Builder {
             .fallback(routes::nothing_here)
             .method_not_allowed_fallback(routes::no_such_method)
             // Around the fallback, too: who is not known is not told what is there.
-            .layer(middleware::from_fn_with_state(app.clone(), identified));
+            .layer(middleware::from_fn_with_state(app.clone(), admitted));
         let router = known
             .merge(public.method_not_allowed_fallback(routes::no_such_method))
             .layer(DefaultBodyLimit::max(self.limits.body_bytes))
-            .layer(RequestBodyTimeoutLayer::new(self.limits.body_silence))
             .layer(CompressionLayer::new())
             .layer(CatchPanicLayer::custom(panicked))
             .with_state(app.clone());
         Server { router, app, limits: self.limits, stop }
-    }
-}
-
-/// Lets in only who is known.
-async fn identified(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let came_in = CameIn {
-        path: request.uri().path(),
-        is_same_user: request.extensions().get::<SameUser>().is_some(),
-        peer: request.extensions().get::<Peer>().copied(),
-    };
-    match app.identifier.identify(request.headers(), came_in, &*app.host).await {
-        Ok(identity) => {
-            // It has done its part: nobody further in needs it.
-            request.headers_mut().remove(axum::http::header::AUTHORIZATION);
-            request.extensions_mut().insert::<Identity>(identity);
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
     }
 }
 

@@ -13,7 +13,7 @@
 
 use haft::{Haft, prelude::*};
 use haft_core::port::{ApiKey, KeyStore, Right};
-use haft_server::{ApiSecret, Host, Listener, Server};
+use haft_server::{ApiSecret, Host, Limits, Listener, Server};
 use haft_store::MemoryKeys;
 use std::{
     net::SocketAddr,
@@ -268,7 +268,17 @@ async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
         revoked_at: None,
     };
     keys.add(key, secret.hash()).await.unwrap();
-    let server = Server::builder(haft.clone().into_engine()).keys(keys).host(Everything).build();
+    let server = Server::builder(haft.clone().into_engine())
+        .keys(keys)
+        .host(Everything)
+        // All of them have one key, and come from one address.
+        .limits(Limits {
+            connections_per_address: 4096,
+            requests_per_key: 4096,
+            requests_per_tenant: 4096,
+            ..Limits::default()
+        })
+        .build();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
     let stop = CancellationToken::new();

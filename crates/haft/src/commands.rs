@@ -25,16 +25,23 @@ const GRACE: Duration = Duration::from_millis(1500);
 pub(crate) struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
+    unix_sockets: bool,
+    /// Folders that programs may write.
     writable: Vec<std::path::PathBuf>,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
 impl LazyJail {
     pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
-        let per_process_limits_do = config.tools.commands.per_process_limits;
+        let commands = &config.tools.commands;
         let writable = wiring::roots(config, folders).into_iter().filter(|root| !root.read_only);
-        let writable = writable.filter_map(|root| root.path.canonicalize().ok()).collect();
-        LazyJail { folders: folders.clone(), per_process_limits_do, writable, made: OnceLock::new() }
+        LazyJail {
+            folders: folders.clone(),
+            per_process_limits_do: commands.per_process_limits,
+            unix_sockets: commands.unix_sockets,
+            writable: writable.filter_map(|root| root.path.canonicalize().ok()).collect(),
+            made: OnceLock::new(),
+        }
     }
 
     /// The jails, or why there are none.
@@ -59,6 +66,7 @@ impl LazyJail {
         let options = guest::JailOptions {
             protected: private.clone(),
             per_process_limits_do: self.per_process_limits_do,
+            unix_sockets: self.unix_sockets,
             gate: Some(Arc::new(guest::HostGate::new())),
             ..guest::JailOptions::new(state, home.clone().unwrap_or_else(|| "/nonexistent".into()))
         };

@@ -119,8 +119,11 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_what_was_offered() {
-        let covers =
-            Covers::Commands { tool: "run_command".into(), words: vec!["cargo".into(), "test".into()] };
+        let covers = Covers::Commands {
+            tool: "run_command".into(),
+            words: vec!["cargo".into(), "test".into()],
+            fixed: Default::default(),
+        };
         let offer = covers.offer().unwrap();
         let mut asker = Asker { tenant: "acme".into(), agent: "helper".into(), ..Asker::default() };
         let now = Timestamp::from_second(1_000).unwrap();

@@ -142,7 +142,10 @@ pub(crate) fn roots(config: &Config, folders: &Folders) -> Vec<RootSpec> {
 /// Denied patterns that start at a root, as they are in each configured one: where tools are kept to a folder inside a root,
 /// what the pattern denies there is denied all the same.
 fn in_configured_roots(config: &Config, folders: &Folders) -> Vec<String> {
-    let starts_at_root = |pattern: &&String| !pattern.starts_with("**/") && !pattern.starts_with('/');
+    let starts_at_root = |pattern: &&String| {
+        let pattern = pattern.trim_end_matches('/');
+        pattern.contains('/') && !pattern.starts_with("**/") && !pattern.starts_with('/')
+    };
     let patterns: Vec<_> = config.tools.sandbox.denied_patterns.iter().filter(starts_at_root).collect();
     let roots = roots(config, folders).into_iter().filter_map(|root| root.path.canonicalize().ok());
     let roots = roots.filter_map(|root| root.to_str().map(escaped));

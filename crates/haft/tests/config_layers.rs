@@ -74,6 +74,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.processes", "256", "257"),
     ("tools.commands.scratch_bytes", "1048576", "268435457"),
     ("tools.commands.per_process_limits", "false", "true"),
+    ("tools.commands.unix_sockets", "false", "true"),
     ("tools.http.hosts", "[]", "['api.example.com']"),
     ("tools.http.private_hosts", "[]", "['localhost:8080']"),
     ("tools.mcp.connect_seconds", "5", "60"),

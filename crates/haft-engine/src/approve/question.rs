@@ -6,9 +6,12 @@ use crate::{
     plan::Ready,
     ports::Ports,
 };
-use haft_core::{ApprovalId, ApprovalRequest, Asker, GrantOffer, Risk, ToolError, port::Subject, text};
+use haft_core::{
+    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, ErrorCode, Footprint, GrantOffer,
+    IsolationLevel, Limits, ParentGrant, Risk, ToolDefinition, ToolError, port::Subject, text,
+};
 use haft_sdk::{Host, ToolCtx};
-use serde_json::json;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 
@@ -28,12 +31,30 @@ pub(super) async fn question(
     ready: &Ready,
     cause: Cause,
 ) -> Result<ApprovalRequest, ToolError> {
-    let preview = look_ahead(ports, ready).await;
+    let preview = whole_change(ports, ready).await?;
     let frame = &ready.frame;
-    let risk = frame.registered.get().map(|registered| registered.definition.risk()).unwrap_or(Risk::High);
+    let definition = frame.registered.get().map(|registered| &*registered.definition);
+    let risk = definition.map(ToolDefinition::risk).unwrap_or(Risk::High);
     let risk = if ready.is_grave { Risk::High } else { risk };
-    let summary = summary(ports, ready)?;
+    let does = does(ports, ready)?;
+    let summary = text::spelled_summary(does.trim(), SUMMARY);
+    let sandbox = frame.sandbox.get().map(|sandbox| &sandbox.grant);
     let now = ports.clock.now();
+    let fingerprint = Covered {
+        tenant: &frame.context.tenant,
+        principal: &crate::plan::principal(&frame.context),
+        session: frame.context.session.as_deref(),
+        tool: frame.tool_name(),
+        definition,
+        arguments: &frame.arguments(),
+        footprint: &ready.footprint,
+        isolation: ready.level,
+        limits: frame.options.limits.as_deref(),
+        reach: &ports.reach,
+        sandbox,
+        preview: preview.as_deref(),
+    }
+    .fingerprint();
     Ok(ApprovalRequest {
         id: cause.asked_before.or_else(|| waited_for(frame)).unwrap_or_else(ApprovalId::random),
         execution_id: frame.id,
@@ -42,11 +63,18 @@ pub(super) async fn question(
         risk,
         reason: ports.redaction.model_string(cause.reason),
         arguments: ports.redaction.arguments(&frame.arguments()),
-        fingerprint: fingerprint(ports, ready, preview.as_deref()),
+        fingerprint,
         preview,
+        detail: ApprovalDetail {
+            does,
+            isolation: ready.level,
+            reach: if ready.level == IsolationLevel::None { Value::Null } else { ports.reach.clone() },
+            limits: frame.options.limits.as_deref().cloned(),
+            sandbox: sandbox.cloned(),
+        },
         asker: Asker::of(&frame.context),
         batch_id: frame.batch.as_ref().map(|(batch, _)| batch.id),
-        footprint: ready.footprint.clone(),
+        footprint: ports.redaction.footprint(&ready.footprint),
         offers: offers(ports, ready, &summary, now),
         replaces: cause.replaces,
         expires_at: now.checked_add(ports.settings.approval_expiry).ok(),
@@ -78,16 +106,21 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
         };
         Ok(ports.policy.offers(&subject, summary))
     });
-    offers.unwrap_or_default()
+    let offers = offers.unwrap_or_default().into_iter();
+    offers.filter(|offer| !ports.redaction.hides_offer(offer)).collect()
 }
 
 /// How long a tool may take to say what would change.
 const LOOK_AHEAD: Duration = Duration::from_secs(5);
-/// How much of it is shown.
+/// How much of it a dry run shows.
 const MOST_SHOWN: usize = 64 << 10;
+/// How much of it a person can be asked about. A question is kept, and shown whole.
+const MOST_ASKED: usize = 4 << 20;
+/// How long a summary is at most.
+const SUMMARY: usize = 200;
 
-/// What a call would change, where its tool can say. One that fails to say so keeps nobody from being asked.
-pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
+/// What a call would change, as its tool says it, where it can. One that fails to say so keeps nobody from being asked.
+async fn change(ready: &Ready) -> Option<String> {
     let cx = ToolCtx::new(Arc::clone(&ready.frame) as Arc<dyn Host>);
     let prepared = ready.prepared.get()?;
     let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
@@ -95,35 +128,159 @@ pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
         Ok(said) => said.and_then(|said| said),
         Err(_) => Err(ToolError::failed("it took too long")),
     };
-    let text = said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message));
-    let text = ports.redaction.model_string(text);
+    Some(said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message)))
+}
+
+/// What a call would change, for a person who is asked about it: all of it. What cannot be shown whole cannot be agreed to.
+async fn whole_change(ports: &Ports, ready: &Ready) -> Result<Option<String>, ToolError> {
+    let Some(text) = change(ready).await else { return Ok(None) };
+    let refused = |why: String| {
+        let text = format!("This call needs approval, and {why}, so nobody can agree to it. Not run");
+        ToolError::new(ErrorCode::ConfirmationDenied, text)
+    };
+    if text.len() > MOST_ASKED {
+        let (size, most) = (text.len(), MOST_ASKED);
+        return Err(refused(format!("its change of {size} bytes is more than the {most} that can be shown")));
+    }
+    let hidden = |_| refused("what it would change holds a secret behind control characters".to_owned());
+    ports.redaction.for_people(text).map(Some).map_err(hidden)
+}
+
+/// What a call would change, for a dry run.
+pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
+    let text = ports.redaction.model_string(change(ready).await?);
     Some(text::truncate(&text, MOST_SHOWN, None).text.into_owned())
+}
+
+/// What a call would do, as its tool says it, without secrets.
+fn does(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
+    let said = guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))?;
+    Ok(ports.redaction.summary(said, &ready.frame.arguments()))
 }
 
 /// What a call would do, in one line that is safe to show to a person.
 pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
-    let said = guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))?;
-    let said = ports.redaction.summary(said, &ready.frame.arguments());
-    Ok(text::one_line(said.trim(), 200))
+    Ok(text::spelled_summary(does(ports, ready)?.trim(), SUMMARY))
 }
 
-/// Over everything that the approval covers, so that nothing else can run under it. What was shown is part of it: a yes to
-/// one diff is none to another.
-fn fingerprint(ports: &Ports, ready: &Ready, preview: Option<&str>) -> String {
-    let frame = &ready.frame;
-    let definition = frame.registered.get().map(|registered| &*registered.definition);
-    let covered = json!({
-        "tenant": frame.context.tenant,
-        "principal": crate::plan::principal(&frame.context),
-        "session": frame.context.session,
-        "tool": frame.tool_name(),
-        "definition": definition,
-        "arguments": frame.arguments().as_str(),
-        "footprint": ready.footprint,
-        "isolation": ready.level,
-        "limits": frame.options.limits,
-        "reach": ports.reach,
-        "preview": preview,
-    });
-    Sha256::digest(covered.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+/// Everything that an approval covers, so that nothing else can run under it. What was shown is part of it: a yes to one
+/// diff is none to another.
+#[derive(Clone, Copy)]
+struct Covered<'a> {
+    tenant: &'a str,
+    principal: &'a str,
+    session: Option<&'a str>,
+    tool: &'a str,
+    definition: Option<&'a ToolDefinition>,
+    arguments: &'a Arguments,
+    footprint: &'a Footprint,
+    isolation: IsolationLevel,
+    limits: Option<&'a Limits>,
+    reach: &'a Value,
+    sandbox: Option<&'a ParentGrant>,
+    preview: Option<&'a str>,
+}
+
+impl Covered<'_> {
+    /// SHA-256 over all of it, in hex.
+    fn fingerprint(self) -> String {
+        // Without `..`: what is added is covered.
+        let Covered {
+            tenant,
+            principal,
+            session,
+            tool,
+            definition,
+            arguments,
+            footprint,
+            isolation,
+            limits,
+            reach,
+            sandbox,
+            preview,
+        } = self;
+        let covered = json!({
+            "tenant": tenant,
+            "principal": principal,
+            "session": session,
+            "tool": tool,
+            "definition": definition,
+            "arguments": arguments.as_str(),
+            "footprint": footprint,
+            "isolation": isolation,
+            "limits": limits,
+            "reach": reach,
+            "sandbox": sandbox,
+            "preview": preview,
+        });
+        Sha256::digest(covered.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_core::Resource;
+    use std::collections::BTreeSet;
+
+    /// For each field that a fingerprint is bound to, a call that differs in it alone. The pattern has no `..`, so that a
+    /// new field does not compile until there is a call for it.
+    #[test]
+    fn whatever_is_covered_another_one_has_another_fingerprint() {
+        let definition = ToolDefinition::new("t", "A tool");
+        let arguments = Arguments::from_text("{}");
+        let footprint = Footprint::default();
+        let base = Covered {
+            tenant: "acme",
+            principal: "ada",
+            session: Some("s1"),
+            tool: "t",
+            definition: Some(&definition),
+            arguments: &arguments,
+            footprint: &footprint,
+            isolation: IsolationLevel::Strict,
+            limits: None,
+            reach: &json!({"hosts": []}),
+            sandbox: None,
+            preview: Some("+a"),
+        };
+        let Covered {
+            tenant: _,
+            principal: _,
+            session: _,
+            tool: _,
+            definition: _,
+            arguments: _,
+            footprint: _,
+            isolation: _,
+            limits: _,
+            reach: _,
+            sandbox: _,
+            preview: _,
+        } = base;
+        let changed = ToolDefinition { description: "Another tool".to_owned(), ..definition.clone() };
+        let others = [
+            ("tenant", Covered { tenant: "other", ..base }),
+            ("principal", Covered { principal: "bob", ..base }),
+            ("session", Covered { session: Some("s2"), ..base }),
+            ("no session", Covered { session: None, ..base }),
+            ("tool", Covered { tool: "u", ..base }),
+            ("definition", Covered { definition: Some(&changed), ..base }),
+            ("no definition", Covered { definition: None, ..base }),
+            ("arguments", Covered { arguments: &Arguments::from_text("{ }"), ..base }),
+            ("footprint", Covered { footprint: &Footprint::reads([Resource::path("/a")]), ..base }),
+            ("writes", Covered { footprint: &Footprint::writes([Resource::path("/a")]), ..base }),
+            ("isolation", Covered { isolation: IsolationLevel::Standard, ..base }),
+            ("limits", Covered { limits: Some(&Limits { processes: Some(1), ..Limits::default() }), ..base }),
+            ("reach", Covered { reach: &json!({"hosts": ["*"]}), ..base }),
+            ("sandbox", Covered { sandbox: Some(&ParentGrant::default()), ..base }),
+            ("preview", Covered { preview: Some("+b"), ..base }),
+            ("no preview", Covered { preview: None, ..base }),
+        ];
+        assert_eq!(base.fingerprint(), base.fingerprint());
+        let mut all = BTreeSet::from([base.fingerprint()]);
+        for (what, other) in others {
+            assert!(all.insert(other.fingerprint()), "another {what}, the same fingerprint");
+        }
+    }
 }

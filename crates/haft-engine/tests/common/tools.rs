@@ -1,6 +1,8 @@
 //! Tools that do as they are told.
 
-use haft_core::{Footprint, IsolationLevel, Parameters, Resource, ToolDefinition, ToolError};
+use haft_core::{
+    Footprint, IsolationLevel, Parameters, Resource, ToolDefinition, ToolError, port::BoxFuture,
+};
 use haft_sdk::{Args, IntoToolOutput, Prepared, Tool, ToolCtx, ToolFuture};
 use serde_json::{Value, json};
 use std::{
@@ -23,6 +25,7 @@ pub(crate) struct Scripted {
     prepare: Arc<Check>,
     footprint: Arc<Print>,
     summary: Arc<Words>,
+    preview: Option<Arc<Words>>,
     run: Arc<Run>,
 }
 
@@ -42,6 +45,7 @@ where
         prepare: Arc::new(|_| Ok(())),
         footprint: Arc::new(|_| Footprint::default()),
         summary: Arc::new(|args| args.original.as_str().to_owned()),
+        preview: None,
         run: Arc::new(move |args, cx| {
             let running = run(args, cx);
             Box::pin(async move { running.await?.into_tool_output() })
@@ -107,6 +111,11 @@ impl Scripted {
         self.summary = Arc::new(summary);
         self
     }
+
+    pub(crate) fn on_preview(mut self, preview: impl Fn(&Args) -> String + Send + Sync + 'static) -> Self {
+        self.preview = Some(Arc::new(preview));
+        self
+    }
 }
 
 impl Tool for Scripted {
@@ -132,6 +141,11 @@ impl Prepared for Script {
 
     fn summary(&self) -> String {
         (self.tool.summary)(&self.args)
+    }
+
+    fn preview(&self, _cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
+        let preview = self.tool.preview.as_ref()?;
+        Some(Box::pin(std::future::ready(Ok(preview(&self.args)))))
     }
 
     fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture {

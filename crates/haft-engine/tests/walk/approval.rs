@@ -8,9 +8,10 @@ use crate::common::{
 use haft_core::{
     BatchId, BatchOptions, CallOptions, Decision, ErrorCode, ExecutionId, Footprint, Status, ToolDefinition,
     ToolError, ToolResult,
-    port::{Approver, BoxFuture, GuardError},
+    port::{Approver, BoxFuture, GuardError, GuestSpec},
 };
-use haft_engine::{BatchRequest, Request};
+use haft_engine::{BatchRequest, Engine, Request};
+use haft_guard::PermissionStrings;
 use haft_sdk::{Args, CancelReason, Prepared, Tool, ToolCtx, ToolFuture};
 use serde_json::json;
 use std::{
@@ -284,6 +285,99 @@ async fn the_fingerprint_tells_apart_what_an_approval_does_not_cover() {
     ] {
         assert_ne!(ask(request).await, base, "other {what}, same fingerprint");
     }
+}
+
+/// The same of what a caller cannot say: each engine is like the first in all but one thing.
+#[tokio::test]
+async fn the_fingerprint_tells_apart_what_a_call_runs_in() {
+    let plain = || tool("asks", |_, _| async { Ok("ran") }).asks().on_preview(|_| "+a".into());
+    let template = |hosts: &[&str]| GuestSpec {
+        hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
+        ..GuestSpec::default()
+    };
+    let engine = |tool: crate::common::Scripted, template: GuestSpec| {
+        let person = Answers::yes();
+        let store = crate::common::TestStore::default();
+        let policy = Setup::default().policy;
+        let engine = Engine::builder(policy, Arc::new(PermissionStrings), Arc::new(store))
+            .approver(person.clone())
+            .commands(template)
+            .tool(tool)
+            .build()
+            .unwrap();
+        (engine, person)
+    };
+    let asked = async |tool, template, options| {
+        let (engine, person) = engine(tool, template);
+        let result = engine.execute(with(call("asks"), options)).await;
+        let asked = person.asked();
+        assert!(!asked.is_empty(), "{:?}", result.error);
+        asked[0][0].clone()
+    };
+    let usual = CallOptions::default;
+    let base = asked(plain(), template(&[]), usual()).await;
+    assert_eq!(asked(plain(), template(&[]), usual()).await.fingerprint, base.fingerprint, "the control");
+    let others = [
+        ("definition", asked(plain().define(|it| it.description.push('!')), template(&[]), usual()).await),
+        ("reach", asked(plain(), template(&["example.com"]), usual()).await),
+        ("preview", asked(plain().on_preview(|_| "+b".into()), template(&[]), usual()).await),
+    ];
+    for (what, other) in others {
+        assert_ne!(other.fingerprint, base.fingerprint, "another {what}, the same fingerprint");
+        assert_ne!(other.view(), base.view(), "another {what} looks the same");
+    }
+}
+
+/// What a call hides from a terminal, a person sees. Each of these showed nothing but `echo hello`.
+#[tokio::test]
+async fn what_a_person_sees_is_what_runs() {
+    let person = Answers::yes();
+    let says = tool("asks", |_, _| async { Ok("ran") })
+        .asks()
+        .on_summary(|args| format!("Run: {}", args.value["command"].as_str().unwrap()))
+        .on_preview(|args| format!("+{}", args.value["command"].as_str().unwrap()));
+    let house = Setup { approver: person.clone(), ..Setup::default() }.build([says]);
+    let pushed_out = format!("echo hello{}; touch X", " ".repeat(200));
+    let long = format!("echo {}; touch X", "hello ".repeat(1000));
+    for command in [
+        "echo hello \x1b]0;touch X;\x07",
+        "echo hello \x1bPtouch X\x1b\\",
+        "echo hello \u{9d}touch X\u{9c}",
+        "echo hello \x1b[|touch X",
+        &pushed_out,
+        &long,
+    ] {
+        house.engine.execute(call_with("asks", json!({"command": command, "env": {"PATH": "./bin"}}))).await;
+        let request = person.asked().pop().unwrap().remove(0);
+        let view = request.view().to_string();
+        let spelled = haft_core::text::spelled_line(command);
+        assert_eq!(view.matches(&spelled).count(), 3, "does, arguments and change of {command:?}: {view}");
+        assert!(view.contains("  env.PATH   │ ./bin\n"), "{view}");
+        assert!(request.summary.chars().count() <= 200, "{}", request.summary);
+        assert!(!request.summary.contains(char::is_control), "{:?}", request.summary);
+    }
+}
+
+/// A change that is too large to be kept and shown whole cannot be agreed to: nobody is asked, and nothing runs.
+#[tokio::test]
+async fn what_cannot_be_shown_whole_cannot_be_approved() {
+    let (person, runs) = (Answers::yes(), Count::default());
+    let counted = runs.clone();
+    let changes = tool("asks", move |_, _| {
+        counted.up();
+        async { Ok("ran") }
+    })
+    .asks()
+    .on_preview(|args| "+x\n".repeat(args.value["lines"].as_u64().unwrap() as usize));
+    let house = Setup { approver: person.clone(), ..Setup::default() }.build([changes]);
+    let result = house.engine.execute(call_with("asks", json!({"lines": 1_000_000}))).await;
+    assert!(result.is_success(), "three megabytes are shown: {:?}", result.error);
+    let shown = person.take_asked().remove(0).remove(0);
+    assert_eq!(shown.preview.as_ref().unwrap().len(), 3_000_000, "not a part of it");
+    let result = house.engine.execute(call_with("asks", json!({"lines": 2_000_000}))).await;
+    assert_eq!((code(&result), runs.get()), ("CONFIRMATION_DENIED", 1));
+    assert!(message(&result).contains("more than the 4194304 that can be shown"), "{}", message(&result));
+    assert!(person.asked().is_empty());
 }
 
 /// A batch of three calls that ask, behind a closed door.

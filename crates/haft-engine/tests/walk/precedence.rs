@@ -35,7 +35,8 @@ async fn in_every_combination() {
                 let confirms = confirms && effect == Effect::Allow;
                 Rule { confirms, ..Rule::new(effect.to_string(), effect, when.clone()) }
             });
-            let covers = Covers::Host { tool: "tool".into(), host: "example.com".into() };
+            let covers =
+                Covers::Host { tool: "tool".into(), host: "example.com".into(), fixed: Default::default() };
             let grants = granted.then(|| Grant::new("g", "local", covers, Lasts::Always));
             let policy = PolicySet::new(lists, rules.collect()).unwrap();
             let policy = Arc::new(policy.with_grants(grants.into_iter().collect()));

@@ -4,8 +4,8 @@ use crate::common::{
     Answers, House, Scripted, Setup, call, call_with, known_id, poll_once, quiet, tool, with,
 };
 use haft_core::{
-    ContentPart, Decision, EventPayload, OutputStream, Problem, SideEffect, SideEffectKind, ToolCall,
-    ToolError, ToolOutput, ToolResult,
+    ContentPart, Decision, EventPayload, Footprint, OutputStream, Problem, Resource, SideEffect,
+    SideEffectKind, ToolCall, ToolError, ToolOutput, ToolResult,
 };
 use haft_engine::Preview;
 use haft_guard::KnownSecrets;
@@ -110,6 +110,18 @@ fn ways_of_a_tool() -> Vec<(&'static str, Scripted)> {
     ]
 }
 
+/// A footprint that names the secret, on both sides.
+fn touched<S: From<String>>(resource: fn(S) -> Resource) -> Footprint {
+    let named = || resource(format!("/work/{SECRET}/x").into());
+    Footprint { reads: vec![named()], writes: vec![named()] }
+}
+
+/// The secret, with an escape in the middle of it.
+fn in_pieces() -> String {
+    let (begin, end) = SECRET.split_at(5);
+    format!("+{begin}\x1b[0m{end}")
+}
+
 /// Calls that carry a secret in what the caller says.
 fn ways_of_a_call() -> Vec<(&'static str, Scripted, ToolCall)> {
     let strict = json!({
@@ -128,12 +140,22 @@ fn ways_of_a_call() -> Vec<(&'static str, Scripted, ToolCall)> {
             call_with("leaks", json!({"map": {SECRET: "a"}})),
         ),
         ("arguments in a question", fine().asks(), call_with("leaks", json!({"token": SECRET}))),
+        ("a path in a question", fine().asks().on_footprint(|_| touched(Resource::Path)), call("leaks")),
+        ("a host in a question", fine().asks().on_footprint(|_| touched(Resource::Host)), call("leaks")),
+        ("a name in a question", fine().asks().on_footprint(|_| touched(Resource::Named)), call("leaks")),
+        ("a summary in a question", fine().asks().on_summary(|_| format!("uses {SECRET}")), call("leaks")),
+        ("a summary with escapes", fine().asks().on_summary(|_| in_pieces()), call("leaks")),
+        ("a change in a question", fine().asks().on_preview(|_| format!("+key = {SECRET}")), call("leaks")),
+        ("a change with escapes", fine().asks().on_preview(|_| in_pieces()), call("leaks")),
         ("reason of a denial", fine().asks(), call("leaks").with_id(format!("deny: {SECRET}"))),
     ]
 }
 
 fn has_secret(text: &str) -> bool {
-    text.contains(SECRET) || text.contains(&PIN.to_string())
+    // In pieces it would be to be seen, too.
+    let (begin, end) = SECRET.split_at(5);
+    let in_pieces = text.contains(begin) && text.contains(end);
+    text.contains(SECRET) || text.contains(&PIN.to_string()) || in_pieces
 }
 
 /// Everywhere that the secret can be seen after a call.
@@ -163,9 +185,10 @@ async fn seen_in(house: &House, person: &Answers, result: &ToolResult) -> Vec<St
         let stored = house.stored("local", handle).await.unwrap();
         look("stored output", String::from_utf8_lossy(&stored).into_owned());
     }
-    for request in person.asked().into_iter().flatten() {
-        look("summary for a person", request.summary);
-        look("reason for a person", request.reason);
+    for mut request in person.asked().into_iter().flatten() {
+        request.call_id = Arc::default();
+        look("view for a person", request.view().to_string());
+        look("question", serde_json::to_string(&request).unwrap());
     }
     places
 }

@@ -125,8 +125,14 @@ pub(super) enum Doubt {
     Undeclared,
     /// A folder that holds what the rule is about.
     FolderAround,
-    /// The command is not a simple one.
-    Command(command::NotSimple),
+    /// The command cannot be read.
+    Command(command::Unread),
+    /// The call has variables, input or other arguments beside its command that the rule says nothing about.
+    BesideCommand,
+    /// The command does something besides running programs.
+    Aside(AsideKind),
+    /// The command may be one that the rule names.
+    MayBeNamed,
     /// A program is run, but no command is named.
     NoCommand,
     /// The argument is no text, number or switch.
@@ -139,8 +145,32 @@ impl Doubt {
             Doubt::Undeclared => "the tool does not say what it touches".to_owned(),
             Doubt::FolderAround => "it touches a folder in which there may be such files".to_owned(),
             Doubt::Command(why) => format!("the command cannot be read with certainty: {why}"),
+            Doubt::BesideCommand => {
+                "the call has variables, input or other arguments beside its command, and the rule names only the command"
+                    .to_owned()
+            }
+            Doubt::Aside(kind) => kind.words().to_owned(),
+            Doubt::MayBeNamed => "only the shell knows whether it is the command of the rule".to_owned(),
             Doubt::NoCommand => "it runs a program and does not say which".to_owned(),
             Doubt::Argument => "the argument is no text, number or switch".to_owned(),
+        }
+    }
+}
+
+/// What a command does besides running programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AsideKind {
+    Writes,
+    Reads,
+    Sets,
+}
+
+impl AsideKind {
+    const fn words(self) -> &'static str {
+        match self {
+            AsideKind::Writes => "the command also writes to a file (`>`)",
+            AsideKind::Reads => "the command also reads from a device, or a file that only the shell knows",
+            AsideKind::Sets => "the command also sets variables, which may change what a program does",
         }
     }
 }
@@ -149,14 +179,26 @@ impl Doubt {
 pub(super) struct Looked<'a> {
     pub(super) subject: &'a Subject<'a>,
     pub(super) shell: command::Shell,
-    words: OnceCell<CommandWords>,
+    steps: OnceCell<Vec<Step>>,
     paths: OnceCell<Vec<TouchedPath<'a>>>,
 }
 
-pub(super) enum CommandWords {
-    None,
-    Unknown(Doubt),
-    Words(Vec<String>),
+/// What a call does, one thing at a time: every command of its line is decided about by itself.
+pub(super) enum Step {
+    /// It runs no command.
+    NoCommand,
+    /// It runs a program and does not say which.
+    Hidden,
+    /// A part of its line.
+    Part(command::Part),
+}
+
+impl Step {
+    /// The program that it runs, where that is known.
+    fn program(&self) -> Option<&str> {
+        let Step::Part(part) = self else { return None };
+        part.words()?.first()?.exact()
+    }
 }
 
 pub(super) struct TouchedPath<'a> {
@@ -168,19 +210,15 @@ pub(super) struct TouchedPath<'a> {
 
 impl<'a> Looked<'a> {
     pub(super) fn new(subject: &'a Subject<'a>, shell: command::Shell) -> Self {
-        Looked { subject, shell, words: OnceCell::new(), paths: OnceCell::new() }
+        Looked { subject, shell, steps: OnceCell::new(), paths: OnceCell::new() }
     }
 
-    pub(super) fn words(&self) -> &CommandWords {
-        self.words.get_or_init(|| match command_text(self.subject) {
-            Some(text) => match command::words(text, self.shell) {
-                Ok(words) => CommandWords::Words(words),
-                Err(why) => CommandWords::Unknown(Doubt::Command(why)),
-            },
-            None if self.subject.definition.category == Category::CodeExecution => {
-                CommandWords::Unknown(Doubt::NoCommand)
-            }
-            None => CommandWords::None,
+    /// What the call does. Never empty.
+    pub(super) fn steps(&self) -> &[Step] {
+        self.steps.get_or_init(|| match command_text(self.subject) {
+            Some(text) => command::line(text, self.shell).parts.into_iter().map(Step::Part).collect(),
+            None if self.subject.definition.category == Category::CodeExecution => vec![Step::Hidden],
+            None => vec![Step::NoCommand],
         })
     }
 
@@ -205,6 +243,19 @@ pub(crate) fn command_text<'a>(subject: &Subject<'a>) -> Option<&'a str> {
     subject.arguments.get("command").and_then(Value::as_str)
 }
 
+/// A path from the root without `.`, `..` and empty names.
+fn tidied(path: &str) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in path.split('/') {
+        match name {
+            "" | "." => {}
+            ".." => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    format!("/{}", names.join("/"))
+}
+
 /// A rule's conditions, with its patterns as places in the set of all.
 pub(super) struct Compiled {
     pub(super) when: Conditions,
@@ -215,7 +266,7 @@ pub(super) struct Compiled {
 
 impl Compiled {
     /// Whether they hold. Cheap ones first.
-    pub(super) fn fit(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Fit {
+    pub(super) fn fit(&self, looked: &Looked<'_>, step: &Step, patterns: &PathPatterns) -> Fit {
         let when = &self.when;
         let subject = looked.subject;
         let definition = subject.definition;
@@ -241,14 +292,16 @@ impl Compiled {
         }
         let mut doubt = None;
         let rest = [
-            |compiled: &Compiled, looked: &Looked<'_>, _: &PathPatterns| compiled.arguments(looked),
-            |compiled: &Compiled, looked: &Looked<'_>, _: &PathPatterns| compiled.command(looked),
-            |compiled: &Compiled, looked: &Looked<'_>, patterns: &PathPatterns| {
-                compiled.touched(looked, patterns)
+            |compiled: &Compiled, looked: &Looked<'_>, _: &Step, _: &PathPatterns| compiled.arguments(looked),
+            |compiled: &Compiled, looked: &Looked<'_>, step: &Step, _: &PathPatterns| {
+                compiled.command(looked, step)
+            },
+            |compiled: &Compiled, looked: &Looked<'_>, step: &Step, patterns: &PathPatterns| {
+                compiled.touched(looked, step, patterns)
             },
         ];
         for check in rest {
-            match check(self, looked, patterns) {
+            match check(self, looked, step, patterns) {
                 Fit::Yes => {}
                 Fit::No(miss) => return Fit::No(miss),
                 Fit::Unknown(why) => doubt = doubt.or(Some(why)),
@@ -274,29 +327,77 @@ impl Compiled {
         doubt.map_or(Fit::Yes, Fit::Unknown)
     }
 
-    fn command(&self, looked: &Looked<'_>) -> Fit {
-        if self.when.commands.is_empty() {
-            return Fit::Yes;
-        }
-        let starts = if self.allows { command::starts_with } else { command::starts_with_program };
-        match looked.words() {
-            CommandWords::Words(words) if self.when.commands.iter().any(|prefix| starts(words, prefix)) => {
-                Fit::Yes
+    fn command(&self, looked: &Looked<'_>, step: &Step) -> Fit {
+        let is_about_commands = !self.when.commands.is_empty()
+            || self.when.arguments.iter().any(|named| named.pointer == "/command");
+        let named = if self.when.commands.is_empty() { Fit::Yes } else { self.names_command(step) };
+        // Whoever allows a command has not thereby allowed what changes its meaning.
+        let arguments = looked.subject.arguments;
+        match named {
+            Fit::Yes
+                if self.allows
+                    && is_about_commands
+                    && super::beside::says_more(arguments, step.program(), &self.when.arguments) =>
+            {
+                Fit::Unknown(Doubt::BesideCommand)
             }
-            CommandWords::Words(_) | CommandWords::None => Fit::No(Miss::Command),
-            CommandWords::Unknown(doubt) => Fit::Unknown(*doubt),
+            named => named,
         }
     }
 
-    fn touched(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Fit {
+    fn names_command(&self, step: &Step) -> Fit {
+        let part = match step {
+            Step::NoCommand => return Fit::No(Miss::Command),
+            Step::Hidden => return Fit::Unknown(Doubt::NoCommand),
+            Step::Part(part) => part,
+        };
+        match part {
+            command::Part::Unread(why) => Fit::Unknown(Doubt::Command(*why)),
+            command::Part::Aside(aside) if self.allows => Fit::Unknown(Doubt::Aside(match aside {
+                command::Aside::Writes(_) => AsideKind::Writes,
+                command::Aside::Reads => AsideKind::Reads,
+                command::Aside::Sets => AsideKind::Sets,
+            })),
+            command::Part::Aside(_) => Fit::No(Miss::Command),
+            // Whoever lets programs run does not mind what touches nothing.
+            command::Part::Harmless(_) if self.allows => Fit::Yes,
+            command::Part::Command(words) | command::Part::Harmless(words) => self.named(words),
+        }
+    }
+
+    fn named(&self, words: &[command::Word]) -> Fit {
+        let commands = &self.when.commands;
+        if self.allows {
+            let named = commands.iter().any(|prefix| command::is_allowed(words, prefix));
+            return if named { Fit::Yes } else { Fit::No(Miss::Command) };
+        }
+        let found: Vec<_> = commands.iter().map(|prefix| command::find_denied(words, prefix)).collect();
+        match () {
+            () if found.contains(&command::Found::Yes) => Fit::Yes,
+            () if found.contains(&command::Found::Perhaps) => Fit::Unknown(Doubt::MayBeNamed),
+            () => Fit::No(Miss::Command),
+        }
+    }
+
+    fn touched(&self, looked: &Looked<'_>, step: &Step, patterns: &PathPatterns) -> Fit {
         let when = &self.when;
         if when.paths.is_empty() && when.hosts.is_empty() {
             return Fit::Yes;
         }
         match self.allows {
             true => self.touches_only_named(looked, patterns),
+            false if self.writes_named(step, patterns) => Fit::Yes,
             false => self.touches_any_named(looked, patterns),
         }
+    }
+
+    /// Whether the line itself writes to a file that the rule names. Links are not followed here, so that this only
+    /// ever makes a decision stricter.
+    fn writes_named(&self, step: &Step, patterns: &PathPatterns) -> bool {
+        let Step::Part(command::Part::Aside(command::Aside::Writes(Some(path)))) = step else { return false };
+        self.when.access != Some(Access::Read)
+            && path.starts_with('/')
+            && patterns.matches(&tidied(path)).iter().any(|pattern| self.patterns.contains(pattern))
     }
 
     /// For what allows: everything that the call touches is named, and it touches something.

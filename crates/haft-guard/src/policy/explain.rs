@@ -97,6 +97,18 @@ impl PolicySet {
         }
     }
 
+    /// What a rule has to say about a call in which several commands are decided one by one.
+    fn fit_any(&self, rule: usize, looked: &Looked<'_>) -> Fit {
+        let fits = || looked.steps().iter().map(|step| self.fit(rule, looked, step));
+        let unknown = fits().find(|fit| matches!(fit, Fit::Unknown(_)));
+        let holds = fits().find(|fit| *fit == Fit::Yes);
+        match self.compiled[rule].allows {
+            true => unknown.or(holds),
+            false => holds.or(unknown),
+        }
+        .unwrap_or_else(|| self.fit_whole(rule, looked))
+    }
+
     fn considered(&self, subject: &Subject<'_>) -> Vec<Considered> {
         let definition = subject.definition;
         let looked = Looked::new(subject, self.shell);
@@ -118,7 +130,7 @@ impl PolicySet {
             effect: rule.effect.to_string(),
             file: rule.file.clone(),
             line: rule.line,
-            outcome: match self.fit(index, &looked) {
+            outcome: match self.fit_any(index, &looked) {
                 Fit::Yes => Outcome::Holds,
                 Fit::No(miss) => Outcome::DoesNot { why: miss.words().to_owned() },
                 Fit::Unknown(doubt) => Outcome::Unclear { why: doubt.words() },

@@ -294,7 +294,15 @@ fn compile(raw: RawRule, name: String, base: &str, line: usize, problems: &mut V
     let mut commands = Vec::new();
     for text in Vec::from(raw.command) {
         // Rules are written for people, so they are read as `sh` would, on every system.
-        match command::words(&text, Shell::Posix) {
+        let words = match raw.effect {
+            // `find` runs others only where its arguments say so, which is looked at in every call.
+            Effect::Allow if text.split([' ', '\t']).any(|word| word == "find") => {
+                command::rule_words(&text, Shell::Posix)
+            }
+            Effect::Allow => command::words(&text, Shell::Posix),
+            Effect::Ask | Effect::Deny => command::rule_words(&text, Shell::Posix),
+        };
+        match words {
             Ok(words) => commands.push(words),
             Err(why) => problems.push(PolicyProblem {
                 line: Some(line),
@@ -382,7 +390,7 @@ fn check(set: &PolicySet, example: &Example, base: &str) -> Option<PolicyProblem
         confirm: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
-    let matches = set.fit(example.rule, &Looked::new(&subject, Shell::Posix)) == Fit::Yes;
+    let matches = set.fit_whole(example.rule, &Looked::new(&subject, Shell::Posix)) == Fit::Yes;
     let message = match (example.must_match, matches) {
         (true, true) | (false, false) => return None,
         (true, false) => format!("the example `{shown}` must match, and does not"),

@@ -5,10 +5,10 @@
 
 use super::{
     Rule,
-    conditions::{CommandWords, Compiled, Looked, split_port},
+    conditions::{Compiled, Looked, Step, split_port},
     paths::PathPatterns,
 };
-use crate::command::program_name;
+use crate::command::{Part, Word, program_name};
 use foldhash::HashMap;
 use haft_core::Resource;
 
@@ -88,8 +88,8 @@ impl Index {
         index
     }
 
-    /// The rules that may be about a call. Some may come twice.
-    pub(super) fn candidates(&self, looked: &Looked<'_>, patterns: &PathPatterns) -> Vec<usize> {
+    /// The rules that may be about one thing that a call does. Some may come twice.
+    pub(super) fn candidates(&self, looked: &Looked<'_>, step: &Step, patterns: &PathPatterns) -> Vec<usize> {
         let subject = looked.subject;
         let mut found = self.general.clone();
         let mut add = |filed: &Filed, key: &str| found.extend(filed.get(key).into_iter().flatten());
@@ -103,17 +103,23 @@ impl Index {
         add(&self.tenants, &subject.context.tenant);
         add(&self.agents, &subject.context.agent);
         if !self.commands.is_empty() {
-            match looked.words() {
-                CommandWords::None => {}
-                CommandWords::Unknown(_) => found.extend(&self.commands),
-                CommandWords::Words(words) => {
-                    let program = words.first().map_or("", |word| program_name(word));
-                    found.extend(self.programs.get(&program.to_ascii_lowercase()).into_iter().flatten());
+            match step {
+                Step::NoCommand => {}
+                Step::Part(Part::Command(words)) => match words.first().and_then(Word::exact) {
+                    Some(program) => add(&self.programs, &program_name(program).to_ascii_lowercase()),
+                    None => found.extend(&self.commands),
+                },
+                // Any rule about commands has something to say about what is not known, and about what is harmless.
+                Step::Hidden | Step::Part(Part::Harmless(_) | Part::Aside(_) | Part::Unread(_)) => {
+                    found.extend(&self.commands);
                 }
             }
         }
         if !self.touching.is_empty() {
             self.touched(looked, patterns, &mut found);
+            if let Step::Part(Part::Aside(_)) = step {
+                found.extend(&self.touching);
+            }
         }
         found
     }

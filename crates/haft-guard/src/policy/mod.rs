@@ -3,6 +3,7 @@
 //! [`ListPolicy`] has the lists and the mode, [`Rule`]s say more, [`Grant`](crate::Grant)s remember what a person agreed
 //! to. A [`PolicySet`] takes all of them and decides in one order; [`PolicySet::explain`] shows how.
 
+mod beside;
 mod conditions;
 mod explain;
 mod file;

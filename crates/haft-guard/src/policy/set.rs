@@ -2,11 +2,14 @@
 
 use super::{
     Effect, ListPolicy, PolicyProblem, PolicyProblems, Rule,
-    conditions::{Compiled, Fit, Looked, split_port},
+    conditions::{Compiled, Doubt, Fit, Looked, Step, split_port},
     index::Index,
     paths::PathPatterns,
 };
-use crate::{Covers, Grant, GrantSource, Lasts, MemoryGrants, command::Shell};
+use crate::{
+    Covers, Grant, GrantSource, Lasts, MemoryGrants,
+    command::{Part, Shell},
+};
 use haft_core::{
     ApprovalMode, CallContext, GrantOffer, ToolDefinition,
     port::{GuardError, Policy, Subject, Verdict},
@@ -41,7 +44,7 @@ pub(super) struct Speaks {
     pub(super) rule: usize,
     pub(super) effect: Effect,
     /// What could not be known, where the rule does not speak with certainty.
-    pub(super) doubt: Option<super::conditions::Doubt>,
+    pub(super) doubt: Option<Doubt>,
 }
 
 impl PolicySet {
@@ -116,24 +119,41 @@ impl PolicySet {
         &self.grants
     }
 
-    pub(super) fn fit(&self, rule: usize, looked: &Looked<'_>) -> Fit {
-        self.compiled[rule].fit(looked, &self.patterns)
+    pub(super) fn fit(&self, rule: usize, looked: &Looked<'_>, step: &Step) -> Fit {
+        self.compiled[rule].fit(looked, step, &self.patterns)
+    }
+
+    /// Whether a rule holds for a whole call: an allowance for everything that it does, any other rule for anything.
+    pub(super) fn fit_whole(&self, rule: usize, looked: &Looked<'_>) -> Fit {
+        let fits = || looked.steps().iter().map(|step| self.fit(rule, looked, step));
+        let is = |wanted: fn(&Fit) -> bool| fits().find(wanted);
+        let no = is(|fit| matches!(fit, Fit::No(_)));
+        let unknown = is(|fit| matches!(fit, Fit::Unknown(_)));
+        match self.compiled[rule].allows {
+            true => no.or(unknown).unwrap_or(Fit::Yes),
+            false => is(|fit| *fit == Fit::Yes).or(unknown).or(no).unwrap_or(Fit::Yes),
+        }
     }
 
     /// The rule that decides among those that speak: the strictest, and of those the first in the file.
-    pub(super) fn strictest(&self, looked: &Looked<'_>, counts: impl Fn(&Rule) -> bool) -> Option<Speaks> {
+    fn strictest(&self, looked: &Looked<'_>, step: &Step, counts: impl Fn(&Rule) -> bool) -> Option<Speaks> {
         let mut strictest: Option<Speaks> = None;
-        for rule in self.index.candidates(looked, &self.patterns) {
+        let is_harmless = matches!(step, Step::Part(Part::Harmless(_)));
+        for rule in self.index.candidates(looked, step, &self.patterns) {
             if !counts(&self.rules[rule]) {
                 continue;
             }
-            let Some(speaks) = self.speaks(rule, self.fit(rule, looked)) else { continue };
+            let Some(speaks) = self.speaks(rule, self.fit(rule, looked, step)) else { continue };
             // Of two that ask, the one that no remembered answer settles: the other must not speak for it.
             let settled =
                 |speaks: &Speaks| speaks.effect == Effect::Ask && may_be_remembered(&self.rules[speaks.rule]);
+            // What is harmless is allowed by every rule that allows commands, so that one that confirms is enough.
+            let is_weak = |speaks: &Speaks| {
+                is_harmless && speaks.effect == Effect::Allow && !self.rules[speaks.rule].confirms
+            };
             let is_stricter = strictest.as_ref().is_none_or(|before| {
-                (speaks.effect, settled(before), before.doubt.is_some(), before.rule)
-                    > (before.effect, settled(&speaks), speaks.doubt.is_some(), speaks.rule)
+                (speaks.effect, settled(before), is_weak(before), before.doubt.is_some(), before.rule)
+                    > (before.effect, settled(&speaks), is_weak(&speaks), speaks.doubt.is_some(), speaks.rule)
             });
             if is_stricter {
                 strictest = Some(speaks);
@@ -152,10 +172,14 @@ impl PolicySet {
             Fit::Unknown(doubt) => match effect {
                 Effect::Ask | Effect::Deny => Some(Speaks { rule, effect: Effect::Ask, doubt: Some(doubt) }),
                 Effect::Allow => match doubt {
-                    super::conditions::Doubt::Command(_) => {
+                    Doubt::Command(_) | Doubt::Aside(_) | Doubt::BesideCommand => {
                         Some(Speaks { rule, effect: Effect::Ask, doubt: Some(doubt) })
                     }
-                    _ => None,
+                    Doubt::Undeclared
+                    | Doubt::FolderAround
+                    | Doubt::MayBeNamed
+                    | Doubt::NoCommand
+                    | Doubt::Argument => None,
                 },
             },
         }
@@ -196,10 +220,31 @@ impl PolicySet {
             return self.unspoken(subject, grants);
         }
         let looked = Looked::new(subject, self.shell);
-        let Some(speaks) = self.strictest(&looked, |_| true) else { return self.unspoken(subject, grants) };
+        let mut decided: Option<Verdict> = None;
+        for step in looked.steps() {
+            let verdict = self.step(&looked, step, grants)?;
+            decided = Some(match decided {
+                None => verdict,
+                Some(before) => stricter(before, verdict),
+            });
+        }
+        decided.map_or_else(|| self.unspoken(subject, grants), Ok)
+    }
+
+    /// What holds for one thing that a call does.
+    fn step(
+        &self,
+        looked: &Looked<'_>,
+        step: &Step,
+        grants: &dyn GrantSource,
+    ) -> Result<Verdict, GuardError> {
+        let subject = looked.subject;
+        let Some(speaks) = self.strictest(looked, step, |_| true) else {
+            return Ok(told(self.unspoken(subject, grants)?, looked, step));
+        };
         if speaks.effect == Effect::Ask && self.rules[speaks.rule].only_tightens {
             // Asking is less than refusing, and such a rule may not make it less.
-            let without = match self.strictest(&looked, |rule| !rule.only_tightens) {
+            let without = match self.strictest(looked, step, |rule| !rule.only_tightens) {
                 Some(other) => self.spoken(subject, &other, grants)?,
                 None => self.unspoken(subject, grants)?,
             };
@@ -239,6 +284,28 @@ impl PolicySet {
             }
             Effect::Allow => self.granted(subject, grants)?.unwrap_or_else(|| tool_asks(subject)),
         })
+    }
+}
+
+/// The stricter of two; of two alike the first, which confirms only where both do.
+fn stricter(first: Verdict, second: Verdict) -> Verdict {
+    match (first, second) {
+        (deny @ Verdict::Deny { .. }, _) | (_, deny @ Verdict::Deny { .. }) => deny,
+        (ask @ Verdict::Ask { .. }, _) | (_, ask @ Verdict::Ask { .. }) => ask,
+        (Verdict::Allow { rule, confirmed }, Verdict::Allow { confirmed: other, .. }) => {
+            Verdict::Allow { rule, confirmed: confirmed && other }
+        }
+    }
+}
+
+/// A question about one command of several says which.
+fn told(verdict: Verdict, looked: &Looked<'_>, step: &Step) -> Verdict {
+    match (verdict, step) {
+        (Verdict::Ask { rule, reason }, Step::Part(part @ Part::Command(_))) if looked.steps().len() > 1 => {
+            let part = haft_core::text::one_line(&part.to_string(), 80);
+            Verdict::Ask { rule, reason: format!("{reason}; no rule allows `{part}`") }
+        }
+        (verdict, _) => verdict,
     }
 }
 

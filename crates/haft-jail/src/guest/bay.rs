@@ -5,7 +5,7 @@
 //! moves is a bay, once; its seats are new each time.
 
 use super::{
-    filter::Filters,
+    filter::FilterSet,
     seat::{self, Setup},
     sys::{self, Forked},
     wire::{self, FromBay, SeatKind, ToBay},
@@ -27,8 +27,7 @@ pub(super) struct Bay<'a> {
     pub(super) kill_switch: Option<OwnedFd>,
     /// Whether the bay, and so its seats, are in cgroups.
     pub(super) has_cgroups: bool,
-    pub(super) no_network: &'a Filters,
-    pub(super) network: &'a Filters,
+    pub(super) filters: &'a FilterSet,
     pub(super) user: u32,
     pub(super) group: u32,
 }
@@ -71,7 +70,8 @@ impl Bay<'_> {
         let namespaces = match kind {
             SeatKind::Namespace => sys::ALL_NAMESPACES,
             SeatKind::Container => sys::MOUNTS_AND_NETWORK,
-            SeatKind::Process | SeatKind::Runtime => 0,
+            SeatKind::Runtime => sys::MOUNTS,
+            SeatKind::Process => 0,
         };
         let setup = Setup {
             kind,
@@ -79,8 +79,7 @@ impl Bay<'_> {
             guest_cgroup: self.guest_cgroup.as_ref().filter(|_| kind != SeatKind::Namespace),
             kill_switch: self.kill_switch.as_ref().filter(|_| kind != SeatKind::Namespace),
             has_cgroups: self.has_cgroups,
-            no_network: self.no_network,
-            network: self.network,
+            filters: self.filters,
             user: self.user,
             group: self.group,
         };

@@ -17,7 +17,6 @@ use rustix::{
     termios::Winsize,
 };
 use std::{
-    fs::File,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -45,7 +44,8 @@ impl Ends {
         let (out, their_out) = pipe_with(PipeFlags::CLOEXEC)?;
         let (err, their_err) = pipe_with(PipeFlags::CLOEXEC)?;
         let (their_in, input) = match stdin {
-            GuestStdin::Closed => (OwnedFd::from(File::open("/dev/null")?), None),
+            // A pipe at its end, in whose place the seat puts an empty input.
+            GuestStdin::Closed => (pipe_with(PipeFlags::CLOEXEC)?.0, None),
             GuestStdin::Bytes(_) | GuestStdin::Stream => {
                 let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
                 (theirs, Some(sys::watched(ours)?))

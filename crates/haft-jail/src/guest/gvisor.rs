@@ -12,14 +12,13 @@
 use super::{
     host::{Inner, JailHost, broken},
     limits,
-    mask::Denied,
     plan::{self, Network, Plan, Walls},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
     runc,
     running::{self, Scratch},
     sandbox,
-    seat::{HOME, INNER_ID},
+    seat::{HOME, INNER_ID, bind_place},
     wire::{Bind, FilterKind, SeatKind, SeatRequest},
 };
 use haft_core::{
@@ -198,7 +197,8 @@ impl Jail for Gvisor {
             }
             let scratch = Scratch::make(host)?;
             let config = config(&plan.request, plan.limits.scratch_bytes);
-            prepare(&scratch.0, &config).map_err(|error| broken("no bundle for runsc", error))?;
+            prepare(&scratch.0, &config, &plan.request)
+                .map_err(|error| broken("no bundle for runsc", error))?;
             plan.request = runtime_request(&runsc, &scratch.0, plan.request);
             let seat = host.seat(SeatKind::Runtime, spec.parent.as_deref(), false).await?;
             let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
@@ -247,7 +247,7 @@ pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
         limits: warm_limits(),
         ..SeatRequest::default()
     };
-    prepare(bundle, &config(&waiting, limits.scratch_bytes))
+    prepare(bundle, &config(&waiting, limits.scratch_bytes), &waiting)
 }
 
 /// The seat's request for starting such a kernel.
@@ -275,9 +275,13 @@ fn request_inside(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReques
 }
 
 /// A bundle, as container runtimes want it. The root is empty: everything is mounted.
-fn prepare(folder: &Path, config: &Value) -> std::io::Result<()> {
-    for name in ["root", "state", "hidden"] {
+fn prepare(folder: &Path, config: &Value, request: &SeatRequest) -> std::io::Result<()> {
+    for name in ["root", "state", "hidden", "binds"] {
         fs::create_dir(folder.join(name))?;
+    }
+    for (number, bind) in request.mounted().enumerate() {
+        let place = folder.join(bind_place(number));
+        if Path::new(&bind.path).is_dir() { fs::create_dir(place)? } else { fs::write(place, "")? }
     }
     fs::write(folder.join("hidden-file"), "")?;
     fs::write(folder.join("config.json"), serde_json::to_vec(config)?)
@@ -307,10 +311,10 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         argv: argv.into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: text(bundle),
-        // The seat looks once more whether each is what was granted; runsc mounts them by name.
+        // The seat puts what is granted into the bundle, and runsc mounts it from there.
         masks: Vec::new(),
         limits: Vec::new(),
-        filter: FilterKind::Off,
+        filter: FilterKind::Runtime,
         landlock: false,
         terminal: false,
         signaller: signaller.into(),
@@ -335,16 +339,17 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         memory("/dev/shm", scratch),
     ];
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
-    for Bind { path, writable, .. } in &request.binds {
+    for (number, Bind { path, writable, .. }) in request.mounted().enumerate() {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
-        mounts.push(json!({"type": "bind", "source": path, "destination": path, "options": options}));
+        // Relative to the bundle, where the seat has mounted just what was looked at.
+        let source = bind_place(number);
+        mounts.push(json!({"type": "bind", "source": source, "destination": path, "options": options}));
     }
     for mask in &request.masks {
-        let denied = Denied { path: mask.path.clone().into(), is_dir: mask.is_dir };
         // Relative to the bundle.
-        let source = if denied.is_dir { "hidden" } else { "hidden-file" };
+        let source = if mask.is_dir { "hidden" } else { "hidden-file" };
         mounts.push(
-            json!({"type": "bind", "source": source, "destination": denied.path, "options": ["bind", "ro"]}),
+            json!({"type": "bind", "source": source, "destination": mask.path, "options": ["bind", "ro"]}),
         );
     }
     let own = if request.gate { None } else { Some(["network", "user"]) };

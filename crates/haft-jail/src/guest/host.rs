@@ -5,12 +5,13 @@ use super::{
     gate::Gatekeeper,
     instance::Instance,
     plan::Facts,
-    rules,
+    quarantine, rules,
     sandbox::{self, Around},
     spawner, sys,
     wire::{self, FromSeat, FromSpawner, SeatKind, ToSpawner},
 };
-use haft_core::{ErrorCode, Limits, ToolError};
+use haft_core::{ErrorCode, Limits, ToolError, Violation};
+use haft_guard::names::ProtectedNames;
 use rustix::{
     fd::OwnedFd,
     io::Errno,
@@ -46,6 +47,8 @@ pub struct JailOptions {
     pub state: PathBuf,
     /// Further folders that guests never reach, such as haft's configuration.
     pub protected: Vec<PathBuf>,
+    /// Names of files that run programs later: guests read them, and change none.
+    pub names: Arc<ProtectedNames>,
     /// The home of the user, where toolchains keep their things.
     pub home: PathBuf,
     /// Seats of a kind that stand ready once one of that kind was used.
@@ -54,6 +57,8 @@ pub struct JailOptions {
     pub per_process_limits_do: bool,
     /// Lets guests reach hosts; without one they reach none.
     pub gate: Option<Arc<dyn Gatekeeper>>,
+    /// Whether guests of all jails but `process` may have unix sockets. Those in a granted folder reach programs outside.
+    pub unix_sockets: bool,
 }
 
 impl JailOptions {
@@ -62,10 +67,12 @@ impl JailOptions {
         JailOptions {
             state: state.into(),
             protected: Vec::new(),
+            names: Arc::new(ProtectedNames::default()),
             home: home.into(),
             warm: 2,
             per_process_limits_do: false,
             gate: None,
+            unix_sockets: false,
         }
     }
 }
@@ -87,6 +94,7 @@ pub(super) struct Inner {
     pub(super) facts: Facts,
     pub(super) instance: Instance,
     pub(super) answers: super::probe::Answers,
+    recovered: Vec<Violation>,
     sandboxes: Mutex<HashMap<String, Arc<Around>>>,
     limited: Mutex<HashMap<PathBuf, Held>>,
     next: AtomicU64,
@@ -148,16 +156,20 @@ impl JailHost {
     pub fn new(options: JailOptions) -> io::Result<Self> {
         let hierarchies = Hierarchies::find();
         let instance = Instance::begin(&options.state, hierarchies.roots())?;
+        let recovered = quarantine::catch_up(&options.state, &options.names);
         let mut protected = options.protected.clone();
         protected.push(options.state.clone());
         let facts = Facts {
             home: options.home.clone(),
             protected,
+            names: Arc::clone(&options.names),
             landlock: rules::version(),
             cgroups: hierarchies.version(),
             can_kill: hierarchies.can_kill(),
             per_process_limits_do: options.per_process_limits_do,
             has_gate: options.gate.is_some(),
+            is_root: rustix::process::geteuid().is_root(),
+            unix_sockets: options.unix_sockets,
         };
         let inner = Inner {
             options,
@@ -165,12 +177,18 @@ impl JailHost {
             facts,
             instance,
             answers: super::probe::Answers::default(),
+            recovered,
             sandboxes: Mutex::default(),
             limited: Mutex::default(),
             next: AtomicU64::new(0),
             spawner: Mutex::new(None),
         };
         Ok(JailHost(Arc::new(inner)))
+    }
+
+    /// What guests of runs of haft left that were killed, as far as it would have run later. It was taken out of the way.
+    pub fn recovered(&self) -> &[Violation] {
+        &self.0.recovered
     }
 }
 
@@ -205,11 +223,12 @@ impl Inner {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let mut command = Command::new("/proc/self/exe");
         std::os::unix::process::CommandExt::arg0(&mut command, spawner::NAME);
-        command.arg(&self.instance.folder).env_clear().current_dir("/");
+        command.env_clear().current_dir("/");
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
         // The other end now is the spawner's alone, so that its end shows here.
         drop(command);
+        wire::send(&ours, &ToSpawner::Begin { folder: self.instance.folder.clone() }, &[])?;
         self.instance.record(i32::try_from(child.id()).ok())?;
         let shared = Mutex::new(Shared::default());
         let spawner = Arc::new(Spawner { socket: ours, child: Mutex::new(child), shared });

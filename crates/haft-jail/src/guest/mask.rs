@@ -1,93 +1,161 @@
-//! Which existing paths a guest must not see, or must not change.
+//! Which existing paths a guest must not see, and which it must not change or move.
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use super::survey::{self, Id, Met, Search, Step, What};
+use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames};
+use rustix::fs::FileType;
 use std::{
+    collections::BTreeSet,
     fs,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
-/// Something below a granted path that is not granted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Denied {
+/// Something below a granted path, as it was when it was found.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Found {
     pub(crate) path: PathBuf,
     pub(crate) is_dir: bool,
+    pub(crate) id: Id,
+}
+
+impl Found {
+    /// What is at a path now, unless it is a link.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        let found = fs::symlink_metadata(path).ok()?;
+        let id = Id { device: found.dev(), inode: found.ino() };
+        (!found.is_symlink()).then(|| Found { path: path.to_owned(), is_dir: found.is_dir(), id })
+    }
+}
+
+/// What a guest is granted, as paths without links in them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Granted {
+    pub(crate) readable: Vec<PathBuf>,
+    pub(crate) writable: Vec<PathBuf>,
+}
+
+impl Granted {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.readable.iter().chain(&self.writable)
+    }
+}
+
+/// What was found below what is granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Findings {
+    /// To be hidden: denied, or folders in which nobody could look for what is.
+    pub(crate) denied: Vec<Found>,
+    /// To be read-only: what runs programs later.
+    pub(crate) fixed: Vec<Found>,
+    /// To stay where it is, and be writable: repositories, and folders around what is hidden or read-only.
+    pub(crate) held: Vec<Found>,
+    /// Everything protected that is there before the guest is.
+    pub(crate) known: BTreeSet<Id>,
 }
 
 /// More entries than this are not looked at: a start must not take minutes.
 const MOST_ENTRIES: usize = 2_000_000;
 
-/// Compiles patterns. One without a slash matches a name anywhere; one that starts with a slash is a path of the
-/// machine; others are relative to each granted path.
-pub(crate) fn compile(patterns: &[String]) -> Result<GlobSet, String> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        let pattern = pattern.trim_end_matches('/');
-        let anchored = match pattern {
-            absolute if absolute.starts_with('/') => absolute.to_owned(),
-            name if !name.contains('/') => format!("**/{name}"),
-            relative => format!("**/{relative}"),
-        };
-        let glob = GlobBuilder::new(&anchored).literal_separator(true).backslash_escape(true).build();
-        set.add(glob.map_err(|error| format!("the denied pattern `{pattern}` is not one: {error}"))?);
-    }
-    set.build().map_err(|error| format!("the denied patterns cannot be used: {error}"))
+/// Compiles patterns, in the words of file tools.
+pub(crate) fn compile(patterns: &[String]) -> Result<DeniedPaths, String> {
+    DeniedPaths::new(patterns.iter().map(String::as_str), Vec::new(), Anchoring::AnyDepth)
+        .map_err(|error| error.to_string())
 }
 
-/// Every existing match below the granted paths. Links are not followed: where they lead is granted, or not there.
-pub(crate) fn find(granted: &[PathBuf], patterns: &GlobSet) -> Result<Vec<Denied>, String> {
-    let mut found = Vec::new();
-    if patterns.is_empty() {
-        return Ok(found);
-    }
+/// Looks through everything that is granted.
+pub(crate) fn find(
+    granted: &Granted,
+    denied: &DeniedPaths,
+    names: &ProtectedNames,
+) -> Result<Findings, String> {
+    let mut found = Findings::default();
     let mut left = MOST_ENTRIES;
-    let mut folders: Vec<PathBuf> = Vec::new();
-    for path in granted {
-        if patterns.is_match(path) {
+    let mut count = || {
+        left = left.checked_sub(1).ok_or_else(|| {
+            format!(
+                "there are more than {MOST_ENTRIES} files to compare with the denied patterns; grant less"
+            )
+        })?;
+        Ok::<(), String>(())
+    };
+    for path in granted.all() {
+        if denied.pattern(path, []).is_some() {
             return Err(format!("{} is granted, and a denied pattern matches it", path.display()));
         }
-        if path.is_dir() {
-            folders.push(path.clone());
-        }
     }
-    while let Some(folder) = folders.pop() {
-        // A folder that haft cannot read, its guest cannot read either: it is the same user.
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            left = left.checked_sub(1).ok_or_else(|| {
-                format!(
-                    "there are more than {MOST_ENTRIES} files to compare with the denied patterns; grant less"
-                )
-            })?;
-            let Ok(kind) = entry.file_type() else { continue };
-            let path = entry.path();
-            if patterns.is_match(&path) {
-                if !kind.is_symlink() {
-                    found.push(Denied { path, is_dir: kind.is_dir() });
-                }
-            } else if kind.is_dir() {
-                folders.push(path);
-            }
-        }
+    let writable = granted.writable.iter().map(|root| (root, Some(names)));
+    for (root, protected) in granted.readable.iter().map(|root| (root, None)).chain(writable) {
+        let search = Search { denied: Some(denied), protected, skip: &BTreeSet::new() };
+        survey::walk(root, search, &mut |met| Ok(found.take(met, granted)), &mut count)?;
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found.dedup();
+    for list in [&mut found.denied, &mut found.fixed, &mut found.held] {
+        list.sort();
+        list.dedup();
+    }
     Ok(found)
 }
 
-/// What in a repository runs on its owner's behalf, and so must not be written: `.git` itself must stay where it is,
-/// hooks and settings must stay as they are. First those to be held in place, then those to be read-only.
-pub(crate) fn repository(root: &Path) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let git = root.join(".git");
-    if git.is_file() {
-        // A worktree or submodule: the file says where the repository is.
-        return (Vec::new(), vec![git]);
+impl Findings {
+    fn take(&mut self, met: &Met<'_>, granted: &Granted) -> Step {
+        let Some(id) = met.id() else { return Step::Pass };
+        let found = Found { path: met.path.to_owned(), is_dir: met.kind == FileType::Directory, id };
+        match met.what {
+            What::Denied | What::Closed => self.denied.push(found),
+            What::Repository => {
+                self.known.insert(id);
+                // A folder that is not there could be made; an empty one means the same to git.
+                let _ = rustix::fs::openat(
+                    met.folder,
+                    met.name,
+                    super::survey::FOLDER,
+                    rustix::fs::Mode::empty(),
+                )
+                .and_then(|git| rustix::fs::mkdirat(git, "hooks", rustix::fs::Mode::from_raw_mode(0o755)));
+                self.held.push(found);
+                return Step::Enter;
+            }
+            What::Head => {
+                // What commits to it write is as before; only that it is a repository is known.
+                self.known.insert(id);
+            }
+            What::Protected(_) => {
+                self.known.insert(id);
+                match met.kind {
+                    // What a link leads to is what runs; the link itself cannot be held.
+                    FileType::Symlink => self.fixed.extend(behind(met.path, granted)),
+                    _ => self.fixed.push(found),
+                }
+            }
+        }
+        Step::Pass
     }
-    if !git.is_dir() {
-        return (Vec::new(), Vec::new());
+}
+
+/// What a link leads to, where that can be written.
+fn behind(link: &Path, granted: &Granted) -> Option<Found> {
+    let real = fs::canonicalize(link).ok()?;
+    granted
+        .writable
+        .iter()
+        .any(|root| real != *root && real.starts_with(root))
+        .then(|| Found::at(&real))
+        .flatten()
+}
+
+/// The folders that have to stay where they are, so that these paths do: all that are between a path and a root in which
+/// they could be moved.
+pub(crate) fn folders_around<'a>(
+    paths: impl Iterator<Item = &'a Path>,
+    writable: &[PathBuf],
+) -> BTreeSet<PathBuf> {
+    let mut around = BTreeSet::new();
+    for path in paths {
+        for root in writable.iter().filter(|root| path.starts_with(root) && path != root.as_path()) {
+            let between = path.ancestors().skip(1).take_while(|folder| *folder != root.as_path());
+            around.extend(between.map(Path::to_owned));
+        }
     }
-    // A folder that is not there could be made; an empty one means the same to git.
-    let _ = fs::create_dir(git.join("hooks"));
-    let fixed = ["hooks", "config", "config.worktree"].map(|name| git.join(name));
-    (vec![git], fixed.into_iter().filter(|path| path.exists()).collect())
+    around
 }
 
 /// Whether a path is another, or below it.
@@ -100,41 +168,140 @@ pub(crate) fn is_within(path: &Path, folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn found(patterns: &[&str], files: &[&str]) -> Vec<String> {
+    fn make(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for file in files {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
+        root
+    }
+
+    fn findings(root: &Path, patterns: &[&str]) -> Findings {
         let patterns: Vec<String> = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
-        let patterns = compile(&patterns).unwrap();
-        let found = find(&[root.path().to_owned()], &patterns).unwrap();
-        let relative = |denied: Denied| denied.path.strip_prefix(root.path()).unwrap().display().to_string();
-        found.into_iter().map(relative).collect()
+        let granted = Granted { readable: Vec::new(), writable: vec![root.to_owned()] };
+        find(&granted, &compile(&patterns).unwrap(), &ProtectedNames::default()).unwrap()
+    }
+
+    fn below(root: &Path, found: &[Found]) -> Vec<String> {
+        found.iter().map(|found| found.path.strip_prefix(root).unwrap().display().to_string()).collect()
     }
 
     #[test]
     fn patterns_find_names_anywhere_and_paths_at_any_depth() {
-        let files = [".env", "a/.env", "a/b.key", "a/secrets/one", "secrets/two", "env", "a/.env.example"];
+        let files = [
+            ".env",
+            "a/.ENV",
+            "a/b.key",
+            "a/secrets/one",
+            "secrets/two",
+            "env",
+            "a/.env.example",
+            "a/.ssh/config",
+        ];
+        let root = make(&files);
         for (patterns, expected) in [
-            (vec![".env"], vec![".env", "a/.env"]),
+            (vec![".env"], vec![".env", "a/.ENV"]),
             (vec!["*.key"], vec!["a/b.key"]),
             (vec!["secrets/"], vec!["a/secrets", "secrets"]),
             (vec!["a/secrets/one"], vec!["a/secrets/one"]),
-            (vec!["**/.env*"], vec![".env", "a/.env", "a/.env.example"]),
+            (vec!["**/.env*"], vec![".env", "a/.ENV", "a/.env.example"]),
+            (vec!["**/.ssh/**"], vec!["a/.ssh"]),
             (vec!["nothing"], vec![]),
         ] {
-            assert_eq!(found(&patterns, &files), expected, "{patterns:?}");
+            assert_eq!(
+                below(root.path(), &findings(root.path(), &patterns).denied),
+                expected,
+                "{patterns:?}"
+            );
         }
     }
 
     #[test]
     fn what_is_granted_and_denied_at_once_is_refused() {
-        let root = tempfile::tempdir().unwrap();
-        let granted = root.path().join(".env");
-        fs::write(&granted, "").unwrap();
-        assert!(find(&[granted], &compile(&[".env".to_owned()]).unwrap()).is_err());
+        let root = make(&[".env"]);
+        let granted = Granted { readable: Vec::new(), writable: vec![root.path().join(".env")] };
+        let names = ProtectedNames::default();
+        assert!(find(&granted, &compile(&[".env".to_owned()]).unwrap(), &names).is_err());
         assert!(compile(&["a[".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn what_runs_later_is_found_in_repositories_of_every_kind() {
+        let root = make(&[
+            ".git/HEAD",
+            ".git/config",
+            ".git/objects/ab/cd",
+            ".git/objects/info/alternates",
+            ".git/refs/heads/config",
+            ".git/modules/lib/HEAD",
+            ".git/modules/lib/config",
+            ".git/modules/lib/objects/x",
+            ".git/modules/lib/refs/x",
+            ".git/worktrees/w/HEAD",
+            ".git/worktrees/w/commondir",
+            "bare/HEAD",
+            "bare/config",
+            "bare/objects/x",
+            "bare/refs/x",
+            "sub/.git",
+            "sub/.envrc",
+            ".vscode/tasks.json",
+            "node_modules/p/.vscode/tasks.json",
+            "config",
+            "HEAD",
+        ]);
+        let found = findings(root.path(), &[]);
+        let fixed = below(root.path(), &found.fixed);
+        let expected = [
+            ".git/config",
+            ".git/hooks",
+            ".git/modules/lib/config",
+            ".git/objects/info/alternates",
+            ".git/worktrees/w/commondir",
+            ".vscode",
+            "bare/config",
+            "sub/.envrc",
+            "sub/.git",
+        ];
+        assert_eq!(fixed, expected);
+        assert_eq!(below(root.path(), &found.held), [".git"]);
+        assert_eq!(found.known.len(), expected.len() + 2, "with .git and the head of the bare one");
+    }
+
+    #[test]
+    fn folders_that_cannot_be_looked_into_are_hidden() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let root = make(&["shut/.env", "listed/.env", "open/x"]);
+        for (name, mode) in [("shut", 0o000), ("listed", 0o444)] {
+            fs::set_permissions(root.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let mut deep = root.path().join("deep");
+        for _ in 0..140 {
+            deep.push("d");
+        }
+        fs::create_dir_all(deep).unwrap();
+        let found = findings(root.path(), &[".env"]);
+        let denied = below(root.path(), &found.denied);
+        // root reads what nobody may.
+        let is_root = rustix::process::geteuid().is_root();
+        let first = if is_root { ["listed/.env", "shut/.env"] } else { ["listed", "shut"] };
+        assert_eq!(denied.len(), 3, "{denied:?}");
+        assert!(denied[0].starts_with("deep/d/d/"), "{denied:?}");
+        assert_eq!(denied[1..], first);
+        for name in ["shut", "listed"] {
+            fs::set_permissions(root.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    #[test]
+    fn folders_between_a_path_and_its_root_are_held() {
+        let roots = [PathBuf::from("/w"), PathBuf::from("/w/a/b")];
+        let held = folders_around(
+            [Path::new("/w/a/b/c/d"), Path::new("/w/x"), Path::new("/else/y")].into_iter(),
+            &roots,
+        );
+        assert_eq!(held.into_iter().collect::<Vec<_>>(), ["/w/a", "/w/a/b", "/w/a/b/c"].map(PathBuf::from));
     }
 }

@@ -69,6 +69,8 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]
+mod quarantine;
+#[cfg(target_os = "linux")]
 mod rules;
 #[cfg(target_os = "linux")]
 mod runc;
@@ -80,6 +82,8 @@ mod sandbox;
 mod seat;
 #[cfg(target_os = "linux")]
 mod spawner;
+#[cfg(target_os = "linux")]
+mod survey;
 #[cfg(target_os = "linux")]
 mod sys;
 #[cfg(target_os = "linux")]
@@ -109,7 +113,7 @@ pub fn init() {
         let mut arguments = std::env::args_os();
         let name = arguments.next().unwrap_or_default();
         if name == spawner::NAME {
-            spawner::live(arguments.next().map(Into::into));
+            spawner::live();
         }
         if name == probe::NAME {
             probe::live(arguments);

@@ -18,6 +18,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Namespace(Arc<Inner>);
 
+/// So often everything is looked at anew where files are moved meanwhile.
+const ATTEMPTS: u32 = 5;
+
 impl Namespace {
     /// Such a jail.
     pub fn new(host: &JailHost) -> Self {
@@ -53,18 +56,19 @@ impl Jail for Namespace {
         Box::pin(async move {
             let host = &self.0;
             host.check_hosts(&spec.hosts)?;
-            let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
-            let parent = spec.parent.clone();
-            let seat = host.seat(SeatKind::Namespace, parent.as_deref(), false).await?;
-            let guest = match running::start(host, seat, plan.clone(), spec.clone(), None).await {
-                // A path leads elsewhere than for haft: something was mounted there after the seat was made.
-                Err(error) if error.diagnostics.as_deref() == Some(STALE) => {
-                    let seat = host.seat(SeatKind::Namespace, parent.as_deref(), true).await?;
-                    running::start(host, seat, plan, spec, None).await?
+            let mut attempt = 1;
+            loop {
+                let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
+                let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref(), attempt > 1).await?;
+                match running::start(host, seat, plan, spec.clone(), None).await {
+                    // A path leads elsewhere than for haft: something was mounted there after the seat was made, or files
+                    // were moved since they were looked at.
+                    Err(error) if error.diagnostics.as_deref() == Some(STALE) && attempt < ATTEMPTS => {
+                        attempt += 1
+                    }
+                    done => return Ok(Box::new(done?) as Box<dyn Guest>),
                 }
-                done => done?,
-            };
-            Ok(Box::new(guest) as Box<dyn Guest>)
+            }
         })
     }
 }

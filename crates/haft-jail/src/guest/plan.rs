@@ -3,15 +3,18 @@
 use super::{
     environment, limits,
     limits::Means,
-    mask::{self, Denied},
+    mask::{self, Findings, Found, Granted},
     preset,
+    quarantine::Watched,
     seat::GATE_PORT,
+    survey::Id,
     wire::{Bind, FilterKind, Mask, SeatRequest},
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
     port::{GuestSpec, Unavailable},
 };
+use haft_guard::names::ProtectedNames;
 use serde_json::{Map, Value, json};
 use std::{
     borrow::Cow,
@@ -19,6 +22,7 @@ use std::{
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 /// Which walls a guest gets.
@@ -36,11 +40,17 @@ pub(crate) struct Facts {
     pub(crate) home: PathBuf,
     /// haft's own folders, which no guest may reach.
     pub(crate) protected: Vec<PathBuf>,
+    /// Names of files that run programs later.
+    pub(crate) names: Arc<ProtectedNames>,
     pub(crate) landlock: u8,
     pub(crate) cgroups: Option<&'static str>,
     pub(crate) can_kill: bool,
     pub(crate) per_process_limits_do: bool,
     pub(crate) has_gate: bool,
+    /// Whether haft is root.
+    pub(crate) is_root: bool,
+    /// Whether guests in namespaces may have sockets of this machine.
+    pub(crate) unix_sockets: bool,
 }
 
 /// A guest that can be started.
@@ -50,6 +60,8 @@ pub(crate) struct Plan {
     pub(crate) enforcement: Enforcement,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
+    /// Where to look for new names afterwards.
+    pub(crate) watched: Watched,
     /// Processes and threads in the guest's cgroups that are not the guest's.
     pub(crate) own_processes: u32,
 }
@@ -118,8 +130,17 @@ pub(crate) fn enforcement(
             "boot with `lsm=landlock,…` on Linux 5.13 or later, or use another jail",
         ));
     }
-    if walls == Walls::Process && level == IsolationLevel::Restricted {
-        return Err(unavailable("the `process` jail shows the machine's processes", "use a stronger jail"));
+    if walls == Walls::Process && facts.is_root {
+        return Err(unavailable(
+            "the `process` jail does not run as root: its guest would change the modes and owners of every file",
+            "use the `namespace` jail, or run haft as an ordinary user",
+        ));
+    }
+    if walls == Walls::Process && level >= IsolationLevel::Strict {
+        return Err(unavailable(
+            "the `process` jail shows the machine's processes, and lets a guest change the modes of all files of its user",
+            "use the `namespace` jail; for this one ask for `standard`",
+        ));
     }
     let mut details = Map::new();
     let mut say = |name: &str, value: Value| drop(details.insert(name.to_owned(), value));
@@ -163,15 +184,6 @@ impl Grants {
         let entry = self.binds.entry(real.clone()).or_insert_with(|| bind.clone());
         entry.writable |= writable;
         Ok(real)
-    }
-
-    /// Paths that are there already for another reason stay as they are.
-    fn fix(&mut self, path: &Path, writable: bool) -> Result<(), ToolError> {
-        self.add(path, false)?;
-        if let Some(bind) = self.binds.get_mut(path) {
-            bind.writable = writable;
-        }
-        Ok(())
     }
 }
 
@@ -225,29 +237,25 @@ pub(crate) fn plan(
             path = format!("{}:{path}", folder.display());
         }
     }
-    let mut granted = Vec::new();
+    let mut granted = Granted::default();
     for readable in &spec.readable {
-        granted.push(grants.add(readable, false)?);
+        granted.readable.push(grants.add(readable, false)?);
     }
-    let mut writable_roots = Vec::new();
     for writable in &spec.writable {
-        let real = grants.add(writable, true)?;
-        writable_roots.push(real.clone());
-        granted.push(real);
+        granted.writable.push(grants.add(writable, true)?);
     }
     if spec.parent.is_some() {
         let paths = spec.readable.iter().chain(&spec.writable);
-        lead_where_they_say(paths.zip(&granted))?;
+        lead_where_they_say(paths.zip(granted.all()))?;
     }
-    let denied = denied(spec, &granted, facts)?;
-    let fixed = protect_repositories(&writable_roots, walls, spec.level, &mut grants, &mut enforcement)?;
-    if let (Walls::Process, Some(first)) = (walls, denied.first()) {
-        return Err(unavailable(
-            format!("the `process` jail cannot hide {} in a folder that it grants", first.path.display()),
-            "use the `namespace` jail, or grant less",
-        )
-        .into());
-    }
+    let found = find(spec, &granted, facts)?;
+    let pins = match walls {
+        Walls::Process => {
+            without_mounts(&found, spec.level, &mut enforcement)?;
+            Vec::new()
+        }
+        Walls::Namespace => pins(&found, &granted, &grants)?,
+    };
     let home = match (walls, scratch) {
         (Walls::Process, Some(scratch)) => {
             grants.add(scratch, true)?;
@@ -274,36 +282,43 @@ pub(crate) fn plan(
     let means = Means { cgroups: facts.cgroups.is_some(), own_users: walls == Walls::Namespace };
     let say = &mut enforcement.details;
     say.insert("network".to_owned(), json!(network.name()));
-    if !denied.is_empty() {
-        say.insert("masked".to_owned(), json!(denied.iter().map(|denied| &denied.path).collect::<Vec<_>>()));
+    let paths = |found: &[Found]| json!(found.iter().map(|found| &found.path).collect::<Vec<_>>());
+    if !found.denied.is_empty() {
+        say.insert("masked".to_owned(), paths(&found.denied));
     }
-    if !fixed.is_empty() {
-        say.insert("readOnly".to_owned(), json!(fixed));
+    if walls == Walls::Namespace && !found.fixed.is_empty() {
+        say.insert("readOnly".to_owned(), paths(&found.fixed));
     }
-    let masks = denied.into_iter().filter_map(|denied| {
-        denied.path.to_str().map(|path| Mask { path: path.to_owned(), is_dir: denied.is_dir })
-    });
+    let mask =
+        |found: &Found| Ok(Mask { path: text(&found.path)?, is_dir: found.is_dir, exactly: Some(found.id) });
+    let masks = found.denied.iter().map(mask).collect::<Result<_, ToolError>>()?;
     let request = SeatRequest {
         programs: programs(name, &path),
         argv: spec.argv.clone(),
         environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         working_dir,
         binds: grants.binds.into_values().collect(),
-        masks: masks.collect(),
+        pins,
+        masks,
         scratch_bytes: limits.scratch_bytes.unwrap_or(u64::MAX),
         limits: limits::for_each_process(&limits, means),
         filter: match (walls, network) {
             (Walls::Process, Network::None) => FilterKind::NoNetwork,
-            _ => FilterKind::Network,
+            // Among the processes of this machine every socket of the machine would be in reach, haft's own among them.
+            (Walls::Process, Network::Gate | Network::All) => FilterKind::Network,
+            (Walls::Namespace, _) if facts.unix_sockets => FilterKind::NetworkAndUnix,
+            (Walls::Namespace, _) => FilterKind::Network,
         },
         landlock: facts.landlock > 0,
         terminal: spec.terminal.is_some(),
+        no_input: false,
         gate: network == Network::Gate,
         grace_ms: limits::millis(spec.grace),
         container: None,
         signaller: Vec::new(),
     };
-    Ok(Plan { request, enforcement, limits, network, own_processes: 2 })
+    let watched = Watched::new(&granted, found);
+    Ok(Plan { request, enforcement, limits, network, watched, own_processes: 2 })
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.
@@ -319,59 +334,95 @@ fn lead_where_they_say<'a>(
     }
 }
 
-/// What must be hidden: matches of the denied patterns, and haft's own folders.
-fn denied(spec: &GuestSpec, granted: &[PathBuf], facts: &Facts) -> Result<Vec<Denied>, ToolError> {
+/// What of the granted paths must be hidden or stay as it is; haft's own folders among them.
+fn find(spec: &GuestSpec, granted: &Granted, facts: &Facts) -> Result<Findings, ToolError> {
     let refused = |why: String| ToolError::new(ErrorCode::FilesystemPolicyViolation, why);
     let patterns = mask::compile(&spec.denied).map_err(refused)?;
-    let mut denied = mask::find(granted, &patterns).map_err(refused)?;
-    for own in facts.protected.iter().filter_map(|path| fs::canonicalize(path).ok()) {
-        if let Some(inside) = granted.iter().find(|granted| mask::is_within(granted, &own)) {
+    let mut found = mask::find(granted, &patterns, &facts.names).map_err(refused)?;
+    for path in &facts.protected {
+        let Some(own) = own_folder(path, granted).map_err(refused)? else { continue };
+        if let Some(inside) = granted.all().find(|granted| mask::is_within(granted, &own)) {
             return Err(refused(format!("{} is haft's own and cannot be granted", inside.display())));
         }
-        if granted.iter().any(|granted| mask::is_within(&own, granted)) {
-            denied.push(Denied { is_dir: own.is_dir(), path: own });
+        if granted.all().any(|granted| mask::is_within(&own, granted)) {
+            let gone = || refused(format!("{} is haft's own and cannot be hidden", own.display()));
+            found.denied.push(Found::at(&own).ok_or_else(gone)?);
         }
     }
-    Ok(denied)
+    // What is inside of something hidden is hidden with it.
+    found.denied.sort();
+    found.denied.dedup_by(|inner, outer| mask::is_within(&inner.path, &outer.path));
+    Ok(found)
 }
 
-/// Keeps hooks and settings of repositories as they are.
-fn protect_repositories(
-    roots: &[PathBuf],
-    walls: Walls,
-    level: IsolationLevel,
-    grants: &mut Grants,
-    enforcement: &mut Enforcement,
-) -> Result<Vec<PathBuf>, Refusal> {
-    let mut all = Vec::new();
-    for root in roots {
-        let (held, fixed) = mask::repository(root);
-        if fixed.is_empty() && held.is_empty() {
-            continue;
-        }
-        match walls {
-            Walls::Namespace => {
-                for path in held {
-                    grants.fix(&path, true)?;
-                }
-                for path in fixed {
-                    grants.fix(&path, false)?;
-                    all.push(path);
-                }
-            }
-            Walls::Process if level >= IsolationLevel::Strict => {
-                return Err(unavailable(
-                    format!("the `process` jail cannot keep {}/.git/hooks read-only", root.display()),
-                    "use the `namespace` jail, or grant a folder without a repository",
-                )
-                .into());
-            }
-            Walls::Process => {
-                enforcement.details.insert("gitHooks".to_owned(), json!("writable"));
-            }
-        }
+/// The real place of something of haft's own. A folder that is not there is made where a guest could make it: what is in it would be
+/// haft's next configuration.
+fn own_folder(path: &Path, granted: &Granted) -> Result<Option<PathBuf>, String> {
+    if let Ok(real) = fs::canonicalize(path) {
+        return Ok(Some(real));
     }
-    Ok(all)
+    let there = path.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
+    let could_be_made =
+        there.is_some_and(|there| granted.writable.iter().any(|root| mask::is_within(&there, root)));
+    // A file of that name cannot be made ahead; a new one is noticed by its name.
+    if !could_be_made || path.extension().is_some() {
+        return Ok(None);
+    }
+    let made = fs::create_dir_all(path).and_then(|()| fs::canonicalize(path));
+    made.map(Some).map_err(|error| format!("{} is haft's own and cannot be hidden: {error}", path.display()))
+}
+
+fn text(path: &Path) -> Result<String, ToolError> {
+    let refused = || {
+        let text = format!(
+            "{} cannot be hidden or held, because its name is not UTF-8; rename it, or grant less",
+            path.display()
+        );
+        ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
+    };
+    path.to_str().map(str::to_owned).ok_or_else(refused)
+}
+
+/// What is mounted on itself: what must not change, read-only; repositories; and the folders around what is hidden or granted
+/// for reading only, because whoever moves one of those takes it out of its place for the next guest.
+fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Result<Vec<Bind>, ToolError> {
+    let inner = granted
+        .all()
+        .filter(|path| granted.writable.iter().any(|root| *path != root && path.starts_with(root)));
+    let stay = found.denied.iter().map(|denied| &denied.path).chain(inner).map(PathBuf::as_path);
+    let around = mask::folders_around(stay, &granted.writable);
+    let around: Vec<Found> = around.iter().filter_map(|folder| Found::at(folder)).collect();
+    let mut pins = BTreeMap::new();
+    let writable = around.iter().chain(&found.held).map(|held| (held, true));
+    for (pin, writable) in writable.chain(found.fixed.iter().map(|fixed| (fixed, false))) {
+        let Id { device, inode } = pin.id;
+        pins.insert(&pin.path, Bind { path: text(&pin.path)?, writable, device, inode });
+    }
+    Ok(pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect())
+}
+
+/// Where nothing can be mounted, what would have to be hidden is refused, and what would have to be read-only is too where that
+/// was promised.
+fn without_mounts(
+    found: &Findings,
+    level: IsolationLevel,
+    enforcement: &mut Enforcement,
+) -> Result<(), Unavailable> {
+    if let Some(first) = found.denied.first() {
+        return Err(unavailable(
+            format!("the `process` jail cannot hide {} in a folder that it grants", first.path.display()),
+            "use the `namespace` jail, or grant less",
+        ));
+    }
+    let Some(first) = found.fixed.first().or(found.held.first()) else { return Ok(()) };
+    if level >= IsolationLevel::Strict {
+        return Err(unavailable(
+            format!("the `process` jail cannot keep {} read-only", first.path.display()),
+            "use the `namespace` jail, or grant a folder without a repository and settings of programs",
+        ));
+    }
+    enforcement.details.insert("gitHooks".to_owned(), json!("writable"));
+    Ok(())
 }
 
 fn programs(name: &str, path: &str) -> Vec<String> {

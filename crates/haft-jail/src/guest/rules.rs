@@ -21,8 +21,10 @@ pub(crate) enum Right {
     Read,
     /// Read and write the file, but not make or remove any: for devices.
     Use,
-    /// Everything.
+    /// Everything but what has effects beyond files: devices, and sockets, behind which is another program.
     Write,
+    /// Everything in a folder that is the guest's alone: what is behind its sockets is the guest's own, too.
+    Own,
 }
 
 impl Right {
@@ -30,7 +32,8 @@ impl Right {
         let rights = match self {
             Right::Read => AccessFs::from_read(NEWEST),
             Right::Use => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate | AccessFs::IoctlDev,
-            Right::Write => AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
+            Right::Write => Right::Own.rights(true) & !AccessFs::ResolveUnix,
+            Right::Own => AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock),
         };
         if is_dir { rights } else { rights & AccessFs::from_file(NEWEST) }
     }

@@ -319,7 +319,7 @@ fn runtime_request(program: &Program, bundle: &Path, guest: SeatRequest) -> Seat
         environment: vec![format!("PATH={}", super::environment::PATH), "GOMAXPROCS=1".to_owned()],
         working_dir: text(bundle),
         limits: Vec::new(),
-        filter: FilterKind::Off,
+        filter: FilterKind::Runtime,
         landlock: false,
         container: Some(Container {
             root: text(&bundle.join("root")),
@@ -367,7 +367,7 @@ fn config(request: &SeatRequest, bundle: &Path, kind: Kind) -> Value {
             "namespaces": namespaces,
             "uidMappings": users(rustix::process::geteuid().as_raw()),
             "gidMappings": users(rustix::process::getegid().as_raw()),
-            "seccomp": filter::for_runtimes(),
+            "seccomp": filter::for_runtimes(request.filter),
             "maskedPaths": PROC_HIDDEN.map(|name| format!("/proc/{name}")),
         },
     })

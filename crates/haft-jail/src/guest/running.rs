@@ -7,6 +7,7 @@ use super::{
     host::{Inner, ReadySeat, broken, failed, hear},
     limits::{self, Evidence, millis, sleep_until},
     plan::{Network, Plan},
+    quarantine::Watch,
     sandbox::{Place, unknown},
     wire::{self, FromSeat, SeatEnd, ToSeat},
 };
@@ -71,6 +72,8 @@ pub(super) struct SeatGuest {
     place: Option<Place>,
     /// Set as long as the guest has not ended.
     running: bool,
+    /// What to look at when it has.
+    watch: Option<Watch>,
     _scratch: Option<Scratch>,
     _host: Arc<Inner>,
 }
@@ -89,7 +92,8 @@ pub(super) async fn start(
     spec: GuestSpec,
     scratch: Option<Scratch>,
 ) -> Result<SeatGuest, ToolError> {
-    let Plan { request, enforcement, limits, network, own_processes } = plan;
+    let Plan { mut request, enforcement, limits, network, watched, own_processes } = plan;
+    request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
     host.limit(&seat.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
     let before = seat.cgroups.before();
@@ -99,6 +103,9 @@ pub(super) async fn start(
     };
     let Ends { theirs, ours } = ends.map_err(|error| broken("no pipes", error))?;
     let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
+    // On record before anything can happen.
+    let watch = Watch::begin(host, &seat.name, watched).map_err(|error| broken("no record of it", error))?;
+    let mut unseen = Unseen(watch);
     let started = Instant::now();
     wire::send(seat.socket.get_ref(), &ToSeat::Start(Box::new(request)), &descriptors)
         .map_err(|error| broken("its seat does not answer", error))?;
@@ -112,14 +119,16 @@ pub(super) async fn start(
                 let listener = fds.pop().map(TcpListener::from);
                 gate = Some(open_gate(host, listener, &spec.hosts)?);
             }
-            Some((FromSeat::Failed { stage, errno }, _)) => return Err(not_started(&spec, &stage, errno)),
+            Some((FromSeat::Failed { stage, errno }, _)) => {
+                if let Some(watch) = unseen.0.take() {
+                    watch.never_ran();
+                }
+                return Err(not_started(&spec, &stage, errno));
+            }
             Some((FromSeat::Ready { .. } | FromSeat::Prepared | FromSeat::Ended(_), _)) | None => {
                 return Err(broken("its seat has ended", "before the guest started"));
             }
         }
-    }
-    if network == Network::Gate && gate.is_none() {
-        return Err(broken("its gate is not there", "the seat passed no socket"));
     }
     let control = Control {
         socket: Arc::new(seat.socket),
@@ -130,11 +139,9 @@ pub(super) async fn start(
         grace: spec.grace,
     };
     let control = Arc::new(control);
-    let around = spec.parent.as_ref().map(|id| host.sandboxes().get(id).cloned().ok_or_else(|| unknown(id)));
     let as_port = Arc::clone(&control) as Arc<dyn GuestControl>;
-    // Where the sandbox was ended while this one started, dropping the socket ends it, too.
-    let place = around.transpose()?.map(|around| around.enter(&as_port)).transpose()?;
-    Ok(SeatGuest {
+    // From here on it runs: dropping this ends it, and looks at what it left.
+    let mut guest = SeatGuest {
         sandbox: seat.name,
         enforcement,
         limits,
@@ -149,11 +156,48 @@ pub(super) async fn start(
         },
         gate,
         started,
-        place,
+        place: None,
         running: true,
+        watch: unseen.0.take(),
         _scratch: scratch,
         _host: Arc::clone(host),
-    })
+    };
+    if network == Network::Gate && guest.gate.is_none() {
+        return Err(broken("its gate is not there", "the seat passed no socket"));
+    }
+    let around = spec.parent.as_ref().map(|id| host.sandboxes().get(id).cloned().ok_or_else(|| unknown(id)));
+    // Where the sandbox was ended while this one started, dropping the socket ends it, too.
+    guest.place = around.transpose()?.map(|around| around.enter(&as_port)).transpose()?;
+    Ok(guest)
+}
+
+/// What to look at where a seat ends without a word, so that nobody knows whether its guest ran.
+struct Unseen(Option<Watch>);
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        if let Some(watch) = self.0.take() {
+            watch.settle();
+        }
+    }
+}
+
+/// Waits for the end of a seat that was let go of, and looks at what its guest left.
+fn settle_later(watch: Watch, socket: OwnedFd) {
+    let waiting = move || {
+        let mut events = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
+        let longest = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
+        while rustix::event::poll(&mut events, Some(&longest)).is_ok_and(|ready| ready > 0) {
+            match wire::receive::<FromSeat>(&socket) {
+                Ok(Some(_)) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                Ok(None) | Err(_) => break,
+            }
+        }
+        watch.settle();
+    };
+    // Where there is no thread, the record is there for the next haft.
+    let _ = std::thread::Builder::new().name("haft-settle".into()).spawn(waiting);
 }
 
 fn open_gate(
@@ -240,6 +284,8 @@ impl SeatGuest {
                         Ok(Some(_)) => {}
                         Ok(None) | Err(_) => {
                             self.running = false;
+                            // The seat is gone, and with it all that was in it.
+                            self.settle().await;
                             return Err(ErrorCode::SandboxCrashed.into());
                         }
                     }
@@ -292,8 +338,15 @@ impl SeatGuest {
             }
         }
         self.running = false;
-        let end = end.unwrap_or_default();
-        Ok(self.sum_up(end, passed))
+        let mut end = self.sum_up(end.unwrap_or_default(), passed);
+        end.violations.extend(self.settle().await);
+        Ok(end)
+    }
+
+    /// Looks at what the guest left, now that nothing of it runs, and takes away what would run later.
+    async fn settle(&mut self) -> Vec<Violation> {
+        let Some(watch) = self.watch.take() else { return Vec::new() };
+        tokio::task::spawn_blocking(move || watch.settle()).await.unwrap_or_default()
     }
 
     /// Time on a core of this guest, in microseconds.
@@ -455,7 +508,17 @@ impl Guest for SeatGuest {
 
 impl Drop for SeatGuest {
     fn drop(&mut self) {
+        let socket = self.control.socket.get_ref();
         // Others may hold the control, and with it the socket: its end has to come nevertheless.
-        let _ = rustix::net::shutdown(self.control.socket.get_ref(), rustix::net::Shutdown::Both);
+        match (self.watch.take(), socket.try_clone()) {
+            (Some(watch), Ok(copy)) => {
+                let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Write);
+                settle_later(watch, copy);
+            }
+            // What is on record is done by the next haft.
+            (None, _) | (_, Err(_)) => {
+                let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+            }
+        }
     }
 }

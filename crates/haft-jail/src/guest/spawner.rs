@@ -7,9 +7,9 @@
 use super::{
     bay::{self, Bay},
     cgroup::SeatCgroups,
-    filter::{self, Filters},
+    filter::FilterSet,
     sys::{self, Forked},
-    wire::{self, FilterKind, FromBay, FromSpawner, SeatKind, ToBay, ToSpawner},
+    wire::{self, FromBay, FromSpawner, SeatKind, ToBay, ToSpawner},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -48,23 +48,24 @@ struct Berth {
 struct Spawner {
     haft: OwnedFd,
     signals: OwnedFd,
-    no_network: Filters,
-    network: Filters,
+    filters: FilterSet,
     bays: Vec<Berth>,
     /// Cgroups of bays that have ended, which are not empty yet.
     emptying: Vec<SeatCgroups>,
     /// Folders of sandboxes, in which cgroups of bays are.
     groups: Vec<SeatCgroups>,
+    /// haft's own for this run: it is removed at the end.
+    folder: Option<PathBuf>,
 }
 
-/// Lives as the spawner. `folder` is haft's own for this run: it is removed at the end.
-pub(super) fn live(folder: Option<PathBuf>) -> ! {
+/// Lives as the spawner.
+pub(super) fn live() -> ! {
     let haft = sys::take_stdin();
     match Spawner::start(haft) {
         Ok(mut spawner) => {
             spawner.serve();
             spawner.end_all();
-            if let Some(folder) = folder {
+            if let Some(folder) = spawner.folder {
                 let _ = fs::remove_dir_all(folder);
             }
             sys::exit(0)
@@ -85,15 +86,15 @@ impl Spawner {
         sys::drop_groups();
         rustix::process::chdir("/")?;
         // Guests would inherit a lower limit than the machine has; root's own may be raised again.
-        let compiled = |kind| filter::compile(kind).map_err(|error| io::Error::other(error.to_string()));
+        let filters = FilterSet::compile().map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Spawner {
             haft,
             signals: sys::signals()?,
-            no_network: compiled(FilterKind::NoNetwork)?,
-            network: compiled(FilterKind::Network)?,
+            filters,
             bays: Vec::new(),
             emptying: Vec::new(),
             groups: Vec::new(),
+            folder: None,
         })
     }
 
@@ -126,6 +127,7 @@ impl Spawner {
             }
             if spoken {
                 match wire::receive::<ToSpawner>(&self.haft) {
+                    Ok(Some((ToSpawner::Begin { folder }, _))) => self.folder = Some(folder),
                     Ok(Some((ToSpawner::Seat { id, kind, cgroups, own_bay }, _))) => {
                         self.seat(id, kind, cgroups, own_bay);
                     }
@@ -202,8 +204,7 @@ impl Spawner {
             guest_cgroup: kill.and_then(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY).ok()),
             kill_switch: kill.and_then(|folder| open(folder.join("cgroup.kill"), OFlags::WRONLY).ok()),
             has_cgroups: !cgroups.for_the_seat().is_empty(),
-            no_network: &self.no_network,
-            network: &self.network,
+            filters: &self.filters,
             user: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),
         };

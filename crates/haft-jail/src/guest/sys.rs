@@ -16,6 +16,9 @@ pub(super) enum Forked {
     Parent(Pid),
 }
 
+/// The flag of `clone3` that makes mounts of its own.
+pub(super) const MOUNTS: u64 = libc::CLONE_NEWNS as u64;
+
 /// Flags of `clone3` that make the namespaces of a seat for a container runtime.
 pub(super) const MOUNTS_AND_NETWORK: u64 = (libc::CLONE_NEWNS | libc::CLONE_NEWNET) as u64;
 
@@ -192,6 +195,16 @@ pub(super) fn landlock_restrict(ruleset: BorrowedFd<'_>) -> Result<()> {
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
 }
 
+/// Filters this thread's system calls, for good. Takes `no_new_privs` or root, and sets neither.
+pub(super) fn load_filter(program: &[seccompiler::sock_filter]) -> Result<()> {
+    let length = program.len().try_into().map_err(|_| Errno::INVAL)?;
+    let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };
+    // SAFETY: both `sock_filter`s have the kernel's layout; the kernel copies as many of them as there are, and changes none.
+    let got =
+        unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
+    check(got).map(drop)
+}
+
 /// Brings up the loopback interface of this network namespace.
 pub(super) fn loopback_up() -> Result<()> {
     let socket = rustix::net::socket_with(
@@ -309,6 +322,15 @@ pub(super) fn set_limit(resource: i32, limit: u64) -> Result<()> {
 pub(super) fn exit(code: i32) -> ! {
     // SAFETY: ends the process; no destructor is owed anything by a copy of another process.
     unsafe { libc::_exit(code) }
+}
+
+/// Any call, for tests of what a layer refuses. No pointers: every argument is a number.
+#[cfg(test)]
+pub(super) fn call(number: libc::c_long, arguments: [u64; 5]) -> std::result::Result<libc::c_long, i32> {
+    let [a, b, c, d, e] = arguments;
+    // SAFETY: the callers pass numbers, and calls that write to no memory of this process.
+    let got = unsafe { libc::syscall(number, a, b, c, d, e) };
+    check(got).map_err(Errno::raw_os_error)
 }
 
 fn check(got: libc::c_long) -> Result<libc::c_long> {

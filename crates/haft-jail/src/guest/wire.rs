@@ -1,6 +1,7 @@
 //! What haft, its spawner and the seats say to each other: one JSON document a packet, with descriptors.
 
 use super::cgroup::SeatCgroups;
+use super::survey::Id;
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::MemfdFlags,
@@ -11,7 +12,7 @@ use rustix::{
     },
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use std::{fs::File, io, io::Read as _, io::Seek as _, io::Write as _, mem::MaybeUninit};
+use std::{fs::File, io, io::Read as _, io::Seek as _, io::Write as _, mem::MaybeUninit, path::PathBuf};
 
 /// What a seat is prepared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -29,6 +30,9 @@ pub(crate) enum SeatKind {
 /// From haft to the spawner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSpawner {
+    /// haft's folder for this run, which the spawner removes at its end. Said here, because every guest can read the command
+    /// line of the process that its jail begins with.
+    Begin { folder: PathBuf },
     /// Make a seat, in a bay that is free or, in these cgroups, in a new one. The answer brings its socket.
     Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups, own_bay: bool },
     /// haft made a folder in which cgroups of seats will be, or removes it now.
@@ -118,6 +122,8 @@ pub(crate) struct Bind {
 pub(crate) struct Mask {
     pub(crate) path: String,
     pub(crate) is_dir: bool,
+    /// What has to be there when it is hidden, where that was looked at before.
+    pub(crate) exactly: Option<Id>,
 }
 
 /// Which system calls a guest may use.
@@ -126,10 +132,13 @@ pub(crate) enum FilterKind {
     /// Without any socket but pairs.
     #[default]
     NoNetwork,
-    /// With sockets of the internet and of this machine.
+    /// With sockets of the internet. Those of this machine are left out: one in a granted folder belongs to a program
+    /// outside, such as an agent for keys, that takes orders from whoever reaches it.
     Network,
-    /// None: a container runtime brings its own.
-    Off,
+    /// With those, too, where the configuration says so.
+    NetworkAndUnix,
+    /// Only what even a container runtime does not need: it makes the walls itself, and brings a filter for the guest.
+    Runtime,
 }
 
 /// What a container runtime finds.
@@ -162,6 +171,8 @@ pub(crate) struct SeatRequest {
     pub(crate) programs: Vec<String>,
     pub(crate) working_dir: String,
     pub(crate) binds: Vec<Bind>,
+    /// Parts of those that stay where they are, parents first: nothing that is mounted on can be renamed or removed.
+    pub(crate) pins: Vec<Bind>,
     pub(crate) masks: Vec<Mask>,
     /// Bytes of the private scratch space, where it is the seat that makes one.
     pub(crate) scratch_bytes: u64,
@@ -170,6 +181,8 @@ pub(crate) struct SeatRequest {
     pub(crate) filter: FilterKind,
     pub(crate) landlock: bool,
     pub(crate) terminal: bool,
+    /// Whether standard input is empty. The seat opens `/dev/null` itself, where a guest cannot change the machine's.
+    pub(crate) no_input: bool,
     /// Whether to bind a port on the jail's own loopback and pass it out.
     pub(crate) gate: bool,
     pub(crate) grace_ms: u64,
@@ -177,6 +190,13 @@ pub(crate) struct SeatRequest {
     pub(crate) container: Option<Container>,
     /// Where the program is a runtime that does not pass signals on: the command that does. The number comes last.
     pub(crate) signaller: Vec<String>,
+}
+
+impl SeatRequest {
+    /// What is mounted from the machine, in the order in which it is: grants, then what of them is held in place.
+    pub(crate) fn mounted(&self) -> impl Iterator<Item = &Bind> {
+        self.binds.iter().chain(&self.pins)
+    }
 }
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.

@@ -5,12 +5,12 @@
 //! So the path that was checked *is* the path of the handle, whatever is swapped meanwhile.
 
 use super::{
-    deny::{BadPattern, Denied},
     entry::Entry,
     error::{PathError, shown},
     folder::{Folder, Opener, entry_of_file, is_system_file, says_link},
     lexical,
 };
+use haft_guard::names::{Anchoring, BadPattern, DeniedPaths};
 use haft_sdk::files::{Access, Kind, Place};
 use std::{
     ffi::OsStr,
@@ -96,7 +96,7 @@ struct Root {
 #[derive(Debug)]
 pub struct PathJail {
     roots: Vec<Root>,
-    denied: Denied,
+    denied: DeniedPaths,
     allow_absolute: bool,
     opener: Opener,
 }
@@ -131,7 +131,8 @@ impl PathJail {
         let real = |path: &PathBuf| real_path(path).ok().map(|(path, _)| path);
         let private: Vec<_> =
             spec.private.iter().filter_map(real).chain(spec.private.iter().cloned()).collect();
-        let denied = Denied::new(spec.denied_patterns.iter().map(String::as_str), private)?;
+        let patterns = spec.denied_patterns.iter().map(String::as_str);
+        let denied = DeniedPaths::new(patterns, private, Anchoring::AtRoots)?;
         for root in &mut roots {
             root.is_suspected = root.path.iter().any(|name| denied.suspects(name));
         }

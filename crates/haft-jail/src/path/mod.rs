@@ -1,7 +1,6 @@
 //! The path jail: files below roots that cannot be left, and changes that are whole.
 
 mod changes;
-mod deny;
 mod entry;
 mod error;
 mod files;
@@ -12,13 +11,12 @@ mod ignore_rules;
 mod jail;
 mod lexical;
 mod portable;
-mod suspects;
 mod view;
 mod walk;
 
 pub use changes::{Keep, TakenBack, take_back_cut};
-pub use deny::{BadPattern, DEFAULT_DENIES};
 pub use error::PathError;
 pub use files::Files;
+pub use haft_guard::names::{BadPattern, DEFAULT_DENIES};
 pub use jail::{JailError, JailSpec, Opened, PathJail, RootSpec};
 pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};

@@ -28,11 +28,14 @@ use std::{
 
 mod kernel;
 mod list;
+mod privilege;
 
-pub use {
-    kernel::reboot,
-    list::{ATTACKS, Attack},
-};
+pub use {kernel::reboot, list::Attack, privilege::use_unix_sockets};
+
+/// All attacks.
+pub fn attacks() -> impl Iterator<Item = &'static Attack> + Clone {
+    list::ATTACKS.iter().chain(privilege::ATTACKS)
+}
 
 /// What an attacker is told about the world outside.
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,7 +63,7 @@ impl Target {
 pub fn run(arguments: &[String]) -> i32 {
     let name = &arguments[0];
     let target: Target = serde_json::from_str(&arguments[1]).unwrap();
-    let attack = ATTACKS.iter().find(|attack| attack.name == *name).unwrap();
+    let attack = attacks().find(|attack| attack.name == *name).unwrap();
     if (attack.run)(&target) {
         println!("HARM");
         return 42;
@@ -82,6 +85,8 @@ struct World {
     _listener: UnixListener,
     _abstract: UnixListener,
     _datagram: UnixDatagram,
+    /// In the folder that is granted, as an agent for keys may have one there.
+    _inside: (UnixListener, UnixDatagram),
 }
 
 impl World {
@@ -106,6 +111,10 @@ impl World {
         let _ = fs::set_permissions(&other, fs::Permissions::from_mode(0o4755));
         let listener = UnixListener::bind(outside.path().join("docker.sock")).unwrap();
         let datagram = UnixDatagram::bind(outside.path().join("log.sock")).unwrap();
+        let inside = (
+            UnixListener::bind(at.join("agent.sock")).unwrap(),
+            UnixDatagram::bind(at.join("log.sock")).unwrap(),
+        );
         let unique = outside.path().file_name().unwrap().to_string_lossy().into_owned();
         let abstract_name = format!("haft-attack-{unique}");
         let address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
@@ -146,6 +155,7 @@ impl World {
             _listener: listener,
             _abstract: by_name,
             _datagram: datagram,
+            _inside: inside,
         }
     }
 
@@ -210,6 +220,16 @@ fn without_a_jail(attack: &Attack, world: &World, state: &Path) -> bool {
 }
 
 fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool, String) {
+    in_a_jail_with(attack, world, house, jail, |_| {})
+}
+
+fn in_a_jail_with(
+    attack: &Attack,
+    world: &World,
+    house: &House,
+    jail: &str,
+    change: impl FnOnce(&mut GuestSpec),
+) -> (bool, String) {
     let target = serde_json::to_string(&world.target(house.state.path())).unwrap();
     let program = own_program();
     let mut spec = GuestSpec::command([program.to_str().unwrap(), "--attack", attack.name, &target]);
@@ -239,6 +259,7 @@ fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool
         spec.working_dir = Some(plain.clone());
         spec.writable.push(plain);
     }
+    change(&mut spec);
     match block_on(run_guest(&*house.jail(jail), spec)) {
         Ok((end, Heard { out, err })) => {
             // It really tried: it says that it reached nothing, or a limit or a forbidden call ended it.
@@ -257,7 +278,11 @@ fn in_a_jail(attack: &Attack, world: &World, house: &House, jail: &str) -> (bool
 }
 
 /// In gVisor these reach its own kernel, or its own processes, and nothing of the machine: that shows nothing.
-const OF_ITS_OWN_KERNEL: [&str; 11] = [
+const OF_ITS_OWN_KERNEL: [&str; 16] = [
+    "advise_the_kernel_about_memory",
+    "ask_for_a_keyring",
+    "change_the_mode_of_its_input",
+    "compare_two_processes",
     "end_its_supervisor",
     "go_before_others",
     "make_a_user_namespace",
@@ -268,6 +293,7 @@ const OF_ITS_OWN_KERNEL: [&str; 11] = [
     "read_the_map_of_hafts_memory",
     "search_the_memory_of_others",
     "start_more_threads",
+    "trace_its_own_child",
     "write_to_the_kernels_log",
 ];
 
@@ -302,7 +328,7 @@ fn the_documentation_names_tests_that_exist() {
     for folder in ["haft-jail/tests", "haft-jail/src", "haft/tests"] {
         read_below(&crates.join(folder), &mut sources);
     }
-    let is_attack = |name: &str| ATTACKS.iter().any(|attack| attack.name == name);
+    let is_attack = |name: &str| attacks().any(|attack| attack.name == name);
     let is_test = |name: &str| sources.contains(&format!("fn {name}("));
     let of_a_test = |name: &str| {
         let words: Vec<_> = name.split('_').collect();
@@ -325,7 +351,7 @@ fn the_documentation_names_tests_that_exist() {
         let (_, last) = row.trim_end_matches(" |").rsplit_once(" | ").unwrap();
         assert!(!named(last).is_empty(), "no test is named for {row}");
         let column = |number| row.split(" | ").nth(number).unwrap();
-        for attack in ATTACKS.iter().filter(|attack| named(last).iter().any(|name| name == attack.name)) {
+        for attack in attacks().filter(|attack| named(last).iter().any(|name| name == attack.name)) {
             let process = match column(1) {
                 "✓" => attack.not_stopped_by.is_empty() && !attack.needs_subtraction,
                 stops if stops.starts_with('–') => attack.not_stopped_by == ["process"],
@@ -335,11 +361,8 @@ fn the_documentation_names_tests_that_exist() {
             assert!(process && (column(3) != "✓") == of_its_own, "{} is not as in {row}", attack.name);
         }
     }
-    let untold: Vec<_> = ATTACKS
-        .iter()
-        .map(|attack| attack.name)
-        .filter(|name| !all.iter().any(|told| told == name))
-        .collect();
+    let untold: Vec<_> =
+        attacks().map(|attack| attack.name).filter(|name| !all.iter().any(|told| told == name)).collect();
     assert!(untold.is_empty(), "docs/isolation.md does not name {untold:?}");
 }
 
@@ -354,9 +377,7 @@ fn read_below(folder: &Path, all: &mut String) {
 }
 
 pub fn trials() -> Vec<Trial> {
-    let gvisor = is_root() && has_runtime("runsc");
-    let all = jails().into_iter().chain(gvisor.then_some("gvisor"));
-    let all = all.flat_map(|jail| ATTACKS.iter().map(move |attack| (jail, attack)));
+    let all = jails().into_iter().flat_map(|jail| attacks().map(move |attack| (jail, attack)));
     // An ordinary user cannot do some of it anyway, and makes no cgroups.
     let applies = |jail: &str, attack: &Attack| {
         let of_another_kernel = jail != "gvisor" || !OF_ITS_OWN_KERNEL.contains(&attack.name);
@@ -371,6 +392,7 @@ pub fn trials() -> Vec<Trial> {
             })
         })
         .collect();
+    trials.extend(privilege::trials());
     for (jail, runtime) in [("gvisor", "runsc"), ("runc", "runc")] {
         if is_root() && !has_runtime(runtime) {
             trials.push(Trial::test(format!("attack::{jail}"), move || {
@@ -384,7 +406,7 @@ pub fn trials() -> Vec<Trial> {
         Ok(())
     }));
     trials.push(Trial::test("attack::there_are_at_least_60", || {
-        assert!(ATTACKS.len() >= 60, "{}", ATTACKS.len());
+        assert!(attacks().count() >= 60, "{}", attacks().count());
         Ok(())
     }));
     trials

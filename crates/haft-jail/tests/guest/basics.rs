@@ -38,6 +38,10 @@ pub fn trials() -> Vec<Trial> {
         add("use_is_metered", use_is_metered);
         add("a_large_request_arrives", a_large_request_arrives);
         add("a_hundred_at_once", a_hundred_at_once);
+        add("honest_modes_are_set", honest_modes_are_set);
+        if jail == "namespace" {
+            add("its_first_process_is_held_too", its_first_process_is_held_too);
+        }
         if crate::world::is_root() {
             // They are in the home of the one who runs the tests.
             add("programs_of_presets_run", programs_of_presets_run);
@@ -65,6 +69,11 @@ fn has_no_input(jail: &'static str) {
     let house = House::new();
     let (_, heard) = block_on(run(&*house.jail(jail), sh("cat; echo end"))).unwrap();
     assert_eq!(heard.out, "end\n");
+    if ["process", "namespace"].contains(&jail) {
+        // A pipe would be searched by programs that search what they are given.
+        let (end, _) = block_on(run(&*house.jail(jail), sh("[ -c /dev/stdin ]"))).unwrap();
+        assert_eq!(end.exit_code, Some(0));
+    }
 }
 
 fn takes_input_while_it_runs(jail: &'static str) {
@@ -264,6 +273,34 @@ fn a_hundred_at_once(jail: &'static str) {
             one.await.unwrap();
         }
     });
+}
+
+/// What build tools do to modes works; devices are used as ever.
+fn honest_modes_are_set(jail: &'static str) {
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let script = "set -e; echo 'echo ran' > tool; chmod 755 tool; sh -c ./tool; mkdir -m 1777 sticky; install -m 700 tool t2; \
+                  cp -p tool t3; mkdir d; touch d/x; tar cf a.tar d tool; mkdir out; tar xpf a.tar -C out; ln -s tool link; \
+                  umask 077; touch private; find tool t2 t3 out/tool private sticky -printf '%m %p\n'; \
+                  echo x > /dev/null; echo x >> /dev/null; head -c 3 /dev/zero | wc -c; head -c 3 /dev/urandom | wc -c; \
+                  ! echo x > /dev/full; cat";
+    let spec = GuestSpec { writable: vec![folder.path().to_owned()], ..sh(script) };
+    let (end, heard) = block_on(run(&*house.jail(jail), spec)).unwrap();
+    let expected = "ran\n755 tool\n700 t2\n755 t3\n755 out/tool\n600 private\n1777 sticky\n3\n3\n";
+    assert_eq!((heard.out.as_str(), end.exit_code), (expected, Some(0)), "{heard:?}");
+}
+
+/// It has no privileges and hardly any system calls once the guest runs, and does not tell where haft keeps its state.
+fn its_first_process_is_held_too(jail: &'static str) {
+    let house = House::new();
+    let script = "for i in $(seq 200); do grep -q 'Seccomp:.2' /proc/1/status && break; sleep 0.01; done; \
+                  grep -E '^(NoNewPrivs|Seccomp|CapEff|CapPrm|CapBnd):' /proc/1/status; tr '\\0' ' ' < /proc/1/cmdline";
+    let (_, heard) = block_on(run(&*house.jail(jail), sh(script))).unwrap();
+    let none = "0000000000000000";
+    let expected = format!(
+        "CapPrm:\t{none}\nCapEff:\t{none}\nCapBnd:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\nhaft-jail-spawner "
+    );
+    assert_eq!(heard.out, expected, "{heard:?}");
 }
 
 fn programs_of_presets_run(jail: &'static str) {

@@ -34,6 +34,7 @@ fn main() {
     match arguments.get(1).map(String::as_str) {
         Some("--attack") => std::process::exit(attack::run(&arguments[2..])),
         Some("--reboot") => attack::reboot(),
+        Some("--unix-sockets") => std::process::exit(attack::use_unix_sockets()),
         Some("--through-the-gate") => std::process::exit(choice::go_through_the_gate()),
         Some("--use") => std::process::exit(limits::use_up(&arguments[2..])),
         Some("--threads") => std::process::exit(choice::start_threads(&arguments[2])),

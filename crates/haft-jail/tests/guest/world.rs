@@ -1,8 +1,8 @@
 //! What tests run guests with.
 
 use haft_core::{
-    IsolationLevel, OutputStream, ToolError,
-    port::{GuestEnd, GuestSpec, Jail, OutputSink},
+    Enforcement, IsolationLevel, Limits, OutputStream, ToolError,
+    port::{BoxFuture, Guest, GuestEnd, GuestSpec, Jail, OutputSink, Sandbox, Unavailable},
 };
 use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process, Runc};
 use std::{
@@ -17,12 +17,14 @@ pub struct House {
     pub host: JailHost,
 }
 
-/// Every jail that this machine should have, and those with a runtime that is installed. Looked for by its file: a list of
+/// Every jail that this machine should have, and those with a runtime that is installed. `process` refuses root: what runs as an
+/// ordinary user tests it. Looked for by its file: a list of
 /// tests must not take a second to make.
 pub fn jails() -> Vec<&'static str> {
     let runtimes = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
     let installed = runtimes.into_iter().filter(|(_, program)| is_root() && has_runtime(program));
-    ["process", "namespace"].into_iter().chain(installed.map(|(jail, _)| jail)).collect()
+    let process = (!is_root()).then_some("process");
+    process.into_iter().chain(["namespace"]).chain(installed.map(|(jail, _)| jail)).collect()
 }
 
 /// Whether a container runtime is installed.
@@ -53,12 +55,47 @@ impl House {
 
 pub fn jail(host: &JailHost, name: &str) -> Arc<dyn Jail> {
     match name {
-        "process" => Arc::new(Process::new(host)),
+        "process" => Arc::new(AtStandard(Process::new(host))),
         "namespace" => Arc::new(Namespace::new(host)),
         "runc" => Arc::new(Runc::new(host)),
         "crun" => Arc::new(Runc::with(host, "/usr/bin/crun")),
         "gvisor" => Arc::new(Gvisor::new(host)),
         other => panic!("no jail {other}"),
+    }
+}
+
+/// The `process` jail offers no more than `standard`; the tests ask every jail for `strict`.
+struct AtStandard(Process);
+
+impl AtStandard {
+    fn lowered(spec: &GuestSpec) -> GuestSpec {
+        GuestSpec { level: spec.level.min(IsolationLevel::Standard), ..spec.clone() }
+    }
+}
+
+impl Jail for AtStandard {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
+        self.0.offers(level)
+    }
+
+    fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
+        self.0.holds(&AtStandard::lowered(spec))
+    }
+
+    fn has_sandbox(&self, id: &str) -> Option<bool> {
+        self.0.has_sandbox(id)
+    }
+
+    fn open_sandbox(&self, limits: &Limits) -> Result<Arc<dyn Sandbox>, ToolError> {
+        self.0.open_sandbox(limits)
+    }
+
+    fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        self.0.start(AtStandard::lowered(&spec))
     }
 }
 

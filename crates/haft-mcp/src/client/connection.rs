@@ -7,6 +7,7 @@ use super::{
     listing::Listing,
     pipes::{Pipes, Program},
 };
+use crate::bounded::{Beyond, Bounded, Bounds};
 use haft_core::{McpSource, text};
 use haft_sdk::ToolCtx;
 use rmcp::{
@@ -25,7 +26,7 @@ use rmcp::{
 };
 use serde_json::{Map, Value, json};
 use std::{
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 use tokio::{sync::watch, task::AbortHandle};
@@ -35,6 +36,8 @@ pub(super) const LONGEST_MESSAGE: usize = 16 << 20;
 /// A server that has more is not listed whole, and so not used.
 const MOST_TOOLS: usize = 2000;
 const MOST_PAGES: usize = 200;
+/// What a server may ask of haft at once. It has no business with more: whatever it asks is answered at once.
+const BOUNDS: Bounds = Bounds { open: 64, untaken: 64, beyond: Beyond::TheEnd };
 /// How often a call is answered with a question before that is a failure.
 const MOST_ROUNDS: usize = 4;
 
@@ -62,6 +65,8 @@ pub(super) struct Connection {
     /// What the server has, with how often it had said that this changed.
     listing: watch::Receiver<(u64, Arc<Listing>)>,
     lister: AbortHandle,
+    /// Why haft ended it, where it did.
+    ended_by_us: Arc<OnceLock<&'static str>>,
     pub(super) since: Instant,
 }
 
@@ -104,8 +109,13 @@ impl Connection {
             },
             Begin::Initialize => ClientLifecycleMode::Initialize,
         };
+        let transport = Bounded::new(transport.into_transport(), BOUNDS);
+        let ended_by_us = transport.why();
         let service = Handler(Arc::clone(&talk)).serve_with_lifecycle(transport, lifecycle).await;
-        let service = service.map_err(|error| not_begun(&error))?;
+        let service = service.map_err(|error| match ended_by_us.get() {
+            Some(why) => (*why).to_owned(),
+            None => not_begun(&error),
+        })?;
         let peer = service.peer().clone();
         // Before the list is asked for: a server may say that it changed while it is on its way.
         let seen = *talk.changes.borrow();
@@ -119,6 +129,7 @@ impl Connection {
             program: RwLock::new(None),
             listing,
             lister: lister.abort_handle(),
+            ended_by_us,
             since: Instant::now(),
         })
     }
@@ -168,14 +179,19 @@ impl Connection {
         cx: &ToolCtx,
     ) -> Result<CallToolResult, Trouble> {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        for _ in 0..MOST_ROUNDS {
+        for round in 0..MOST_ROUNDS {
+            let trouble = |error| match trouble(error) {
+                // The round before it was: the server has the call, and asked something about it.
+                Trouble::NotSent(_) if round > 0 => Trouble::Died,
+                trouble => trouble,
+            };
             let mut meta = RequestMetaObject::new();
             // For a server that keeps apart a second try and a second wish.
             meta.insert("haft/idempotencyKey".to_owned(), cx.effect_id().to_string().into());
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let options = PeerRequestOptions::no_options().with_meta(meta);
             let handle = self.peer.send_request_with_option(request, options).await;
-            let handle = handle.map_err(|error| Self::trouble(error))?;
+            let handle = handle.map_err(trouble)?;
             let mut on_its_way = OnItsWay {
                 talk: &self.talk,
                 peer: &self.peer,
@@ -185,7 +201,7 @@ impl Connection {
             self.talk.begin(handle.progress_token.clone(), cx.clone());
             let answer = handle.await_response().await;
             on_its_way.id = None;
-            match answer.map_err(|error| Self::trouble(error))? {
+            match answer.map_err(trouble)? {
                 ServerResult::CallToolResult(result) => return Ok(result),
                 ServerResult::InputRequiredResult(asked) => {
                     params.input_responses = Some(self.decline(&asked)?);
@@ -198,17 +214,6 @@ impl Connection {
             }
         }
         Err(Trouble::Needs("it kept asking for input, which nobody here gives"))
-    }
-
-    fn trouble(error: ServiceError) -> Trouble {
-        match error {
-            ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
-            ServiceError::TransportSend(error) => {
-                not_sent(&*error.error).map_or(Trouble::Died, Trouble::NotSent)
-            }
-            ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Trouble::Died,
-            _ => Trouble::Nonsense,
-        }
     }
 
     /// Says no to what a server wants to know before it goes on.
@@ -235,6 +240,9 @@ impl Connection {
 
     /// Why it is not there any more.
     pub(super) async fn why(&self) -> String {
+        if let Some(why) = self.ended_by_us.get() {
+            return (*why).to_owned();
+        }
         match self.program() {
             Some(program) => program.why().await,
             None => "the connection ended".to_owned(),
@@ -280,6 +288,16 @@ impl Drop for OnItsWay<'_> {
             let reason = Some("nobody waits for it any more".to_owned());
             let _ = peer.notify_cancelled(CancelledNotificationParam::new(Some(id), reason)).await;
         });
+    }
+}
+
+/// What went wrong with a request, by its own error.
+fn trouble(error: ServiceError) -> Trouble {
+    match error {
+        ServiceError::McpError(error) => Trouble::Refused(text::one_line(&error.message, 2000)),
+        ServiceError::TransportSend(error) => not_sent(&*error.error).map_or(Trouble::Died, Trouble::NotSent),
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => Trouble::Died,
+        _ => Trouble::Nonsense,
     }
 }
 

@@ -6,8 +6,8 @@ use haft_sdk::ToolCtx;
 use rmcp::{
     ClientHandler, ErrorData, RoleClient,
     model::{
-        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult,
-        ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
+        ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, CustomRequest,
+        CustomResult, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, Implementation,
         LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
     },
     service::{NotificationContext, RequestContext},
@@ -106,6 +106,15 @@ impl ClientHandler for Handler {
     ) -> Result<ElicitResult, ErrorData> {
         self.0.declined(&question(&params));
         Ok(ElicitResult::new(ElicitationAction::Decline))
+    }
+
+    /// What is not known here. The answer has none of the server's own words: it may have sent megabytes of them.
+    async fn on_custom_request(
+        &self,
+        _request: CustomRequest,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "haft does not know that method", None))
     }
 
     async fn on_progress(

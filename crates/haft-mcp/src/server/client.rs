@@ -242,7 +242,7 @@ impl Client {
     /// Whether a person agreed to this very call in a round before. Asking is using it up.
     pub(super) fn take_agreement(&self, fingerprint: &str) -> bool {
         let state = self.0.round.state.as_ref();
-        state.is_some_and(|state| state.approved.as_deref() == Some(fingerprint) && self.is_first_use(state))
+        state.is_some_and(|state| state.agreed_to(fingerprint) && self.is_first_use(state))
             && !self.0.agreement_used.swap(true, Ordering::AcqRel)
     }
 
@@ -250,7 +250,7 @@ impl Client {
     pub(super) fn take_answer(&self, question: &str, fingerprint: &str) -> Option<Value> {
         let state = self.0.round.state.as_ref()?;
         let answer = self.0.round.answers.get(question)?;
-        let is_this = state.asked.as_deref() == Some(fingerprint) && self.is_first_use(state);
+        let is_this = state.asked_about(fingerprint) && self.is_first_use(state);
         (is_this && !self.0.answer_used.swap(true, Ordering::AcqRel)).then(|| answer.clone())
     }
 

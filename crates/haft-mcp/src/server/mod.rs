@@ -24,6 +24,7 @@
 //! | `methods` | what there is to ask for |
 //! | `extension` | what is not haft's: prompts, completion, further resources |
 //! | `stdio`, `http` | the two ways in |
+//! | `beginning` | what may come before a conversation has begun |
 //!
 //! # Revisions
 //!
@@ -34,6 +35,7 @@
 mod about;
 mod answer;
 mod approval;
+mod beginning;
 mod builder;
 mod call;
 mod callers;

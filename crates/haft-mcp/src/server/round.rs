@@ -45,6 +45,16 @@ impl State {
     pub(super) fn is_empty(&self) -> bool {
         self.tool.is_none() && self.asked.is_none() && self.approved.is_none()
     }
+
+    /// Whether a person was asked about the call with that fingerprint: only then is an answer one to it.
+    pub(super) fn asked_about(&self, fingerprint: &str) -> bool {
+        self.asked.as_deref() == Some(fingerprint)
+    }
+
+    /// Whether a person agreed to the call with that fingerprint.
+    pub(super) fn agreed_to(&self, fingerprint: &str) -> bool {
+        self.approved.as_deref() == Some(fingerprint)
+    }
 }
 
 /// What a request brings along from the round before.
@@ -98,19 +108,62 @@ impl Seals {
     }
 }
 
-/// What a state is sealed for: who calls what.
-pub(super) struct Binding([u8; 32]);
+/// What a state is sealed for: who calls what. All of it is in the seal, so what changes in any of it is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bound<'a> {
+    tenant: &'a str,
+    user: Option<&'a str>,
+    agent: &'a str,
+    session: Option<&'a str>,
+    conversation: Option<&'a str>,
+    tool: &'a str,
+    arguments: &'a str,
+}
 
-impl Binding {
-    pub(super) fn new(context: &CallContext, tool: &str, arguments: &Arguments) -> Self {
+impl<'a> Bound<'a> {
+    pub(super) fn new(context: &'a CallContext, tool: &'a str, arguments: &'a Arguments) -> Self {
+        Bound {
+            tenant: &context.tenant,
+            user: context.user.as_deref(),
+            agent: &context.agent,
+            session: context.session.as_deref(),
+            conversation: context.conversation.as_deref(),
+            tool,
+            arguments: arguments.as_str(),
+        }
+    }
+
+    fn seal(self) -> Binding {
+        // Without `..`: what is added above has to be added here.
+        let Bound { tenant, user, agent, session, conversation, tool, arguments } = self;
         let mut hash = Sha256::new();
-        let user = context.user.as_deref().unwrap_or_default();
-        for part in [&*context.tenant, user, &*context.agent, "tools/call", tool, arguments.as_str()] {
-            // With its length, so that no two lists of parts look alike.
+        let parts = [
+            Some("tools/call"),
+            Some(tenant),
+            user,
+            Some(agent),
+            session,
+            conversation,
+            Some(tool),
+            Some(arguments),
+        ];
+        for part in parts {
+            // With its length, so that no two lists of parts look alike; and what is absent is not what is empty.
+            hash.update([u8::from(part.is_some())]);
+            let part = part.unwrap_or_default();
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
         Binding(hash.finalize().into())
+    }
+}
+
+/// The hash of what a state is sealed for.
+pub(super) struct Binding([u8; 32]);
+
+impl Binding {
+    pub(super) fn new(context: &CallContext, tool: &str, arguments: &Arguments) -> Self {
+        Bound::new(context, tool, arguments).seal()
     }
 }
 
@@ -138,6 +191,95 @@ mod tests {
             assert!(seals.open(&sealed, &other).is_err());
         }
         assert!(Seals::new().open(&sealed, &ours).is_err(), "another process has another key");
+    }
+
+    fn bound() -> Bound<'static> {
+        Bound {
+            tenant: "acme",
+            user: Some("ada"),
+            agent: "ci",
+            session: Some("s"),
+            conversation: Some("c"),
+            tool: "write",
+            arguments: "{}",
+        }
+    }
+
+    /// Each bound field with other values, one at a time. Without `..`: a new field does not compile until it is here.
+    fn changed() -> Vec<(&'static str, Bound<'static>)> {
+        let Bound { tenant, user, agent, session, conversation, tool, arguments } = bound();
+        assert!(user.is_some() && session.is_some() && conversation.is_some());
+        let other = |text: &str| -> [&'static str; 3] {
+            // Another one, a longer one, and none.
+            [&*String::leak(format!("x{text}")), &*String::leak(format!("{text}x")), ""]
+        };
+        let mut all = Vec::new();
+        for text in other(tenant) {
+            all.push(("tenant", Bound { tenant: text, ..bound() }));
+        }
+        for text in other(agent) {
+            all.push(("agent", Bound { agent: text, ..bound() }));
+        }
+        for text in other(tool) {
+            all.push(("tool", Bound { tool: text, ..bound() }));
+        }
+        for text in other(arguments) {
+            all.push(("arguments", Bound { arguments: text, ..bound() }));
+        }
+        for text in other("ada").map(Some).into_iter().chain([None]) {
+            all.push(("user", Bound { user: text, ..bound() }));
+            all.push(("session", Bound { session: text, ..bound() }));
+            all.push(("conversation", Bound { conversation: text, ..bound() }));
+        }
+        // What moves from one field to the next is another call, too.
+        all.push(("tenant and user", Bound { tenant: "acmea", user: Some("da"), ..bound() }));
+        all.push(("tool and arguments", Bound { tool: "write{", arguments: "}", ..bound() }));
+        all
+    }
+
+    #[test]
+    fn whatever_a_seal_is_bound_to_is_refused_when_it_changes() {
+        let seals = Seals::new();
+        let state = || State { asked: Some("f".into()), ..State::default() };
+        let sealed = seals.seal(state(), &bound().seal()).unwrap();
+        assert!(seals.open(&sealed, &bound().seal()).is_ok());
+        for (what, other) in changed() {
+            assert_ne!(other, bound(), "{what}");
+            assert!(seals.open(&sealed, &other.seal()).is_err(), "{what}: {other:?}");
+        }
+        // Everything that a call's context says about who calls is taken from it.
+        let context = CallContext {
+            user: Some("ada".into()),
+            session: Some("s".into()),
+            conversation: Some("c".into()),
+            ..CallContext::new("acme", "ci")
+        };
+        let arguments = Arguments::from(json!({}));
+        assert_eq!(Bound::new(&context, "write", &arguments), bound());
+    }
+
+    #[test]
+    fn an_answer_is_one_to_its_own_question_only() {
+        let asked = State { asked: Some("one".into()), ..State::default() };
+        let agreed = State { approved: Some("one".into()), ..State::default() };
+        assert!(asked.asked_about("one") && agreed.agreed_to("one"));
+        for (state, fingerprint) in [(&asked, "two"), (&asked, ""), (&agreed, "two"), (&agreed, "")] {
+            assert!(!state.asked_about(fingerprint) && !state.agreed_to(fingerprint), "{state:?}");
+        }
+        assert!(!asked.agreed_to("one"), "to be asked is not to agree");
+        assert!(!agreed.asked_about("one"));
+        assert!(!State::default().asked_about("") && !State::default().agreed_to(""));
+    }
+
+    #[test]
+    fn a_seal_runs_out() {
+        let seals = Seals::new();
+        let binding = bound().seal();
+        let old = SealOptions::new().associated_data(&binding.0).ttl(Duration::ZERO);
+        let sealed = seals.codec.seal_json_with(&State::default(), &old).unwrap();
+        std::thread::sleep(Duration::from_millis(1100));
+        assert!(seals.open(&sealed, &binding).is_err());
+        assert!(LASTS <= Duration::from_secs(15 * 60));
     }
 
     #[test]

@@ -44,7 +44,7 @@ use std::{
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// The revisions that are spoken, oldest first.
-const REVISIONS: &[ProtocolVersion] =
+pub(super) const REVISIONS: &[ProtocolVersion] =
     &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
 
 /// The name of the question for folders.

@@ -1,11 +1,16 @@
 //! The way in through pipes.
 
-use super::builder::McpServer;
+use super::{beginning::FromTheBeginning, builder::McpServer};
+use crate::bounded::{Beyond, Bounded, Bounds};
 use rmcp::{
+    RoleServer,
     service::{QuitReason, ServerInitializeError, serve_server_with_ct},
-    transport::io::stdio_pipes,
+    transport::{IntoTransport, io::stdio_pipes},
 };
 use tokio_util::sync::CancellationToken;
+
+/// What a client may have open, and leave untaken. It is generous: the client has started this process, and harms itself.
+const BOUNDS: Bounds = Bounds { open: 4096, untaken: 4096, beyond: Beyond::Refused };
 
 /// Why a server on pipes ended before its time.
 #[derive(Debug, thiserror::Error)]
@@ -22,7 +27,9 @@ pub enum ServeError {
 ///
 /// Nothing else may write to standard output meanwhile.
 pub async fn serve_stdio(server: &McpServer, stop: CancellationToken) -> Result<(), ServeError> {
-    let running = match serve_server_with_ct(server.session(), stdio_pipes(), stop).await {
+    let pipes = IntoTransport::<RoleServer, _, _>::into_transport(stdio_pipes());
+    let transport = FromTheBeginning::new(Bounded::new(pipes, BOUNDS));
+    let running = match serve_server_with_ct(server.session(), transport, stop).await {
         Ok(running) => running,
         // A client that looked and went is none that failed.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => return Ok(()),

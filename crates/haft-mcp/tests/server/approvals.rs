@@ -140,6 +140,30 @@ async fn between_rounds_a_yes_is_good_for_that_call_once() {
 }
 
 #[tokio::test]
+async fn between_rounds_a_yes_is_good_for_what_was_asked_about() {
+    let haft = haft();
+    let owner = haft::CallContext::owner();
+    let deploy = |description: &'static str| {
+        let tool = haft::tool_fn(
+            "publish",
+            async |_: Given, _: haft::ToolCtx| -> Result<&'static str, haft::ToolError> { Ok("published") },
+        );
+        tool.define(move |definition| definition.description = description.into())
+    };
+    haft.tools().add(deploy("Publishes to staging"), &owner).await.unwrap();
+    let server = server(haft.clone()).approvals(Approvals::ThroughClient).build();
+    let mut wire = Wire::new(&server, STATELESS, forms()).await;
+    let ask = |state: &Value| json!({"name": "publish", "arguments": {}, "requestState": state, "inputResponses": {"haft_approval": yes()}});
+    let first = wire.call("publish", json!({})).await["result"].clone();
+    // The same tool, caller and arguments; but it is another tool now.
+    haft.tools().replace(deploy("Publishes to everybody"), &owner).await.unwrap();
+    let other = wire.ask("tools/call", ask(&first["requestState"])).await["result"].clone();
+    assert_eq!(other["resultType"], "input_required", "{other}");
+    let done = wire.ask("tools/call", ask(&other["requestState"])).await;
+    assert_eq!(done["result"]["content"][0]["text"], "published", "{done}");
+}
+
+#[tokio::test]
 async fn between_rounds_a_no_is_a_no_and_silence_is_none() {
     let server = server(haft()).approvals(Approvals::ThroughClient).build();
     let mut wire = Wire::new(&server, STATELESS, forms()).await;

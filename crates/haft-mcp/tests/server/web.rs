@@ -4,7 +4,7 @@ use super::support::*;
 use haft::CallContext;
 use haft_mcp::server::{
     Callers, McpServer,
-    http::{HttpOptions, Token, listen, service},
+    http::{HttpOptions, SessionLimits, Token, listen, service},
 };
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -134,4 +134,65 @@ async fn a_session_is_of_who_began_it() {
     assert_eq!(as_(1, session.clone()).await, 404);
     assert_eq!(as_(1, "00000000-0000-0000-0000-000000000000".into()).await, 404, "as one that is not there");
     assert_eq!(as_(0, session[..session.len() - 1].to_owned()).await, 404);
+}
+
+fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"},
+    }})
+}
+
+/// Ends a session, and says with which status.
+async fn end(address: SocketAddr, secret: &str, session: &str) -> String {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "DELETE /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {secret}\r\nMcp-Session-Id: {session}\r\n\
+         MCP-Protocol-Version: 2025-11-25\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    answer
+}
+
+#[tokio::test]
+async fn sessions_have_bounds_and_what_ended_or_was_idle_is_free_again() {
+    let server = McpServer::builder(haft().into_engine(), Callers::PerRequest).build();
+    let mut options = HttpOptions::default();
+    let idle = std::time::Duration::from_millis(1500);
+    options.sessions = SessionLimits { per_caller: 4, idle, ..SessionLimits::default() };
+    let token = Token::random(CallContext::owner());
+    let secret = token.as_str().to_owned();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(listen(listener, token.guard(service(&server, options)), Default::default()));
+    let authorization = format!("Bearer {secret}");
+    let begin = || async {
+        let (status, head, _) = send(address, &[("Authorization", &authorization)], &initialize()).await;
+        (status, head)
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..4 {
+        let (status, head) = begin().await;
+        assert_eq!(status, 200);
+        let id =
+            head.lines().find_map(|line| line.strip_prefix("mcp-session-id: ")).unwrap().trim().to_owned();
+        sessions.push(id);
+    }
+    let (status, head) = begin().await;
+    assert!(status == 429 && head.contains("retry-after: 10"), "{status} {head}");
+    let ended = end(address, &secret, &sessions[0]).await;
+    assert!(ended.starts_with("HTTP/1.1 202"), "{ended}");
+    let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
+    let mut begun = begin().await.0;
+    while begun != 200 && tokio::time::Instant::now() < until {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        begun = begin().await.0;
+    }
+    assert_eq!(begun, 200, "one that was ended makes room");
+    // Nobody says anything: all of them end.
+    while begin().await.0 != 200 {
+        assert!(tokio::time::Instant::now() < until, "idle sessions still count");
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
 }

@@ -13,8 +13,9 @@ use std::{fmt, fmt::Write as _, sync::Arc, time::Duration};
 
 /// What every secret begins with, so that it is recognised where it must not be.
 const PREFIX: &str = "haft_";
-/// How long a key that was found is taken for granted. A revoked one stops counting within that time.
-const REMEMBERED: Duration = Duration::from_secs(2);
+/// How long a key that was found is taken for granted. With [`LOOK`](super::LOOK) it is less than the two seconds within which a
+/// revoked key must stop counting, for what is open, too.
+pub(super) const REMEMBERED: Duration = Duration::from_secs(1);
 /// How many keys are remembered.
 const MOST: u64 = 10_000;
 
@@ -64,7 +65,7 @@ impl fmt::Debug for ApiSecret {
     }
 }
 
-fn hash(secret: &str) -> SecretHash {
+pub(super) fn hash(secret: &str) -> SecretHash {
     Sha256::digest(secret).into()
 }
 
@@ -79,9 +80,8 @@ impl Keys {
         Keys { store, found: Cache::builder().max_capacity(MOST).time_to_live(REMEMBERED).build() }
     }
 
-    /// Whom that secret stands for, if it counts.
-    pub(super) async fn known(&self, secret: &str) -> Result<Option<Claimed>, Problem> {
-        let hash = hash(secret);
+    /// Whom the secret with that hash stands for, if it counts.
+    pub(super) async fn known(&self, hash: SecretHash) -> Result<Option<Claimed>, Problem> {
         let key = match self.found.get(&hash) {
             Some(key) => key,
             None => {
@@ -105,5 +105,6 @@ fn claimed(key: &ApiKey) -> Claimed {
         may_name_agent: key.agent.is_none(),
         rights: key.rights.clone(),
         name: format!("key {} ({})", key.id, haft_core::text::one_line(&key.name, 60)),
+        holder: format!("key {}", key.id).into(),
     }
 }

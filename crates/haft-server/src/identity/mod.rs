@@ -16,12 +16,15 @@ pub use tokens::{JwksSource, TokenOptions};
 use crate::{host::Host, problem::Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
 use haft_core::{
-    CallContext, ErrorCode,
-    port::{KeyStore, Right},
+    CallContext, ErrorCode, Tier,
+    port::{KeyStore, Right, SecretHash},
 };
 use keys::Keys;
-use std::sync::Arc;
+use std::{fmt, sync::Arc, time::Duration};
 use tokens::Tokens;
+
+/// How often it is looked whether somebody whose request is still open still counts.
+const LOOK: Duration = Duration::from_millis(750);
 
 /// The process at the other end of a unix socket belongs to whoever runs this.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +42,36 @@ struct Known {
     rights: Vec<Right>,
     /// In a word, for records of who did something.
     name: String,
+    /// In a word, for counts: one key or one person of one tenant.
+    holder: Arc<str>,
+    proof: Proof,
+}
+
+/// What somebody showed, to look at again while their request is open.
+enum Proof {
+    /// The process at the other end of a socket: it stays who it is.
+    Owner,
+    Key(SecretHash),
+    Token(Box<str>),
+}
+
+impl fmt::Debug for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Proof::Owner => "Owner",
+            Proof::Key(_) => "Key(…)",
+            Proof::Token(_) => "Token(…)",
+        })
+    }
+}
+
+/// Whether somebody is who they were, and may all that they could. What a key says of itself in words is free to change.
+fn still_counts(before: &Known, now: &Claimed, tier: Tier) -> bool {
+    let Claimed { base, may_name_agent, rights, name: _, holder } = now;
+    *before.base == (CallContext { tier, ..base.clone() })
+        && before.may_name_agent == *may_name_agent
+        && before.holder == *holder
+        && before.rights.iter().all(|right| rights.contains(right))
 }
 
 impl Identity {
@@ -52,6 +85,11 @@ impl Identity {
 
     pub(crate) fn name(&self) -> &str {
         &self.0.name
+    }
+
+    /// For counts: one key or one person of one tenant.
+    pub(crate) fn holder(&self) -> &Arc<str> {
+        &self.0.holder
     }
 
     pub(crate) fn may_name_agent(&self) -> bool {
@@ -160,21 +198,11 @@ impl Identifier {
             let detail = "The key or token is not known here, has expired, or was revoked";
             self.nobody(Why::Unknown, detail, came_in)
         };
-        let known = match ApiSecret::is_one(bearer) {
-            true => match &self.keys {
-                Some(keys) => keys.known(bearer).await?,
-                None => None,
-            },
-            false => match &self.tokens {
-                Some(tokens) => tokens.known(bearer).await?,
-                None => None,
-            },
+        let proof = match ApiSecret::is_one(bearer) {
+            true => Proof::Key(keys::hash(bearer)),
+            false => Proof::Token(bearer.into()),
         };
-        let mut known = known.ok_or_else(unknown)?;
-        if !self.both_rights && known.rights.contains(&Right::Invoke) {
-            // Whoever makes calls does not approve them, unless the operator said so.
-            known.rights.retain(|right| *right != Right::Approve);
-        }
+        let known = self.claimed(&proof).await?.ok_or_else(unknown)?;
         let context = CallContext { tier: host.tier(&known.base.tenant), ..known.base };
         if context.check().is_err() {
             return Err(unknown());
@@ -184,7 +212,48 @@ impl Identifier {
             may_name_agent: known.may_name_agent,
             rights: known.rights,
             name: known.name,
+            holder: known.holder,
+            proof,
         })))
+    }
+
+    /// What is claimed with that, if it counts now.
+    async fn claimed(&self, proof: &Proof) -> Result<Option<Claimed>, Problem> {
+        let claimed = match (proof, &self.keys, &self.tokens) {
+            (Proof::Key(hash), Some(keys), _) => keys.known(*hash).await?,
+            (Proof::Token(token), _, Some(tokens)) => tokens.known(token).await?,
+            (Proof::Owner, ..) | (Proof::Key(_), None, _) | (Proof::Token(_), _, None) => None,
+        };
+        Ok(claimed.map(|mut claimed| {
+            if !self.both_rights && claimed.rights.contains(&Right::Invoke) {
+                // Whoever makes calls does not approve them, unless the operator said so.
+                claimed.rights.retain(|right| *right != Right::Approve);
+            }
+            claimed
+        }))
+    }
+
+    /// Waits until somebody does not count any more as they did: their key was revoked, their time is over, or they may less.
+    /// Where that cannot be found out, they do not count.
+    pub(crate) async fn lost(&self, identity: &Identity, host: &dyn Host) {
+        let before = &*identity.0;
+        if matches!(before.proof, Proof::Owner) {
+            return std::future::pending().await;
+        }
+        loop {
+            tokio::time::sleep(LOOK).await;
+            let tier = host.tier(&before.base.tenant);
+            match self.claimed(&before.proof).await {
+                Ok(Some(now)) if still_counts(before, &now, tier) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    /// What is said to somebody who counted when they asked, and does not any more.
+    pub(crate) fn lost_problem(&self, path: &str, peer: Option<Peer>) -> Problem {
+        let detail = "The key or token has expired or was revoked while the request was open";
+        self.nobody(Why::Unknown, detail, CameIn { path, is_same_user: false, peer })
     }
 }
 
@@ -194,6 +263,8 @@ pub(crate) struct Claimed {
     pub(crate) may_name_agent: bool,
     pub(crate) rights: Vec<Right>,
     pub(crate) name: String,
+    /// For counts: one key or one person of one tenant.
+    pub(crate) holder: Arc<str>,
 }
 
 fn owner_identity(owner: &Arc<CallContext>) -> Identity {
@@ -203,6 +274,8 @@ fn owner_identity(owner: &Arc<CallContext>) -> Identity {
         may_name_agent: true,
         rights: Right::ALL.to_vec(),
         name,
+        holder: "owner".into(),
+        proof: Proof::Owner,
     }))
 }
 
@@ -223,5 +296,45 @@ mod tests {
         for nothing in ["Bearer", "Bearer ", "Basic abc", "abc", ""] {
             assert_eq!(bearer(nothing), None, "{nothing}");
         }
+    }
+
+    #[test]
+    fn whoever_is_another_or_may_less_counts_no_more() {
+        let claimed = || Claimed {
+            base: CallContext { roles: vec!["editor".into()], ..CallContext::new("acme", "ci") },
+            may_name_agent: false,
+            rights: vec![Right::Invoke, Right::Operate],
+            name: "key k (ci)".into(),
+            holder: "key k".into(),
+        };
+        let Claimed { base, may_name_agent, rights, name, holder } = claimed();
+        let known = Known { base: Arc::new(base), may_name_agent, rights, name, holder, proof: Proof::Owner };
+        let counts = |change: fn(&mut Claimed)| {
+            let mut now = claimed();
+            change(&mut now);
+            still_counts(&known, &now, Tier::Core)
+        };
+        assert!(counts(|_| {}));
+        assert!(counts(|now| now.name = "key k (another name)".into()));
+        assert!(counts(|now| now.rights.push(Right::Approve)), "more is not less");
+        assert!(!still_counts(&known, &claimed(), Tier::Enterprise), "another tier");
+        let less: [fn(&mut Claimed); 8] = [
+            |now| drop(now.rights.pop()),
+            |now| now.rights.clear(),
+            |now| now.base.roles.clear(),
+            |now| now.base.tenant = "rival".into(),
+            |now| now.base.agent = "other".into(),
+            |now| now.base.user = Some("eve".into()),
+            |now| now.may_name_agent = true,
+            |now| now.holder = "key other".into(),
+        ];
+        for (place, change) in less.into_iter().enumerate() {
+            assert!(!counts(change), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_revoked_key_is_noticed_within_two_seconds() {
+        assert!(LOOK + keys::REMEMBERED < Duration::from_secs(2));
     }
 }

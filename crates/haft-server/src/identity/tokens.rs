@@ -284,7 +284,8 @@ fn claimed(claims: &Map<String, Value>, options: &TokenOptions, now: i64) -> Opt
     let agent = text("azp").or_else(|| text("client_id")).unwrap_or(subject);
     let base = CallContext { user: Some(subject.into()), roles, ..CallContext::new(tenant, agent) };
     let name = format!("token of {}", haft_core::text::one_line(subject, 80));
-    Some(Claimed { base, may_name_agent: false, rights, name })
+    let holder = format!("token {tenant}/{subject}").into();
+    Some(Claimed { base, may_name_agent: false, rights, name, holder })
 }
 
 #[cfg(test)]

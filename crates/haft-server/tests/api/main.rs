@@ -8,10 +8,12 @@
     reason = "tests"
 )]
 
+mod bounds;
 mod calls;
 mod document;
 mod events;
 mod identity;
 mod listeners;
+mod rights;
 mod support;
 mod tenants;

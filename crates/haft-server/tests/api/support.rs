@@ -108,7 +108,7 @@ impl Jail for EmptyJail {
 }
 
 /// A desk with one question and one grant of acme's.
-pub struct TestDesk(Mutex<HashMap<String, Question>>);
+pub struct TestDesk(Mutex<HashMap<String, Question>>, std::sync::atomic::AtomicBool);
 
 impl TestDesk {
     fn new() -> Self {
@@ -130,7 +130,7 @@ impl TestDesk {
             answered_by: None,
             answer_reason: None,
         };
-        TestDesk(Mutex::new(HashMap::from([("apr_a".to_owned(), question)])))
+        TestDesk(Mutex::new(HashMap::from([("apr_a".to_owned(), question)])), Default::default())
     }
 }
 
@@ -177,14 +177,16 @@ impl Desk for TestDesk {
             user: None,
             session: None,
             granted_by: "ada".into(),
-            granted_at: jiff::Timestamp::now(),
+            granted_at: jiff::Timestamp::UNIX_EPOCH,
             expires_at: None,
         };
-        Box::pin(async move { Ok(if tenant == "acme" { vec![grant] } else { vec![] }) })
+        let is_there = tenant == "acme" && !self.1.load(Ordering::Relaxed);
+        Box::pin(async move { Ok(if is_there { vec![grant] } else { vec![] }) })
     }
 
     fn revoke<'a>(&'a self, tenant: &'a str, id: &'a str, _by: &'a str) -> Future<'a, bool> {
-        Box::pin(async move { Ok(tenant == "acme" && id == "grant_a") })
+        let is_there = tenant == "acme" && id == "grant_a";
+        Box::pin(async move { Ok(is_there && !self.1.swap(true, Ordering::Relaxed)) })
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// Things of acme's, by the path that shows them: an id that is there, and one that never was.
-async fn things(world: &World) -> BTreeMap<&'static str, (String, String)> {
+pub async fn things(world: &World) -> BTreeMap<&'static str, (String, String)> {
     let key = &world.invoker;
     let done = world.post(key, "/v1/invoke", json!({"name": "lines", "arguments": {"count": 50_000}, "options": {"model": {"kind": "unknown"}}})).await.json();
     let batch = world

@@ -144,13 +144,14 @@ fn insert(
     let risk = serde_json::to_string(&request.risk)?;
     let footprint = serde_json::to_string(&request.footprint)?;
     let offers = serde_json::to_string(&request.offers)?;
+    let detail = serde_json::to_string(&request.detail)?;
     let batch = request.batch_id.map(|batch| batch.to_string());
     work.sql
         .execute(
             "INSERT INTO approvals (approval_id, tenant, state, execution_id, call_id, tool_name, summary, risk, reason, \
              arguments, fingerprint, agent_id, user_id, session_id, asked_at, expires_at, preview, batch_id, footprint, \
-             offers, replaces) VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, \
-             ?18, ?19, ?20)",
+             offers, replaces, detail) VALUES (?1, ?2, 0, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
+             ?17, ?18, ?19, ?20, ?21)",
             &[
                 Value::Text(id.as_str()),
                 Value::Text(tenant),
@@ -172,6 +173,7 @@ fn insert(
                 Value::Text(&footprint),
                 Value::Text(&offers),
                 Value::text(request.replaces.as_ref().map(ApprovalId::as_str)),
+                Value::Text(&detail),
             ],
         )
         .map(drop)
@@ -256,7 +258,7 @@ pub(crate) fn take(
 const QUESTION: &str = "SELECT approval_id, execution_id, call_id, tool_name, summary, risk, reason, arguments, \
                         fingerprint, state, agent_id, asked_at, expires_at, answered_by, answer_reason, preview, user_id, \
                         session_id, batch_id, footprint, offers, replaces, edited, answered_from, answered_at, used_by, \
-                        tenant FROM approvals";
+                        tenant, detail FROM approvals";
 
 /// The questions of a tenant that the filter lets through: the newest, oldest first.
 pub(crate) fn questions(
@@ -321,6 +323,7 @@ fn question(mut row: Row) -> Result<Question, Fault> {
     let risk = if risk.is_empty() { haft_core::Risk::High } else { serde_json::from_str(&risk)? };
     let footprint = row.opt_text(19)?.map(|text| serde_json::from_str(&text)).transpose()?;
     let offers = row.opt_text(20)?.map(|text| serde_json::from_str(&text)).transpose()?;
+    let detail = row.opt_text(27)?.map(|text| serde_json::from_str(&text)).transpose()?;
     Ok(Question {
         request: ApprovalRequest {
             id: ApprovalId::from_text(row.text(0)?),
@@ -333,6 +336,7 @@ fn question(mut row: Row) -> Result<Question, Fault> {
             arguments: Arguments::from_text(row.text(7)?),
             preview: row.opt_text(15)?,
             fingerprint: row.text(8)?,
+            detail: detail.unwrap_or_default(),
             asker: Asker {
                 tenant: row.text(26)?.into(),
                 agent: row.text(10)?.into(),

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 9] = [
+pub(crate) const MIGRATIONS: [Migration; 10] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -68,6 +68,12 @@ pub(crate) const MIGRATIONS: [Migration; 9] = [
         name: "how long results may be kept",
         up: include_str!("layout/009_up.sql"),
         down: include_str!("layout/009_down.sql"),
+    },
+    Migration {
+        version: 10,
+        name: "everything that an approval covers",
+        up: include_str!("layout/010_up.sql"),
+        down: include_str!("layout/010_down.sql"),
     },
 ];
 

@@ -5,8 +5,8 @@ use super::{
     make::{after, call, noon},
 };
 use haft_core::{
-    ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode, ExecutionId,
-    Footprint, GrantOffer, Resource, Risk, Status,
+    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode,
+    ExecutionId, Footprint, GrantOffer, IsolationLevel, Resource, Risk, Status,
     port::{
         Answer, ApiKey, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall,
         JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter,
@@ -372,6 +372,13 @@ pub fn question(tool: &str) -> ApprovalRequest {
         arguments: Arguments::from_text("{}"),
         preview: Some("-old\n+new\n".into()),
         fingerprint: tool.repeat(64),
+        detail: ApprovalDetail {
+            does: "write to a file, and say so".to_owned(),
+            isolation: IsolationLevel::Strict,
+            reach: json!({"hosts": ["example.com"]}),
+            limits: None,
+            sandbox: None,
+        },
         asker: Asker::of(&CallContext { session: Some("s1".into()), ..CallContext::new("ask", "agent-1") }),
         batch_id: Some(BatchId::at(noon())),
         footprint: Footprint { reads: vec![], writes: vec![Resource::path("/a")] },

@@ -397,6 +397,8 @@ key_table! {
         scratch_bytes: u64 = 256 * MIB, rule::at_most(MIB, 1024 * GIB);
         /// Whether limits for each process by itself do for strict, where no cgroup can be made.
         per_process_limits: bool = false, rule::switch_off();
+        /// Whether they may have unix sockets, also those in granted folders, behind which are programs outside.
+        unix_sockets: bool = false, rule::switch_off();
     }
 
     /// What tools that are HTTP services may reach.

@@ -88,6 +88,7 @@ const ROWS: &[Row] = &[
     row("tools.commands.processes", "1", "2"),
     row("tools.commands.scratch_bytes", "1048576", "2097152"),
     row("tools.commands.per_process_limits", "false", "true"),
+    row("tools.commands.unix_sockets", "false", "true"),
     row("tools.http.hosts", "[]", "['api.example.com']"),
     row("tools.http.private_hosts", "[]", "['localhost:8080']"),
     row("tools.mcp.connect_seconds", "1", "2"),
@@ -323,6 +324,7 @@ fn programs(config: &Config, world: &World, found: &mut Behaviour) {
         found.limits.insert(name, limit.unwrap_or(u64::MAX));
     }
     found.may("limits for each process do", config.tools.commands.per_process_limits);
+    found.may("a program has unix sockets", config.tools.commands.unix_sockets);
     let variables = DeniedVariables::new(config.tools.environment.denylist.iter().cloned());
     for name in ["SHOWN", "MY_TOKEN", "AWS_REGION", "LANG"] {
         found.may(format!("a program may be given {name}"), variables.allow(name).is_ok());

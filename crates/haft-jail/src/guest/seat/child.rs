@@ -67,7 +67,7 @@ impl<'a> Program<'a> {
             stdio: [stdin, stdout, stderr],
             terminal: request.terminal,
             limits: &request.limits,
-            keeps_privileges: request.filter == crate::guest::wire::FilterKind::Off,
+            keeps_privileges: request.filter == crate::guest::wire::FilterKind::Runtime,
             ruleset,
             filters,
         })
@@ -122,7 +122,7 @@ impl<'a> Program<'a> {
         sys::default_signals();
         *step = 9;
         for filter in self.filters {
-            seccompiler::apply_filter(filter).map_err(|_| Errno::INVAL)?;
+            sys::load_filter(filter)?;
         }
         *step = 10;
         Ok(())
@@ -141,7 +141,7 @@ impl<'a> Program<'a> {
 }
 
 /// No capability, in no set, for good.
-fn drop_privileges() -> Result<(), Errno> {
+pub(super) fn drop_privileges() -> Result<(), Errno> {
     set_no_new_privs(true)?;
     for number in 0..64 {
         let Some(capability) = CapabilitySet::from_bits(1 << number) else { break };

@@ -12,12 +12,12 @@ mod mounts;
 mod system;
 
 use super::{
-    filter::Filters,
+    filter::FilterSet,
     rules::{self, Right, Rules},
     sys::{self, Forked},
     wire::{self, FilterKind, FromSeat, SeatEnd, SeatKind, SeatRequest, ToSeat},
 };
-pub(crate) use mounts::{HOME, PROC_HIDDEN};
+pub(crate) use mounts::{HOME, PROC_HIDDEN, bind_place};
 
 use child::Program;
 use mounts::{Proc, Tree};
@@ -51,8 +51,7 @@ pub(super) struct Setup<'a> {
     pub(super) kill_switch: Option<&'a OwnedFd>,
     /// Whether there is anything to be seen of cgroups.
     pub(super) has_cgroups: bool,
-    pub(super) no_network: &'a Filters,
-    pub(super) network: &'a Filters,
+    pub(super) filters: &'a FilterSet,
     /// Of the user whom haft runs as.
     pub(super) user: u32,
     pub(super) group: u32,
@@ -156,6 +155,8 @@ impl<'a> Seat<'a> {
             SeatKind::Runtime => {
                 rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
                     .stage("adopt orphans")?;
+                mounts::own_view().stage("keep mounts to itself")?;
+                mounts::fix_devices()?;
                 (None, None)
             }
             SeatKind::Container => {
@@ -206,11 +207,12 @@ impl<'a> Seat<'a> {
         if request.landlock && ruleset.is_none() {
             return Err(Failure { stage: "restrict files with Landlock".into(), errno: Errno::NOSYS });
         }
-        let filters = match request.filter {
-            FilterKind::NoNetwork => self.setup.no_network.as_slice(),
-            FilterKind::Network => self.setup.network.as_slice(),
-            FilterKind::Off => &[],
-        };
+        let mut descriptors = descriptors;
+        if request.no_input {
+            let empty = File::open("/dev/null").stage("open /dev/null")?;
+            *descriptors.first_mut().ok_or(Errno::BADF).stage("read the request")? = empty.into();
+        }
+        let filters = self.setup.filters.of(request.filter);
         let program = Program::new(&request, &descriptors, &working_dir, ruleset.as_ref(), filters)?;
         let forked = self.fork(&program);
         drop(descriptors);
@@ -223,6 +225,10 @@ impl<'a> Seat<'a> {
         };
         // Where nobody hears it, the watch notices that, too, and ends the guest.
         let _ = wire::send(socket, &FromSeat::Started, &[]);
+        if let Err(failure) = self.keep_little() {
+            self.end_all();
+            return Err(failure);
+        }
         let mut end = self.watch(guest, Duration::from_millis(request.grace_ms), &request.signaller);
         end.ended_with_it = self.end_all();
         (end.cpu_micros, end.max_process_bytes) = sys::children_usage();
@@ -233,13 +239,27 @@ impl<'a> Seat<'a> {
         Ok(self.cgroup())
     }
 
+    /// Gives up what was needed to make the walls: from here on this process only waits, and ends what is in the jail. One that
+    /// runs a container runtime still has to start what passes signals on.
+    fn keep_little(&self) -> Result<(), Failure> {
+        match self.setup.kind {
+            SeatKind::Namespace | SeatKind::Process => {
+                child::drop_privileges().stage("drop its own privileges")?;
+                let mut filters = self.setup.filters.of_init().iter();
+                filters.try_for_each(|filter| sys::load_filter(filter)).stage("filter its own system calls")
+            }
+            SeatKind::Runtime | SeatKind::Container => Ok(()),
+        }
+    }
+
     fn cgroup(&self) -> Cgroup {
         if self.killed.get() { Cgroup::Killed } else { Cgroup::AsBefore }
     }
 
     /// Runs a container runtime that leaves a sandbox behind, in which the guest will be.
     fn prepare(&self, request: &SeatRequest, descriptors: &[OwnedFd]) -> Result<(), Failure> {
-        let program = Program::new(request, descriptors, &request.working_dir, None, &[])?;
+        let filters = self.setup.filters.of(request.filter);
+        let program = Program::new(request, descriptors, &request.working_dir, None, filters)?;
         let runtime = self.fork(&program)?;
         let end = self.watch(runtime, Duration::ZERO, &[]);
         (end.exit_code == Some(0)).then_some(()).ok_or(Errno::IO).stage("make a sandbox")
@@ -254,6 +274,7 @@ impl<'a> Seat<'a> {
             (Some(_), None) | (None, Some(_)) => {
                 Err(Failure { stage: "read the request".into(), errno: Errno::INVAL })
             }
+            (None, None) if self.setup.kind == SeatKind::Runtime => mounts::place(request).map(|()| None),
             (None, None) => {
                 if request.filter == FilterKind::Network && self.setup.kind == SeatKind::Process {
                     rules = rules.map(system::with_network).transpose().stage("allow name files")?;
@@ -341,10 +362,11 @@ impl<'a> Seat<'a> {
     fn pass_on(&self, program: &str, signaller: &[String], signal: i32) -> Result<(), Failure> {
         let argv = signaller.iter().cloned().chain([signal.to_string()]).collect();
         let programs = vec![program.to_owned()];
-        let request = SeatRequest { programs, argv, filter: FilterKind::Off, ..SeatRequest::default() };
+        let request = SeatRequest { programs, argv, filter: FilterKind::Runtime, ..SeatRequest::default() };
         let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
         let descriptors = [null(), null(), null()].into_iter().collect::<std::io::Result<Vec<OwnedFd>>>();
-        self.fork(&Program::new(&request, &descriptors.stage("open /dev/null")?, "/", None, &[])?)?;
+        let filters = self.setup.filters.of(request.filter);
+        self.fork(&Program::new(&request, &descriptors.stage("open /dev/null")?, "/", None, filters)?)?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::{Failure, INNER_ID, Stage as _, system};
 use crate::guest::{
     rules::{Right, Rules},
+    survey::Id,
     sys::{self, mount_attr},
     wire::{Bind, CgroupTree, Container, Mask, SeatRequest},
 };
@@ -65,9 +66,7 @@ const PATH: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 impl Tree {
     /// Makes what every guest has.
     pub(super) fn prepare(proc: Proc) -> Result<Self, Failure> {
-        // What is mounted later on the machine appears here, and what is unmounted goes; nothing goes out.
-        mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-            .stage("keep mounts to itself")?;
+        own_view().stage("keep mounts to itself")?;
         let base = ["/tmp", "/mnt", "/run", "/usr"]
             .into_iter()
             .find(|path| fs::metadata(path).is_ok_and(|at| at.is_dir()));
@@ -104,7 +103,7 @@ impl Tree {
             for name in PROC_HIDDEN {
                 let path = format!("/proc/{name}");
                 if let Ok(found) = fs::metadata(format!("/new{path}")) {
-                    tree.mask(&Mask { path, is_dir: found.is_dir() })?;
+                    tree.mask(&Mask { path, is_dir: found.is_dir(), exactly: None })?;
                 }
             }
         }
@@ -116,7 +115,7 @@ impl Tree {
         let mut rules = Rules::new(true).stage("make Landlock rules")?;
         rules = rules.allow(&self.new, Right::Read, true).stage("allow the tree")?;
         for (_, at) in SCRATCH {
-            rules = rules.allow_path(&format!("/new{at}"), Right::Write).stage("allow scratch space")?;
+            rules = rules.allow_path(&format!("/new{at}"), Right::Own).stage("allow scratch space")?;
         }
         for device in system::DEVICES.iter().chain(&["/dev/tty"]) {
             rules = rules.allow_path(&format!("/new{device}"), Right::Use).stage("allow devices")?;
@@ -165,7 +164,9 @@ impl Tree {
 
     fn devices(&self) -> Result<(), Failure> {
         for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
-            match self.bind(path, mount_attr::NOSUID | mount_attr::NOEXEC, None) {
+            // They are the machine's: on a read-only mount they are read and written as ever, and their modes, owners and
+            // times stay as they are.
+            match self.bind(path, mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NOEXEC, None) {
                 Ok(_) | Err(Failure { errno: Errno::NOENT, .. }) => {}
                 Err(failure) => return Err(failure),
             }
@@ -242,10 +243,41 @@ impl Tree {
     }
 
     fn mask(&self, mask: &Mask) -> Result<(), Failure> {
-        let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-        let target = open_inside(&self.new, mask.path.trim_start_matches('/'), strict)
-            .stage(format!("find {} to hide it", mask.path))?;
+        let target = self.find(&mask.path, mask.exactly).stage(format!("find {} to hide it", mask.path))?;
+        let Some(target) = target else { return Ok(()) };
         self.attach(if mask.is_dir { "/hidden" } else { "/hidden-file" }, &target, mount_attr::RDONLY)
+    }
+
+    /// What is at a path of the guest's tree. Where it is gone, or another file than the one that was looked at, everything has
+    /// to be looked at again. `None` where only another user gets: the guest does not either, and cannot change that.
+    fn find(&self, path: &str, exactly: Option<Id>) -> Result<Option<OwnedFd>, Errno> {
+        let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+        let found = open_inside(&self.new, path.trim_start_matches('/'), strict);
+        let Some(id) = exactly else { return found.map(Some) };
+        let found = match found {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Errno::STALE),
+            Err(Errno::ACCESS) => return Ok(None),
+            done => done?,
+        };
+        let stat = fstat(&found)?;
+        match (Id { device: stat.st_dev, inode: stat.st_ino }) == id {
+            true => Ok(Some(found)),
+            false => Err(Errno::STALE),
+        }
+    }
+
+    /// Mounts something of the guest's tree on itself: it stays where it is, and can be made read-only.
+    fn pin(&self, pin: &Bind) -> Result<(), Failure> {
+        let path = &pin.path;
+        let id = Id { device: pin.device, inode: pin.inode };
+        let target = self.find(path, Some(id)).stage(format!("find {path} to hold it"))?;
+        let Some(target) = target else { return Ok(()) };
+        let copy = open_tree(&target, "", copy_flags()).stage(format!("copy the mount of {path}"))?;
+        if !pin.writable {
+            sys::mount_setattr(copy.as_fd(), mount_attr::RDONLY, true)
+                .stage(format!("make {path} read-only"))?;
+        }
+        move_onto(&copy, &target).stage(format!("hold {path}"))
     }
 
     /// Adds what the request grants.
@@ -262,6 +294,9 @@ impl Tree {
                     .transpose()
                     .stage(format!("allow {}", bind.path))?;
             }
+        }
+        for pin in &request.pins {
+            self.pin(pin)?;
         }
         for mask in &request.masks {
             self.mask(mask)?;
@@ -308,8 +343,55 @@ impl Tree {
         pivot_root(".", ".").stage("turn back to the machine's tree")?;
         unmount(".", UnmountFlags::DETACH).stage("let go of the base")?;
         chdir("/").stage("enter the machine's tree")?;
+        // crun binds the machine's over those of the tree.
+        fix_devices()?;
         keep_from_cgroups(container.cgroups)
     }
+}
+
+/// What is mounted later on the machine appears here, and what is unmounted goes; nothing goes out.
+pub(super) fn own_view() -> Result<(), Errno> {
+    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+}
+
+/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on of them
+/// is read and written as ever, and its mode, owner and times stay as they are.
+pub(super) fn fix_devices() -> Result<(), Failure> {
+    for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
+        let device = match rustix::fs::open(*path, PATH, Mode::empty()) {
+            Err(Errno::NOENT) => continue,
+            open => open.stage(format!("open {path}"))?,
+        };
+        put(&device, &device, mount_attr::RDONLY).stage(format!("fix {path}"))?;
+    }
+    Ok(())
+}
+
+/// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just those files
+/// that were looked at, whatever is done to their names meanwhile.
+pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
+    for (number, bind) in request.mounted().enumerate() {
+        let (file, _) = system::open_exactly(bind)?;
+        let place = format!("{}/{}", request.working_dir, bind_place(number));
+        let target = rustix::fs::open(&place, PATH | OFlags::NOFOLLOW, Mode::empty())
+            .stage(format!("find the place of {}", bind.path))?;
+        let read_only = if bind.writable { 0 } else { mount_attr::RDONLY };
+        put(&file, &target, read_only | mount_attr::NOSUID | mount_attr::NODEV)
+            .stage(format!("mount {}", bind.path))?;
+    }
+    Ok(())
+}
+
+/// Where the grant of that number is, in a runtime's bundle.
+pub(crate) fn bind_place(number: usize) -> String {
+    format!("binds/{number}")
+}
+
+/// Mounts a file or folder on another, with attributes.
+fn put(source: &OwnedFd, target: &OwnedFd, attributes: u64) -> Result<(), Errno> {
+    let copy = open_tree(source, "", copy_flags())?;
+    sys::mount_setattr(copy.as_fd(), attributes, true)?;
+    move_onto(&copy, target)
 }
 
 /// Only this seat's mounts change.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Whether a call gave no error. A descriptor that it gave is closed when the attacker ends.
-fn good(got: libc::c_long) -> bool {
+pub fn good(got: libc::c_long) -> bool {
     got >= 0
 }
 

@@ -17,7 +17,7 @@ pub struct Attack {
     pub needs_root: bool,
 }
 
-const fn attack(name: &'static str, run: fn(&Target) -> bool) -> Attack {
+pub const fn attack(name: &'static str, run: fn(&Target) -> bool) -> Attack {
     Attack {
         name,
         run,
@@ -29,7 +29,7 @@ const fn attack(name: &'static str, run: fn(&Target) -> bool) -> Attack {
 }
 
 impl Attack {
-    const fn unless_process(mut self) -> Self {
+    pub const fn unless_process(mut self) -> Self {
         self.not_stopped_by = &["process"];
         self
     }
@@ -44,7 +44,7 @@ impl Attack {
         self
     }
 
-    const fn root(mut self) -> Self {
+    pub const fn root(mut self) -> Self {
         self.needs_root = true;
         self
     }

@@ -2,6 +2,7 @@
 
 use super::Answer;
 use ::http::Request;
+use haft_http::Patient;
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
@@ -16,6 +17,10 @@ use tower_service::Service;
 const MOST_CONNECTIONS: usize = 512;
 /// How long a client may take to say what it wants.
 const HEAD_TIME: Duration = Duration::from_secs(15);
+/// How long a client may take nothing of its answer.
+const WRITE_SILENCE: Duration = Duration::from_secs(60);
+/// The longest head of a request.
+const LARGEST_HEAD: usize = 64 << 10;
 /// How long connections may take to end.
 const GRACE: Duration = Duration::from_secs(5);
 
@@ -49,7 +54,11 @@ where
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service.clone()));
+            .max_buf_size(LARGEST_HEAD)
+            .serve_connection(
+                TokioIo::new(Patient::new(stream, WRITE_SILENCE)),
+                TowerToHyperService::new(service.clone()),
+            );
         let stop = stop.clone();
         connections.spawn(async move {
             let mut connection = std::pin::pin!(connection);

@@ -17,25 +17,28 @@
 //!   is refused. An `Origin`, which browsers send, must be one of [`HttpOptions::origins`].
 //! - Who asks is found by whatever is mounted around the service ([`Caller`] in the request's extensions), or is
 //!   always the same ([`Callers::One`]).
+//! - Sessions have [bounds](SessionLimits): of one caller, of one tenant, in all.
 //! - A session (up to 2025-11-25) belongs to whoever began it: its id carries a seal over the caller. For anybody else it is
 //!   not there.
 
 mod listener;
 mod owned;
+mod sessions;
 mod token;
 
 pub use listener::listen;
+pub use sessions::SessionLimits;
 pub use token::{Guarded, Token};
 
 use super::{builder::McpServer, callers::Caller, callers::Callers};
 use ::http::{Request, Response, StatusCode, header};
 use bytes::Bytes;
+use haft_http::{Bodies, BodyLimits, BodyProblem, Full as NoRoom};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use owned::Owners;
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use sessions::{Beginning, Sessions};
 use std::{
     convert::Infallible,
     fmt::Display,
@@ -61,6 +64,8 @@ pub struct HttpOptions {
     pub origins: Vec<String>,
     /// The most bytes of a request.
     pub max_body_bytes: usize,
+    /// How many sessions (up to 2025-11-25) there may be.
+    pub sessions: SessionLimits,
     /// Ends everything.
     pub stop: CancellationToken,
 }
@@ -71,6 +76,7 @@ impl Default for HttpOptions {
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec(),
             origins: Vec::new(),
             max_body_bytes: 4 << 20,
+            sessions: SessionLimits::default(),
             stop: CancellationToken::new(),
         }
     }
@@ -85,21 +91,25 @@ pub fn service(server: &McpServer, options: HttpOptions) -> HttpService {
         .with_max_request_body_bytes(options.max_body_bytes)
         .with_json_response(true)
         .with_cancellation_token(options.stop);
-    let sessions = server.clone();
-    let service = StreamableHttpService::new(
-        move || Ok(sessions.session()),
-        Arc::<LocalSessionManager>::default(),
-        config,
-    );
-    HttpService { server: server.clone(), service, owners: Owners::new() }
+    let (sessions, bounds) = (server.clone(), Arc::new(Sessions::new(options.sessions)));
+    let service = StreamableHttpService::new(move || Ok(sessions.session()), bounds, config);
+    let bodies = Bodies::new(BodyLimits {
+        bytes: options.max_body_bytes,
+        bytes_of_holder: (256 << 20).max(options.max_body_bytes),
+        bytes_of_all: (256 << 20).max(options.max_body_bytes),
+        ..BodyLimits::default()
+    });
+    HttpService { server: server.clone(), service, owners: Owners::new(), bodies }
 }
 
 /// What [`service`] gives. It implements [`tower_service::Service`].
 #[derive(Clone)]
 pub struct HttpService {
     server: McpServer,
-    service: StreamableHttpService<super::Session, LocalSessionManager>,
+    service: StreamableHttpService<super::Session, Sessions>,
     owners: Owners,
+    /// By tenant.
+    bodies: Bodies<Arc<str>>,
 }
 
 impl<B> Service<Request<B>> for HttpService
@@ -132,13 +142,55 @@ where
         if !owners.unseal(request.headers_mut(), &caller) {
             return Box::pin(async { Ok(refused(StatusCode::NOT_FOUND, "There is no such session")) });
         }
-        let answering = self.service.call(request);
+        let (mut service, bodies) = (self.service.clone(), self.bodies.clone());
         Box::pin(async move {
-            let mut answer = answering.await?;
+            let (parts, body) = request.into_parts();
+            let whole = match bodies.whole(body, Arc::clone(&caller.tenant)).await {
+                Ok(whole) => whole,
+                Err(problem) => return Ok(no_body(&problem)),
+            };
+            let request = Request::from_parts(parts, Full::new(whole.bytes));
+            let (answer, refused) = Beginning::new(Arc::clone(&caller)).scope(service.call(request)).await;
+            if let Some(full) = refused {
+                return Ok(too_many(full));
+            }
+            let mut answer = answer?;
             owners.seal(answer.headers_mut(), &caller);
             Ok(answer)
         })
     }
+}
+
+/// What came of a request was no body. Nothing more is read on its connection.
+fn no_body(problem: &BodyProblem) -> Answer {
+    let status = match problem {
+        BodyProblem::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyProblem::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        BodyProblem::NoRoom(NoRoom::Own) => StatusCode::TOO_MANY_REQUESTS,
+        BodyProblem::NoRoom(NoRoom::All) => StatusCode::SERVICE_UNAVAILABLE,
+        BodyProblem::Broken(_) => StatusCode::BAD_REQUEST,
+    };
+    let mut answer = refused(status, &problem.to_string());
+    let headers = answer.headers_mut();
+    headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    if matches!(problem, BodyProblem::NoRoom(_)) {
+        headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
+    }
+    answer
+}
+
+/// There is no room for another session now.
+fn too_many(full: NoRoom) -> Answer {
+    let (status, why) = match full {
+        NoRoom::Own => (
+            StatusCode::TOO_MANY_REQUESTS,
+            "You have too many sessions; end some (DELETE), or wait until idle ones end",
+        ),
+        NoRoom::All => (StatusCode::SERVICE_UNAVAILABLE, "There are too many sessions; try again in a while"),
+    };
+    let mut answer = refused(status, why);
+    answer.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from_static("10"));
+    answer
 }
 
 /// An answer that says why there is none.

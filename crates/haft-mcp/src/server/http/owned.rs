@@ -105,9 +105,22 @@ mod tests {
         let mut back = headers(&sealed);
         assert!(owners.unseal(&mut back, &ada));
         assert_eq!(back.get(SESSION).unwrap(), "3f0c-1");
-        for other in [CallContext::new("acme", "bob"), CallContext::new("evil", "ada")] {
-            assert!(!owners.unseal(&mut headers(&sealed), &other));
+        let with_user =
+            |user: &str| CallContext { user: Some(user.into()), ..CallContext::new("acme", "ada") };
+        let others = [
+            CallContext::new("acme", "bob"),
+            CallContext::new("evil", "ada"),
+            CallContext::new("", "ada"),
+            CallContext::new("acmea", "da"),
+            with_user("eve"),
+        ];
+        for other in others {
+            assert!(!owners.unseal(&mut headers(&sealed), &other), "{other:?}");
         }
+        let mut eves = headers("3f0c-1");
+        owners.seal(&mut eves, &with_user("eve"));
+        assert!(!owners.unseal(&mut eves.clone(), &with_user("bob")), "another person with the same program");
+        assert!(owners.unseal(&mut eves, &with_user("eve")));
         assert!(!Owners::new().unseal(&mut headers(&sealed), &ada), "another process");
         for wrong in
             ["3f0c-1", "3f0c-1.", ".", &sealed[1..], &sealed[..sealed.len() - 2], &format!("{sealed}00")]

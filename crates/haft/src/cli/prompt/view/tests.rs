@@ -15,6 +15,11 @@ fn request() -> ApprovalRequest {
         arguments: serde_json::json!({"path": "src/main.rs", "old": "a\nb", "n": 3}).into(),
         preview: Some("--- a/src/main.rs\n+++ b/src/main.rs\n@@ -1,2 +1,2 @@\n fn main() {\n-    old();\n+\tnew();\n".into()),
         fingerprint: "00".into(),
+        detail: haft_core::ApprovalDetail {
+            does: "Replace one place in src/main.rs, and then say in many words that it was done".into(),
+            isolation: crate::IsolationLevel::None,
+            ..Default::default()
+        },
         asker: crate::Asker {
             tenant: "local".into(),
             agent: "helper".into(),

@@ -1,17 +1,20 @@
 //! Patterns of files that are never touched, wherever they are.
 
-use super::suspects::Suspects;
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use super::{
+    fold::{fold, slashed},
+    patterns::{BadPattern, Patterns},
+    suspects::Suspects,
+};
 use std::{
-    borrow::Cow,
     ffi::OsStr,
     path::{Path, PathBuf},
 };
 
-/// What is denied unless somebody says otherwise: keys and credentials, and the inner parts of repositories.
+/// What is denied unless somebody says otherwise: keys and credentials of users and of the system, and the inner parts of
+/// repositories.
 ///
 /// ```
-/// assert!(haft_jail::path::DEFAULT_DENIES.contains(&"**/.ssh/**"));
+/// assert!(haft_guard::names::DEFAULT_DENIES.contains(&"**/.ssh/**"));
 /// ```
 pub const DEFAULT_DENIES: &[&str] = &[
     "**/.ssh/**",
@@ -19,6 +22,14 @@ pub const DEFAULT_DENIES: &[&str] = &[
     "**/.aws/**",
     "**/.azure/**",
     "**/.config/gcloud/**",
+    "**/.config/gh/hosts.yml",
+    "**/.kube/config",
+    "**/.docker/config.json",
+    "**/.cargo/credentials*",
+    "**/.local/share/uv/credentials/**",
+    "**/.terraform.d/credentials.tfrc.json",
+    "**/.pgpass",
+    "**/.my.cnf",
     "**/.git/**",
     "**/.git-credentials",
     "**/.npmrc",
@@ -35,28 +46,48 @@ pub const DEFAULT_DENIES: &[&str] = &[
     "**/*.p12",
     "**/*.pfx",
     "**/*.der",
+    "**/etc/shadow",
+    "**/etc/shadow-",
+    "**/etc/gshadow",
+    "**/etc/gshadow-",
+    "**/etc/master.passwd",
+    "**/etc/spwd.db",
+    "**/etc/security/opasswd",
+    "**/etc/sudoers",
+    "**/etc/sudoers.d/**",
+    "**/etc/krb5.keytab",
 ];
 
 /// Where the kernel shows processes and itself: never files that a tool is after.
 const SYSTEM: &[&str] = &["/proc", "/sys"];
 
-/// A pattern that cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[error("'{pattern}' is not a pattern for paths: {reason}. An example of one is **/*.pem")]
-pub struct BadPattern {
-    /// The pattern.
-    pub pattern: String,
-    /// What is wrong with it.
-    pub reason: String,
+/// What a pattern with a slash inside means that starts neither with `**/` nor with `/`. One without is about a name, at
+/// any depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchoring {
+    /// A path below one of the roots.
+    AtRoots,
+    /// Such a path at any depth: for jails, which may be granted only a part of a root.
+    AnyDepth,
 }
 
-/// Which paths are denied. Case does not matter: some file systems do not mind it either.
+/// Which paths are denied. Case does not matter: some file systems do not mind it either. What is in a folder that is denied
+/// is denied as well.
+///
+/// ```
+/// use haft_guard::names::{Anchoring, DeniedPaths};
+/// let denied = DeniedPaths::new(["*.pem", "secrets/"], Vec::new(), Anchoring::AtRoots).unwrap();
+/// let hit = |below: &str| denied.pattern(&std::path::Path::new("/work").join(below), [below.as_ref()]);
+/// assert_eq!(hit("a/Server.PEM"), Some("*.pem"));
+/// assert_eq!(hit("a/secrets/one"), Some("secrets/"));
+/// assert_eq!(hit("src/main.rs"), None);
+/// ```
 #[derive(Debug)]
-pub(crate) struct Denied {
-    /// Patterns that are matched with the whole path.
-    anywhere: Patterns,
+pub struct DeniedPaths {
+    /// Patterns that are matched with the whole path, and as they were written.
+    anywhere: (Patterns, Vec<String>),
     /// Patterns that are matched with the path below its root.
-    below_root: Patterns,
+    below_root: (Patterns, Vec<String>),
     /// Folders that are denied with all that is in them, such as haft's own state.
     private: Vec<Private>,
     /// Which names are worth a look at their whole path.
@@ -82,28 +113,48 @@ impl Private {
     }
 }
 
-#[derive(Debug, Default)]
-struct Patterns {
-    set: GlobSet,
-    /// The pattern as it was written, for each one of the set.
-    written: Vec<String>,
+/// How a pattern is matched.
+enum Reach {
+    Anywhere(String),
+    BelowRoot(String),
 }
 
-impl Denied {
-    pub(crate) fn new<'a>(
+/// A pattern without a slash is about a name, wherever it is; one that ends with a slash about a folder, which is the same
+/// here.
+fn reach(pattern: &str, anchoring: Anchoring) -> Reach {
+    let plain = pattern.trim_end_matches('/');
+    match anchoring {
+        _ if plain.starts_with("**/") || plain.starts_with('/') => Reach::Anywhere(plain.to_owned()),
+        _ if !plain.contains('/') => Reach::Anywhere(format!("**/{plain}")),
+        Anchoring::AnyDepth => Reach::Anywhere(format!("**/{plain}")),
+        Anchoring::AtRoots => Reach::BelowRoot(plain.to_owned()),
+    }
+}
+
+impl DeniedPaths {
+    /// What these patterns deny, and these folders with all that is in them.
+    pub fn new<'a>(
         patterns: impl IntoIterator<Item = &'a str>,
         private: Vec<PathBuf>,
+        anchoring: Anchoring,
     ) -> Result<Self, BadPattern> {
-        let (anywhere, below_root): (Vec<_>, Vec<_>) =
-            patterns.into_iter().partition(|pattern| pattern.starts_with("**/") || pattern.starts_with('/'));
         let private: Vec<_> = private.into_iter().chain(SYSTEM.iter().map(PathBuf::from)).collect();
         let mut suspects = Suspects::default();
-        anywhere.iter().chain(&below_root).for_each(|pattern| suspects.add_pattern(&fold(pattern)));
+        let (mut anywhere, mut below_root) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+        for pattern in patterns {
+            let (side, glob) = match reach(pattern, anchoring) {
+                Reach::Anywhere(glob) => (&mut anywhere, glob),
+                Reach::BelowRoot(glob) => (&mut below_root, glob),
+            };
+            suspects.add_pattern(&fold(&glob));
+            side.0.push(glob);
+            side.1.push(pattern.to_owned());
+        }
         private.iter().for_each(|folder| suspects.add_folder(folder));
         // As they were written first: the same may be among the others in a longer form.
-        let below_root = Patterns::new(&below_root)?;
-        Ok(Denied {
-            anywhere: Patterns::new(&anywhere)?,
+        let below_root = (Patterns::new(&below_root.0)?, below_root.1);
+        Ok(DeniedPaths {
+            anywhere: (Patterns::new(&anywhere.0)?, anywhere.1),
             below_root,
             private: private.iter().map(|folder| Private::new(folder)).collect(),
             suspects,
@@ -112,87 +163,37 @@ impl Denied {
 
     /// Whether something of that name can be denied in a folder that is not denied itself. Far cheaper than looking
     /// at the whole path, and right for nearly every name that a walk meets.
-    pub(crate) fn suspects(&self, name: &OsStr) -> bool {
-        self.suspects.may_be_denied(name.as_encoded_bytes())
+    pub fn suspects(&self, name: &OsStr) -> bool {
+        self.suspects.may_fit(name.as_encoded_bytes())
     }
 
     /// The pattern or folder that denies a path; `below` is the path without its root, for each root that it is below.
-    pub(crate) fn pattern<'p>(&self, path: &Path, below: impl IntoIterator<Item = &'p Path>) -> Option<&str> {
+    pub fn pattern<'p>(&self, path: &Path, below: impl IntoIterator<Item = &'p Path>) -> Option<&str> {
         let text = slashed(path);
         let folded = fold(&text);
         let private = self.private.iter().find(|private| private.holds(&folded));
-        let found = private.map(|private| &*private.written).or_else(|| self.anywhere.first(&folded));
-        if found.is_some() || self.below_root.set.is_empty() {
+        let found = private.map(|private| &*private.written).or_else(|| first(&self.anywhere, &folded));
+        if found.is_some() || self.below_root.0.is_empty() {
             return found;
         }
-        below.into_iter().find_map(|below| self.below_root.first(&fold(&slashed(below))))
+        below.into_iter().find_map(|below| first(&self.below_root, &fold(&slashed(below))))
     }
 }
 
-impl Patterns {
-    fn new(patterns: &[&str]) -> Result<Self, BadPattern> {
-        let mut set = GlobSetBuilder::new();
-        let mut written = Vec::new();
-        for &pattern in patterns {
-            let folded = fold(pattern);
-            // Where all that is in a folder is denied, so is the folder: its listing would tell what is in it.
-            let folder = folded.strip_suffix("/**");
-            for glob in std::iter::once(&*folded).chain(folder) {
-                let built = GlobBuilder::new(glob).literal_separator(true).backslash_escape(true).build();
-                set.add(built.map_err(|error| bad(pattern, &error))?);
-                written.push(pattern.to_owned());
-            }
-        }
-        let set = set.build().map_err(|error| bad(&patterns.join(", "), &error))?;
-        Ok(Patterns { set, written })
-    }
-
-    fn first(&self, folded: &str) -> Option<&str> {
-        if self.set.is_empty() {
-            return None;
-        }
-        let place = *self.set.matches(folded).first()?;
-        self.written.get(place).map(String::as_str)
-    }
-}
-
-fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
-    BadPattern { pattern: pattern.to_owned(), reason: error.kind().to_string() }
-}
-
-fn slashed(path: &Path) -> Cow<'_, str> {
-    let text = path.to_string_lossy();
-    if cfg!(windows) { text.replace('\\', "/").into() } else { text }
-}
-
-/// Text as file systems that ignore case see it: the long s is an s, the Kelvin sign a k, and what Unicode says may
-/// be left out is not there, so that `.e<U+200C>nv` names the same file as `.env`.
-fn fold(text: &str) -> Cow<'_, str> {
-    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        return Cow::Borrowed(text);
-    }
-    let fold = |c: char| c.to_uppercase().flat_map(char::to_lowercase);
-    Cow::Owned(text.chars().filter(|c| !is_ignorable(*c)).flat_map(fold).collect())
-}
-
-/// Unicode's `Default_Ignorable_Code_Point`: file systems that ignore case ignore these as well.
-fn is_ignorable(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
+fn first<'a>((patterns, written): &'a (Patterns, Vec<String>), folded: &str) -> Option<&'a str> {
+    written.get(patterns.first(folded)?).map(String::as_str)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn denied(patterns: &[&str]) -> Denied {
-        Denied::new(patterns.iter().copied(), vec![PathBuf::from("/home/u/.local/state/haft")]).unwrap()
+    fn denied(patterns: &[&str]) -> DeniedPaths {
+        let private = vec![PathBuf::from("/home/u/.local/state/haft")];
+        DeniedPaths::new(patterns.iter().copied(), private, Anchoring::AtRoots).unwrap()
     }
 
-    fn hit<'a>(denied: &'a Denied, below: &str) -> Option<&'a str> {
+    fn hit<'a>(denied: &'a DeniedPaths, below: &str) -> Option<&'a str> {
         denied.pattern(&Path::new("/work").join(below), [Path::new(below)])
     }
 
@@ -219,6 +220,12 @@ mod tests {
             ".e\u{200c}nv",
             ".s\u{ad}sh/config",
             "x.p\u{feff}em",
+            "home/.kube/config",
+            "home/.docker/Config.JSON",
+            ".cargo/credentials.toml",
+            ".local/share/uv/credentials/x",
+            "rootfs/etc/shadow",
+            "etc/sudoers.d/x",
         ] {
             assert!(hit(&denied, path).is_some(), "{path}");
         }
@@ -230,6 +237,10 @@ mod tests {
             "keyboard.rs",
             "ssh/config",
             "a.pem.txt",
+            ".kube/cache",
+            ".cargo/config.toml",
+            "shadow",
+            "etc/passwd",
         ] {
             assert_eq!(hit(&denied, path), None, "{path}");
         }
@@ -242,6 +253,23 @@ mod tests {
         assert_eq!(hit(&denied, "secrets"), Some("secrets/**"));
         assert_eq!(hit(&denied, "other/secrets/a"), None);
         assert_eq!(denied.pattern(Path::new("/etc/shadow"), [Path::new("etc/shadow")]), Some("/etc/**"));
+    }
+
+    #[test]
+    fn a_name_is_meant_at_any_depth_and_a_folder_with_all_that_is_in_it() {
+        let files = denied(&[".env", "private/", "**/x.d", "a/b"]);
+        let patterns = [".env", "private/", "**/x.d", "a/b"];
+        let jails = DeniedPaths::new(patterns, Vec::new(), Anchoring::AnyDepth).unwrap();
+        for path in [".env", "deep/er/.ENV", "private", "d/Private/key", "x.d/one/two", "a/b", "a/b/c"] {
+            assert!(hit(&files, path).is_some() && hit(&jails, path).is_some(), "{path}");
+        }
+        assert!(
+            hit(&files, "c/a/b").is_none() && hit(&jails, "c/a/b").is_some(),
+            "jails may get a part of a root"
+        );
+        for path in ["env", "privates", "x.de", "b", "a/c"] {
+            assert!(hit(&files, path).is_none() && hit(&jails, path).is_none(), "{path}");
+        }
     }
 
     #[test]
@@ -262,7 +290,7 @@ mod tests {
     fn a_folder_of_haft_s_own_need_not_be_unicode() {
         use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _};
         let folder = PathBuf::from(OsStr::from_bytes(b"/home/\xff/haft"));
-        let denied = Denied::new([], vec![folder.clone()]).unwrap();
+        let denied = DeniedPaths::new([], vec![folder.clone()], Anchoring::AtRoots).unwrap();
         assert!(denied.pattern(&folder.join("x"), [Path::new("x")]).is_some());
     }
 
@@ -280,13 +308,15 @@ mod tests {
                 1..4,
             ),
             defaults in proptest::bool::ANY,
+            anywhere in proptest::bool::ANY,
             path in "([abABckK.ſ]{1,3}|\\.env|\\.SSH|x\\.Pem|id_rsa2|gcloud|\\.config)(/([abc.]{1,2}|\\.aws|gcloud)){0,3}",
         ) {
             if defaults {
                 patterns.extend(DEFAULT_DENIES.iter().map(|&pattern| pattern.to_owned()));
             }
             let private = vec![PathBuf::from("/work/a/b"), PathBuf::from("/work/c")];
-            let Ok(denied) = Denied::new(patterns.iter().map(String::as_str), private) else { return Ok(()) };
+            let anchoring = if anywhere { Anchoring::AnyDepth } else { Anchoring::AtRoots };
+            let Ok(denied) = DeniedPaths::new(patterns.iter().map(String::as_str), private, anchoring) else { return Ok(()) };
             let mut below = PathBuf::new();
             for name in path.split('/') {
                 below.push(name);
@@ -313,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_cannot_be_read_is_an_error() {
-        let error = Denied::new(["a/{b"], Vec::new()).unwrap_err();
+        let error = DeniedPaths::new(["a/{b"], Vec::new(), Anchoring::AtRoots).unwrap_err();
         assert!(error.to_string().starts_with("'a/{b' is not a pattern"), "{error}");
     }
 }

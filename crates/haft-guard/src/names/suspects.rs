@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Suspects {
     /// Some pattern says too little about names.
     every_name: bool,
@@ -17,7 +17,7 @@ pub(super) struct Suspects {
 }
 
 /// What the names that one pattern means look like.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Shape {
     begins: Vec<u8>,
     ends: Vec<u8>,
@@ -33,6 +33,11 @@ impl Default for Suspects {
 }
 
 impl Suspects {
+    /// Every name.
+    pub(super) fn every_name() -> Self {
+        Suspects { every_name: true, ..Suspects::default() }
+    }
+
     /// Adds the names that a pattern, in lower case, can mean.
     pub(super) fn add_pattern(&mut self, pattern: &str) {
         // Where all that is in a folder is denied, the folder is denied, too, and is what a walk meets first.
@@ -64,8 +69,8 @@ impl Suspects {
         }
     }
 
-    /// Whether a name can be denied. A name that is not ASCII is: its case may be more than it seems.
-    pub(super) fn may_be_denied(&self, name: &[u8]) -> bool {
+    /// Whether a name can be one of those. A name that is not ASCII is: its case may be more than it seems.
+    pub(super) fn may_fit(&self, name: &[u8]) -> bool {
         if self.every_name || !name.is_ascii() {
             return true;
         }

@@ -1,0 +1,42 @@
+//! What is looked at before the parser sees a line: so much that it cannot be made to run long, deep, or astray.
+//!
+//! The parser calls itself for every level of nesting, and a stack that is used up ends the process. So the signs that
+//! open a level are counted first, wherever they stand. In a build without optimisation one level takes up to 20 kB of
+//! stack, and a thread has 2 MB.
+
+use super::{Unread, simple::LONGEST};
+
+/// The most signs and words that can open a level.
+const DEEPEST: usize = 32;
+
+/// Why a line is not given to the parser, where it is not.
+pub(super) fn problem(text: &str) -> Option<Unread> {
+    if text.len() > LONGEST {
+        return Some(Unread::TooLong);
+    }
+    if text.chars().any(|letter| letter.is_control() && !matches!(letter, '\n' | '\t')) {
+        return Some(Unread::Control);
+    }
+    if text.chars().any(is_misleading) {
+        return Some(Unread::Invisible);
+    }
+    (openers(text) > DEEPEST).then_some(Unread::TooDeep)
+}
+
+/// Letters that are seen as a blank or not at all, or that change the order of others.
+fn is_misleading(letter: char) -> bool {
+    let is_blank = letter.is_whitespace() && !matches!(letter, ' ' | '\n' | '\t');
+    is_blank
+        || matches!(letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+fn openers(text: &str) -> usize {
+    const WORDS: [&str; 8] = ["if", "elif", "while", "until", "for", "case", "select", "function"];
+    let signs = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`')).count();
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    signs + words.filter(|word| WORDS.contains(word)).count()
+}

@@ -1,0 +1,22 @@
+//! Names of files that matter wherever they are: those that nobody may see, and those that run programs later.
+//!
+//! One matcher for file tools and jails. Case does not matter, nor do characters that Unicode says may be left out.
+//!
+//! | | what | tools and programs |
+//! |---|---|---|
+//! | [`DeniedPaths`] | keys and credentials | neither read nor change them |
+//! | [`ProtectedNames`] | what the owner's shell, git, editor or agent runs without being asked | read them; changing one needs an approval |
+//!
+//! Pure: nothing here looks at a disk.
+
+mod deny;
+mod fold;
+mod git;
+mod patterns;
+mod protect;
+mod suspects;
+
+pub use deny::{Anchoring, DEFAULT_DENIES, DeniedPaths};
+pub use git::{GitEntries, is_git_part, is_harmless_git_config};
+pub use patterns::BadPattern;
+pub use protect::{PROTECTED_NAMES, Protected, ProtectedNames};
