@@ -20,6 +20,7 @@ mod reads;
 mod registrations;
 #[cfg(feature = "sql")]
 mod sql;
+mod state_folder;
 
 pub use memory::{MemoryStore, Retention};
 pub use memory_keys::MemoryKeys;
@@ -32,3 +33,4 @@ pub use sql::{
     Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, Happened, HeadSink, Keep,
     NotLetIn, Options, RetentionRule, Tenant, Verified,
 };
+pub use state_folder::{StateFolderError, check_state_folder};

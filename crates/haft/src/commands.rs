@@ -1,8 +1,8 @@
 //! Programs: what the configuration grants them, and the jail that holds them.
 
 use crate::{
-    config::{CommandsConfig, Config},
-    wiring::Folders,
+    config::{CommandsConfig, Config, exposed_links},
+    wiring::{self, Folders},
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
@@ -29,17 +29,21 @@ pub(crate) struct LazyJail {
     unix_sockets: bool,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
     names: Result<Arc<ProtectedNames>, String>,
+    /// Folders that programs may write.
+    writable: Vec<std::path::PathBuf>,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
 impl LazyJail {
     pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
         let commands = &config.tools.commands;
+        let writable = wiring::roots(config, folders).into_iter().filter(|root| !root.read_only);
         LazyJail {
             folders: folders.clone(),
             per_process_limits_do: commands.per_process_limits,
             unix_sockets: commands.unix_sockets,
-            names: crate::wiring::protected_names(config).map_err(|error| error.to_string()),
+            names: wiring::protected_names(config).map_err(|error| error.to_string()),
+            writable: writable.filter_map(|root| root.path.canonicalize().ok()).collect(),
             made: OnceLock::new(),
         }
     }
@@ -52,6 +56,17 @@ impl LazyJail {
     #[cfg(target_os = "linux")]
     fn make(&self) -> Result<Auto, Unavailable> {
         let Folders { state, private, home, .. } = &self.folders;
+        // A jail hides what a link leads to; the link itself could be made to lead elsewhere.
+        if let Some(link) = exposed_links(private, &self.writable).first() {
+            return Err(Unavailable {
+                reason: format!(
+                    "{} is a link to a file of haft's own, in a folder that programs write",
+                    link.display()
+                ),
+                fix: "name the file that it leads to (--config, HAFT_CONFIG), or move the link elsewhere"
+                    .into(),
+            });
+        }
         let options = guest::JailOptions {
             protected: private.clone(),
             names: self.names.clone().map_err(|reason| Unavailable {
@@ -127,6 +142,8 @@ impl Jail for LazyJail {
 pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, String> {
     let (commands, sandbox) = (&config.tools.commands, &config.tools.sandbox);
     let real = |path: &std::path::PathBuf| folders.working.join(path).canonicalize().ok();
+    // What is in both lists is read-only, as it is for the file tools.
+    let readable: Vec<_> = sandbox.read_only_roots.iter().filter_map(real).collect();
     // A repository's own parts are left to the jail: git must work, and only hooks and settings are out of reach.
     let defaults: &[&str] = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
     let denied = defaults.iter().copied().filter(|pattern| *pattern != "**/.git/**").map(str::to_owned);
@@ -143,8 +160,13 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
             commands.pass_environment.iter().filter_map(passed),
         ),
-        readable: sandbox.read_only_roots.iter().filter_map(real).collect(),
-        writable: sandbox.allowed_roots.iter().filter_map(real).collect(),
+        writable: sandbox
+            .allowed_roots
+            .iter()
+            .filter_map(real)
+            .filter(|root| !readable.contains(root))
+            .collect(),
+        readable,
         working_dir: real(&".".into()),
         denied: denied.chain(sandbox.denied_patterns.iter().cloned()).collect(),
         presets: commands.presets.iter().map(|name| preset(name)).collect::<Result<_, _>>()?,

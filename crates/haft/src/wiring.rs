@@ -18,6 +18,9 @@ use haft_tools::{
 };
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
+/// The folder of the state folder in which changes of files are recorded.
+pub(crate) const CHANGES: &str = "changes";
+
 /// The numbers and switches of the engine.
 pub(crate) fn settings(config: &Config) -> Settings {
     let tools = &config.tools;
@@ -114,7 +117,8 @@ pub struct Folders {
     pub working: PathBuf,
     /// Where haft remembers. No tool reaches it.
     pub state: PathBuf,
-    /// More folders that no tool reaches, such as that of the user's configuration.
+    /// More folders and files that no tool reaches, whether they are there or not: the user's configuration and what it names.
+    /// [`config::own_files`](crate::config::own_files) lists them.
     pub private: Vec<PathBuf>,
     /// The user's home, where toolchains keep their caches; only presets make parts of it visible to programs.
     pub home: Option<PathBuf>,
@@ -150,6 +154,35 @@ pub(crate) fn present(roots: Vec<RootSpec>) -> (Vec<RootSpec>, Vec<PathBuf>) {
     (present, missing.into_iter().map(|root| root.path).collect())
 }
 
+/// Denied patterns that start at a root, as they are in each configured one: where tools are kept to a folder inside a root,
+/// what the pattern denies there is denied all the same.
+fn in_configured_roots(config: &Config, folders: &Folders) -> Vec<String> {
+    let starts_at_root = |pattern: &&String| {
+        let pattern = pattern.trim_end_matches('/');
+        pattern.contains('/') && !pattern.starts_with("**/") && !pattern.starts_with('/')
+    };
+    let patterns: Vec<_> = config.tools.sandbox.denied_patterns.iter().filter(starts_at_root).collect();
+    let roots = roots(config, folders).into_iter().filter_map(|root| root.path.canonicalize().ok());
+    let roots = roots.filter_map(|root| root.to_str().map(escaped));
+    roots
+        .flat_map(|root| {
+            patterns.iter().map(move |pattern| format!("{}/{pattern}", root.trim_end_matches('/')))
+        })
+        .collect()
+}
+
+/// A path as a pattern that matches nothing else.
+fn escaped(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for c in path.chars() {
+        if "\\*?[]{}!".contains(c) {
+            text.push('\\');
+        }
+        text.push(c);
+    }
+    text
+}
+
 /// The files that tools reach, in those folders.
 pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) -> Result<Files, JailError> {
     let (sandbox, undo) = (&config.tools.sandbox, &config.tools.undo);
@@ -160,6 +193,7 @@ pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) ->
             .iter()
             .map(|&pattern| pattern.to_owned())
             .chain(sandbox.denied_patterns.iter().cloned())
+            .chain(in_configured_roots(config, folders))
             .collect(),
         allow_absolute: sandbox.allow_absolute,
         private: std::iter::once(&folders.state).chain(&folders.private).cloned().collect(),
@@ -169,7 +203,7 @@ pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) ->
     let reads = Arc::new(FileReadHashes::new(folders.state.join("reads")));
     let keep =
         Keep { records: size(undo.max_records), bytes: undo.max_bytes, file_bytes: undo.max_file_bytes };
-    Ok(Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join("changes"), keep))
+    Ok(Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join(CHANGES), keep))
 }
 
 /// Names of files that run programs later.

@@ -9,7 +9,7 @@ use haft::config::{
 use haft_core::{ApprovalMode, ToolsMode};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const TOOL: &str = "{ name = 'ask_desk', description = 'Asks at the desk' }";
 
@@ -105,6 +105,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("store.max_output_bytes", "1073741824", "1048576"),
     ("store.keep_audit_days", "0", "1"),
     ("store.retention", "[]", "['deploy 1d']"),
+    ("audit.key_file", "'credential:audit'", "'/elsewhere'"),
+    ("audit.head_sink", "'/var/log/haft/heads.jsonl'", "'stderr'"),
     ("mcp.approvals", "'queue'", "'host'"),
     ("mcp.allowed_origins", "[]", "['https://evil.example:443']"),
     ("tasks.keep_hours", "24", "25"),
@@ -493,41 +495,29 @@ fn roots_are_relative_to_the_folder_of_the_file() {
     assert_eq!(roots, ["src", "/home/ada/notes"].map(PathBuf::from));
 }
 
+/// A root inside another one is not less: it is what patterns and protections are counted from.
 #[test]
-fn roots_of_an_untrusted_folder_must_be_inside() {
-    // Given, what is in effect, and whether something was ignored.
-    for (given, effective, is_ignored) in [
-        ("['.']", vec!["."], false),
-        ("['/repo']", vec!["."], false),
-        ("['src', 'src']", vec!["/repo/src"], false),
-        ("['src', '/etc']", vec!["/repo/src"], true),
-        ("['..']", vec!["."], true),
-        ("['src/../../other']", vec!["."], true),
-        ("['/repository']", vec!["."], true),
-        ("['~/repo']", vec!["."], true),
-        ("['.', '/']", vec!["."], true),
-        ("['/repo/src/./deep']", vec!["/repo/src/deep"], false),
+fn roots_are_no_matter_of_an_untrusted_folder() {
+    // Given, and whether something was ignored.
+    for (given, is_ignored) in [
+        ("['.']", false),
+        ("['/repo']", false),
+        ("['/repo/src/..']", false),
+        ("['src']", true),
+        ("['.git']", true),
+        ("['.', 'src']", true),
+        ("['/etc']", true),
+        ("['..']", true),
+        ("['.', '/']", true),
     ] {
         let with = resolved(&inputs("", &line("tools.sandbox.allowed_roots", given)));
-        let effective: Vec<_> = effective.into_iter().map(PathBuf::from).collect();
-        assert_eq!(with.config.tools.sandbox.allowed_roots, effective, "{given}");
+        assert_eq!(with.config.tools.sandbox.allowed_roots, [PathBuf::from(".")], "{given}");
         assert_eq!(with.notes.len(), usize::from(is_ignored), "{given}: {:?}", with.notes);
     }
-}
-
-#[test]
-fn a_link_does_not_lead_out() {
-    fn with_link(path: &Path) -> Option<PathBuf> {
-        let path = lexical_path(path)?;
-        Some(path.strip_prefix("/repo/link").map(|rest| Path::new("/secrets").join(rest)).unwrap_or(path))
-    }
-    let mut inputs = inputs("", "tools.sandbox.allowed_roots = ['link/deep', 'src']\n");
-    inputs.real_path = with_link;
-    let with = resolved(&inputs);
-    assert_eq!(with.config.tools.sandbox.allowed_roots, [PathBuf::from("/repo/src")]);
-    assert_eq!(with.notes.len(), 1);
-    // Nothing is known of the disk: then no folder is inside another.
+    // Nothing is known of the disk: then no folder is known to be the same.
+    let mut inputs = inputs("", "tools.sandbox.allowed_roots = ['.']\n");
     inputs.real_path = |_| None;
+    assert_eq!(resolved(&inputs).notes.len(), 1);
     assert_eq!(resolved(&inputs).config.tools.sandbox.allowed_roots, [PathBuf::from(".")]);
 }
 
@@ -702,10 +692,6 @@ fn any_file() -> impl Strategy<Value = String> {
 
 /// Written apart from the code under test: whether `after` allows something that `before` does not.
 fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
-    let inside = |folder: &PathBuf, roots: &[PathBuf]| {
-        let real = |path: &PathBuf| lexical_path(&Path::new("/repo").join(path)).unwrap();
-        roots.iter().any(|root| real(folder).starts_with(real(root)))
-    };
     match (key.rule().tighter, before, after) {
         (Tighter::Lower, Value::Count(before), Value::Count(after)) => after > before,
         (Tighter::Higher, Value::Count(before), Value::Count(after)) => after < before,
@@ -748,10 +734,6 @@ fn is_looser(key: &Key, before: &Value, after: &Value) -> bool {
                 rule.effect != haft_guard::policy::Effect::Allow && rule.only_tightens
             };
             before.iter().any(|rule| !after.contains(rule)) || !added.into_iter().all(only_tighten)
-        }
-        (Tighter::Inside, Value::Folders(before), Value::Folders(after)) => {
-            let may_be_empty = key.default_value() == Value::Folders(Vec::new());
-            (after.is_empty() && !may_be_empty) || after.iter().any(|folder| !inside(folder, before))
         }
         other => panic!("which way does {other:?} go?"),
     }

@@ -151,9 +151,11 @@ impl DeniedPaths {
             side.1.push(pattern.to_owned());
         }
         private.iter().for_each(|folder| suspects.add_folder(folder));
+        // As they were written first: the same may be among the others in a longer form.
+        let below_root = (Patterns::new(&below_root.0)?, below_root.1);
         Ok(DeniedPaths {
             anywhere: (Patterns::new(&anywhere.0)?, anywhere.1),
-            below_root: (Patterns::new(&below_root.0)?, below_root.1),
+            below_root,
             private: private.iter().map(|folder| Private::new(folder)).collect(),
             suspects,
         })

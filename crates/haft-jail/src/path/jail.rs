@@ -43,7 +43,7 @@ pub struct JailSpec {
     pub denied_patterns: Vec<String>,
     /// Whether a path may be absolute; it must lead into a root all the same.
     pub allow_absolute: bool,
-    /// Folders that are denied with all that is in them: haft's own.
+    /// Files, and folders with all that is in them, that are denied whether they are there or not: haft's own.
     pub private: Vec<PathBuf>,
     /// Names of files that run programs later: changing one needs an approval of its own.
     pub names: Arc<ProtectedNames>,
@@ -379,7 +379,8 @@ impl PathJail {
             let below = resolved.strip_prefix(&root.path).ok()?;
             Some(Spot { root: index, below: below.to_path_buf() })
         });
-        inside.min_by_key(|spot| spot.below.as_os_str().len())
+        // Of two roots at the same place the one that is read-only counts.
+        inside.min_by_key(|spot| (spot.below.as_os_str().len(), !self.roots[spot.root].read_only))
     }
 
     /// The whole path of a spot.

@@ -16,7 +16,7 @@ mod protect;
 mod view;
 mod walk;
 
-pub use changes::{Keep, TakenBack};
+pub use changes::{Keep, TakenBack, take_back_cut};
 pub use error::PathError;
 pub use files::Files;
 pub use haft_guard::names::{BadPattern, DEFAULT_DENIES};

@@ -28,9 +28,10 @@ pub(crate) fn use_up(
     let (approval, tenant) = (Value::Text(approval.as_str()), Value::Text(&intent.context.tenant));
     let execution = Value::Text(execution_id);
     let row = work.sql.query_one(
-        "SELECT state, used_by FROM approvals WHERE approval_id = ?1 AND tenant = ?2",
+        "SELECT state, used_by, expires_at FROM approvals WHERE approval_id = ?1 AND tenant = ?2",
         &[approval, tenant],
     )?;
+    let now = work.now();
     let Some(mut row) = row else {
         // Asked and answered face to face: from now on it is known, so that it cannot be used twice.
         return work
@@ -55,7 +56,12 @@ pub(crate) fn use_up(
             )
             .map(drop);
     };
-    match (row.int(0)?, row.opt_text(1)?) {
+    let (state, by, expires_at) = (row.int(0)?, row.opt_text(1)?, row.opt_int(2)?);
+    match (state, by) {
+        // An answer that a call took in time is that call's; one that nobody took is over.
+        (APPROVED, None) if expires_at.is_some_and(|end| end <= now) => {
+            Err(Fault::refused("the approval has expired; ask again"))
+        }
         // Taken by this very call, where it was asked through the list.
         (APPROVED, by) if by.as_deref().is_none_or(|by| by == execution_id) => work
             .sql

@@ -71,6 +71,7 @@ impl DurableStore {
 
 fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, Fault> {
     let path = folder.join(DATABASE);
+    refuse_strange(folder)?;
     private_file::create_folder(folder).map_err(|error| cannot(folder, "be made", &error))?;
     let _opening = lock_within(&folder.join("haft.db.opening"), OPENING)?;
     let mut sql = SqliteSql::open(&path)?;
@@ -128,8 +129,15 @@ fn check(
     Ok(())
 }
 
+/// Whoever opens the store knows whose the folder should be and has looked; that nothing in it leads elsewhere shows by itself.
+fn refuse_strange(folder: &Path) -> Result<(), Fault> {
+    crate::check_state_folder(folder, None)
+        .map_err(|error| Fault::refused(format!("{error}; {}", error.help())))
+}
+
 fn change_layout(folder: &Path, to: i64) -> Result<PathBuf, Fault> {
     let path = folder.join(DATABASE);
+    refuse_strange(folder)?;
     let _opening = lock_within(&folder.join("haft.db.opening"), OPENING)?;
     let mut sql = SqliteSql::open(&path)?;
     let found = migrations::version(&mut sql)?;

@@ -39,6 +39,7 @@ pub async fn run(home: &dyn Home) {
     registrations_stay(home).await;
     outputs_are_searched_kept_once_and_let_go(home).await;
     what_is_too_old_goes(home).await;
+    super::late::run(home).await;
     super::tasks::durable(home).await;
 }
 

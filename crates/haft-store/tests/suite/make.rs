@@ -3,10 +3,16 @@
 use haft_core::{
     Arguments, BatchId, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status,
     Tier, ToolResult,
-    port::{AuditRecord, ClaimRequest, Intent, Outcome, Settlement},
+    port::{AuditRecord, ClaimRequest, Clock, Intent, Outcome, Settlement},
 };
 use jiff::{SignedDuration, Timestamp};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
 /// A call that a test follows.
 #[derive(Clone)]
@@ -31,6 +37,25 @@ pub fn noon() -> Timestamp {
 
 pub fn after(millis: i64) -> Timestamp {
     noon().checked_add(SignedDuration::from_millis(millis)).unwrap()
+}
+
+/// A clock that a test sets.
+pub struct TestClock(AtomicI64);
+
+impl TestClock {
+    pub fn at(now: Timestamp) -> Self {
+        TestClock(AtomicI64::new(now.as_microsecond()))
+    }
+
+    pub fn set(&self, now: Timestamp) {
+        self.0.store(now.as_microsecond(), Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_microsecond(self.0.load(Ordering::SeqCst)).unwrap()
+    }
 }
 
 /// A call of that tenant and tool that succeeds.

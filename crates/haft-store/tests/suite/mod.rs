@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
 pub mod durable;
+pub mod late;
 pub mod make;
 pub mod port;
 pub mod tasks;

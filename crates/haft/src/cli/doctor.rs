@@ -16,8 +16,10 @@ use crate::{
 use serde_json::json;
 
 pub(super) fn run(args: &DoctorArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
-    let folders = super::setup::folders(&ground.surroundings()?).ok_or(Failure::NoStateFolder)?;
+    let surroundings = ground.surroundings()?;
     let setup = ground.setup(console)?;
+    let folders =
+        super::setup::folders(&surroundings, &setup.resolved.config).ok_or(Failure::NoStateFolder)?;
     let jail = LazyJail::new(&setup.resolved.config, &folders);
     let reports = match jail.jails() {
         Ok(jails) => {

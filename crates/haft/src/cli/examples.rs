@@ -339,12 +339,13 @@ Examples:
 
     pub(crate) const AUDIT_VERIFY: &str = "\
 It exits with 1 where a record is not as it was written. Keep what --json prints somewhere else: with it, a later check \
-notices that the whole database was put back to an older one.
+notices that the whole database was put back to an older one. Where audit.head_sink is a file, that one is compared by itself.
 
 Examples:
   haft audit verify
   haft audit verify --json > head.json
-  haft audit verify --head head.json";
+  haft audit verify --head head.json
+  haft audit verify --against /mnt/other/heads.jsonl --key /mnt/other/audit.key";
 
     pub(crate) const AUDIT_EXPORT: &str = "\
 Examples:

@@ -30,6 +30,8 @@ pub(super) enum Failure {
     CannotRemember { path: PathBuf, reason: String },
     #[error("there is no folder to remember that in")]
     NoStateFolder,
+    #[error("the state folder is not used: {0}")]
+    StateFolder(#[from] haft_store::StateFolderError),
     #[error("what haft remembers cannot be reached: {}", haft_core::text::one_line(&.0.0, 4096))]
     Store(#[from] crate::port::StoreError),
     #[error("{0}")]
@@ -171,6 +173,7 @@ impl Failure {
             | Failure::Exists { .. }
             | Failure::NoUserFolder
             | Failure::NoStateFolder
+            | Failure::StateFolder(_)
             | Failure::NothingToTrust
             | Failure::BadRetention(_)
             | Failure::NotAnId { .. }
@@ -257,6 +260,7 @@ impl Failure {
                 )
             }
             Failure::NoStateFolder => "set HAFT_STATE_DIR or HOME".to_owned(),
+            Failure::StateFolder(error) => error.help(),
             // It says so itself.
             Failure::Store(_) => return None,
             Failure::BadRetention(_) => "correct it in your own haft.toml, then try again".to_owned(),

@@ -27,8 +27,8 @@ fn cannot(what: impl Into<String>, help: impl Into<String>) -> Failure {
 
 pub(super) fn run(args: &ServeArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
-    let folders = folders(&surroundings);
     let setup = ground.setup_for_serving(console)?;
+    let folders = folders(&surroundings, &setup.resolved.config);
     let runtime = watch::runtime()?;
     let served = runtime.block_on(serve(args, &setup, folders.as_ref(), console));
     // A tool may have left a thread behind; nobody waits for it.

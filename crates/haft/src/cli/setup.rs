@@ -2,7 +2,7 @@
 
 use super::{args::Global, console::Console, failure::Failure, observe::Observing, words};
 #[cfg(feature = "durable")]
-use crate::memory::{LazyStore, StorePlace};
+use crate::memory::{AuditPlaces, HeadsTo, LazyStore, StorePlace};
 use crate::{
     CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
     Tool,
@@ -215,6 +215,10 @@ impl Ground {
     /// The surroundings as the options have them.
     pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
         let mut surroundings = self.surroundings.clone();
+        // Before anything in it is read: whoever can put a file there would decide what haft does.
+        if let Some(state) = surroundings.state_folder() {
+            haft_store::check_state_folder(&state, surroundings.user_id)?;
+        }
         if let Some(file) = &self.global.config {
             let path = surroundings.working_folder.join(file);
             if !path.exists() {
@@ -356,9 +360,9 @@ impl Ground {
             let grants = memory.clone();
             haft.store(memory).grants(crate::StoredGrants::reached(move || grants.open().cloned()))
         });
-        let haft = folders(&surroundings).into_iter().fold(haft, crate::Builder::files);
+        let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
-        say_taken_back(&haft, console);
+        say_taken_back(haft.taken_back(), console);
         for root in haft.missing_roots() {
             console.warn(&format!(
                 "{} is in tools.sandbox.allowed_roots and is not there, so tools do not reach it",
@@ -426,25 +430,27 @@ impl Configured {
             let (_, value) = self.surroundings.env.iter().find(|(known, _)| known == name)?;
             value.to_str().map(str::to_owned)
         };
-        Some(LazyStore::new(StorePlace::new(&self.resolved.config, &folder, variable)))
+        let config = &self.resolved.config;
+        let audit = AuditPlaces {
+            key_file: self.surroundings.audit_key_file(&config.audit),
+            heads: HeadsTo::new(&config.audit, &self.surroundings),
+        };
+        Some(LazyStore::new(StorePlace::new(config, &folder, audit, variable)))
     }
 }
 
-/// Where the tools' files are. Without a place to remember, no tool reaches any.
-pub(super) fn folders(surroundings: &Surroundings) -> Option<Folders> {
-    let own = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
-    // The folder of a file that was named on the command line may well be the one that is worked in.
-    let own = own.filter(|own| !surroundings.working_folder.starts_with(own));
+/// Where the tools' files are, and the owner's, which no tool reaches. Without a place to remember, no tool reaches any.
+pub(super) fn folders(surroundings: &Surroundings, config: &config::Config) -> Option<Folders> {
     Some(Folders {
-        private: own.into_iter().collect(),
+        private: config::own_files(surroundings, config),
         home: surroundings.home.clone(),
         ..Folders::new(&surroundings.working_folder, surroundings.state_folder()?)
     })
 }
 
 /// What a process that was killed left half done.
-fn say_taken_back(haft: &Haft, console: &Console) {
-    for set in haft.taken_back() {
+pub(super) fn say_taken_back(taken_back: &[crate::TakenBack], console: &Console) {
+    for set in taken_back {
         let what = one_line(&set.summary, 200);
         match &set.problem {
             Some(problem) => console.warn(&format!(

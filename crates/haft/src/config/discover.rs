@@ -6,8 +6,9 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::keys::{ENV_PREFIX, keys};
+use super::keys::{AuditConfig, ENV_PREFIX, keys};
 use super::note::Note;
+use super::own_files;
 use super::place::{self, Owner, Place};
 use super::problem::{ConfigError, Problem};
 use super::read::MAX_FILE_BYTES;
@@ -59,6 +60,37 @@ impl Surroundings {
             return Some(self.working_folder.join(path));
         }
         Some(self.base_folder("XDG_STATE_HOME", ".local/state")?.join("haft"))
+    }
+
+    /// Every file that is the user's own configuration, here or where `HAFT_CONFIG` is not set.
+    pub(super) fn user_files(&self) -> Vec<PathBuf> {
+        let usual =
+            self.base_folder("XDG_CONFIG_HOME", ".config").map(|base| base.join("haft").join(FILE_NAME));
+        self.user_file().into_iter().chain(usual).collect()
+    }
+
+    /// Every folder in which haft remembers, here or where `HAFT_STATE_DIR` is not set.
+    pub(super) fn state_folders(&self) -> Vec<PathBuf> {
+        let usual = self.base_folder("XDG_STATE_HOME", ".local/state").map(|base| base.join("haft"));
+        self.state_folder().into_iter().chain(usual).collect()
+    }
+
+    /// Where a service manager puts what only this service may read.
+    pub(super) fn credentials_folder(&self) -> Option<PathBuf> {
+        self.var("CREDENTIALS_DIRECTORY").map(PathBuf::from).filter(|folder| folder.is_absolute())
+    }
+
+    /// The first key of the audit chain, where it is not beside the database.
+    pub(crate) fn audit_key_file(&self, audit: &AuditConfig) -> Option<PathBuf> {
+        own_files::place(&audit.key_file, &self.state_folder()?, self.credentials_folder().as_deref())
+    }
+
+    /// The file to which ends of the audit chain are added.
+    pub(crate) fn audit_head_file(&self, audit: &AuditConfig) -> Option<PathBuf> {
+        match &*audit.head_sink {
+            "" | AuditConfig::STDERR => None,
+            file => Some(self.state_folder()?.join(file)),
+        }
     }
 
     /// The record of trusted files.

@@ -119,6 +119,14 @@ pub(super) fn together(config: &Config, origins: impl Fn(&str) -> Vec<Origin>) -
         };
         problems.push(problem);
     }
+    // Alone it is the whole network, beside others it is no host: a folder that takes the others away must not make it one.
+    let hosts = &config.tools.commands.hosts;
+    if let (true, Some(place)) =
+        (hosts.len() > 1 && hosts.iter().any(|host| host == "*"), written("tools.commands.hosts"))
+    {
+        let (key, found) = ("tools.commands.hosts".to_owned(), "\"*\"".to_owned());
+        problems.push(Problem::BadEntry { key, found, fault: EntryFault::NotAlone, place });
+    }
     match problems.is_empty() {
         true => Ok(()),
         false => Err(ConfigError::new(problems, 0)),

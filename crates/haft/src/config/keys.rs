@@ -213,6 +213,8 @@ pub struct Config {
     pub license: LicenseConfig,
     /// The section `store`.
     pub store: StoreConfig,
+    /// The section `audit`.
+    pub audit: AuditConfig,
     /// The section `mcp`.
     pub mcp: McpConfig,
     /// The section `tasks`.
@@ -263,10 +265,10 @@ key_table! {
 
     /// Which files the file tools may touch.
     [tools.sandbox] = SandboxConfig {
-        /// The folders they may touch; a relative one starts at the working folder.
-        allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::roots();
-        /// Folders whose files they may read, and not change.
-        read_only_roots: Vec<PathBuf> = Vec::new(), rule::roots();
+        /// The folders they may touch; a relative one starts at the working folder. Only your own file sets it.
+        allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::own(Kind::Folders);
+        /// Folders whose files they may read, and not change. Only your own file sets it.
+        read_only_roots: Vec<PathBuf> = Vec::new(), rule::own(Kind::Folders);
         /// Files in those folders that they may not touch all the same, such as "**/secrets/**".
         denied_patterns: Vec<String> = Vec::new(), rule::deny_list();
         /// Whether a call may name a file by its absolute path; it must be in one of those folders all the same.
@@ -367,10 +369,10 @@ key_table! {
 
     /// What is kept so that changes of files can be undone.
     [tools.undo] = UndoConfig {
-        /// How many calls can be undone.
-        max_records: u64 = 1000, rule::at_most(1, 1_000_000);
-        /// How many bytes of changed and deleted files are kept.
-        max_bytes: u64 = 512 * MIB, rule::at_most(1, 1024 * GIB);
+        /// How many calls can be undone, of all folders together. Only your own file sets it.
+        max_records: u64 = 1000, rule::own(Kind::Count { min: 1, max: 1_000_000 });
+        /// Bytes of changed and deleted files that are kept, of all folders together. Only your own file sets it.
+        max_bytes: u64 = 512 * MIB, rule::own(Kind::Count { min: 1, max: 1024 * GIB });
         /// The largest file that is changed or deleted at all; a larger one could not be put back.
         max_file_bytes: u64 = 128 * MIB, rule::at_most(1, 64 * GIB);
     }
@@ -491,6 +493,14 @@ key_table! {
         keep_audit_days: u64 = 0, rule::own(DAYS);
         /// The same for some calls, the first that fits: "get_metrics 7d", "tier:core 30d", "deploy forever".
         retention: Vec<String> = Vec::new(), rule::own(Kind::Names);
+    }
+
+    /// What the audit is checked with, and where it is told. A folder's file has no say in it.
+    [audit] = AuditConfig {
+        /// The chain's first key: a file, or "credential:NAME" of systemd; "" is audit.key in the state folder.
+        key_file: String = String::new(), rule::own(Kind::Text);
+        /// Where ends of the chain are told: a file that they are added to, or "stderr"; "" is nowhere.
+        head_sink: String = String::new(), rule::own(Kind::Text);
     }
 
     /// How clients of the Model Context Protocol are served (`haft mcp`). A folder's file has no say in it.
@@ -670,6 +680,11 @@ key_table! {
         /// Milliseconds that are always allowed.
         floor_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
     }
+}
+
+impl AuditConfig {
+    /// The sink that is standard error.
+    pub(crate) const STDERR: &str = "stderr";
 }
 
 /// Tools that read files and change nothing.

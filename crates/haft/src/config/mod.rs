@@ -11,8 +11,9 @@
 //! A `haft.toml` in the working folder may have come with a cloned repository, or a tool may have written it.
 //! So it *may only tighten*: add denials, lower limits, choose stricter levels. What loosens counts only from
 //! the user's own file, a variable or a flag, or after `haft trust` has pinned the file's hash; what did not
-//! count is said once. Folders are compared as they really are, with links followed, so that a link in a
-//! repository does not lead out. A file that cannot be understood is an error, trusted or not, since nobody
+//! count is said once. Which folders tools reach is no matter of less or more: a root grants, and it is also what
+//! patterns, read-only parts and a repository's protection are counted from. So a folder has no say in roots, nor
+//! in anything that other folders share, such as what is kept for undo. A file that cannot be understood is an error, trusted or not, since nobody
 //! knows what it would have forbidden; `--no-folder-config` goes on without it.
 //!
 //! Not stopped here: whoever can write the user's own file or the record of trusted files, or set variables,
@@ -37,6 +38,9 @@ mod explain;
 mod keys;
 mod layer;
 mod note;
+#[cfg(test)]
+mod only_tightens;
+mod own_files;
 mod place;
 mod problem;
 mod read;
@@ -55,12 +59,14 @@ pub use discover::{
 };
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
-    ApplyPatchConfig, ApprovalConfig, CommandsConfig, Config, EnvironmentConfig, Key, LicenseConfig,
-    OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig, RedactionConfig,
-    SandboxConfig, SchedulingConfig, ServerConfig, SignaturesConfig, StoreConfig, TasksConfig,
-    TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    ApplyPatchConfig, ApprovalConfig, AuditConfig, CommandsConfig, Config, EnvironmentConfig, Key,
+    LicenseConfig, OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig,
+    RedactionConfig, SandboxConfig, SchedulingConfig, ServerConfig, SignaturesConfig, StoreConfig,
+    TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
+pub(crate) use own_files::exposed_links;
+pub use own_files::own_files;
 pub use place::{Owner, Place, Position};
 pub use problem::{ConfigError, EntryFault, MAX_PROBLEMS, Problem};
 pub use read::MAX_FILE_BYTES;

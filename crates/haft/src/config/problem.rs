@@ -165,6 +165,9 @@ pub enum EntryFault {
     /// It is empty.
     #[error("is empty")]
     Empty,
+    /// It means everything, and there are others.
+    #[error("means every host, and is not alone")]
+    NotAlone,
     /// It begins or ends with a space.
     #[error("begins or ends with a space")]
     Padded,
@@ -280,6 +283,7 @@ impl EntryFault {
     fn help(self) -> &'static str {
         match self {
             Self::Empty => "remove the entry; an empty list is `[]`",
+            Self::NotAlone => "keep it alone, or keep the others",
             Self::Padded => "remove the space: as it is, the entry would match nothing",
             Self::Control => "remove the control character",
             Self::NoHome => "write the whole path",

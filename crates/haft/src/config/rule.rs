@@ -66,8 +66,6 @@ pub enum Tighter {
     More,
     /// Fewer entries: it lists what is allowed.
     Fewer,
-    /// Folders inside those that are allowed already.
-    Inside,
     /// More rules that ask or deny.
     Stricter,
     /// No change: a folder has no say in it.
@@ -146,11 +144,9 @@ pub(super) const fn allow_list() -> Rule {
     replacing(Kind::Names, Tighter::Fewer)
 }
 
-pub(super) const fn roots() -> Rule {
-    replacing(Kind::Folders, Tighter::Inside)
-}
-
-/// Where things are remembered is the user's own affair: a folder could only lead it astray, or make it forget.
+/// Where things are remembered is the user's own affair: a folder could only lead it astray, or make it forget. So is what all
+/// folders share, and which folders tools reach: there "fewer" is not "less". A root inside another one takes its patterns, its
+/// read-only parts and its repository's protection away; one less read-only root is one more that can be written.
 pub(super) const fn own(kind: Kind) -> Rule {
     replacing(kind, Tighter::Nothing)
 }
@@ -226,8 +222,13 @@ impl Rule {
                 let stricter = stricter.map(|rule| PolicyRule { only_tightens: true, ..rule.clone() });
                 Tightened { value: Value::Rules(with_rules(old, stricter)), ignored }
             }
+            (Tighter::Nothing, Value::Folders(old), Value::Folders(new)) => {
+                // The same folders, written as the folder's file has to write them.
+                let real = |folders: &[PathBuf]| folders.iter().map(|folder| ground.real(folder)).collect();
+                let same = matches!((real(old), real(new)), (Some::<Vec<_>>(old), Some(new)) if old == new);
+                Tightened { value: current.clone(), ignored: old != new && !same }
+            }
             (Tighter::Nothing, old, new) => stricter(current, proposed, old == new),
-            (Tighter::Inside, Value::Folders(old), Value::Folders(new)) => narrow(old, new, ground),
             _ => Tightened { value: current.clone(), ignored: true },
         }
     }
@@ -310,26 +311,4 @@ fn with_rules(old: &[PolicyRule], new: impl Iterator<Item = PolicyRule>) -> Vec<
         all.push(rule);
     }
     all
-}
-
-/// The new roots that lie inside an old one, as real paths; the old ones where that leaves none, or changes
-/// nothing. A folder whose real place cannot be told is inside nothing.
-fn narrow(old: &[PathBuf], new: &[PathBuf], ground: &Ground<'_>) -> Tightened {
-    let is_inside = |folder: &Path, roots: &[PathBuf]| roots.iter().any(|root| folder.starts_with(root));
-    // Each is asked for once: what was compared is what is in effect.
-    let roots: Vec<PathBuf> = old.iter().filter_map(|root| ground.real(root)).collect();
-    let inside: Vec<PathBuf> = new
-        .iter()
-        .filter_map(|folder| ground.real(folder))
-        .filter(|folder| is_inside(folder, &roots))
-        .collect();
-    let ignored = inside.len() < new.len();
-    let changes_nothing = roots.len() == old.len() && roots.iter().all(|root| is_inside(root, &inside));
-    let value = match inside.is_empty() || changes_nothing {
-        // None at all is the fewest, of a key that takes none.
-        true if new.is_empty() => Vec::new(),
-        true => old.to_vec(),
-        false => inside,
-    };
-    Tightened { value: Value::Folders(value), ignored }
 }

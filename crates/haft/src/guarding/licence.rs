@@ -5,7 +5,7 @@ use haft_guard::{LicenceProblem, Licensing, PublicKey, TrustedKeys};
 use std::{io, path::Path};
 
 /// The name of a licence beside the user's own configuration.
-const FILE_NAME: &str = "license.json";
+pub(crate) const LICENCE_FILE: &str = "license.json";
 
 /// A licence is a few lines.
 const LARGEST: u64 = 64 << 10;
@@ -23,7 +23,7 @@ pub(crate) fn licensing(config: &Config, beside: Option<&Path>) -> Result<Licens
         .parse()
         .map_err(|problem| Error::Licence(format!("license.authority: {problem}")))?;
     let authority = TrustedKeys::new([authority]);
-    let name = if license.file.is_empty() { FILE_NAME } else { &license.file };
+    let name = if license.file.is_empty() { LICENCE_FILE } else { &license.file };
     let path = beside.map_or_else(|| Path::new(name).to_path_buf(), |folder| folder.join(name));
     Ok(match read(&path) {
         Ok(text) => Licensing::new(&authority, Some(&text)),

@@ -2,8 +2,10 @@
 //!
 //! Most commands remember nothing. A call does; its store is opened on a thread of its own while the rest is put together.
 
+mod heads;
 mod place;
 
+pub(crate) use heads::{AuditPlaces, HeadsTo};
 pub(crate) use place::{StorePlace, age, retention};
 
 use haft_core::{
@@ -46,6 +48,11 @@ impl LazyStore {
     /// on with half of it.
     pub(crate) fn open(&self) -> Result<&DurableStore, StoreError> {
         self.0.opened.get_or_init(|| self.0.place.open()).as_ref().map_err(Clone::clone)
+    }
+
+    /// The file in which ends of the audit chain are told, where there is one.
+    pub(crate) fn heads(&self) -> Option<&std::path::Path> {
+        self.0.place.heads()
     }
 
     /// The store, if anybody needed it.

@@ -1,5 +1,6 @@
 //! Where the configuration wants things remembered, and how.
 
+use super::heads::{AuditPlaces, HeadsTo};
 use crate::config::{Config, StoreBackend, StoreConfig, StoreDurability};
 use haft_core::{Tier, iso_duration, port::StoreError};
 use haft_store::{Durability, DurableStore, Keep, Options, RetentionRule};
@@ -14,6 +15,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 pub(crate) struct StorePlace {
     folder: PathBuf,
     options: Options,
+    audit: AuditPlaces,
     server: Option<Server>,
 }
 
@@ -30,6 +32,7 @@ impl StorePlace {
     pub(crate) fn new(
         config: &Config,
         folder: &Path,
+        audit: AuditPlaces,
         variable: impl FnOnce(&str) -> Option<String>,
     ) -> StorePlace {
         let store = &config.store;
@@ -41,14 +44,27 @@ impl StorePlace {
                 variable: store.url.strip_prefix("env:").and_then(variable),
             }),
         };
-        StorePlace { folder: folder.to_owned(), options: options(store), server }
+        StorePlace { folder: folder.to_owned(), options: options(store), audit, server }
     }
 
     /// Opens it. Blocks.
     pub(crate) fn open(&self) -> Result<DurableStore, StoreError> {
+        let options = Options {
+            key_file: self.audit.key_file.clone(),
+            sink: self.audit.heads.sink()?,
+            ..self.options.clone()
+        };
         match &self.server {
-            None => open_sqlite(&self.folder, self.options.clone()),
-            Some(server) => open_postgres(server, &self.folder, self.options.clone()),
+            None => open_sqlite(&self.folder, options),
+            Some(server) => open_postgres(server, &self.folder, options),
+        }
+    }
+
+    /// The file in which ends of the audit chain are told, where there is one.
+    pub(crate) fn heads(&self) -> Option<&Path> {
+        match &self.audit.heads {
+            HeadsTo::File(path) => Some(path),
+            HeadsTo::Nowhere | HeadsTo::Stderr => None,
         }
     }
 }

@@ -83,12 +83,10 @@ fn wrong_roots_and_patterns_are_said() {
     }
 }
 
-#[test]
-fn what_a_killed_process_left_is_taken_back_and_said() {
-    let place = Place::new();
+/// A record as a killed process leaves it: its manifest is written, its file has the new bytes.
+fn cut(place: &Place) -> std::path::PathBuf {
     let path = place.work().join("notes.txt");
     fs::write(&path, "old\n").unwrap();
-    // A record as a killed process leaves it: its manifest is written, its file has the new bytes.
     let state = place.home().join(".local/state/haft/changes/open/0197f3a2-1c5b-7def-8a90-123456789abc.0000");
     fs::create_dir_all(&state).unwrap();
     let sha256 = |text: &str| {
@@ -109,15 +107,32 @@ fn what_a_killed_process_left_is_taken_back_and_said() {
     fs::write(state.join("manifest.json"), manifest.to_string()).unwrap();
     fs::write(state.join("before-0"), "old\n").unwrap();
     fs::write(&path, "new\n").unwrap();
-    let said = place.haft(&["tools", "list"]);
-    assert_eq!(said.code, 0, "{said:?}");
-    assert!(
-        said.stderr.contains("an earlier call (Edit notes.txt) was cut: 1 file is as before"),
-        "{}",
-        said.stderr
-    );
-    assert_eq!(fs::read_to_string(&path).unwrap(), "old\n");
-    assert_eq!(place.haft(&["tools", "list"]).stderr, "", "once");
+    path
+}
+
+#[test]
+fn what_a_killed_process_left_is_taken_back_and_said() {
+    // Whoever comes next does it, also where nothing else is done with files.
+    let commands: [&[&str]; 8] = [
+        &["tools", "list"],
+        &["recover"],
+        &["audit", "verify"],
+        &["audit", "query"],
+        &["runs", "list"],
+        &["approvals", "list"],
+        &["grants", "list"],
+        &["gc"],
+    ];
+    for command in commands {
+        let place = Place::new();
+        let path = cut(&place);
+        let said = place.haft(command);
+        assert_eq!(said.code, 0, "{command:?}: {said:?}");
+        let expected = "an earlier call (Edit notes.txt) was cut: 1 file is as before";
+        assert!(said.stderr.contains(expected), "{command:?}: {}", said.stderr);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old\n", "{command:?}");
+        assert!(!place.haft(command).stderr.contains("was cut"), "{command:?}: once");
+    }
 }
 
 #[test]

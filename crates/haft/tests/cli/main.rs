@@ -7,6 +7,8 @@ mod api;
 mod approvals;
 #[cfg(unix)]
 mod attempts;
+#[cfg(unix)]
+mod audit;
 mod batch;
 mod bounds;
 mod calls;
@@ -22,6 +24,8 @@ mod mcp;
 mod memory;
 #[cfg(unix)]
 mod no_way_round;
+#[cfg(unix)]
+mod own_files;
 mod own_tools;
 mod pipes;
 #[cfg(feature = "postgres")]

@@ -142,27 +142,9 @@ impl Changes {
         self.commit(jail, manifest, planner.steps)
     }
 
-    /// Takes back every set that a crash cut. One that cannot be taken back keeps nobody from working.
+    /// Takes back every set that a crash cut.
     pub(crate) fn recover(&self) -> io::Result<Vec<TakenBack>> {
-        let mut taken_back = Vec::new();
-        for record in self.shelf.cut()? {
-            let Some(manifest) = record::read(&record.folder)? else {
-                record.forget()?;
-                continue;
-            };
-            let mut paths: BTreeSet<_> = manifest.steps.iter().flat_map(Step::paths).cloned().collect();
-            let (left, problem) = match take_back(&manifest, &record.folder) {
-                Ok(left) => (left, record.forget().err().map(|error| error.to_string())),
-                Err(error) => (Vec::new(), Some(error.to_string())),
-            };
-            match &problem {
-                Some(_) => paths.clear(),
-                None => paths.retain(|path| !left.contains(path)),
-            }
-            let paths = paths.into_iter().collect();
-            taken_back.push(TakenBack { by: manifest.by, summary: manifest.summary, paths, left, problem });
-        }
-        Ok(taken_back)
+        recover(&self.shelf)
     }
 
     fn commit(
@@ -275,6 +257,40 @@ impl Changes {
             }
         }
     }
+}
+
+/// Takes back every set that a crash cut, of those whose records are in that folder: for whoever does nothing else with files.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// assert!(haft_jail::path::take_back_cut(folder.path())?.is_empty());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn take_back_cut(records: &Path) -> io::Result<Vec<TakenBack>> {
+    recover(&Shelf::new(records))
+}
+
+/// One set that cannot be taken back keeps nobody from working.
+fn recover(shelf: &Shelf) -> io::Result<Vec<TakenBack>> {
+    let mut taken_back = Vec::new();
+    for record in shelf.cut()? {
+        let Some(manifest) = record::read(&record.folder)? else {
+            record.forget()?;
+            continue;
+        };
+        let mut paths: BTreeSet<_> = manifest.steps.iter().flat_map(Step::paths).cloned().collect();
+        let (left, problem) = match take_back(&manifest, &record.folder) {
+            Ok(left) => (left, record.forget().err().map(|error| error.to_string())),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        match &problem {
+            Some(_) => paths.clear(),
+            None => paths.retain(|path| !left.contains(path)),
+        }
+        let paths = paths.into_iter().collect();
+        taken_back.push(TakenBack { by: manifest.by, summary: manifest.summary, paths, left, problem });
+    }
+    Ok(taken_back)
 }
 
 /// A set that could not be made is taken back at once.

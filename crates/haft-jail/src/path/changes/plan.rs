@@ -173,10 +173,10 @@ impl<'a> Planner<'a> {
                 );
                 return Err(ToolError::bad_args(text));
             }
-            // Under another name a pattern may not know them any more.
+            // Under another name a pattern may not know them any more, or may know them only then.
             Kind::Folder => {
                 self.refuse_roots(from, &source)?;
-                self.refuse_denied_inside(from, &source)?;
+                self.refuse_denied_inside(from, &source, &target)?;
             }
             Kind::Link | Kind::Other => return Err(special(from).into()),
         }
@@ -320,21 +320,23 @@ impl<'a> Planner<'a> {
         }
     }
 
-    fn refuse_denied_inside(&self, path: &str, spot: &Spot) -> Result<(), ToolError> {
+    /// Refuses to move a folder that holds something denied, where it is or where it would be.
+    fn refuse_denied_inside(&self, path: &str, spot: &Spot, target: &Spot) -> Result<(), ToolError> {
         refuse_deep(path, spot)?;
         let fail = |error| ToolError::from(PathError::io(path, error));
         let folder = self.jail.folder_at(spot).map_err(fail)?;
         let mut names = Vec::new();
         folder.names(|name, kind| names.push((name.to_owned(), kind))).map_err(fail)?;
         for (name, kind) in names {
-            let inside = spot.join(&name);
+            let (inside, there) = (spot.join(&name), target.join(&name));
             self.jail.permit(path, &inside, Access::Write)?;
+            self.jail.permit(path, &there, Access::Write)?;
             let is_folder = match kind {
                 Some(kind) => kind == Kind::Folder,
                 None => folder.entry(&name).map_err(fail)?.kind == Kind::Folder,
             };
             if is_folder {
-                self.refuse_denied_inside(path, &inside)?;
+                self.refuse_denied_inside(path, &inside, &there)?;
             }
         }
         Ok(())

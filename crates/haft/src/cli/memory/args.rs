@@ -164,8 +164,8 @@ pub(crate) enum AuditCommand {
     /// Check every record against its seal, and name the first that is not as it was written
     #[command(after_help = examples::AUDIT_VERIFY)]
     Verify {
-        /// Ends of the chain that were kept elsewhere: a file with what `--json` gave, or - for standard input
-        #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath)]
+        /// Ends of the chain that were kept elsewhere: what `--json` gave, or audit.head_sink added; - for standard input
+        #[arg(long, visible_alias = "against", value_name = "FILE|-", value_hint = ValueHint::FilePath)]
         head: Option<PathBuf>,
         /// The first key of the chain, where it was moved away
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -54,7 +54,14 @@ pub(super) async fn run(
                 let verified = memory.store.verify_archive(&path, key.as_deref())?;
                 return told(&verified, None, false, *json, console);
             }
-            let heads = head.as_deref().map_or(Ok(Vec::new()), |head| heads(head, &memory.working_folder))?;
+            // What was told is compared without being asked for; a file that is gone was told nothing that could be.
+            let told_file =
+                memory.heads.as_deref().filter(|file| file.metadata().is_ok_and(|file| file.len() > 0));
+            let files = head.as_deref().into_iter().chain(told_file);
+            let heads = files
+                .map(|file| heads(file, &memory.working_folder))
+                .collect::<Result<Vec<_>, _>>()?
+                .concat();
             let verified = memory.store.verify(key.as_deref(), &heads).await?;
             let head = memory.store.head().await?;
             told(&verified, Some(&head), heads.is_empty(), *json, console)

@@ -39,7 +39,7 @@ use super::{
 };
 #[cfg(unix)]
 use crate::memory::LazyStore;
-use crate::{CallContext, DurableStore, config::Config};
+use crate::{CallContext, DurableStore, config::Config, wiring::CHANGES};
 use std::path::PathBuf;
 
 /// What these commands stand on: the store, and no engine.
@@ -48,6 +48,8 @@ pub(super) struct Memory {
     pub(super) config: Config,
     pub(super) state: PathBuf,
     pub(super) working_folder: PathBuf,
+    /// The file in which ends of the audit chain are told.
+    pub(super) heads: Option<PathBuf>,
     /// The person at the keyboard, as records name them.
     pub(super) user: String,
     #[cfg(unix)]
@@ -63,11 +65,13 @@ impl Memory {
         let store = lazy.open()?.clone();
         let Configured { surroundings, resolved } = configured;
         let state = surroundings.state_folder().ok_or(Failure::NoStateFolder)?;
+        take_back(&state, console);
         let owner = setup::owner(&surroundings);
         Ok(Memory {
             store,
             config: resolved.config,
             state,
+            heads: lazy.heads().map(Into::into),
             user: owner.user.as_ref().unwrap_or(&owner.agent).to_string(),
             #[cfg(unix)]
             editor: setup::editor(&surroundings),
@@ -75,6 +79,17 @@ impl Memory {
             lazy,
             working_folder: surroundings.working_folder,
         })
+    }
+}
+
+/// What a process that was killed left half done is taken back by whoever comes next, also by one that only looks: a person who
+/// asks what happened finds files as they were, or as they are said to be.
+fn take_back(state: &std::path::Path, console: &Console) {
+    match haft_jail::path::take_back_cut(&state.join(CHANGES)) {
+        Ok(taken_back) => setup::say_taken_back(&taken_back, console),
+        Err(error) => {
+            console.warn(&format!("whether a change of files was cut cannot be found out: {error}"))
+        }
     }
 }
 
