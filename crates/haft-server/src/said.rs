@@ -210,21 +210,30 @@ const MOST_MILLICORES: u32 = 1_000_000;
 
 /// Refuses limits that nobody could have meant.
 pub(crate) fn countable(limits: &Limits) -> Result<(), Problem> {
-    let none = [limits.cpu_millicores, limits.processes, limits.open_files].contains(&Some(0));
-    if none || limits.memory_bytes == Some(0) {
+    // A limit that is added and not looked at here does not compile.
+    let Limits {
+        memory_bytes,
+        cpu_millicores,
+        cpu_time: _,
+        wall_time: _,
+        processes,
+        open_files,
+        file_bytes,
+        scratch_bytes,
+        output_bytes,
+    } = *limits;
+    let none = [cpu_millicores, processes, open_files].contains(&Some(0));
+    if none || memory_bytes == Some(0) {
         return Err(Problem::bad_request("Nothing runs without memory, processor, process or open file"));
     }
-    let most = [
-        (limits.processes, MOST_PROCESSES),
-        (limits.open_files, MOST_OPEN_FILES),
-        (limits.cpu_millicores, MOST_MILLICORES),
-    ];
+    let most =
+        [(processes, MOST_PROCESSES), (open_files, MOST_OPEN_FILES), (cpu_millicores, MOST_MILLICORES)];
     if most.into_iter().any(|(asked, most)| asked.is_some_and(|asked| asked > most)) {
         return Err(Problem::bad_request(format!(
             "The most is {MOST_PROCESSES} processes, {MOST_OPEN_FILES} open files and {MOST_MILLICORES} millicores"
         )));
     }
-    let bytes = [limits.memory_bytes, limits.file_bytes, limits.scratch_bytes, limits.output_bytes];
+    let bytes = [memory_bytes, file_bytes, scratch_bytes, output_bytes];
     match bytes.into_iter().flatten().any(|bytes| bytes > COUNTABLE) {
         true => Err(uncountable()),
         false => Ok(()),

@@ -100,6 +100,7 @@ impl Prepared for PreparedFlow {
             let options = CallOptions {
                 execution_id: Some(id),
                 priority: outer.options.priority,
+                limits: outer.options.limits.clone(),
                 ..CallOptions::default()
             };
             let request = FlowRequest {

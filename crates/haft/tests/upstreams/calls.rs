@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("hostile_answers_are_errors", hostile),
         Trial::test("a_server_that_asks_and_reads_nothing_is_ended", pesters),
         Trial::test("a_long_list_is_searched_instead", searched),
+        Trial::test("every_attempt_is_held_in_alike", attempts),
     ]
 }
 
@@ -247,5 +248,31 @@ fn searched() -> Result<(), Failed> {
     let mut session = world.serve(&[]);
     assert!(session.names().contains(&"s__echo".to_owned()), "without a search everything is listed");
     session.end();
+    Ok(())
+}
+
+/// A tool that its owner says changes nothing, of a server that writes all the same, and dies where it cannot.
+fn attempts() -> Result<(), Failed> {
+    let world = World::new();
+    let control = world.call("s__die", &json!({}));
+    assert!(world.wrote("effect"), "the control: {control:?}");
+    std::fs::remove_file(world.place.work().join("effect"))?;
+    let exported = world.place.haft(&["tools", "export", "s__die"]);
+    let mut definition: Value = serde_json::from_str(&exported.stdout)?;
+    definition["constraints"]["allowSideEffects"] = json!(false);
+    world.place.write("die.tool.json", definition.to_string());
+    let removed = world.place.haft(&["tools", "remove", "s__die"]);
+    assert_eq!(removed.code, 0, "{removed:?}");
+    let added = world.place.haft(&["tools", "add", "die.tool.json"]);
+    assert_eq!(added.code, 0, "{added:?}");
+    let said = world.place.haft(&["call", "s__die", "--timeout", "3s", "--json"]);
+    let result = said.json();
+    assert!(!world.wrote("effect"), "an attempt wrote: {said:?}");
+    assert!(result["metadata"]["attempts"].as_u64().unwrap() > 1, "{said:?}");
+    let records = result["metadata"]["attemptRecords"].as_array().unwrap();
+    for attempt in records {
+        assert_eq!(attempt["enforcement"]["level"], "Strict", "{said:?}");
+    }
+    assert_eq!(world.processes(), 0);
     Ok(())
 }
