@@ -225,10 +225,6 @@ impl<'a> Seat<'a> {
         };
         // Where nobody hears it, the watch notices that, too, and ends the guest.
         let _ = wire::send(socket, &FromSeat::Started, &[]);
-        if let Err(failure) = self.keep_little() {
-            self.end_all();
-            return Err(failure);
-        }
         let mut end = self.watch(guest, Duration::from_millis(request.grace_ms), &request.signaller);
         end.ended_with_it = self.end_all();
         (end.cpu_micros, end.max_process_bytes) = sys::children_usage();
@@ -239,7 +235,7 @@ impl<'a> Seat<'a> {
         Ok(self.cgroup())
     }
 
-    /// Gives up what was needed to make the walls: from here on this process only waits, and ends what is in the jail. One that
+    /// Gives up what was needed to make the walls and the guest: from here on this process only waits, and ends what is in the jail. One that
     /// runs a container runtime still has to start what passes signals on.
     fn keep_little(&self) -> Result<(), Failure> {
         match self.setup.kind {
@@ -381,6 +377,8 @@ impl<'a> Seat<'a> {
             Forked::Parent(pid) => pid.as_raw_nonzero().get(),
         };
         drop(told);
+        // While the other one gets ready.
+        self.keep_little()?;
         child::failure(&report).map_or(Ok(pid), Err)
     }
 
