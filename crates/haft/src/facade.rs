@@ -9,7 +9,10 @@ use crate::{
     wiring::{self, DeclaredTool, Folders},
     workplace::Workplace,
 };
-use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
+use haft_core::{
+    Violation,
+    port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store},
+};
 use haft_engine::EngineBuilder;
 use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
 use haft_jail::path::TakenBack;
@@ -35,6 +38,7 @@ use std::{ops::Deref, sync::Arc};
 pub struct Haft {
     engine: Engine,
     taken_back: Arc<[TakenBack]>,
+    quarantined: Arc<[Violation]>,
     background: BackgroundCommands,
     workplace: Option<Arc<Workplace>>,
     #[cfg(feature = "mcp")]
@@ -53,6 +57,11 @@ impl Haft {
     /// Changes of files that an earlier process was making when it was killed, and that were taken back now.
     pub fn taken_back(&self) -> &[TakenBack] {
         &self.taken_back
+    }
+
+    /// Files that a program of a killed haft left to be run later, which were taken out of the way when this was built.
+    pub fn quarantined(&self) -> &[Violation] {
+        &self.quarantined
     }
 
     /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a session.
@@ -591,12 +600,14 @@ impl Builder {
         let mut tools = if self.has_builtins { haft_tools::builtin() } else { Vec::new() };
         let mut capabilities = self.capabilities;
         let mut taken_back = Vec::new();
+        let mut quarantined = Vec::new();
         let mut found = None;
         let background = BackgroundCommands::default();
         if let Some(folders) = &self.folders {
             let files = wiring::files(&self.config, folders, wiring::roots(&self.config, folders))
                 .map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
+            quarantined = commands::recover(&self.config, folders).map_err(Error::Files)?;
             found = Some(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
             #[cfg(feature = "http")]
@@ -650,6 +661,7 @@ impl Builder {
         Ok(Haft {
             engine,
             taken_back: taken_back.into(),
+            quarantined: quarantined.into(),
             background,
             workplace,
             #[cfg(feature = "mcp")]

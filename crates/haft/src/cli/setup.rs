@@ -438,6 +438,9 @@ pub(super) fn folders(surroundings: &Surroundings) -> Option<Folders> {
 
 /// What a process that was killed left half done.
 fn say_taken_back(haft: &Haft, console: &Console) {
+    for found in haft.quarantined() {
+        console.warn(&found.description);
+    }
     for set in haft.taken_back() {
         let what = one_line(&set.summary, 200);
         match &set.problem {
