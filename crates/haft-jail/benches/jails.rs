@@ -53,7 +53,14 @@ mod linux {
 
     fn spec(level: IsolationLevel, program: &str) -> GuestSpec {
         let stdin = if program == "cat" { GuestStdin::Bytes(b"hello".to_vec()) } else { GuestStdin::Closed };
-        GuestSpec { level, stdin, ..GuestSpec::command([program]) }
+        let mut spec = GuestSpec { level, stdin, ..GuestSpec::command([program]) };
+        // With a workspace in it, what has to be looked through counts, too.
+        if let Some(folder) = std::env::var_os("HAFT_BENCH_WORKSPACE") {
+            spec.writable.push(folder.into());
+            let denied = haft_jail::path::DEFAULT_DENIES.iter().filter(|pattern| **pattern != "**/.git/**");
+            spec.denied = denied.map(|&pattern| pattern.to_owned()).collect();
+        }
+        spec
     }
 
     async fn jailed(jail: &dyn Jail, program: &str) {

@@ -816,8 +816,8 @@ fn reference(place: &Place, path: &str) -> Option<String> {
     let names: PathBuf = path.split('/').filter(|name| *name != ".").collect();
     let real = place.root.join(names).canonicalize().ok()?;
     let below = real.strip_prefix(&place.root).ok()?;
-    // The pattern means the name at the end only.
-    let denied = below.file_name() == Some(OsStr::new(".env"));
+    // What is in a folder of that name is meant as well.
+    let denied = below.iter().any(|name| name == OsStr::new(".env"));
     (!denied && real.is_file()).then(|| fs::read_to_string(real).unwrap())
 }
 

@@ -5,7 +5,7 @@ use crate::{
     wiring::{self, Folders},
 };
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError, Violation,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
 };
 use haft_guard::names::ProtectedNames;
@@ -135,6 +135,18 @@ impl Jail for LazyJail {
                 Err(ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string()))
             }),
         }
+    }
+}
+
+/// Takes away what programs of a killed haft left that would run later, and says what that was.
+pub(crate) fn recover(config: &Config, folders: &Folders) -> Result<Vec<Violation>, String> {
+    let names = crate::wiring::protected_names(config).map_err(|error| error.to_string())?;
+    #[cfg(target_os = "linux")]
+    return Ok(guest::recover_quarantine(&folders.state, &names));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (names, folders);
+        Ok(Vec::new())
     }
 }
 

@@ -9,7 +9,10 @@ use crate::{
     wiring::{self, DeclaredTool, Folders},
     workplace::Workplace,
 };
-use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
+use haft_core::{
+    Violation,
+    port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store},
+};
 use haft_engine::EngineBuilder;
 use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
 use haft_jail::path::TakenBack;
@@ -36,6 +39,7 @@ pub struct Haft {
     engine: Engine,
     taken_back: Arc<[TakenBack]>,
     missing_roots: Arc<[PathBuf]>,
+    quarantined: Arc<[Violation]>,
     background: BackgroundCommands,
     workplace: Option<Arc<Workplace>>,
     #[cfg(feature = "mcp")]
@@ -59,6 +63,11 @@ impl Haft {
     /// Folders that the configuration allows and that were not there when this was built. Tools do not reach them.
     pub fn missing_roots(&self) -> &[PathBuf] {
         &self.missing_roots
+    }
+
+    /// Files that a program of a killed haft left to be run later, which were taken out of the way when this was built.
+    pub fn quarantined(&self) -> &[Violation] {
+        &self.quarantined
     }
 
     /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a session.
@@ -598,6 +607,7 @@ impl Builder {
         let mut capabilities = self.capabilities;
         let mut taken_back = Vec::new();
         let mut missing_roots = Vec::new();
+        let mut quarantined = Vec::new();
         let mut found = None;
         let background = BackgroundCommands::default();
         if let Some(folders) = &self.folders {
@@ -606,6 +616,7 @@ impl Builder {
             let files = wiring::files(&self.config, folders, roots)
                 .map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
+            quarantined = commands::recover(&self.config, folders).map_err(Error::Files)?;
             found = Some(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
             #[cfg(feature = "http")]
@@ -661,6 +672,7 @@ impl Builder {
             engine,
             taken_back: taken_back.into(),
             missing_roots: missing_roots.into(),
+            quarantined: quarantined.into(),
             background,
             workplace,
             #[cfg(feature = "mcp")]

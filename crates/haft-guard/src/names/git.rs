@@ -23,13 +23,13 @@ pub fn is_git_part(inside: &str) -> bool {
 }
 
 fn is_own_part(names: &[&str]) -> bool {
-    match names {
-        ["config" | "config.worktree" | "commondir" | "gitdir"] => true,
-        ["hooks", ..] => true,
-        ["info", "attributes" | "grafts"] => true,
-        ["objects", "info", "alternates"] => true,
-        _ => false,
-    }
+    matches!(
+        names,
+        ["config" | "config.worktree" | "commondir" | "gitdir"]
+            | ["hooks", ..]
+            | ["info", "attributes" | "grafts"]
+            | ["objects", "info", "alternates"]
+    )
 }
 
 /// What was met in a folder, as far as git looks at it to tell whether the folder is a repository.
@@ -88,6 +88,37 @@ pub fn is_harmless_git_config(text: &str) -> bool {
         let (key, value) = line.split_once('=').unwrap_or((line, ""));
         is_harmless_setting(&section, &key.trim().to_ascii_lowercase(), value.trim())
     })
+}
+
+/// Paths that a repository's settings name and that git runs or reads settings from: hooks elsewhere, included files, programs.
+/// Relative ones start at the repository or at its folder `.git`.
+///
+/// ```
+/// let text = "[core]\n\thooksPath = tools/hooks\n\tfsmonitor = \"sh ./watch.sh\"\n[remote \"o\"]\n\turl = ../o\n";
+/// assert_eq!(haft_guard::names::git_config_paths(text), ["tools/hooks", "./watch.sh"]);
+/// ```
+pub fn git_config_paths(text: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    for line in text.lines().map(str::trim) {
+        // A setting may stand behind the name of its section.
+        let line =
+            line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(line, |(_, rest)| rest);
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let key = key.trim().to_ascii_lowercase();
+        let value = value.trim().trim_matches('"');
+        match &*key {
+            "url" | "pushurl" | "fetch" | "push" | "merge" | "remote" | "worktree" | "name" | "email" => {}
+            "hookspath" | "path" | "attributesfile" => paths.push(value.to_owned()),
+            // Anything else may be a command.
+            _ => paths.extend(
+                value
+                    .split([' ', '\t', '"', '\'', ';', '&', '|', '!', '(', ')', '='])
+                    .filter(|word| word.contains('/') && !word.contains("://"))
+                    .map(str::to_owned),
+            ),
+        }
+    }
+    paths
 }
 
 fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {

@@ -17,6 +17,6 @@ mod protect;
 mod suspects;
 
 pub use deny::{Anchoring, DEFAULT_DENIES, DeniedPaths};
-pub use git::{GitEntries, is_git_part, is_harmless_git_config};
+pub use git::{GitEntries, git_config_paths, is_git_part, is_harmless_git_config};
 pub use patterns::BadPattern;
 pub use protect::{PROTECTED_NAMES, Protected, ProtectedNames};

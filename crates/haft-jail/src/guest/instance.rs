@@ -85,6 +85,11 @@ fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// Ends what runs of haft on a state folder left that are not alive any more.
+pub(crate) fn end_dead(state: &Path) {
+    sweep(&state.join("instances"));
+}
+
 /// Ends what runs of haft left that are not alive any more. Those whose lock is held are left alone.
 fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {

@@ -1,13 +1,16 @@
 //! Which existing paths a guest must not see, and which it must not change or move.
 
 use super::survey::{self, Id, Met, Search, Step, What};
-use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames};
-use rustix::fs::FileType;
+use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames, git_config_paths};
+use rustix::fs::{FileType, Mode, OFlags};
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     fs,
+    io::Read as _,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Something below a granted path, as it was when it was found.
@@ -56,10 +59,21 @@ pub(crate) struct Findings {
 /// More entries than this are not looked at: a start must not take minutes.
 const MOST_ENTRIES: usize = 2_000_000;
 
-/// Compiles patterns, in the words of file tools.
-pub(crate) fn compile(patterns: &[String]) -> Result<DeniedPaths, String> {
-    DeniedPaths::new(patterns.iter().map(String::as_str), Vec::new(), Anchoring::AnyDepth)
-        .map_err(|error| error.to_string())
+/// Patterns and what they were compiled to.
+type Compiled = (Vec<String>, Arc<DeniedPaths>);
+
+/// Compiles patterns, in the words of file tools. Nearly every guest has the same ones as the last, and compiling takes longer than
+/// looking through a small folder.
+pub(crate) fn compile(patterns: &[String]) -> Result<Arc<DeniedPaths>, String> {
+    static LAST: Mutex<Option<Compiled>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, denied)) = last.as_ref().filter(|(compiled, _)| compiled == patterns) {
+        return Ok(Arc::clone(denied));
+    }
+    let denied = DeniedPaths::new(patterns.iter().map(String::as_str), Vec::new(), Anchoring::AnyDepth);
+    let denied = Arc::new(denied.map_err(|error| error.to_string())?);
+    *last = Some((patterns.to_vec(), Arc::clone(&denied)));
+    Ok(denied)
 }
 
 /// Looks through everything that is granted.
@@ -123,12 +137,39 @@ impl Findings {
                 match met.kind {
                     // What a link leads to is what runs; the link itself cannot be held.
                     FileType::Symlink => self.fixed.extend(behind(met.path, granted)),
-                    _ => self.fixed.push(found),
+                    _ => {
+                        self.fixed.extend(named_by_settings(met, granted));
+                        self.fixed.push(found);
+                    }
                 }
             }
         }
         Step::Pass
     }
+}
+
+/// What settings of a repository name, where that can be written: hooks that are kept elsewhere, included settings, programs.
+fn named_by_settings(met: &Met<'_>, granted: &Granted) -> Vec<Found> {
+    const MOST: u64 = 256 << 10;
+    let is_settings = ["config", "config.worktree"].iter().any(|name| met.name == OsStr::new(name));
+    let Some(git) = met.path.parent().filter(|_| is_settings && met.kind == FileType::RegularFile) else {
+        return Vec::new();
+    };
+    let mut text = String::new();
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let read = rustix::fs::openat(met.folder, met.name, flags, Mode::empty());
+    let read = read.map(|file| fs::File::from(file).take(MOST).read_to_string(&mut text));
+    if !matches!(read, Ok(Ok(_))) {
+        return Vec::new();
+    }
+    let named = git_config_paths(&text);
+    let from = [Some(git), git.parent()];
+    let named = named.iter().flat_map(|path| from.iter().flatten().map(move |folder| folder.join(path)));
+    // Neither a root nor what is around the repository itself.
+    named
+        .filter_map(|path| behind(&path, granted))
+        .filter(|found| !met.path.starts_with(&found.path))
+        .collect()
 }
 
 /// What a link leads to, where that can be written.

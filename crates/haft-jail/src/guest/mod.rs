@@ -35,6 +35,7 @@ mod linux {
         host::{JailHost, JailOptions},
         namespace::Namespace,
         process::Process,
+        quarantine::recover_quarantine,
         runc::Runc,
         sandbox::Sandbox,
     };

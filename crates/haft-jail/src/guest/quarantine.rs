@@ -116,6 +116,16 @@ fn quarantine(state: &Path) -> PathBuf {
     state.join("quarantine")
 }
 
+/// Takes out of the way what guests of killed runs of haft left on record. To be called at the start: jails do it, too, but not
+/// every run makes one.
+pub fn recover_quarantine(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
+    if fs::read_dir(records(state)).into_iter().flatten().next().is_none() {
+        return Vec::new();
+    }
+    super::instance::end_dead(state);
+    catch_up(state, names)
+}
+
 /// Does what runs of haft did not come to that were killed. Those whose folder is there still run, or are not ended yet.
 pub(super) fn catch_up(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
     let mut all = Vec::new();

@@ -363,6 +363,9 @@ impl Ground {
         let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, crate::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(haft.taken_back(), console);
+        for found in haft.quarantined() {
+            console.warn(&found.description);
+        }
         for root in haft.missing_roots() {
             console.warn(&format!(
                 "{} is in tools.sandbox.allowed_roots and is not there, so tools do not reach it",

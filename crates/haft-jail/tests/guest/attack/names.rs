@@ -107,6 +107,16 @@ const LATER: &[Later] = &[
          cp .git/HEAD .git/worktrees/w/HEAD; echo ../../../evil > .git/worktrees/w/commondir; \
          echo $PWD/nested/.git > .git/worktrees/w/gitdir; echo 'gitdir: ../.git/worktrees/w' > nested/.git",
     ),
+    run_by_owner(
+        "git_hook_elsewhere",
+        "",
+        "printf '#!/bin/sh\\ntouch %s\\n' $MARK > tools/hooks/pre-commit; chmod +x tools/hooks/pre-commit",
+    ),
+    run_by_owner(
+        "git_included_settings",
+        "",
+        "git config -f shared.inc core.fsmonitor \"touch $MARK; false\"",
+    ),
     run_by_owner("bashrc", ".bashrc", "echo \"touch $MARK\" > .bashrc"),
     run_by_owner("bash_profile", ".bash_profile", "echo \"touch $MARK\" > .bash_profile"),
     run_by_owner("profile", "nested/.profile", "mkdir nested; echo \"touch $MARK\" > nested/.profile"),
@@ -182,7 +192,14 @@ impl Workspace {
         assert!(git(folder.path(), &["submodule", "add", "-q", origin.path().to_str().unwrap(), "sub"]));
         // So that worktrees may have settings of their own, as some people want.
         assert!(git(folder.path(), &["config", "extensions.worktreeConfig", "true"]));
-        assert!(git(folder.path(), &["commit", "-qam", "with a library"]));
+        // Hooks and settings that are kept among the project's files.
+        fs::create_dir_all(folder.path().join("tools/hooks")).unwrap();
+        fs::write(folder.path().join("tools/hooks/readme"), "").unwrap();
+        fs::write(folder.path().join("shared.inc"), "").unwrap();
+        assert!(git(folder.path(), &["config", "include.path", "../shared.inc"]));
+        assert!(
+            git(folder.path(), &["add", "."]) && git(folder.path(), &["commit", "-qm", "with a library"])
+        );
         Workspace { folder, mark, _origin: origin, _outside: outside }
     }
 
@@ -234,6 +251,15 @@ fn in_jail(house: &House, jail: &str, script: &str, workspace: &Path) -> (GuestE
     (end, format!("{}{}", heard.out, heard.err))
 }
 
+impl Later {
+    /// Some owners keep hooks among their files; git then looks at no others.
+    fn arrange(&self, workspace: &Workspace) {
+        if self.name == "git_hook_elsewhere" {
+            assert!(git(workspace.path(), &["config", "core.hooksPath", "tools/hooks"]));
+        }
+    }
+}
+
 fn later(attack: &Later, jail: &str) {
     let script =
         |workspace: &Workspace| format!("MARK={}\n{}\ntrue", workspace.mark.display(), attack.script);
@@ -241,12 +267,14 @@ fn later(attack: &Later, jail: &str) {
     let _ = Command::new("sh").args(["-c", &script(&control)]).current_dir(control.path()).output();
     open_up(control.path());
     let is_left = !attack.left.is_empty() && control.path().join(attack.left).symlink_metadata().is_ok();
+    attack.arrange(&control);
     control.owner_works();
     match attack.is_run {
         true => assert!(control.mark.exists(), "without a jail the attack has to succeed"),
         false => assert!(is_left, "without a jail the attack has to succeed"),
     }
     let (house, workspace) = (House::new(), Workspace::new());
+    attack.arrange(&workspace);
     let (end, said) = in_jail(&house, jail, &script(&workspace), workspace.path());
     open_up(workspace.path());
     if !attack.left.is_empty() {
@@ -477,11 +505,14 @@ pub fn hold(arguments: &[String]) -> i32 {
     0
 }
 
+/// A test of one jail.
+type Test = fn(&str);
+
 pub fn trials() -> Vec<Trial> {
     let installed = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
     let others =
         installed.into_iter().filter(|(_, program)| is_root() && has_runtime(program)).map(|(jail, _)| jail);
-    let tests: [(&str, fn(&str)); 7] = [
+    let tests: [(&str, Test); 7] = [
         ("existing_names_stay", existing_names_stay),
         ("git_goes_on", git_goes_on),
         ("masks_hold", masks_hold),
