@@ -2,7 +2,7 @@
 
 use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, ExecutionId, Footprint,
-    GrantOffer, IsolationLevel, Limits, Resource, Risk, ViewKind,
+    GrantOffer, IsolationLevel, Limits, ParentGrant, Resource, Risk, ViewKind,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
