@@ -25,6 +25,10 @@ pub struct ApprovalDetail {
     /// What the sandbox around it grants, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ParentGrant>,
+    /// Where secrets were taken out of the arguments: every sign in them that is no letter or digit. A secret of
+    /// `$(touch x)` is none, and whoever is asked must be able to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<String>,
 }
 
 /// What a line of a view is about.
@@ -104,7 +108,7 @@ impl ApprovalRequest {
             replaces,
             expires_at: _, // of the question, not of the call
         } = self;
-        let ApprovalDetail { does, isolation, reach, limits, sandbox } = detail;
+        let ApprovalDetail { does, isolation, reach, limits, sandbox, hidden } = detail;
         let mut view = ApprovalView::default();
         view.text("tool", tool);
         view.text("does", if does.is_empty() { summary } else { does });
@@ -123,6 +127,14 @@ impl ApprovalRequest {
         match arguments.parse() {
             Ok(arguments) => view.value("arguments", "  ", &Value::Object(arguments)),
             Err(_) => view.text("arguments", arguments.as_str()),
+        }
+        match hidden.as_deref() {
+            None => {}
+            Some("") => view.text("hidden", "secrets, which are all letters and digits"),
+            Some(signs) => {
+                view.text("hidden", "secrets; besides letters and digits they hold these signs:");
+                view.text("", signs);
+            }
         }
         for (label, resources) in [("reads", &footprint.reads), ("writes", &footprint.writes)] {
             resources.iter().for_each(|resource| view.text(label, &resource_name(resource)));

@@ -2,7 +2,7 @@
 
 use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, ExecutionId, Footprint,
-    GrantOffer, IsolationLevel, Limits, Resource, Risk, ViewKind,
+    GrantOffer, IsolationLevel, Limits, ParentGrant, Resource, Risk, ViewKind,
 };
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -28,6 +28,7 @@ fn request(arguments: Value) -> ApprovalRequest {
             reach: json!({"hosts": ["example.com"], "writable": ["/work"]}),
             limits: None,
             sandbox: None,
+            hidden: None,
         },
         asker: Asker { tenant: "t".into(), agent: "helper".into(), user: Some("ada".into()), session: None },
         batch_id: None,
@@ -222,7 +223,7 @@ fn everything_that_a_yes_covers_is_seen() {
         arguments: _,
         preview: _,
         fingerprint: _,
-        detail: ApprovalDetail { does: _, isolation: _, reach: _, limits: _, sandbox: _ },
+        detail: ApprovalDetail { does: _, isolation: _, reach: _, limits: _, sandbox: _, hidden: _ },
         asker: Asker { tenant: _, agent: _, user: _, session: _ },
         batch_id: _,
         footprint: Footprint { reads: _, writes: _ },
@@ -231,7 +232,7 @@ fn everything_that_a_yes_covers_is_seen() {
         expires_at: _,
     } = plain.clone();
     type Change = fn(&mut ApprovalRequest);
-    let seen: [(&str, Change); 16] = [
+    let seen: [(&str, Change); 17] = [
         ("tool", |request| request.tool = "other".into()),
         ("risk", |request| request.risk = Risk::Low),
         ("reason", |request| request.reason = "other".into()),
@@ -247,6 +248,7 @@ fn everything_that_a_yes_covers_is_seen() {
             request.detail.limits = Some(Limits { processes: Some(1), ..Limits::default() })
         }),
         ("sandbox", |request| request.detail.sandbox = Some(sandbox())),
+        ("hidden", |request| request.detail.hidden = Some("$()".into())),
         ("agent", |request| request.asker.agent = "other".into()),
         ("user", |request| request.asker.user = None),
         ("session", |request| request.asker.session = Some("s".into())),

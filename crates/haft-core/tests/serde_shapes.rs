@@ -418,6 +418,7 @@ fn approval_request() {
             reach: json!({"hosts": ["example.com"]}),
             limits: Some(Limits { processes: Some(4), ..Limits::default() }),
             sandbox: None,
+            hidden: None,
         },
         asker: Asker {
             tenant: "acme".into(),

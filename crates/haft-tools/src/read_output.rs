@@ -115,7 +115,7 @@ impl TypedTool for ReadOutput {
     }
 
     fn summary(&self, args: &ReadOutputArgs) -> Option<String> {
-        Some(format!("Read output {}", one_line(&args.handle, 60)))
+        Some(format!("Read output {}", args.handle))
     }
 
     fn check(&self, args: &ReadOutputArgs) -> Result<(), ToolError> {

@@ -5,7 +5,7 @@ use crate::{
     validate_content::{Args, Report, validate},
     worded::Worded,
 };
-use haft_core::{Footprint, Tier, ToolDefinition, ToolError, text};
+use haft_core::{Footprint, Tier, ToolDefinition, ToolError};
 use haft_sdk::{ToolCtx, TypedTool};
 
 /// Says whether a text is valid JSON or TOML, and whether it fits a JSON Schema.
@@ -44,7 +44,12 @@ impl TypedTool for ValidateContent {
 
     fn summary(&self, args: &Args) -> Option<String> {
         let against = if args.schema.is_some() { " against a schema" } else { "" };
-        let begin = text::one_line(args.content.trim(), 60);
+        // As it is: the engine writes control characters out, and nothing of them may be lost before.
+        let content = args.content.trim();
+        let begin: String = match content.char_indices().nth(60) {
+            None => content.to_owned(),
+            Some(_) => content.chars().take(59).chain(['…']).collect(),
+        };
         Some(format!("validate {} bytes of {}{against}: {begin}", args.content.len(), args.format))
     }
 

@@ -13,7 +13,7 @@ use haft_core::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 /// What leads to a question.
 pub(super) struct Cause {
@@ -39,6 +39,7 @@ pub(super) async fn question(
     let does = does(ports, ready)?;
     let summary = text::spelled_summary(does.trim(), SUMMARY);
     let sandbox = frame.sandbox.get().map(|sandbox| &sandbox.grant);
+    let shown = ports.redaction.arguments(&frame.arguments());
     let now = ports.clock.now();
     let fingerprint = Covered {
         tenant: &frame.context.tenant,
@@ -62,7 +63,7 @@ pub(super) async fn question(
         tool: Arc::clone(frame.tool_name()),
         risk,
         reason: ports.redaction.model_string(cause.reason),
-        arguments: ports.redaction.arguments(&frame.arguments()),
+        arguments: shown.clone(),
         fingerprint,
         preview,
         detail: ApprovalDetail {
@@ -75,6 +76,7 @@ pub(super) async fn question(
             },
             limits: frame.options.limits.as_deref().cloned(),
             sandbox: sandbox.cloned(),
+            hidden: hidden(&frame.arguments(), &shown),
         },
         asker: Asker::of(&frame.context),
         batch_id: frame.batch.as_ref().map(|(batch, _)| batch.id),
@@ -174,6 +176,60 @@ pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError>
     Ok(text::spelled_summary(does(ports, ready)?.trim(), SUMMARY))
 }
 
+/// The signs that were taken out of arguments with the secrets in them; `None` where nothing was. Redaction goes by how a
+/// text looks, so that `password="$(touch x)"` would hide a command from whoever is asked.
+fn hidden(sent: &Arguments, shown: &Arguments) -> Option<String> {
+    if sent == shown {
+        return None;
+    }
+    let (mut left, after) = (signs(sent), signs(shown));
+    for (sign, count) in after {
+        if let Some(before) = left.get_mut(&sign) {
+            *before = before.saturating_sub(count);
+        }
+    }
+    Some(left.into_iter().filter(|(_, count)| *count > 0).map(|(sign, _)| sign).collect())
+}
+
+/// How often each sign stands in the texts of arguments, marks of redaction aside.
+fn signs(arguments: &Arguments) -> BTreeMap<char, usize> {
+    let mut signs = BTreeMap::new();
+    match arguments.parse() {
+        Ok(arguments) => count_signs(&Value::Object(arguments), &mut signs),
+        Err(_) => count_signs(&Value::from(arguments.as_str()), &mut signs),
+    }
+    signs
+}
+
+fn count_signs(value: &Value, signs: &mut BTreeMap<char, usize>) {
+    match value {
+        Value::String(text) => {
+            let mut rest = text.as_str();
+            while let Some(at) = rest.find(MARK) {
+                let (before, mark) = rest.split_at(at);
+                count_in(before, signs);
+                rest = mark.find(']').map_or("", |end| &mark[end + 1..]);
+            }
+            count_in(rest, signs);
+        }
+        Value::Array(items) => items.iter().for_each(|item| count_signs(item, signs)),
+        Value::Object(members) => members.iter().for_each(|(name, member)| {
+            count_in(name, signs);
+            count_signs(member, signs);
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn count_in(text: &str, signs: &mut BTreeMap<char, usize>) {
+    for sign in text.chars().filter(|c| !c.is_alphanumeric()) {
+        *signs.entry(sign).or_default() += 1;
+    }
+}
+
+/// How a mark in the place of a secret begins.
+const MARK: &str = "[redacted:";
+
 /// Everything that an approval covers, so that nothing else can run under it. What was shown is part of it: a yes to one
 /// diff is none to another.
 #[derive(Clone, Copy)]
@@ -233,6 +289,26 @@ mod tests {
     use super::*;
     use haft_core::Resource;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn what_redaction_hides_is_told_by_its_signs() {
+        let cases = [
+            (r#"{"command":"ls"}"#, r#"{"command":"ls"}"#, None),
+            (r#"{"token":"abc123"}"#, r#"{"token":"[redacted:named]"}"#, Some("")),
+            (
+                r#"{"command":"P='$(touch x)' make"}"#,
+                r#"{"command":"P='[redacted:named]' make"}"#,
+                Some(" $()"),
+            ),
+            (r#"{"command":"P=\"a;b\"; ls"}"#, r#"{"command":"P=\"[redacted:named]\"; ls"}"#, Some(";")),
+            // A mark that the caller wrote hides nothing, and makes nothing look hidden.
+            (r#"{"a":"[redacted:x] $b","k":"s"}"#, r#"{"a":"[redacted:x] $b","k":"[redacted:k]"}"#, Some("")),
+        ];
+        for (sent, shown, expected) in cases {
+            let found = hidden(&Arguments::from_text(sent), &Arguments::from_text(shown));
+            assert_eq!(found.as_deref(), expected, "{sent}");
+        }
+    }
 
     /// For each field that a fingerprint is bound to, a call that differs in it alone. The pattern has no `..`, so that a
     /// new field does not compile until there is a call for it.

@@ -166,6 +166,54 @@ pub(super) fn can_be_shown(request: &ApprovalRequest) -> bool {
 mod tests {
     use super::*;
 
+    fn asked(command: &str) -> ApprovalRequest {
+        let request = json!({
+            "id": "apr_1", "executionId": haft_core::ExecutionId::at(jiff::Timestamp::UNIX_EPOCH), "callId": "c",
+            "tool": "run_command", "summary": "Run command", "risk": "high", "reason": "it always asks",
+            "arguments": {"command": command, "env": {"PATH": "./bin"}, "stdin": "x"}, "fingerprint": "00",
+        });
+        serde_json::from_value(request).unwrap()
+    }
+
+    #[test]
+    fn a_form_shows_everything_or_there_is_none() {
+        let short =
+            serde_json::to_value(question(&asked("echo \u{1b}]0;touch X;\u{7}")).unwrap().unwrap()).unwrap();
+        let message = short.pointer("/params/message").and_then(Value::as_str).unwrap();
+        for seen in ["│ echo ⟨ESC⟩]0;touch X;⟨BEL⟩\n", "  env.PATH   │ ./bin\n", "  stdin      │ x\n"]
+        {
+            assert!(message.contains(seen), "{seen}: {message}");
+        }
+        let long = asked(&format!("echo {}; touch X", "hello ".repeat(1000)));
+        assert!(question(&long).unwrap().is_none() && !can_be_shown(&long));
+        assert!(can_be_shown(&asked("echo hello")));
+    }
+
+    /// A yes to what no form showed is none; a no is one.
+    #[test]
+    fn a_task_takes_no_yes_to_what_was_not_shown() {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let answered = |request: ApprovalRequest, approve: bool| {
+            let task = super::super::tasks::TaskNow {
+                id: "tsk_1".into(),
+                created_at: now,
+                updated_at: now,
+                ttl: None,
+                poll: std::time::Duration::ZERO,
+                message: None,
+                asks: Some(request),
+                result: None,
+            };
+            let answer = json!({"action": "accept", "content": {"approve": approve}});
+            let answers = [("haft_approval_apr_1".to_owned(), answer)].into_iter().collect();
+            task.answered(&answers).map(|(_, decision)| decision)
+        };
+        let long = || asked(&"echo hello; ".repeat(1000));
+        assert_eq!(answered(asked("ls"), true), Some(Decision::Approve), "the control");
+        assert_eq!(answered(long(), true), None);
+        assert_eq!(answered(long(), false), Some(Decision::Deny { reason: None }));
+    }
+
     #[test]
     fn only_a_clear_yes_is_one() {
         let denied = |reason: Option<&str>| Decision::Deny { reason: reason.map(str::to_owned) };

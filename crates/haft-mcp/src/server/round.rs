@@ -196,6 +196,24 @@ mod tests {
             assert!(seals.open(&sealed, &other).is_err());
         }
         assert!(Seals::new().open(&sealed, &ours).is_err(), "another process has another key");
+        // Whose it is, part by part: nothing of it may be another's.
+        let of = |tenant: &str, user: Option<&str>, agent: &str| {
+            let mut context = CallContext::new(tenant, agent);
+            context.user = user.map(Into::into);
+            Binding::new(&context, "write", &Arguments::from(json!({"path": "x"})))
+        };
+        let ours = of("t", Some("ada"), "a");
+        let sealed = seals.seal(State::default(), &ours).unwrap();
+        assert!(seals.open(&sealed, &of("t", Some("ada"), "a")).is_ok(), "the control");
+        for (tenant, user, agent) in [
+            ("u", Some("ada"), "a"),
+            ("t", Some("bob"), "a"),
+            ("t", None, "a"),
+            ("t", Some("ada"), "b"),
+            ("ta", Some("da"), "a"),
+        ] {
+            assert!(seals.open(&sealed, &of(tenant, user, agent)).is_err(), "{tenant} {user:?} {agent}");
+        }
     }
 
     fn bound() -> Bound<'static> {

@@ -378,6 +378,7 @@ pub fn question(tool: &str) -> ApprovalRequest {
             reach: json!({"hosts": ["example.com"]}),
             limits: None,
             sandbox: None,
+            hidden: None,
         },
         asker: Asker::of(&CallContext { session: Some("s1".into()), ..CallContext::new("ask", "agent-1") }),
         batch_id: Some(BatchId::at(noon())),

@@ -318,3 +318,33 @@ fn a_program_in_a_jail_cannot_agree() {
     assert_eq!(state(&place, &id), json!("open"));
     assert_eq!(place.haft(&WRITE).code, 5);
 }
+
+/// With the real program: a grant for `echo hi` covers those words, and no call in which anything else is another.
+#[test]
+fn a_grant_for_a_command_covers_no_other_variables_input_or_folder() {
+    let place = Place::new();
+    place.own_config("[tools.approval]\ndenylist = []\n");
+    std::fs::create_dir_all(place.work().join("sub")).unwrap();
+    let call = |arguments: serde_json::Value| {
+        place.haft(&["call", "run_command", "--args", &arguments.to_string(), "--json"])
+    };
+    let id = question(&call(json!({"command": "echo hi"})));
+    let said = place.haft(&["approvals", "approve", &id, "--remember", "commands"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.stdout.contains("every command that starts with `echo hi`"), "{}", said.stdout);
+    for changed in [
+        json!({"command": "echo hi", "env": {"PATH": "./bin"}}),
+        json!({"command": "echo hi", "env": {"GIT_CONFIG_COUNT": "1"}}),
+        json!({"command": "echo hi", "stdin": "x"}),
+        json!({"command": "echo hi", "working_dir": "sub"}),
+        json!({"command": "echo hi", "timeout": 5}),
+    ] {
+        let said = call(changed.clone());
+        assert_eq!(said.code, 5, "{changed} is not asked about: {said:?}");
+        let shown = place.haft(&["approvals", "show", &question(&said)]).stdout;
+        let names = changed.as_object().unwrap().keys();
+        assert!(names.into_iter().all(|name| shown.contains(&format!("    {name}"))), "{changed}: {shown}");
+    }
+    let said = place.haft(&["policy", "explain", "run_command", "command=echo hi there", "--json"]);
+    assert!(said.stdout.contains("grant:grant_"), "the control: {said:?}");
+}

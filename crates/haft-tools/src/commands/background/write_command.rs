@@ -1,7 +1,7 @@
 //! `write_command`: words for a background command.
 
 use super::{BackgroundCommands, define, touches};
-use haft_core::{Footprint, Risk, ToolDefinition, ToolError, text};
+use haft_core::{Footprint, Risk, ToolDefinition, ToolError};
 use haft_sdk::{ToolCtx, TypedTool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -50,7 +50,7 @@ impl TypedTool for WriteCommand {
 
     fn summary(&self, args: &WriteCommandArgs) -> Option<String> {
         let end = if args.close { ", and end its input" } else { "" };
-        Some(format!("Write to {}: {}{end}", args.id, text::one_line(&args.input, 120)))
+        Some(format!("Write to {}{end}: {}", args.id, args.input))
     }
 
     async fn call(&self, args: WriteCommandArgs, cx: ToolCtx) -> Result<String, ToolError> {

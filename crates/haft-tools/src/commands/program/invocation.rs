@@ -1,6 +1,6 @@
 //! From the arguments of a call to a command line.
 
-use haft_core::{CommandSource, ToolError, text};
+use haft_core::{CommandSource, ToolError};
 use serde_json::{Map, Value};
 
 /// The arguments as flags: `--name value`, `--name` for what is true, repeated for lists; positional ones after `--`.
@@ -67,7 +67,7 @@ pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@%+".contains(c);
     match !word.is_empty() && word.chars().all(plain) {
         true => word.to_owned(),
-        false => format!("'{}'", text::one_line(word, 200).replace('\'', "'\\''")),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
     }
 }
 
