@@ -61,10 +61,9 @@ pub(super) fn role(words: &[Word]) -> Role<'_> {
     if !is_wrapper(first) {
         return Role::Plain;
     }
-    if SHELLS.contains(&name.as_str()) || matches!(name.as_str(), "su" | "script" | "flock") {
-        if let Some(line) = text_of(rest) {
-            return Role::Hides(Seen::Line(line));
-        }
+    let takes_a_line = SHELLS.contains(&name.as_str()) || matches!(name.as_str(), "su" | "script" | "flock");
+    if takes_a_line && let Some(line) = text_of(rest) {
+        return Role::Hides(Seen::Line(line));
     }
     if matches!(name.as_str(), "eval" | "watch") {
         return Role::Hides(joined(rest).map_or(Seen::Nothing, Seen::Line));
