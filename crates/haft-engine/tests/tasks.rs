@@ -255,6 +255,25 @@ async fn no_more_are_taken_than_may_be_under_way() {
 }
 
 #[tokio::test]
+async fn a_tenant_leaves_room_for_others() {
+    let tasks = TaskSettings { max_open_per_tenant: 2, ..TaskSettings::default() };
+    let settings = Settings { tasks, ..Settings::default() };
+    let house = Setup { settings, ..Setup::default() }.build([hangs("hangs")]);
+    for _ in 0..2 {
+        submit(&house, "hangs").await;
+    }
+    let refused = house.engine.submit(call("hangs"), TaskOptions::default()).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::ConcurrentLimitExceeded);
+    let owner = haft_core::CallContext::owner();
+    let other = haft_core::CallContext { tenant: "other".into(), ..haft_core::CallContext::clone(&owner) };
+    house
+        .engine
+        .submit(haft_engine::Request::new(call("hangs")).context(other), TaskOptions::default())
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
 async fn a_list_is_paged_by_key_and_filtered() {
     let house = house([tool("quick", |_, _| async { Ok("done") }), hangs("hangs")]);
     let mut expected = Vec::new();

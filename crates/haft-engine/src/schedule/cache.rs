@@ -94,14 +94,31 @@ impl Key {
     /// Tenant and person, and what decides about roots, hosts and permissions.
     fn same_caller(&self, other: &Key) -> bool {
         let (a, b) = (&*self.context, &*other.context);
-        std::ptr::eq(a, b)
-            || (a.tenant == b.tenant
-                && a.user == b.user
-                && a.roles == b.roles
-                && a.permissions == b.permissions
-                && a.parent == b.parent
-                && a.roots == b.roots
-                && a.tier == b.tier)
+        if std::ptr::eq(a, b) {
+            return true;
+        }
+        // Without `..`: what is added to a context has to be looked at here.
+        let CallContext {
+            tenant,
+            user,
+            roles,
+            permissions,
+            parent,
+            roots,
+            tier,
+            agent: _,
+            session: _,
+            conversation: _,
+            correlation_id: _,
+            extra: _,
+        } = a;
+        *tenant == b.tenant
+            && *user == b.user
+            && *roles == b.roles
+            && *permissions == b.permissions
+            && *parent == b.parent
+            && *roots == b.roots
+            && *tier == b.tier
     }
 }
 

@@ -46,6 +46,7 @@ struct ToNote {
 
 /// A task on its walk in this process.
 struct Live {
+    tenant: Arc<str>,
     walk: ExecutionId,
     progress: TaskProgress,
     is_noted: bool,
@@ -64,6 +65,11 @@ impl Keeper {
         self.state().live.len()
     }
 
+    /// Those of a tenant that are under way.
+    pub(super) fn count_of(&self, tenant: &str) -> usize {
+        self.state().live.values().filter(|live| &*live.tenant == tenant).count()
+    }
+
     pub(super) fn stay(&self) {
         self.stays.store(true, Ordering::Release);
     }
@@ -74,10 +80,11 @@ impl Keeper {
     }
 
     /// A task is on its walk.
-    pub(super) fn begin(&self, id: &TaskId, walk: ExecutionId) {
+    pub(super) fn begin(&self, id: &TaskId, walk: ExecutionId, tenant: Arc<str>) {
         let mut state = self.state();
         state.parked.remove(id);
-        let live = Live { walk, progress: TaskProgress::default(), is_noted: true, asks: None, result: None };
+        let progress = TaskProgress::default();
+        let live = Live { tenant, walk, progress, is_noted: true, asks: None, result: None };
         state.live.insert(id.clone(), live);
     }
 

@@ -43,6 +43,8 @@ pub struct TaskSettings {
     pub max_taken: usize,
     /// Tasks that may be under way; one more is refused with `CONCURRENT_LIMIT_EXCEEDED`.
     pub max_open: usize,
+    /// Of these, those of one tenant.
+    pub max_open_per_tenant: usize,
     /// How long a task is kept after its end, where it does not say.
     pub ttl: Duration,
     /// How often progress is written down, and wishes to cancel are looked for.
@@ -56,6 +58,7 @@ impl Default for TaskSettings {
             takes_over: true,
             max_taken: 10,
             max_open: 1000,
+            max_open_per_tenant: 500,
             ttl: Duration::from_secs(24 * 60 * 60),
             tick: Duration::from_secs(1),
         }
@@ -97,6 +100,12 @@ impl Engine {
         if engine.tasks.count() >= settings.max_open {
             let text =
                 format!("{} tasks are under way, and no more are taken. Try again later", settings.max_open);
+            return Err(ToolError::new(ErrorCode::ConcurrentLimitExceeded, text));
+        }
+        if engine.tasks.count_of(&context.tenant) >= settings.max_open_per_tenant {
+            let most = settings.max_open_per_tenant;
+            let text =
+                format!("{most} tasks of this tenant are under way, and no more are taken. Try again later");
             return Err(ToolError::new(ErrorCode::ConcurrentLimitExceeded, text));
         }
         let at = engine.ports.clock.now();

@@ -45,7 +45,7 @@ pub(super) async fn take(
             approval: None,
         };
         // Counted before it is on record, so that no more are taken than may be.
-        engine.tasks.begin(&task.id, task.execution_id);
+        engine.tasks.begin(&task.id, task.execution_id, Arc::clone(&task.context.tenant));
         let submitted = match engine.ports.store.tasks() {
             Ok(store) => store.submit(new).await,
             Err(error) => Err(error),
@@ -66,7 +66,7 @@ pub(super) async fn take(
 
 /// Runs a task that this process has claimed.
 pub(super) fn run(engine: &Arc<Inner>, task: ClaimedTask, approver: Option<Arc<dyn Approver>>) {
-    engine.tasks.begin(&task.id, task.execution_id);
+    engine.tasks.begin(&task.id, task.execution_id, Arc::clone(&task.context.tenant));
     let inner = Arc::clone(engine);
     engine.runtime().end_there(async move { begin(&inner, task, approver).await });
 }

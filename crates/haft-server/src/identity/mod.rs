@@ -321,7 +321,7 @@ mod tests {
         assert!(counts(|now| now.rights.push(Right::Approve)), "more is not less");
         assert!(!still_counts(&known, &claimed(), Tier::Enterprise), "another tier");
         let less: [fn(&mut Claimed); 8] = [
-            |now| drop(now.rights.pop()),
+            |now| now.rights.truncate(1),
             |now| now.rights.clear(),
             |now| now.base.roles.clear(),
             |now| now.base.tenant = "rival".into(),

@@ -237,7 +237,7 @@ fn nonsense_ends_with_a_word_about_it() {
     let place = Place::new();
     let unknown = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "1999-01-01", "capabilities": {}, "clientInfo": {"name": 1, "version": "1"}}});
-    let said = place.haft_with(&["mcp"], &format!("{unknown}\n"));
+    let said = place.haft_with(&["mcp"], format!("{unknown}\n"));
     assert_eq!(said.code, 0, "what is no request of MCP is answered: {said:?}");
     assert_eq!(place.haft_with(&["mcp"], "").code, 0, "a client that looked and went");
     let remote = place.haft(&["mcp", "--http", "0.0.0.0:0"]);
