@@ -144,7 +144,11 @@ fn common(wanted: &[PathBuf], granted: &[RootSpec]) -> Vec<RootSpec> {
     let mut roots: Vec<RootSpec> = Vec::new();
     for wanted in wanted {
         for grant in granted {
-            let path = if wanted.starts_with(&grant.path) {
+            let path = if let Ok(below) = wanted.strip_prefix(&grant.path) {
+                // A repository is protected where it lies in a root, not where its inside is the root.
+                if below.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
+                    continue;
+                }
                 wanted
             } else if grant.path.starts_with(wanted) {
                 &grant.path
@@ -253,6 +257,11 @@ mod tests {
         );
         assert_eq!(shown(&["/"]), owned(&[("/work", false), ("/lib", true), ("/work/docs", true)]));
         assert_eq!(shown(&["/elsewhere", "/workshop"]), owned(&[]));
+        assert_eq!(
+            shown(&["/work/.git", "/work/a/.GIT/hooks"]),
+            owned(&[]),
+            "the inside of a repository is no root"
+        );
         assert_eq!(shown(&[]), owned(&[]));
     }
 }

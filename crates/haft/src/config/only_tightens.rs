@@ -308,7 +308,7 @@ fn programs(config: &Config, world: &World, found: &mut Behaviour) {
             !spec.denied.iter().any(|denied| denied == pattern),
         );
     }
-    for (name, _) in &spec.environment {
+    for name in spec.environment.keys() {
         found.may(format!("a program gets {name}"), true);
     }
     for preset in &spec.presets {
