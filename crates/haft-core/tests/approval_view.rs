@@ -1,5 +1,7 @@
 //! What a person agrees to: everything is there, and no two calls look the same.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
+
 use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, ExecutionId, Footprint,
     GrantOffer, IsolationLevel, Limits, ParentGrant, Resource, Risk, ViewKind,

@@ -1,5 +1,7 @@
 //! What a person reads before they agree: everything is there, and no two texts look the same.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
+
 use haft_core::text::{spelled, spelled_line, spelled_summary};
 use proptest::prelude::*;
 use spelling::{hostile, read_back};
