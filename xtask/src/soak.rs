@@ -1,5 +1,5 @@
-//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, and the load on the HTTP API for as long as they take. The same tests as in `cargo xtask test`,
-//! with more of everything.
+//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, folders that move while jails start, and the
+//! load on the HTTP API, for as long as they take. The same tests as in `cargo xtask test`, with more of everything.
 
 use crate::error::Error;
 use crate::step;
@@ -12,6 +12,9 @@ const LOAD_SECONDS: &str = "30";
 /// How long a folder is swapped for a denied one while calls use it.
 const SWAP_SECONDS: &str = "600";
 
+/// How long a program in one jail moves folders around hidden files while others start.
+const RACE_MILLISECONDS: &str = "600000";
+
 pub(crate) fn soak(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "-p", "haft-engine", "--test", "kill_sweep", "--", "--nocapture"]);
@@ -21,6 +24,11 @@ pub(crate) fn soak(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "-p", "haft", "--test", "guarding", "swapped::", "--", "--nocapture"]);
     cargo.env("HAFT_SOAK_SECONDS", SWAP_SECONDS);
+    step::announce("soak", &cargo);
+    step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "-p", "haft-jail", "--test", "guest", "names::namespace::starts_while_folders_move"]);
+    cargo.env("HAFT_RACE_MS", RACE_MILLISECONDS);
     step::announce("soak", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

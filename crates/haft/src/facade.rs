@@ -41,7 +41,6 @@ pub struct Haft {
     missing_roots: Arc<[PathBuf]>,
     quarantined: Arc<[Violation]>,
     background: BackgroundCommands,
-    workplace: Option<Arc<Workplace>>,
     #[cfg(feature = "mcp")]
     upstreams: haft_mcp::client::Upstreams,
     policy: Option<Arc<LivePolicy>>,
@@ -74,26 +73,6 @@ impl Haft {
     /// All of them end when the last clone of this is dropped.
     pub fn background_commands(&self) -> &BackgroundCommands {
         &self.background
-    }
-
-    /// Keeps tools to these folders, as far as the configured roots have them: relative paths start at the first of them. What
-    /// comes back is where tools may work now. Folders outside of the roots grant nothing, and where none is inside, the roots
-    /// stay as they were configured.
-    ///
-    /// ```
-    /// use haft::{Folders, Haft};
-    /// # let folder = tempfile::tempdir().unwrap();
-    /// # let (work, state) = (folder.path().join("work"), folder.path().join("state"));
-    /// std::fs::create_dir_all(work.join("project"))?;
-    /// let haft = Haft::builder().files(Folders::new(&work, &state)).build()?;
-    /// assert_eq!(haft.work_in(&[work.join("project"), "/elsewhere".into()])?.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn work_in(&self, folders: &[std::path::PathBuf]) -> Result<Vec<std::path::PathBuf>, Error> {
-        match &self.workplace {
-            Some(workplace) => workplace.keep_to(folders).map_err(Error::Files),
-            None => Ok(Vec::new()),
-        }
     }
 
     /// The MCP servers that tools come from. Each is begun when one of its tools is first called; all of them end with a
@@ -638,7 +617,6 @@ impl Builder {
         if let Some(approver) = self.approver {
             builder = builder.approver(approver);
         }
-        let mut workplace = None;
         let is_own = self.jail.is_some();
         let mut jail = self.jail;
         if let (Some(folders), Some(files)) = (&self.folders, found) {
@@ -649,8 +627,7 @@ impl Builder {
             let granted = capabilities.get_or_insert_default();
             granted.workspace = Arc::clone(&place) as _;
             granted.commands = Arc::clone(&place) as _;
-            granted.roots = Arc::clone(&place) as _;
-            workplace = Some(place);
+            granted.roots = place as _;
         }
         if let Some(jail) = jail {
             builder = if is_own { builder.own_jail(jail) } else { builder.jail(jail) };
@@ -674,7 +651,6 @@ impl Builder {
             missing_roots: missing_roots.into(),
             quarantined: quarantined.into(),
             background,
-            workplace,
             #[cfg(feature = "mcp")]
             upstreams,
             policy: live,

@@ -18,7 +18,7 @@ use haft_sdk::{
 };
 use std::{
     path::PathBuf,
-    sync::{Arc, Mutex, PoisonError, RwLock},
+    sync::{Arc, Mutex, PoisonError},
 };
 
 /// Files and programs, in the same folders.
@@ -26,20 +26,15 @@ pub(crate) struct Workplace {
     config: Config,
     folders: Folders,
     jail: Arc<dyn Jail>,
-    configured: GuestSpec,
-    now: RwLock<Now>,
+    files: Arc<Files>,
+    /// What programs are granted.
+    template: GuestSpec,
     /// Those of single calls, by their folders, the oldest first.
     kept: Mutex<Vec<(Vec<String>, Arc<Workplace>)>>,
 }
 
 /// For how many sets of folders files are kept open.
 const MOST_KEPT: usize = 32;
-
-#[derive(Clone)]
-struct Now {
-    files: Arc<Files>,
-    template: Arc<GuestSpec>,
-}
 
 impl Workplace {
     pub(crate) fn new(
@@ -49,27 +44,18 @@ impl Workplace {
         template: GuestSpec,
         jail: Arc<dyn Jail>,
     ) -> Self {
-        let now = Now { files: Arc::new(files), template: Arc::new(template.clone()) };
         Workplace {
             config: config.clone(),
             folders: folders.clone(),
             jail,
-            configured: template,
-            now: RwLock::new(now),
+            files: Arc::new(files),
+            template,
             kept: Mutex::default(),
         }
     }
 
-    fn now(&self) -> Now {
-        self.now.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn files(&self) -> Arc<Files> {
-        self.now().files
-    }
-
     /// What these folders and the configured roots have in common: files and programs there. `None` where that is nothing.
-    fn common_ground(&self, folders: &[PathBuf]) -> Result<Option<(Now, Vec<PathBuf>)>, String> {
+    fn common_ground(&self, folders: &[PathBuf]) -> Result<Option<(Files, GuestSpec)>, String> {
         let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
         let wanted: Vec<PathBuf> = folders.iter().filter_map(real).collect();
         let (configured, _) = wiring::present(wiring::roots(&self.config, &self.folders));
@@ -85,29 +71,12 @@ impl Workplace {
             let those = roots.iter().filter(move |root| root.read_only == read_only);
             those.map(|root| root.path.clone()).collect::<Vec<_>>()
         };
-        let mut template = self.configured.clone();
+        let mut template = self.template.clone();
         template.writable = paths(false);
         template.readable = paths(true);
         template.working_dir = roots.first().map(|root| root.path.clone());
-        let paths = roots.iter().map(|root| root.path.clone()).collect();
         let files = wiring::files(&self.config, &self.folders, roots).map_err(|error| error.to_string())?;
-        Ok(Some((Now { files: Arc::new(files), template: Arc::new(template) }, paths)))
-    }
-
-    /// Keeps to what these folders and the configured roots have in common; to the roots where that is nothing.
-    pub(crate) fn keep_to(&self, folders: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
-        let (now, paths) = match self.common_ground(folders)? {
-            Some(common) => common,
-            None => {
-                let roots = wiring::roots(&self.config, &self.folders);
-                let paths = roots.iter().map(|root| root.path.clone()).collect();
-                let files =
-                    wiring::files(&self.config, &self.folders, roots).map_err(|error| error.to_string())?;
-                (Now { files: Arc::new(files), template: Arc::new(self.configured.clone()) }, paths)
-            }
-        };
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = now;
-        Ok(paths)
+        Ok(Some((files, template)))
     }
 }
 
@@ -119,18 +88,19 @@ impl Roots for Workplace {
             return Some((Arc::clone(place) as _, Arc::clone(place) as _));
         }
         let paths: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
-        let (now, _) = self.common_ground(&paths).unwrap_or_else(|problem| {
+        let common = self.common_ground(&paths).unwrap_or_else(|problem| {
             tracing::warn!(problem, "the folders of a call cannot be used");
             None
-        })?;
-        let place = Arc::new(Workplace {
-            config: self.config.clone(),
-            folders: self.folders.clone(),
-            jail: Arc::clone(&self.jail),
-            configured: GuestSpec::clone(&now.template),
-            now: RwLock::new(now),
-            kept: Mutex::default(),
         });
+        let Some((files, template)) = common else {
+            tracing::warn!(
+                ?folders,
+                "these are outside of tools.sandbox.allowed_roots: no files are reached in them"
+            );
+            return None;
+        };
+        let jail = Arc::clone(&self.jail);
+        let place = Arc::new(Workplace::new(&self.config, &self.folders, files, template, jail));
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
         }
@@ -166,57 +136,57 @@ fn common(wanted: &[PathBuf], granted: &[RootSpec]) -> Vec<RootSpec> {
 
 impl Workspace for Workplace {
     fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError> {
-        self.files().locate(path, access)
+        self.files.locate(path, access)
     }
 
     fn look(&self, path: &str) -> Result<Option<(Place, Metadata)>, ToolError> {
-        self.files().look(path)
+        self.files.look(path)
     }
 
     fn working_folder(&self, path: &str) -> Result<Place, ToolError> {
-        self.files().working_folder(path)
+        self.files.working_folder(path)
     }
 
     fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
-        self.files().open(path)
+        self.files.open(path)
     }
 
     fn folder(&self, path: &str) -> Result<(Place, Box<dyn FolderView>), ToolError> {
-        self.files().folder(path)
+        self.files.folder(path)
     }
 
     fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError> {
-        self.files().walk(walk, visitor)
+        self.files.walk(walk, visitor)
     }
 
     fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError> {
-        self.files().protects(path, scope)
+        self.files.protects(path, scope)
     }
 
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
-        self.files().change(set)
+        self.files.change(set)
     }
 
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {
-        self.files().undo(of, by, reader)
+        self.files.undo(of, by, reader)
     }
 
     fn last_read(&self, reader: &Reader, place: &Place) -> Result<Option<String>, ToolError> {
-        self.files().last_read(reader, place)
+        self.files.last_read(reader, place)
     }
 
     fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError> {
-        self.files().remember(reader, place, sha256)
+        self.files.remember(reader, place, sha256)
     }
 
     fn held_to(&self, footprint: &Footprint) -> Arc<dyn Workspace> {
-        self.files().held_to(footprint)
+        self.files.held_to(footprint)
     }
 }
 
 impl Commands for Workplace {
     fn template(&self) -> GuestSpec {
-        GuestSpec::clone(&self.now().template)
+        self.template.clone()
     }
 
     fn ceiling(&self) -> Limits {

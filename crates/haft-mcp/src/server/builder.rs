@@ -5,7 +5,6 @@ use super::{
     callers::Callers,
     changes::{Change, Changes},
     extension::{Extension, Nothing},
-    roots::TakeRoots,
     round::Seals,
     session::Session,
     tasks::Tasks,
@@ -31,9 +30,6 @@ pub(super) struct Inner {
     pub(super) page: usize,
     pub(super) instructions: Option<String>,
     pub(super) extension: Arc<dyn Extension>,
-    pub(super) roots: Option<Arc<dyn TakeRoots>>,
-    /// Whether each session keeps to its own client's folders.
-    pub(super) roots_by_session: bool,
     pub(super) tasks: Option<Arc<dyn Tasks>>,
     pub(super) seals: Seals,
     pub(super) changes: Changes,
@@ -51,8 +47,6 @@ impl McpServer {
             page: PAGE,
             instructions: None,
             extension: Arc::new(Nothing),
-            roots: None,
-            roots_by_session: false,
             tasks: None,
         }
     }
@@ -88,8 +82,6 @@ pub struct Builder {
     page: usize,
     instructions: Option<String>,
     extension: Arc<dyn Extension>,
-    roots: Option<Arc<dyn TakeRoots>>,
-    roots_by_session: bool,
     tasks: Option<Arc<dyn Tasks>>,
 }
 
@@ -125,22 +117,6 @@ impl Builder {
         self
     }
 
-    /// Takes the folders that a client works in. Without it they are not asked for.
-    ///
-    /// Only where there is one client: what one of several said would hold for all of them.
-    pub fn roots(mut self, roots: Arc<dyn TakeRoots>) -> Self {
-        self.roots = Some(roots);
-        self
-    }
-
-    /// Keeps the calls of each session to the folders that its own client works in, where there are several clients: they become
-    /// [`roots`](haft_core::CallContext::roots) of the call. A client that says that it works in folders, and does not say in
-    /// which, makes no calls.
-    pub fn roots_by_session(mut self) -> Self {
-        self.roots_by_session = true;
-        self
-    }
-
     /// Makes tasks of long calls, for clients that know tasks. Without it there are none.
     pub fn tasks(mut self, tasks: Arc<dyn Tasks>) -> Self {
         self.tasks = Some(tasks);
@@ -157,8 +133,6 @@ impl Builder {
             page: self.page,
             instructions: self.instructions,
             extension: self.extension,
-            roots: self.roots,
-            roots_by_session: self.roots_by_session,
             tasks: self.tasks,
             seals: Seals::new(),
             changes: Changes::new(),

@@ -45,9 +45,6 @@ pub(super) async fn call(
     let progress = meta.get_progress_token();
     let idempotency_key = meta.get(IDEMPOTENCY_KEY).and_then(Value::as_str).map(Into::into);
     let client = Client::new(server.clone(), peer, meta, session.log_level(), round);
-    if let Some(asked) = session.ask_for_roots(&client).await {
-        return Ok(asked.into());
-    }
     match session.kept_to_roots(&client, caller).await? {
         Kept::Caller(kept) => caller = kept,
         Kept::Asked(asked) => return Ok((*asked).into()),

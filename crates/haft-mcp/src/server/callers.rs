@@ -45,6 +45,11 @@ impl Caller {
 }
 
 impl Callers {
+    /// Whether all requests are those of one client.
+    pub(super) fn is_one(&self) -> bool {
+        matches!(self, Callers::One(_))
+    }
+
     /// Whether whoever made a request may approve calls.
     pub(super) fn may_approve(&self, request: &RequestContext<RoleServer>) -> bool {
         match self {

@@ -63,7 +63,6 @@ pub use changes::Change;
 pub use client::Client;
 pub use engine_tasks::EngineTasks;
 pub use extension::Extension;
-pub use roots::TakeRoots;
 pub use session::Session;
 pub use stdio::{ServeError, serve_stdio};
 pub use tasks::{TaskNow, Tasks};

@@ -6,14 +6,6 @@ use rmcp::model::ListRootsResult;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// Takes the folders that a client works in.
-///
-/// Whoever implements this decides which of them count; nothing that a client says may widen what its user allowed.
-pub trait TakeRoots: Send + Sync {
-    /// Takes all of them; they replace what was taken before.
-    fn take(&self, folders: Vec<PathBuf>);
-}
-
 /// The folders of an answer to `roots/list`.
 pub(super) fn folders(answer: Value) -> Option<Vec<PathBuf>> {
     let ListRootsResult { roots, .. } = serde_json::from_value(answer).ok()?;

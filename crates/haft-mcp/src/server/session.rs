@@ -69,7 +69,6 @@ pub struct Session {
     last_caller: LastCaller,
     level: Mutex<Option<LoggingLevel>>,
     watched: Watched,
-    has_roots: AtomicBool,
     /// The folders of this session's client, where it was asked.
     own_roots: tokio::sync::Mutex<OwnRoots>,
     /// How often the client said that they changed.
@@ -86,7 +85,6 @@ impl Session {
             last_caller: LastCaller::default(),
             level: Mutex::default(),
             watched: Watched::default(),
-            has_roots: AtomicBool::new(false),
             own_roots: tokio::sync::Mutex::default(),
             roots_changes: AtomicU64::new(0),
             _end: ended.clone().drop_guard(),
@@ -116,17 +114,18 @@ impl Session {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who calls, kept to the folders of their client where the server does that: or what the client is asked first.
+    /// Who calls, kept to the folders of their client: or what the client is asked first. A client that says that it works in
+    /// folders, and does not say in which, makes no calls.
     pub(super) async fn kept_to_roots(
         &self,
         client: &Client,
         caller: Arc<CallContext>,
     ) -> Result<Kept, ErrorData> {
-        if !self.server.0.roots_by_session || client.capabilities().roots.is_none() {
+        if client.capabilities().roots.is_none() {
             return Ok(Kept::Caller(caller));
         }
         let folders = match client.is_stateless() {
-            true => match client.known_roots().or_else(|| client.answered_roots(ROOTS)) {
+            true => match self.told_roots(client).await {
                 Some(folders) => folders,
                 None => {
                     let question = InputRequest::ListRoots(ListRootsRequest::default());
@@ -140,6 +139,22 @@ impl Session {
         // Whatever the call asks for next, the folders are known then.
         client.keep_roots(&folders);
         Ok(Kept::Caller(Arc::new(CallContext { roots: Some(folders), ..CallContext::clone(&caller) })))
+    }
+
+    /// The folders that a client has named in its calls, since nothing is asked of it otherwise. Those that the one client of a
+    /// pipe has named are remembered until it says that they changed.
+    async fn told_roots(&self, client: &Client) -> Option<Vec<String>> {
+        let named = client.known_roots().or_else(|| client.answered_roots(ROOTS));
+        if !self.server.0.callers.is_one() {
+            return named;
+        }
+        let mut known = self.own_roots.lock().await;
+        let changes = self.roots_changes.load(Ordering::Acquire);
+        match named {
+            Some(folders) => known.0 = Some((changes, folders)),
+            None => known.0 = known.0.take().filter(|(seen, _)| *seen == changes),
+        }
+        known.0.as_ref().map(|(_, folders)| folders.clone())
     }
 
     /// The folders of a client that can be asked while its call waits. It is asked once, and again after it said that they changed.
@@ -160,40 +175,6 @@ impl Session {
         let folders = roots::as_text(&folders);
         known.0 = Some((changes, folders.clone()));
         Ok(folders)
-    }
-
-    /// Asks for the client's folders before its first call, where nothing can be asked at another time.
-    pub(super) async fn ask_for_roots(&self, client: &Client) -> Option<InputRequiredResult> {
-        let taker = self.server.0.roots.as_ref().filter(|_| client.is_stateless())?;
-        if self.has_roots.load(Ordering::Acquire) || client.capabilities().roots.is_none() {
-            return None;
-        }
-        if let Some(answer) = client.round().answers.get(ROOTS) {
-            if let Some(folders) = roots::folders(answer.clone()) {
-                taker.take(folders);
-            }
-            self.has_roots.store(true, Ordering::Release);
-            return None;
-        }
-        let question = InputRequest::ListRoots(ListRootsRequest::default());
-        Some(InputRequiredResult::from_input_requests([(ROOTS.to_owned(), question)].into()))
-    }
-
-    /// Asks for the client's folders, where that can be done at any time.
-    async fn take_roots(&self, context: &NotificationContext<RoleServer>) {
-        let Some(taker) = &self.server.0.roots else { return };
-        let has_them = context.peer.peer_info().is_some_and(|info| info.capabilities.roots.is_some());
-        if !has_them {
-            return;
-        }
-        match context.peer.list_roots().await {
-            Ok(answer) => {
-                if let Some(folders) = serde_json::to_value(answer).ok().and_then(roots::folders) {
-                    taker.take(folders);
-                }
-            }
-            Err(error) => tracing::warn!(%error, "the client did not say which folders it works in"),
-        }
     }
 
     fn tasks<M: ConstString>(&self) -> Result<&Arc<dyn Tasks>, ErrorData> {
@@ -220,12 +201,10 @@ impl ServerHandler for Session {
         let listener = Listener::new(&self.server);
         let (watched, ended) = (self.watched.clone(), self.ended.clone());
         tokio::spawn(changes::tell(listener, context.peer.clone(), watched, has_prompts, ended));
-        self.take_roots(&context).await;
     }
 
-    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+    async fn on_roots_list_changed(&self, _context: NotificationContext<RoleServer>) {
         self.roots_changes.fetch_add(1, Ordering::AcqRel);
-        self.take_roots(&context).await;
     }
 
     async fn list_tools(

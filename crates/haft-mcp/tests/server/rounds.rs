@@ -2,12 +2,8 @@
 
 use super::support::*;
 use haft::{Haft, ToolCtx, ToolError, tool_fn};
-use haft_mcp::server::{Client, TakeRoots};
+use haft_mcp::server::Client;
 use serde_json::json;
-use std::{
-    path::PathBuf,
-    sync::{Arc, Mutex},
-};
 
 fn asking() -> Haft {
     let greet = tool_fn("greet", async |_: Given, _: ToolCtx| -> Result<String, ToolError> {
@@ -60,42 +56,45 @@ async fn without_an_mcp_client_there_is_none() {
     assert!(result.text().contains("nobody to ask"), "{}", result.text());
 }
 
-#[derive(Default)]
-struct Taken(Mutex<Vec<Vec<PathBuf>>>);
-
-impl TakeRoots for Taken {
-    fn take(&self, folders: Vec<PathBuf>) {
-        self.0.lock().unwrap().push(folders);
-    }
+/// Says which folders its call keeps to.
+fn telling() -> Haft {
+    let tell = tool_fn("tell", async |_: Given, cx: ToolCtx| -> Result<String, ToolError> {
+        Ok(cx.context().roots.as_ref().map_or_else(|| "any".to_owned(), |roots| roots.join(", ")))
+    });
+    Haft::builder()
+        .without_builtins()
+        .tool(tell.read_only().define(described))
+        .repeat_guard(None)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test]
-async fn folders_of_a_client_are_asked_for_once_and_again_when_they_change() {
-    let roots = || json!({"roots": [{"uri": "file:///work/a%20b"}, {"uri": "https://elsewhere/"}]});
+async fn folders_of_a_client_are_asked_for_before_its_first_call_and_again_when_they_change() {
+    let roots = |name: &str| json!({"roots": [{"uri": format!("file:///work/{name}%20b")}, {"uri": "https://elsewhere/"}]});
     for version in LEGACY {
-        let taken = Arc::new(Taken::default());
-        let server = server(haft()).roots(Arc::clone(&taken) as _).build();
-        let mut wire = Wire::new(&server, version, json!({"roots": {"listChanged": true}})).await;
-        for round in 1..=2 {
+        let mut wire =
+            Wire::new(&server(telling()).build(), version, json!({"roots": {"listChanged": true}})).await;
+        for name in ["a", "c"] {
+            let call = wire.request("tools/call", json!({"name": "tell", "arguments": {}})).await;
             let question = wire.line().await;
-            assert_eq!(question["method"], "roots/list");
-            wire.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": roots()})).await;
-            while taken.0.lock().unwrap().len() < round {
-                tokio::task::yield_now().await;
-            }
-            if round == 1 {
-                wire.send(json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})).await;
-            }
+            assert_eq!(question["method"], "roots/list", "nothing runs before they are known");
+            wire.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": roots(name)})).await;
+            let (told, _) = wire.answer(call).await;
+            assert_eq!(told["result"]["content"][0]["text"], format!("/work/{name} b"), "{told}");
+            let told = wire.call("tell", json!({})).await;
+            assert_eq!(told["result"]["content"][0]["text"], format!("/work/{name} b"), "asked once");
+            wire.send(json!({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})).await;
         }
-        assert_eq!(*taken.0.lock().unwrap(), [[PathBuf::from("/work/a b")], [PathBuf::from("/work/a b")]]);
     }
-    let taken = Arc::new(Taken::default());
-    let server = server(haft()).roots(Arc::clone(&taken) as _).build();
-    let mut wire = Wire::new(&server, STATELESS, json!({"roots": {}})).await;
-    let first = wire.call("echo", json!({})).await["result"].clone();
+    let mut wire = Wire::new(&server(telling()).build(), STATELESS, json!({"roots": {}})).await;
+    let first = wire.call("tell", json!({})).await["result"].clone();
     assert_eq!(first["inputRequests"]["haft_roots"]["method"], "roots/list", "{first}");
-    let call = json!({"name": "echo", "arguments": {}, "inputResponses": {"haft_roots": roots()}});
-    assert_eq!(wire.ask("tools/call", call).await["result"]["structuredContent"]["said"], "nothing");
-    assert_eq!(wire.call("echo", json!({})).await["result"]["resultType"], "complete", "asked once");
-    assert_eq!(*taken.0.lock().unwrap(), [[PathBuf::from("/work/a b")]]);
+    let call = json!({"name": "tell", "arguments": {}, "inputResponses": {"haft_roots": roots("a")}});
+    assert_eq!(wire.ask("tools/call", call).await["result"]["content"][0]["text"], "/work/a b");
+    let again = wire.call("tell", json!({})).await;
+    assert_eq!(again["result"]["content"][0]["text"], "/work/a b", "asked once");
+    // A client that has no folders is kept to none.
+    let mut wire = Wire::new(&server(telling()).build(), STATELESS, json!({})).await;
+    assert_eq!(wire.call("tell", json!({})).await["result"]["content"][0]["text"], "any");
 }

@@ -18,7 +18,7 @@ use haft_mcp::{
             Role, SamplingMessage,
         },
     },
-    server::{Approvals, Change, Client, Extension, TakeRoots},
+    server::{Approvals, Change, Client, Extension},
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
@@ -77,12 +77,6 @@ impl Extension for Prompts {
     }
 }
 
-struct Anywhere;
-
-impl TakeRoots for Anywhere {
-    fn take(&self, _folders: Vec<PathBuf>) {}
-}
-
 fn asking() -> Haft {
     let sample = tool_fn("sample", async |_: Given, _: ToolCtx| -> Result<String, ToolError> {
         let client = Client::current().ok_or_else(|| ToolError::failed("nobody to ask"))?;
@@ -139,7 +133,6 @@ async fn every_kind_of_message_is_as_its_revision_has_it() {
             .approvals(Approvals::ThroughClient)
             .patience(Duration::from_millis(50))
             .extension(Prompts)
-            .roots(Arc::new(Anywhere))
             .build();
         let mut wire = Wire::new(&server, version, capabilities.clone()).await;
         let roots = json!({"roots": []});
@@ -149,8 +142,9 @@ async fn every_kind_of_message_is_as_its_revision_has_it() {
             let again = json!({"name": "echo", "inputResponses": {"haft_roots": roots}});
             wire.ask("tools/call", again).await;
         } else {
+            let call = wire.request("tools/call", json!({"name": "echo", "arguments": {}})).await;
             answers(&mut wire, "roots/list", roots).await;
-            wire.call("echo", json!({})).await;
+            wire.answer(call).await;
         }
 
         for (method, params) in [

@@ -117,7 +117,6 @@ async fn serve(
         let mcp = McpServer::builder(engine.clone(), Callers::PerRequest)
             .approvals(super::mcp::ApprovalsBy::from(setup.resolved.config.mcp.approvals).into())
             .tasks(Arc::new(EngineTasks::new(engine)))
-            .roots_by_session()
             .build();
         let mut options = http::HttpOptions::default();
         options.hosts.extend(config.allowed_hosts.iter().cloned());

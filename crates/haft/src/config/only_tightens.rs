@@ -10,9 +10,11 @@ use super::{
 use crate::{Folders, ToolDefinition, ToolsMode, commands, wiring};
 use haft_core::{
     CallContext, Footprint, Resource,
-    port::{Policy as _, Subject, Verdict},
+    port::{Policy as _, Redactor as _, Subject, Verdict},
 };
-use haft_guard::{Covers, Grant, Lasts, MemoryGrants};
+use haft_guard::{
+    Covers, EnvironmentFilter, Grant, KnownSecrets, Lasts, MemoryGrants, NameCase, SecretPatterns, Secrets,
+};
 use haft_jail::gate::{HostList, decide};
 use haft_sdk::{capability::Workspace as _, files::Access};
 use haft_tools::commands::DeniedVariables;
@@ -52,6 +54,8 @@ const ROWS: &[Row] = &[
         ..row("tools.sandbox.allow_absolute", "false", "true")
     },
     row("tools.sandbox.include_default_denies", "true", "false"),
+    row("tools.sandbox.protected_names", "['deploy.sh']", "[]"),
+    row("tools.sandbox.unprotected_names", "[]", "['.vscode']"),
     row("tools.timeouts.default_seconds", "1", "31"),
     row("tools.timeouts.file_operations_seconds", "1", "31"),
     row("tools.timeouts.shell_commands_seconds", "1", "301"),
@@ -87,6 +91,11 @@ const ROWS: &[Row] = &[
     row("tools.commands.cpu_seconds", "1", "2"),
     row("tools.commands.processes", "1", "2"),
     row("tools.commands.scratch_bytes", "1048576", "2097152"),
+    row("tools.commands.max_memory_bytes", "0", "1099511627776"),
+    row("tools.commands.max_cpu_seconds", "0", "604800"),
+    row("tools.commands.max_processes", "0", "1000000"),
+    row("tools.commands.max_scratch_bytes", "0", "1099511627776"),
+    row("tools.commands.max_open_files", "0", "1000000"),
     row("tools.commands.per_process_limits", "false", "true"),
     row("tools.commands.unix_sockets", "false", "true"),
     row("tools.http.hosts", "[]", "['api.example.com']"),
@@ -97,6 +106,8 @@ const ROWS: &[Row] = &[
         around: "tools.approval.mode = 'auto'\n",
         ..row("policy.rules", "[{ name = 'a', effect = 'deny', path = 'src/**' }]", "[]")
     },
+    row("redaction.patterns", "['acme: acme_[a-z0-9]{8}']", "[]"),
+    row("redaction.values_from_environment", "['SHOWN']", "[]"),
     row("store.durability", "'full'", "'effects'"),
     row("scheduling.strategy", "'sequential'", "'parallel'"),
     row("scheduling.max_parallelism", "1", "2"),
@@ -207,6 +218,7 @@ const PROBES: &[Probe] = &[
         network,
     ),
     (|config| format!("{:?}", (&config.tools.approval, &config.policy)), policy),
+    (|config| format!("{:?}", (&config.redaction, &config.tools.environment)), secrets),
     (|config| format!("{config:?}"), engine),
     (
         |config| {
@@ -251,6 +263,11 @@ fn files(config: &Config, world: &World, found: &mut Behaviour) {
     found.allowed.extend(reached(config, world));
     let undo = &config.tools.undo;
     found.limits.insert("bytes of a file that is changed", undo.max_file_bytes);
+    if let Ok(names) = wiring::protected_names(config) {
+        for file in [".vscode/tasks.json", ".envrc", "deploy.sh", "one"] {
+            found.may(format!("{file} is changed like any other"), names.reason(Path::new(file)).is_none());
+        }
+    }
     found.shared.insert("what can be undone", format!("{} {}", undo.max_records, undo.max_bytes));
 }
 
@@ -322,6 +339,9 @@ fn programs(config: &Config, world: &World, found: &mut Behaviour) {
         ("scratch", limits.scratch_bytes),
     ] {
         found.limits.insert(name, limit.unwrap_or(u64::MAX));
+    }
+    for (name, most) in commands::ceiling(&config.tools.commands).numbers() {
+        found.limits.insert(name, most.unwrap_or(u64::MAX));
     }
     found.may("limits for each process do", config.tools.commands.per_process_limits);
     found.may("a program has unix sockets", config.tools.commands.unix_sockets);
@@ -427,6 +447,22 @@ fn policy(config: &Config, world: &World, found: &mut Behaviour) {
         found.may(format!("answers from {face}"), settings.accept_answers.counts(face));
     }
     found.limits.insert("seconds that a yes holds", settings.approval_expiry.as_secs());
+}
+
+/// Which secrets are taken out.
+fn secrets(config: &Config, _world: &World, found: &mut Behaviour) {
+    // Patterns that cannot be read keep haft from starting.
+    let Ok(patterns) = SecretPatterns::new(&config.redaction.patterns) else { return };
+    let redactor = Secrets::results(KnownSecrets::default()).with_patterns(patterns);
+    for text in ["acme_abcd1234", "other_123456"] {
+        found.may(format!("{text} is shown"), &*redactor.redact(text.as_bytes()) == text.as_bytes());
+    }
+    let names = config.tools.environment.denylist.iter().chain(&config.redaction.values_from_environment);
+    let filter = EnvironmentFilter::new(names.cloned(), NameCase::of_this_system());
+    for name in ["SHOWN", "MY_TOKEN", "one", "LANG"] {
+        let (_, held_back) = filter.split([(name, "value")]);
+        found.may(format!("the value of {name} is shown"), held_back.is_empty());
+    }
 }
 
 fn engine(config: &Config, _world: &World, found: &mut Behaviour) {
@@ -634,6 +670,9 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
         ("tools.sandbox.denied_patterns", _) => {
             list(&["'secrets/**'", "'**/x'", "'src/**'", "'*.rs'", "'**/.env'"], 0)
         }
+        ("tools.sandbox.protected_names", _) => list(&["'deploy.sh'", "'one'"], 0),
+        ("tools.sandbox.unprotected_names", _) => list(&["'.vscode'", "'.envrc'"], 0),
+        ("redaction.patterns", _) => list(&["'acme: acme_[a-z0-9]{8}'", "'other: other_[0-9]{6}'"], 0),
         ("tools.environment.denylist", _) => list(&["'SHOWN'", "'LA*'", "'MY_*'"], 0),
         ("tools.commands.hosts", _) => prop_oneof![
             Just("['*']".to_owned()),

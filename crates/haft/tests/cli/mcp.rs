@@ -212,23 +212,34 @@ fn folders_of_the_client_narrow_what_is_granted() {
         "protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "test", "version": "1"},
     }});
     lines.ask(&begin);
-    assert_ne!(lines.call("read_file", json!({"path": "out.txt"}))["isError"], true);
-    let asked = lines.ask(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    assert_eq!(asked["method"], "roots/list");
+    // Nothing is read before it is known where the client works.
+    let reading = |path: &str| json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "read_file", "arguments": {"path": path}}});
+    let asked = lines.ask(&reading("out.txt"));
+    assert_eq!(asked["method"], "roots/list", "{asked}");
     let roots = json!([{"uri": format!("file://{}", place.work().join("project").display())}]);
-    writeln!(
-        lines.to.as_mut().unwrap(),
-        "{}",
-        json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": roots}})
-    )
-    .unwrap();
-    let mut tries = 0;
-    while lines.call("read_file", json!({"path": "in.txt"}))["isError"] == true {
-        tries += 1;
-        assert!(tries < 200, "relative paths start at the client's folder");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let read = lines.ask(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": roots}}));
+    assert_eq!(read["result"]["isError"], true, "{read}");
+    // Relative paths start at the client's folder.
+    assert_ne!(lines.call("read_file", json!({"path": "in.txt"}))["isError"], true);
     assert_eq!(lines.call("read_file", json!({"path": "../out.txt"}))["isError"], true);
+    lines.end();
+}
+
+#[test]
+fn a_client_that_works_elsewhere_reaches_no_files() {
+    let place = Place::new();
+    place.write("out.txt", "out");
+    let mut lines = Lines::start(&place, &["mcp"]);
+    let begin = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "test", "version": "1"},
+    }});
+    lines.ask(&begin);
+    let reading = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "read_file", "arguments": {"path": "out.txt"}}});
+    let asked = lines.ask(&reading);
+    let read = lines.ask(
+        &json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///elsewhere"}]}}),
+    );
+    assert_eq!(read["result"]["isError"], true, "{read}");
     lines.end();
 }
 

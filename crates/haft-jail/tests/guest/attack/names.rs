@@ -420,6 +420,19 @@ fn starts_while_folders_move(jail: &str) {
     let time = Duration::from_millis(
         std::env::var("HAFT_RACE_MS").ok().and_then(|text| text.parse().ok()).unwrap_or(3000),
     );
+    // The control: where nothing is hidden, the same folders move.
+    let mut control = spec(moves, at);
+    control.denied.clear();
+    control.limits.wall_time = Some(Duration::from_millis(700));
+    let (_, heard) = block_on(run_guest(&*house.jail(jail), control)).unwrap();
+    assert!(heard.out.contains("moved"), "{heard:?}");
+    for name in ["one", "two", "three"] {
+        for (moved, usual) in
+            [(format!("{name}.x"), name.to_owned()), (format!("{name}/i"), format!("{name}/inner"))]
+        {
+            let _ = fs::rename(at.join(moved), at.join(usual));
+        }
+    }
     let mut mover = spec(moves, at);
     mover.limits.wall_time = Some(time);
     let (ended, leaks, starts) = block_on(async {

@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{CallContext, Haft, config::McpApprovals};
 use haft_mcp::server::{
-    Approvals, Callers, EngineTasks, McpServer, TakeRoots,
+    Approvals, Callers, EngineTasks, McpServer,
     http::{HttpOptions, listen, service},
     serve_stdio,
 };
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
 pub(super) use install::InstallArgs;
@@ -105,7 +105,6 @@ async fn over_pipes(
     let server = McpServer::builder(engine.clone(), Callers::One(Arc::new(owner)))
         .approvals(approvals)
         .tasks(Arc::new(EngineTasks::new(engine)))
-        .roots(Arc::new(ClientFolders(setup.haft.clone())))
         .build();
     serve_stdio(&server, stop).await.map_err(|error| Failure::Mcp {
         what: error.to_string(),
@@ -136,7 +135,6 @@ async fn over_http(
     let server = McpServer::builder(engine.clone(), Callers::PerRequest)
         .approvals(approvals)
         .tasks(Arc::new(EngineTasks::new(engine)))
-        .roots_by_session()
         .build();
     let mut options = HttpOptions::default();
     options.origins.clone_from(&setup.resolved.config.mcp.allowed_origins);
@@ -153,30 +151,6 @@ async fn over_http(
         words::path(&file)
     ));
     listen(listener, guarded, stop).await.map_err(cannot)
-}
-
-/// Folders that the client works in narrow what the configuration grants.
-struct ClientFolders(Haft);
-
-impl TakeRoots for ClientFolders {
-    fn take(&self, folders: Vec<PathBuf>) {
-        if folders.is_empty() {
-            return;
-        }
-        let console = Console::plain();
-        let shown =
-            |paths: &[PathBuf]| paths.iter().map(|path| words::path(path)).collect::<Vec<_>>().join(", ");
-        match self.0.work_in(&folders) {
-            Ok(now) if now.iter().any(|now| folders.iter().any(|folder| folder.starts_with(now) || now.starts_with(folder))) => {}
-            Ok(now) => console.warn(&format!(
-                "the client works in {}, which is outside of {}; to grant it, add it to tools.sandbox.allowed_roots in your \
-                 own haft.toml",
-                shown(&folders),
-                shown(&now)
-            )),
-            Err(problem) => console.warn(&format!("the folders of the client cannot be used: {problem}")),
-        }
-    }
 }
 
 /// Goes on with what an earlier process in this folder left waiting for a person. Where there is nothing of the kind, nothing is
