@@ -304,6 +304,10 @@ mod tests {
     struct AfterTab;
 
     impl Redactor for AfterTab {
+        fn hides_member(&self, _name: &str) -> bool {
+            false
+        }
+
         fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
             let text = String::from_utf8_lossy(bytes).into_owned();
             match text.split_once("key\t=") {

@@ -43,6 +43,10 @@ impl Tool for Described {
 }
 
 impl Prepared for Says {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> haft_core::Footprint {
         haft_core::Footprint::default()
     }

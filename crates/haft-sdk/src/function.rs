@@ -93,6 +93,10 @@ where
     Fut: Future<Output = Result<O, ToolError>> + Send + 'static,
     O: IntoToolOutput + 'static,
 {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         Footprint::undeclared(self.has_side_effects)
     }

@@ -47,10 +47,8 @@ pub trait Prepared: Send + Sync {
     fn summary(&self) -> String;
 
     /// Why a person must agree to this very call, whatever is allowed in general: it deletes something, say. Such a
-    /// call is of high risk.
-    fn confirm(&self) -> Option<String> {
-        None
-    }
+    /// call is of high risk. Whatever wraps a call must pass this on, so there is no default.
+    fn confirm(&self) -> Option<String>;
 
     /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts more.
     fn timeout(&self) -> Option<Duration> {

@@ -6,8 +6,8 @@ use haft_core::{
     TaskQuery, ToolResult,
     port::{
         AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, ClaimedTask, FoundLines, Intent,
-        NewTask, Outcome, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError, StoredPart,
-        TaskCancel, TaskStore, TenantStore, ToolStatistics,
+        JournalStep, NewTask, Outcome, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError,
+        StoredPart, TaskCancel, TaskStore, TenantStore, ToolStatistics,
     },
 };
 use jiff::Timestamp;
@@ -110,6 +110,11 @@ fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, StoreError>> {
 }
 
 impl Store for MemoryStore {
+    fn journal<'a>(&'a self, _step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+        // It says that it wants none.
+        Box::pin(std::future::ready(Err(StoreError("this store keeps no journal".to_owned()))))
+    }
+
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
         self.0.state().intents.insert(intent.execution_id, intent);
         done(())

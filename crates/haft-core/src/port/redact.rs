@@ -22,9 +22,7 @@ pub trait Redactor: Send + Sync {
     }
 
     /// Whether the value of a member of that name is a secret, whatever it looks like: `password`, say.
-    fn hides_member(&self, _name: &str) -> bool {
-        false
-    }
+    fn hides_member(&self, name: &str) -> bool;
 }
 
 /// Knows no secrets.
@@ -37,6 +35,10 @@ pub trait Redactor: Send + Sync {
 pub struct NoRedaction;
 
 impl Redactor for NoRedaction {
+    fn hides_member(&self, _name: &str) -> bool {
+        false
+    }
+
     fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         Cow::Borrowed(bytes)
     }

@@ -190,9 +190,7 @@ pub trait Store: Send + Sync {
     ///
     /// As with [`outcome`](Store::outcome) the call hands it over; the future waits until it is as safe as the
     /// durability of the store says.
-    fn journal<'a>(&'a self, _step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(ready(Ok(())))
-    }
+    fn journal<'a>(&'a self, step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Records what is about to happen. Only when this has returned may it.
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>>;

@@ -79,6 +79,10 @@ struct PreparedFlow {
 }
 
 impl Prepared for PreparedFlow {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         // Whatever its nodes may touch.
         Footprint::undeclared(true)

@@ -3,7 +3,8 @@
 use haft_core::{
     Arguments, OutputHandle, ToolResult,
     port::{
-        BoxFuture, Claim, ClaimRequest, Intent, Outcome, Store, StoreError, TaskStore, TenantStore, Wants,
+        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Store, StoreError, TaskStore,
+        TenantStore, Wants,
     },
 };
 use haft_store::MemoryStore;
@@ -154,6 +155,10 @@ impl TestStore {
 impl Store for TestStore {
     fn wants(&self) -> Wants {
         Wants { results: self.shared.wants_results.load(Ordering::SeqCst), ..Wants::default() }
+    }
+
+    fn journal<'a>(&'a self, step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.memory.journal(step)
     }
 
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {

@@ -135,6 +135,10 @@ struct Script {
 }
 
 impl Prepared for Script {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         (self.tool.footprint)(&self.args)
     }

@@ -222,6 +222,10 @@ impl Tool for Numbered {
 }
 
 impl Prepared for Number {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         Footprint::default()
     }

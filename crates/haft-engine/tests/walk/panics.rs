@@ -213,6 +213,10 @@ impl Tool for Fragile {
 }
 
 impl Prepared for FragileCall {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         Footprint::default()
     }

@@ -71,6 +71,10 @@ impl KnownSecrets {
 }
 
 impl Redactor for KnownSecrets {
+    fn hides_member(&self, _name: &str) -> bool {
+        false
+    }
+
     fn redact<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
         let spans = self.spans(bytes);
         if spans.is_empty() {

@@ -137,6 +137,10 @@ struct Asked {
 }
 
 impl Prepared for Asked {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         let changes = self.tool.definition.has_side_effects();
         match (self.tool.accepted.0.mcp.as_ref().and_then(|mcp| mcp.host()), changes) {

@@ -96,6 +96,10 @@ struct Asked {
 }
 
 impl Prepared for Asked {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         let host = self.tool.http.host().map(Resource::Host);
         match self.tool.definition.has_side_effects() {

@@ -190,3 +190,44 @@ fn a_server_is_trusted_where_this_machine_trusts_it_and_nowhere_else() {
         "{refused}"
     );
 }
+
+/// Every attempt goes through the same gate, and names the same effect.
+#[test]
+fn a_second_attempt_is_held_in_as_the_first_one_is() {
+    let requests = std::sync::atomic::AtomicUsize::new(0);
+    let (port, heard) = service(move |sent| {
+        let is_first = requests.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 2 == 0;
+        match (is_first, sent.contains("/v1/away")) {
+            (true, _) => {
+                "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n".to_owned()
+            }
+            (false, false) => json_answer("{\"name\": \"pencil\"}"),
+            (false, true) => {
+                "HTTP/1.1 302 Found\r\nlocation: http://169.254.169.254/\r\ncontent-length: 0\r\n\r\n"
+                    .to_owned()
+            }
+        }
+    });
+    let config = format!(
+        "[tools.http]\nprivate_hosts = ['localhost:{port}']\n[tools.approval]\nmode = 'auto'\nprompt_side_effects = false\n\
+         [scheduling.retry]\nmax_retries = 1\nbase_ms = 1\n"
+    );
+    let definition = definition(port, "POST", true).replacen("[http]", "idempotent = true\n[http]", 1);
+    let place = place(&definition, &config);
+    let ask = |id: &str| {
+        let mut command = place.program(&["call", "items", id, "--json"]);
+        crate::support::Said::of(command.env("ITEMS_KEY", "k").output().expect("it starts")).json()
+    };
+    let done = ask("id=1");
+    assert_eq!(done["output"]["name"], "pencil", "{done}");
+    assert_eq!(done["metadata"]["attempts"], 2, "{done}");
+    let records = done["metadata"]["attemptRecords"].as_array().expect("a record of each attempt");
+    assert_eq!(records.len(), 2, "{done}");
+    let effect = format!("idempotency-key: {}\r\n", done["metadata"]["executionId"].as_str().expect("an id"));
+    for attempt in 1..=2 {
+        let sent = heard.recv_timeout(Duration::from_secs(10)).expect("a request").to_lowercase();
+        assert!(sent.contains(&effect), "attempt {attempt}: {sent}");
+    }
+    let away = ask("id=away").to_string();
+    assert!(away.contains("follows no redirects"), "{away}");
+}

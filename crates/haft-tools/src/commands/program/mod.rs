@@ -188,6 +188,10 @@ struct Invocation {
 }
 
 impl Prepared for Invocation {
+    fn confirm(&self) -> Option<String> {
+        None
+    }
+
     fn footprint(&self) -> Footprint {
         self.footprint.clone()
     }
