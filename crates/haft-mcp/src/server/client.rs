@@ -236,10 +236,6 @@ impl Client {
         &self.0.server
     }
 
-    pub(super) fn round(&self) -> &Round {
-        &self.0.round
-    }
-
     /// Whether a person agreed to this very call in a round before. Asking is using it up.
     pub(super) fn take_agreement(&self, fingerprint: &str) -> bool {
         let state = self.0.round.state.as_ref();

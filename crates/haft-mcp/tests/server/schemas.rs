@@ -21,7 +21,7 @@ use haft_mcp::{
     server::{Approvals, Change, Client, Extension},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 /// What the unions of the schema have and haft never sends.
 const NEVER: &[(&str, &str)] = &[
