@@ -145,6 +145,7 @@ async fn every_kind_of_message_is_as_its_revision_has_it() {
             let call = wire.request("tools/call", json!({"name": "echo", "arguments": {}})).await;
             answers(&mut wire, "roots/list", roots).await;
             wire.answer(call).await;
+            wire.call("echo", json!({})).await;
         }
 
         for (method, params) in [
