@@ -178,12 +178,27 @@ impl Limits {
     /// Refuses what is above a ceiling, with both values.
     pub fn check_ceiling(&self, ceiling: &Limits) -> Result<(), ToolError> {
         let Some((name, mine, most)) = self.exceeds(ceiling) else { return Ok(()) };
+        let more = match ceiling_key(name) {
+            Some(key) => format!("; whoever runs haft can allow more with tools.commands.{key}"),
+            None => String::new(),
+        };
         let text = format!(
-            "{name} of {mine} is above the {most} that calls may ask for. Ask for less, or leave it out; whoever runs \
-             haft can allow more with tools.commands.max_*"
+            "{name} of {mine} is above the {most} that calls may ask for. Ask for less, or leave it out{more}"
         );
         Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text))
     }
+}
+
+/// The key of a configuration under `tools.commands` that raises the most that calls may ask for.
+fn ceiling_key(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "memoryBytes" => "max_memory_bytes",
+        "cpuTime (ms)" => "max_cpu_seconds",
+        "processes" => "max_processes",
+        "scratchBytes" => "max_scratch_bytes",
+        "openFiles" => "max_open_files",
+        _ => return None,
+    })
 }
 
 /// What a model's context can take when nothing is known about it.

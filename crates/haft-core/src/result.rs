@@ -72,6 +72,15 @@ pub struct Violation {
     pub was_blocked: bool,
 }
 
+impl Violation {
+    /// Whether it is about something that programs may have here only restricted. A program does not notice it by itself, so
+    /// results say it in their text.
+    #[must_use]
+    pub fn is_restricted(&self) -> bool {
+        self.kind == "RestrictedResourceAccess"
+    }
+}
+
 /// What a call used, as far as it was measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -3,7 +3,7 @@
 use crate::{engine::Inner, frame::Frame, plan::Exit, ports::Ports, redaction::Redaction, telemetry};
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, EventPayload, OutputHandle, ResultMetadata, Status, ToolError,
-    ToolOutput, ToolResult, ToolsMode,
+    ToolOutput, ToolResult, ToolsMode, Violation,
     port::{AuditRecord, BoxFuture, Outcome, Settlement, StoreError},
     text,
 };
@@ -67,6 +67,25 @@ fn say_edited(ports: &Ports, frame: &Frame, mut content: Content) -> Content {
     content
 }
 
+/// Files that a sandbox moved away after the programs ended: neither the model nor a person sees that in what they put out.
+fn say_restricted(ports: &Ports, violations: &[Violation]) -> Option<ContentPart> {
+    let lines = restricted_lines(violations);
+    (!lines.is_empty()).then(|| ContentPart::text(ports.redaction.model_string(lines.join("\n"))))
+}
+
+/// A line for each, and how many there are more.
+fn restricted_lines(violations: &[Violation]) -> Vec<String> {
+    const SAID: usize = 10;
+    let all = || violations.iter().filter(|violation| violation.is_restricted());
+    let line = |violation: &Violation| format!("haft: {}", text::one_line(&violation.description, 500));
+    let mut lines: Vec<String> = all().take(SAID).map(line).collect();
+    let more = all().count().saturating_sub(SAID);
+    if more > 0 {
+        lines.push(format!("haft: {more} more, in metadata.violations"));
+    }
+    lines
+}
+
 /// Hands the record to the store.
 fn record<'a>(
     engine: &'a Inner,
@@ -80,6 +99,8 @@ fn record<'a>(
     let mut facts = std::mem::take(&mut *frame.facts());
     let code = content.error.as_ref().map(|error| error.code);
     let attempts = facts.take_attempts(code);
+    let mut parts = content.parts;
+    parts.extend(say_restricted(&engine.ports, &attempts.violations));
     let audit = AuditRecord {
         context: Arc::clone(&frame.context),
         call_id: Arc::clone(&frame.call.id),
@@ -113,7 +134,7 @@ fn record<'a>(
         tool: Arc::clone(&audit.tool),
         status: content.status,
         output: content.output,
-        content: content.parts,
+        content: parts,
         error: content.error,
         diagnostics: content.diagnostics,
         metadata: Arc::clone(&audit.metadata),

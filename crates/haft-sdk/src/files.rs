@@ -313,7 +313,9 @@ pub trait Workspace: Send + Sync {
 
 /// Files without a grant: every use is refused, with the reason.
 fn refused<T>() -> Result<T, ToolError> {
-    Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, "files are not granted to this call"))
+    let text = "files are not granted to this call: there is no folder for it, or the folders that its client named (MCP \
+                roots) are outside of tools.sandbox.allowed_roots or missing";
+    Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text))
 }
 
 impl Workspace for crate::capability::NotGranted {

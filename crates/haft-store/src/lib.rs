@@ -33,4 +33,4 @@ pub use sql::{
     Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, Happened, HeadSink, Keep,
     NotLetIn, Options, RetentionRule, Tenant, Verified,
 };
-pub use state_folder::{StateFolderError, check_state_folder};
+pub use state_folder::{StateFolderError, check_only_name, check_state_folder};

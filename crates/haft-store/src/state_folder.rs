@@ -20,6 +20,12 @@ pub enum StateFolderError {
         /// Whether it is the folder itself.
         is_folder: bool,
     },
+    /// A file in it has another name elsewhere.
+    #[error("{} has another name elsewhere (a hard link), under which tools could reach it", shown(.path))]
+    HardLink {
+        /// The file.
+        path: PathBuf,
+    },
     /// It, or something in it, belongs to another user.
     #[error("{} belongs to the user {owner}, and haft runs as the user {user}", shown(.path))]
     NotYours {
@@ -70,6 +76,7 @@ impl StateFolderError {
             Self::Link { path, is_folder: false } => {
                 format!("find out who made {}; then put what it leads to in its place", shown(path))
             }
+            Self::HardLink { path } => alone(path),
             Self::NotYours { .. } => {
                 "run haft as that user, or set HAFT_STATE_DIR to a folder of your own".to_owned()
             }
@@ -84,6 +91,28 @@ impl StateFolderError {
     }
 }
 
+/// How a file gets to have one name only.
+fn alone(path: &Path) -> String {
+    let path = shown(path);
+    format!(
+        "find out who made it (`find / -samefile '{path}' 2>/dev/null`); then make it a file of its own: \
+         cp -p '{path}' '{path}.own' && mv '{path}.own' '{path}'"
+    )
+}
+
+/// Refuses a file that has more than one name: under the other one, nothing would tell that it is the owner's. One that is not
+/// there is fine, and so is what is no file.
+///
+/// # Errors
+///
+/// It has another name, or it cannot be looked at.
+pub fn check_only_name(path: &Path) -> Result<(), StateFolderError> {
+    match look(path)? {
+        Some(facts) if has_other_names(facts) => Err(StateFolderError::HardLink { path: path.to_owned() }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// What is known of a file without following it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Facts {
@@ -91,12 +120,19 @@ struct Facts {
     is_folder: bool,
     owner: u32,
     mode: u32,
+    names: u64,
+}
+
+/// A folder has a name for itself and for each folder in it; those lead to nothing else.
+const fn has_other_names(facts: Facts) -> bool {
+    facts.names > 1 && !facts.is_folder && !facts.is_link
 }
 
 /// What is wrong with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Link,
+    HardLink,
     NotYours,
     Exposed,
 }
@@ -107,6 +143,9 @@ fn fault(facts: Facts, user: Option<u32>, in_private: bool) -> Option<Fault> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     if facts.is_link {
         return Some(Fault::Link);
+    }
+    if has_other_names(facts) {
+        return Some(Fault::HardLink);
     }
     if user.is_some_and(|user| user != facts.owner) {
         return Some(Fault::NotYours);
@@ -162,6 +201,7 @@ fn judge(
     match found {
         None => Ok(()),
         Some(Fault::Link) => Err(StateFolderError::Link { path, is_folder }),
+        Some(Fault::HardLink) => Err(StateFolderError::HardLink { path }),
         Some(Fault::NotYours) => {
             Err(StateFolderError::NotYours { path, owner: facts.owner, user: user.unwrap_or_default() })
         }
@@ -172,7 +212,10 @@ fn judge(
 fn look(path: &Path) -> Result<Option<Facts>, StateFolderError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(facts(&metadata))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        // Where a file is in the way, whoever makes the folder says so.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Ok(None)
+        }
         Err(source) => Err(StateFolderError::Unreadable { path: path.to_owned(), source }),
     }
 }
@@ -185,13 +228,14 @@ fn facts(metadata: &fs::Metadata) -> Facts {
         is_folder: metadata.is_dir(),
         owner: metadata.uid(),
         mode: metadata.mode(),
+        names: metadata.nlink(),
     }
 }
 
 /// The state folder is in the user's profile, which the system keeps private.
 #[cfg(not(unix))]
 fn facts(metadata: &fs::Metadata) -> Facts {
-    Facts { is_link: metadata.is_symlink(), is_folder: metadata.is_dir(), owner: 0, mode: 0 }
+    Facts { is_link: metadata.is_symlink(), is_folder: metadata.is_dir(), owner: 0, mode: 0, names: 1 }
 }
 
 #[cfg(test)]
@@ -200,12 +244,15 @@ mod tests {
 
     #[test]
     fn only_what_is_the_user_s_own_counts() {
-        let own = Facts { is_link: false, is_folder: true, owner: 7, mode: 0o40700 };
+        let own = Facts { is_link: false, is_folder: true, owner: 7, mode: 0o40700, names: 3 };
         let table = [
             (own, Some(7), None),
             (own, None, None),
             (own, Some(0), Some(Fault::NotYours)),
             (Facts { mode: 0o100644, ..own }, Some(7), None),
+            (Facts { is_folder: false, names: 1, ..own }, Some(7), None),
+            (Facts { is_folder: false, names: 2, ..own }, Some(7), Some(Fault::HardLink)),
+            (Facts { is_folder: false, names: 2, ..own }, None, Some(Fault::HardLink)),
             (Facts { is_link: true, mode: 0o120777, ..own }, Some(7), Some(Fault::Link)),
             (Facts { is_link: true, owner: 8, ..own }, None, Some(Fault::Link)),
             (Facts { mode: 0o40770, ..own }, Some(7), Some(Fault::Exposed)),

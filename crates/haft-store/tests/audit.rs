@@ -208,6 +208,35 @@ async fn what_is_done_to_the_database_is_found() {
         ),
         ("another result", "UPDATE call_results SET result = CAST('{}' AS BLOB) WHERE seq = 3", 3),
         ("other arguments", "UPDATE call_results SET input = '{}' WHERE seq = 3", 3),
+        ("a record before the beginning", INVENTED_BEFORE, -5),
+        ("a record after the end", INVENTED_AFTER, 5000),
+        (
+            "a result after the end",
+            "INSERT INTO call_results (seq, execution_id, kept_at) VALUES (5000, 'x', 1)",
+            5000,
+        ),
+        (
+            "a sandbox that stopped something",
+            "INSERT INTO sandbox_security_events (seq, tenant, violation_type, resource, description, was_blocked, \
+             happened_at) VALUES (3, 't', 'x', 'x', 'x', 1, 1)",
+            3,
+        ),
+        ("an index goes", "DROP INDEX ix_tool_executions_status", 10),
+        (
+            "an index has only some",
+            "DROP INDEX ix_tool_executions_status; CREATE INDEX ix_tool_executions_status ON tool_executions (tenant, status, started_at, seq) WHERE seq <> 7",
+            10,
+        ),
+        (
+            "a trigger that takes away what comes",
+            "CREATE TRIGGER later AFTER INSERT ON tool_executions BEGIN DELETE FROM tool_executions WHERE seq = NEW.seq; END",
+            10,
+        ),
+        (
+            "a table that is a view",
+            "ALTER TABLE approvals RENAME TO hidden; CREATE VIEW approvals AS SELECT * FROM hidden",
+            10,
+        ),
     ];
     let mut unnoticed = Vec::new();
     for (what, sql, first_bad) in attacks {
@@ -217,6 +246,85 @@ async fn what_is_done_to_the_database_is_found() {
         }
     }
     assert!(unnoticed.is_empty(), "{unnoticed:#?}");
+}
+
+const INVENTED_BEFORE: &str = "INSERT INTO audit_log SELECT -5, body, digest, zeroblob(32) FROM audit_log WHERE seq = 2; \
+     CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 2; UPDATE copy SET seq = -5; \
+     INSERT INTO tool_executions SELECT * FROM copy";
+const INVENTED_AFTER: &str = "INSERT INTO audit_log SELECT 5000, body, digest, zeroblob(32) FROM audit_log WHERE seq = 2; \
+     CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 2; UPDATE copy SET seq = 5000; \
+     INSERT INTO tool_executions SELECT * FROM copy";
+
+/// Indexes that were built without a row answer without it, though the row is there and their words are as they were.
+#[tokio::test]
+async fn a_row_that_indexes_hide_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    for n in 0..10 {
+        let made = call("t", &format!("tool_{n}")).at(after(n)).without_effect();
+        store.outcome(made.outcome()).await.unwrap();
+    }
+    store.for_tenant("t").audit(1).await.unwrap();
+    drop(store);
+    let hide = "CREATE TEMP TABLE before AS SELECT name, sql FROM sqlite_schema; PRAGMA writable_schema = ON; \
+                UPDATE sqlite_schema SET sql = sql || ' WHERE seq <> 7' WHERE name LIKE 'ix_tool_executions_%' \
+                AND sql NOT LIKE '%WHERE%'; PRAGMA writable_schema = RESET; REINDEX; PRAGMA writable_schema = ON; \
+                UPDATE sqlite_schema SET sql = (SELECT sql FROM before WHERE before.name = sqlite_schema.name) \
+                WHERE name LIKE 'ix_tool_executions_%'; PRAGMA writable_schema = RESET";
+    Connection::open(folder.path().join("haft.db")).unwrap().execute_batch(hide).unwrap();
+    let store = open(folder.path());
+    assert_eq!(store.for_tenant("t").audit(100).await.unwrap().len(), 9, "a query does not show it");
+    let bad = store.verify(None, &[]).await.unwrap().bad.unwrap();
+    assert!(bad.what.contains("do not agree") && bad.what.contains("ix_tool_executions"), "{bad:?}");
+}
+
+/// What sandboxes stopped is in the sealed record, and the table that repeats it must say the same.
+#[tokio::test]
+async fn what_sandboxes_stopped_is_compared_too() {
+    for (change, is_found) in [
+        ("SELECT 1", false),
+        ("DELETE FROM sandbox_security_events", true),
+        ("UPDATE sandbox_security_events SET resource = '/elsewhere' WHERE event_id = 2", true),
+        ("UPDATE sandbox_security_events SET was_blocked = 1", true),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path());
+        let mut outcome = call("t", "tool").without_effect().outcome();
+        let mut facts = (*outcome.audit.metadata).clone();
+        let violation = haft_core::Violation {
+            kind: "QuarantinedFile".into(),
+            resource: "/w/.envrc".into(),
+            description: "moved".into(),
+            timestamp: noon(),
+            was_blocked: false,
+        };
+        facts.violations =
+            vec![violation.clone(), haft_core::Violation { resource: "/w/b".into(), ..violation }];
+        outcome.audit.metadata = facts.into();
+        store.outcome(outcome).await.unwrap();
+        store.for_tenant("t").audit(1).await.unwrap();
+        drop(store);
+        Connection::open(folder.path().join("haft.db")).unwrap().execute_batch(change).unwrap();
+        let bad = open(folder.path()).verify(None, &[]).await.unwrap().bad;
+        assert_eq!(bad.as_ref().map(|bad| bad.seq), is_found.then_some(1), "{change}: {bad:?}");
+    }
+}
+
+/// Somebody who checks while others write sees one moment, and no false alarm.
+#[tokio::test]
+async fn checking_while_others_write_raises_no_alarm() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, other) = (open(folder.path()), open(folder.path()));
+    let writing = tokio::spawn(async move {
+        for n in 0..200 {
+            other.outcome(call("t", "tool").at(after(n)).without_effect().outcome()).await.unwrap();
+        }
+    });
+    while !writing.is_finished() {
+        assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
+    }
+    writing.await.unwrap();
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
 }
 
 #[derive(Default)]

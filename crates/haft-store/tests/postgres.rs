@@ -81,6 +81,34 @@ async fn the_chain_verifies(home: &Schema<'_>) {
     }
     let verified = other.verify(None, &[]).await.unwrap();
     assert_eq!((verified.last, verified.bad), (20, None), "two processes, one chain");
+    for (change, back, first_bad) in [
+        (
+            "INSERT INTO chain.audit_log SELECT -5, body, digest, mac FROM chain.audit_log WHERE seq = 2",
+            "DELETE FROM chain.audit_log WHERE seq = -5",
+            -5,
+        ),
+        (
+            "INSERT INTO chain.audit_log SELECT 5000, body, digest, mac FROM chain.audit_log WHERE seq = 2",
+            "DELETE FROM chain.audit_log WHERE seq = 5000",
+            5000,
+        ),
+        (
+            "ALTER TABLE chain.tool_executions ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE chain.tool_executions DISABLE ROW LEVEL SECURITY",
+            20,
+        ),
+        (
+            "CREATE INDEX ix_hiding ON chain.tool_executions (tenant) WHERE seq <> 7",
+            "DROP INDEX chain.ix_hiding",
+            20,
+        ),
+    ] {
+        home.server.sql(change).unwrap();
+        let bad = one.verify(None, &[]).await.unwrap().bad;
+        assert_eq!(bad.as_ref().map(|bad| bad.seq), Some(first_bad), "{change}: {bad:?}");
+        home.server.sql(back).unwrap();
+        assert_eq!(one.verify(None, &[]).await.unwrap().bad, None, "{back}");
+    }
     home.server.sql("UPDATE chain.audit_log SET body = replace(body, 'tool', 'fool') WHERE seq = 7").unwrap();
     assert_eq!(one.verify(None, &[]).await.unwrap().bad.unwrap().seq, 7);
 }

@@ -233,7 +233,7 @@ async fn a_full_disk_loses_nothing_that_was_confirmed() {
     let (small, kept) = (folder.path().join("small"), folder.path().join("kept"));
     fs::create_dir(&small).unwrap();
     // A disk of its own for that process, and a copy of what is on it at the end.
-    let script = "mount -t tmpfs -o size=3m none \"$0\" || exit 77; \"$1\" --ignored --exact child --nocapture; \
+    let script = "mount -t tmpfs -o size=3m,mode=700 none \"$0\" || exit 77; \"$1\" --ignored --exact child --nocapture; \
                   cp -a \"$0\" \"$2\"";
     let output = Command::new("unshare")
         .args(["-rm", "sh", "-c", script])

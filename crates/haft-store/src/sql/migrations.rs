@@ -135,6 +135,14 @@ fn steps(sql: &mut dyn Sql, to: i64, now: i64) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Whether the layout has that index for those rows only.
+#[cfg(feature = "postgres")]
+pub(crate) fn has_partial_index(name: &str, condition: &str) -> bool {
+    let (made, only) = (format!("INDEX {name} ON "), format!(" WHERE {condition};"));
+    let mut lines = MIGRATIONS.iter().flat_map(|step| step.up.lines());
+    lines.any(|line| line.contains(&made) && line.ends_with(&only))
+}
+
 /// A database that a later haft has changed is left alone.
 pub(crate) fn too_new(found: i64) -> Fault {
     Fault::new(

@@ -4,6 +4,7 @@
 //! database in the same, blocking words.
 
 use super::{
+    migrations,
     postgres_tls::{Protection, Words},
     value::{Cell, Dialect, Fault, FaultKind, Row, Sql, Value},
 };
@@ -201,6 +202,44 @@ impl Sql for PostgresSql {
         self.run(self.client.batch_execute("COMMIT"))?;
         self.is_writing = false;
         Ok(())
+    }
+
+    fn snapshot(&mut self) -> Result<(), Fault> {
+        self.is_writing = true;
+        self.run(self.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
+    }
+
+    /// The server keeps indexes and tables in agreement. What its owner can put between a question and the rows is looked for.
+    fn difference(&mut self) -> Result<Option<String>, Fault> {
+        let here = "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema()";
+        let table = format!(
+            "SELECT c.relname::TEXT FROM pg_class c {here} AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND \
+             (c.relkind <> 'r' OR c.relrowsecurity OR c.relhasrules OR c.relhassubclass OR c.relispartition OR \
+             EXISTS (SELECT 1 FROM pg_trigger t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal)) ORDER BY 1 LIMIT 1"
+        );
+        if let Some(mut row) = self.query_one(&table, &[])? {
+            let what = "is a view, or has a trigger, a rule, a policy or a table below it";
+            return Ok(Some(format!("`{}` {what}", row.text(0)?)));
+        }
+        let index = format!(
+            "SELECT c.relname::TEXT FROM pg_class c JOIN pg_index i ON i.indexrelid = c.oid {here} AND \
+             NOT (i.indisvalid AND i.indisready AND i.indislive) ORDER BY 1 LIMIT 1"
+        );
+        if let Some(mut row) = self.query_one(&index, &[])? {
+            return Ok(Some(format!("the index `{}` is not valid", row.text(0)?)));
+        }
+        let partial = format!(
+            "SELECT c.relname::TEXT, pg_get_expr(i.indpred, i.indrelid) FROM pg_class c \
+             JOIN pg_index i ON i.indexrelid = c.oid {here} AND i.indpred IS NOT NULL"
+        );
+        for mut row in self.query(&partial, &[])? {
+            let (name, condition) = (row.text(0)?, row.text(1)?);
+            let condition = condition.trim_start_matches('(').trim_end_matches(')').to_owned();
+            if !migrations::has_partial_index(&name, &condition) {
+                return Ok(Some(format!("the index `{name}` has only the rows with {condition}")));
+            }
+        }
+        Ok(None)
     }
 
     fn roll_back(&mut self) {

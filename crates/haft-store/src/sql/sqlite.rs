@@ -1,9 +1,13 @@
 //! SQLite: one file, its write-ahead log beside it, private to the user.
 
-use super::value::{Cell, Dialect, Fault, FaultKind, Row, Sql, Value};
+use super::{
+    migrations,
+    value::{Cell, Dialect, Fault, FaultKind, Row, Sql, Value},
+};
 use crate::private_file;
 use rusqlite::{Connection, OpenFlags, ffi, types::ToSqlOutput, types::ValueRef};
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -105,6 +109,27 @@ impl SqliteSql {
         }
     }
 
+    /// An empty database that is nowhere but in memory.
+    fn in_memory() -> Result<Self, Fault> {
+        let connection = Connection::open_in_memory().map_err(bare_fault)?;
+        Ok(SqliteSql { connection, path: PathBuf::new() })
+    }
+
+    /// What is in the database besides rows: type, name and table, and how it was made. What SQLite keeps for itself is left out.
+    fn objects(&mut self) -> Result<BTreeMap<(String, String, String), String>, Fault> {
+        let rows = self.query(
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema \
+             WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' OR type NOT IN ('table', 'index')",
+            &[],
+        )?;
+        let mut objects = BTreeMap::new();
+        for mut row in rows {
+            let key = (row.text(0)?, row.text(1)?, row.text(2)?);
+            objects.insert(key, plain(&row.opt_text(3)?.unwrap_or_default()));
+        }
+        Ok(objects)
+    }
+
     /// Writes a copy of everything to a new file, which only the user can read.
     pub(crate) fn copy_to(&self, target: &Path) -> Result<(), Fault> {
         if let Some(folder) = target.parent() {
@@ -171,12 +196,63 @@ impl Sql for SqliteSql {
         }
     }
 
+    fn snapshot(&mut self) -> Result<(), Fault> {
+        self.execute("BEGIN DEFERRED", &[]).map(drop)
+    }
+
+    fn difference(&mut self) -> Result<Option<String>, Fault> {
+        let mut wanted = SqliteSql::in_memory()?;
+        migrations::migrate(&mut wanted, migrations::LATEST, 0)?;
+        if let Some(what) = differs(&wanted.objects()?, &self.objects()?) {
+            return Ok(Some(what));
+        }
+        // Finds rows that an index does not have, and entries of an index that no row has.
+        let answer: Result<String, _> =
+            self.connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0));
+        match answer {
+            Ok(said) if said == "ok" => Ok(None),
+            Ok(said) => Ok(Some(format!("its tables and indexes do not agree: {said}"))),
+            Err(error) if kind(&error) == FaultKind::Corrupt => Ok(Some(format!("it is damaged: {error}"))),
+            Err(error) => Err(bare_fault(error)),
+        }
+    }
+
     fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
             // It fails only where the transaction is gone already, which is what is wanted.
             let _ = self.execute("ROLLBACK", &[]);
         }
     }
+}
+
+/// The first thing that is other than it should be.
+fn differs(
+    wanted: &BTreeMap<(String, String, String), String>,
+    found: &BTreeMap<(String, String, String), String>,
+) -> Option<String> {
+    let of = |key: &(String, String, String)| format!("the {} `{}`", key.0, key.1);
+    for (key, sql) in wanted {
+        match found.get(key) {
+            Some(other) if other == sql => {}
+            Some(_) => return Some(format!("{} was changed", of(key))),
+            None => return Some(format!("{} was removed", of(key))),
+        }
+    }
+    let added = found.keys().find(|key| !wanted.contains_key(*key));
+    added.map(|key| format!("{} was added", of(key)))
+}
+
+/// The words of a statement without the blanks between them: those depend on the way by which a layout came about.
+fn plain(sql: &str) -> String {
+    let mut plain = String::with_capacity(sql.len());
+    for word in sql.split_whitespace() {
+        let is_apart = |char: char| matches!(char, '(' | ')' | ',');
+        if !plain.is_empty() && !plain.ends_with(is_apart) && !word.starts_with(is_apart) {
+            plain.push(' ');
+        }
+        plain.push_str(word);
+    }
+    plain
 }
 
 impl rusqlite::ToSql for Value<'_> {

@@ -219,8 +219,15 @@ pub(crate) trait Sql {
     /// Makes everything since the beginning stay.
     fn commit(&mut self) -> Result<(), Fault>;
 
-    /// Undoes everything since the beginning.
+    /// Undoes everything since the beginning. Ends a [snapshot](Self::snapshot), too.
     fn roll_back(&mut self);
+
+    /// From here to [`roll_back`](Self::roll_back) all answers are about the same moment, whoever writes meanwhile.
+    fn snapshot(&mut self) -> Result<(), Fault>;
+
+    /// What differs between the database and the layout of this haft, or between its tables and their indexes: such a
+    /// difference can hide rows from questions, or show rows that are not there.
+    fn difference(&mut self) -> Result<Option<String>, Fault>;
 
     /// Nothing is to be done for a while: time to put things in order.
     fn tidy(&mut self) {}

@@ -9,7 +9,10 @@ use super::{
     value::{Fault, Row, Sql, Value},
     work::bytes32,
 };
-use haft_core::port::Hashes;
+use haft_core::{
+    Violation,
+    port::{AuditRecord, Hashes},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that are looked at in one go.
@@ -46,8 +49,16 @@ pub(crate) fn end(sql: &mut dyn Sql) -> Result<End, Fault> {
     })
 }
 
-/// One pass from the first record that is there to the last.
+/// Everything is read as it was at one moment: a row that the end of the chain does not know was not written by haft.
 pub(crate) fn verify(sql: &mut dyn Sql, first_key: Bytes32, heads: &[AuditHead]) -> Result<Verified, Fault> {
+    sql.snapshot()?;
+    let verified = verify_at_once(sql, first_key, heads);
+    sql.roll_back();
+    verified
+}
+
+/// One pass from the first record that is there to the last.
+fn verify_at_once(sql: &mut dyn Sql, first_key: Bytes32, heads: &[AuditHead]) -> Result<Verified, Fault> {
     let end = end(sql)?;
     let mut link = Link::genesis(&end.chain_id, first_key);
     for _ in 0..end.anchor_seq {
@@ -59,8 +70,16 @@ pub(crate) fn verify(sql: &mut dyn Sql, first_key: Bytes32, heads: &[AuditHead])
     }
     link.mac = end.anchor_mac;
     let cut = end.anchor_seq == 0;
-    let mut pass =
-        Pass { link, archived: 0, cut, emptied: BTreeSet::new(), calls: BTreeMap::new(), end, heads };
+    let mut pass = Pass {
+        link,
+        archived: 0,
+        cut,
+        emptied: BTreeSet::new(),
+        calls: BTreeMap::new(),
+        violations: BTreeMap::new(),
+        end,
+        heads,
+    };
     loop {
         let columns = Execution::COLUMNS;
         let rows = sql.query(
@@ -73,7 +92,7 @@ pub(crate) fn verify(sql: &mut dyn Sql, first_key: Bytes32, heads: &[AuditHead])
         let (before, mut is_last) = (pass.link.seq, rows.is_empty());
         for row in rows {
             if pass.link.seq >= pass.end.seq {
-                // Came in after the end was read.
+                // Beyond the end: `outside` names it.
                 is_last = true;
                 break;
             }
@@ -81,7 +100,11 @@ pub(crate) fn verify(sql: &mut dyn Sql, first_key: Bytes32, heads: &[AuditHead])
                 return Ok(verified(&pass.end, pass.archived, Some(bad)));
             }
         }
-        let bad = match pass.results(sql, before)? {
+        let mut bad = pass.results(sql, before)?;
+        if bad.is_none() {
+            bad = pass.events(sql, before)?;
+        }
+        let bad = match bad {
             Some(bad) => Some(bad),
             None if is_last => pass.last(sql)?,
             None => continue,
@@ -103,6 +126,8 @@ struct Pass<'a> {
     emptied: BTreeSet<i64>,
     /// Calls whose results were not compared yet.
     calls: BTreeMap<i64, (String, Hashes)>,
+    /// What sandboxes stopped in calls, as far as it was not compared yet.
+    violations: BTreeMap<i64, Vec<Event>>,
     end: End,
     heads: &'a [AuditHead],
 }
@@ -154,6 +179,9 @@ impl Pass<'_> {
                     }
                     None => None,
                 };
+                if seq <= self.end.projected {
+                    self.violations.insert(seq, Event::all(&record));
+                }
                 if let Some(hashes) = record.hashes {
                     self.calls.insert(seq, (id, *hashes));
                 }
@@ -216,6 +244,25 @@ impl Pass<'_> {
         }
     }
 
+    /// Whether the table of what sandboxes stopped says of the records since what they say.
+    fn events(&mut self, sql: &mut dyn Sql, after: i64) -> Result<Option<Bad>, Fault> {
+        let mut found: BTreeMap<i64, Vec<Event>> = BTreeMap::new();
+        let rows = sql.query(
+            "SELECT seq, tenant, sandbox_id, violation_type, resource, description, was_blocked, happened_at \
+             FROM sandbox_security_events WHERE seq > ?1 AND seq <= ?2 ORDER BY seq, event_id",
+            &[Value::Int(after), Value::Int(self.link.seq)],
+        )?;
+        for mut row in rows {
+            found.entry(row.int(0)?).or_default().push(Event::read(&mut row)?);
+        }
+        let mut sealed = std::mem::take(&mut self.violations);
+        sealed.retain(|_, events| !events.is_empty());
+        let differs = |seq: &&i64| sealed.get(*seq) != found.get(*seq);
+        let first = sealed.keys().filter(differs).chain(found.keys().filter(differs)).min();
+        let what = "the table of what sandboxes stopped says something else about it";
+        Ok(first.map(|seq| Bad::new(*seq, what)))
+    }
+
     /// After the last record.
     fn last(&self, sql: &mut dyn Sql) -> Result<Option<Bad>, Fault> {
         let (last, end) = (self.link.seq, &self.end);
@@ -245,8 +292,75 @@ impl Pass<'_> {
                 "records up to it were cut off, and no retention is on record",
             )));
         }
-        never_recorded(sql)
+        if let Some(bad) = outside(sql, end)? {
+            return Ok(Some(bad));
+        }
+        if let Some(bad) = never_recorded(sql)? {
+            return Ok(Some(bad));
+        }
+        // Last, because it names no record: what is wrong in one is told above.
+        let what = sql.difference()?;
+        Ok(what.map(|what| {
+            Bad::new(end.seq, format!("what is asked of the database may be answered wrongly: {what}"))
+        }))
     }
+}
+
+/// A row of the table of what sandboxes stopped, without its numbers.
+#[derive(Debug, PartialEq)]
+struct Event {
+    tenant: String,
+    sandbox_id: Option<String>,
+    violation_type: String,
+    resource: String,
+    description: String,
+    was_blocked: i64,
+    happened_at: i64,
+}
+
+impl Event {
+    /// What a record says.
+    fn all(record: &AuditRecord) -> Vec<Self> {
+        let one = |violation: &Violation| Event {
+            tenant: record.context.tenant.to_string(),
+            sandbox_id: record.metadata.sandbox_id.as_deref().map(str::to_owned),
+            violation_type: violation.kind.clone(),
+            resource: violation.resource.clone(),
+            description: violation.description.clone(),
+            was_blocked: i64::from(violation.was_blocked),
+            happened_at: violation.timestamp.as_microsecond(),
+        };
+        record.metadata.violations.iter().map(one).collect()
+    }
+
+    /// What the table says.
+    fn read(row: &mut Row) -> Result<Self, Fault> {
+        Ok(Event {
+            tenant: row.text(1)?,
+            sandbox_id: row.opt_text(2)?,
+            violation_type: row.text(3)?,
+            resource: row.text(4)?,
+            description: row.text(5)?,
+            was_blocked: row.int(6)?,
+            happened_at: row.int(7)?,
+        })
+    }
+}
+
+/// A row with a number that no record of the chain has: before its beginning or after its end.
+fn outside(sql: &mut dyn Sql, end: &End) -> Result<Option<Bad>, Fault> {
+    for table in ["audit_log", "tool_executions", "call_results", "sandbox_security_events"] {
+        let row = sql.query_one(
+            &format!("SELECT seq FROM {table} WHERE seq <= ?1 OR seq > ?2 ORDER BY seq LIMIT 1"),
+            &[Value::Int(end.anchor_seq), Value::Int(end.seq)],
+        )?;
+        if let Some(mut row) = row {
+            let seq = row.int(0)?;
+            let what = format!("it is in `{table}`, and the chain has no such record: somebody added it");
+            return Ok(Some(Bad::new(seq, what)));
+        }
+    }
+    Ok(None)
 }
 
 /// An execution that is shown and has no record.

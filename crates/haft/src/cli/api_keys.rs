@@ -64,6 +64,17 @@ fn bad(what: impl Into<String>, help: impl Into<String>) -> Failure {
     Failure::Server { what: what.into(), help: help.into() }
 }
 
+/// The roles that a tenant's callers can have: those that come with haft, and those of the configuration.
+fn roles(config: &crate::config::Config, tenant: &str) -> Vec<String> {
+    let own = config.permissions.roles.iter().filter_map(|text| haft_guard::Role::read(text).ok());
+    let own = own.filter(|(of, _, _)| of.as_deref().is_none_or(|of| of == tenant)).map(|(_, name, _)| name);
+    ["viewer", "contributor", "editor", "admin"].map(str::to_owned).into_iter().chain(own).collect()
+}
+
+fn is_role(config: &crate::config::Config, tenant: &str, role: &str) -> bool {
+    roles(config, tenant).iter().any(|known| known == role)
+}
+
 pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let mut rights = args.rights.clone();
@@ -83,6 +94,15 @@ pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) 
         return Err(bad(
             format!("`{shown}` cannot be a name"),
             "names have 1 to 255 bytes and no control characters",
+        ));
+    }
+    if let Some(unknown) = args.roles.iter().find(|role| !is_role(&memory.config, &args.tenant, role)) {
+        let known = roles(&memory.config, &args.tenant);
+        let near = haft_core::suggest::nearest(unknown, known.iter().map(String::as_str));
+        let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
+        return Err(bad(
+            format!("there is no role `{}`", words::name(unknown)),
+            format!("{near}Known: {}; permissions.roles in your own haft.toml adds others", known.join(", ")),
         ));
     }
     if args.roles.is_empty() && rights.contains(&Right::Invoke) {

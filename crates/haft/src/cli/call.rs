@@ -130,6 +130,9 @@ fn print(setup: &Setup, result: &ToolResult, console: &mut Console) -> Result<()
     if !text.is_empty() {
         console.print(format!("{text}\n"))?;
     }
+    for line in show::violations(result) {
+        console.warn(&line);
+    }
     match &result.error {
         None if std::io::stderr().is_terminal() => console.say(show::headline(result)),
         None => {}

@@ -32,6 +32,8 @@ pub(super) enum Failure {
     NoStateFolder,
     #[error("the state folder is not used: {0}")]
     StateFolder(#[from] haft_store::StateFolderError),
+    #[error("your own file is not used: {0}")]
+    OtherName(haft_store::StateFolderError),
     #[error("what haft remembers cannot be reached: {}", haft_core::text::one_line(&.0.0, 4096))]
     Store(#[from] crate::port::StoreError),
     #[error("{0}")]
@@ -174,6 +176,7 @@ impl Failure {
             | Failure::NoUserFolder
             | Failure::NoStateFolder
             | Failure::StateFolder(_)
+            | Failure::OtherName(_)
             | Failure::NothingToTrust
             | Failure::BadRetention(_)
             | Failure::NotAnId { .. }
@@ -260,7 +263,7 @@ impl Failure {
                 )
             }
             Failure::NoStateFolder => "set HAFT_STATE_DIR or HOME".to_owned(),
-            Failure::StateFolder(error) => error.help(),
+            Failure::StateFolder(error) | Failure::OtherName(error) => error.help(),
             // It says so itself.
             Failure::Store(_) => return None,
             Failure::BadRetention(_) => "correct it in your own haft.toml, then try again".to_owned(),

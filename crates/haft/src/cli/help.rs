@@ -58,7 +58,10 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
         }
         ErrorCode::ToolDenied => {
             let key = "tools.approval.denylist";
-            format!("to allow it, remove it from {key}{}", set_in(&setup.resolved, key))
+            match setup.resolved.origins(key).iter().any(|origin| matches!(origin, Origin::Set(_))) {
+                true => format!("to allow it, remove it from {key}{}", set_in(&setup.resolved, key)),
+                false => allow_by_default(setup, tool),
+            }
         }
         ErrorCode::LicenseRequired => super::failure::LICENCE.to_owned(),
         ErrorCode::PermissionDenied if !setup.resolved.config.permissions.local_roles.is_empty() => format!(
@@ -90,6 +93,24 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
         // What happened is all there is to say.
         _ => return None,
     })
+}
+
+/// How to take a tool from the list of those that are denied where nobody set one.
+fn allow_by_default(setup: &Setup, tool: &str) -> String {
+    let listed = &setup.resolved.config.tools.approval.denylist;
+    let definition = setup.haft.definition(tool);
+    let is_it = |entry: &str| {
+        let aliases = definition.iter().flat_map(|definition| &definition.aliases).map(String::as_str);
+        aliases.chain([tool]).any(|name| entry.eq_ignore_ascii_case(name))
+    };
+    let left: Vec<String> =
+        listed.iter().filter(|entry| !is_it(entry)).map(|entry| format!("\"{entry}\"")).collect();
+    format!(
+        "it is denied by default; to allow it, set denylist = [{}] under [tools.approval] in {} \
+         (`haft init --user` makes that file)",
+        left.join(", "),
+        setup.own_file
+    )
 }
 
 fn is_denylisted(setup: &Setup, tool: &str) -> bool {

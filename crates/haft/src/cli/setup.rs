@@ -249,6 +249,16 @@ impl Ground {
                 .note(&format!("the folder's configuration ({trust}): {}", words::path(&folder.source.path)));
         }
         let mut resolved = config::resolve(&inputs)?;
+        // Tools are kept from these files by their names: under another name they would reach them.
+        for file in config::own_files(&surroundings, &resolved.config) {
+            match haft_store::check_only_name(&file) {
+                Err(error @ haft_store::StateFolderError::HardLink { .. }) => {
+                    return Err(Failure::OtherName(error));
+                }
+                // Who cannot look at it cannot read it either.
+                Err(_) | Ok(()) => {}
+            }
+        }
         notes.append(&mut resolved.notes);
         for note in &notes {
             console.warn(&note.to_string());

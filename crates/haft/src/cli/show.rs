@@ -37,6 +37,12 @@ pub(super) fn text(result: &ToolResult) -> String {
     parts.collect::<Vec<_>>().join("\n")
 }
 
+/// What a sandbox stopped and the text does not say, a line each.
+pub(super) fn violations(result: &ToolResult) -> Vec<String> {
+    let unsaid = result.metadata.violations.iter().filter(|violation| !violation.is_restricted());
+    unsaid.map(|violation| format!("sandbox: {}", one_line(&violation.description, 500))).collect()
+}
+
 fn aside(what: &str, kind: &str, base64: usize) -> Cow<'static, str> {
     format!("[{what}, {}, {} bytes; --json has it]", one_line(kind, 80), base64 / 4 * 3).into()
 }
@@ -106,13 +112,14 @@ impl Sheet {
     ) -> String {
         let time = time.map(words::duration).unwrap_or_default();
         let all = text(result);
-        let all = if all.trim().is_empty() { "no output" } else { all.trim_end() };
+        let said = if all.trim().is_empty() { "no output" } else { all.trim_end() };
+        let all = [vec![said.to_owned()], violations(result)].concat().join("\n");
         self.block(
             result.status,
             &result.tool,
             &id(&result.call_id, index, self.count),
             Some(&time),
-            all,
+            &all,
             help,
         )
     }

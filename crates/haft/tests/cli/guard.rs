@@ -416,3 +416,20 @@ fn secrets_are_in_no_result_event_log_or_record() {
         files_with(&place.home(), &token).iter().all(|path| path.to_string_lossy().contains("/changes/"))
     );
 }
+
+/// Whoever meets the list that comes with haft has set nothing: the next step names the file and what to write.
+#[test]
+fn a_denial_by_default_says_how_to_allow_it() {
+    let place = crate::support::Place::new();
+    let said = place.haft(&["call", "run_command", "command=true"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    let line = said.stderr.lines().find(|line| line.contains("denylist = [")).unwrap();
+    assert!(line.contains("haft.toml") && line.contains("haft init --user"), "{said:?}");
+    assert!(!line.contains("\"run_command\""), "{said:?}");
+    // As it says.
+    let (_, rest) = line.split_once("denylist = [").unwrap();
+    let (list, _) = rest.split_once(']').unwrap();
+    place.own_config(&format!("[tools.approval]\ndenylist = [{list}]\n"));
+    let said = place.haft(&["call", "run_command", "command=true"]);
+    assert_eq!(said.code, 5, "it asks: {said:?}");
+}

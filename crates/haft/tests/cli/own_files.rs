@@ -239,6 +239,45 @@ fn a_state_folder_of_another_user_is_refused() {
     assert_eq!(place.haft(&["call", "get_metrics"]).code, 0);
 }
 
+/// A second name of a file of one's own is a way around everything that keeps tools from the first.
+#[test]
+fn an_own_file_with_a_second_name_is_refused() {
+    let place = Place::new();
+    place.write("mine.toml", LOOSE);
+    let read = || place.haft(&["--config", "mine.toml", "call", "read_file", "path=second.toml"]);
+    place.write("second.toml", "nothing secret");
+    assert_eq!(read().code, 0, "the control");
+    fs::remove_file(place.work().join("second.toml")).unwrap();
+    fs::hard_link(place.work().join("mine.toml"), place.work().join("second.toml")).unwrap();
+    let said = read();
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.stderr.starts_with("error: your own file is not used: "), "{said:?}");
+    assert!(said.stderr.contains("mine.toml") && said.stderr.contains("hard link"), "{said:?}");
+    assert!(!said.stdout.contains("confirms"), "{said:?}");
+    for command in [&["mcp"][..], &["serve"], &["tools", "list"], &["batch", "-"]] {
+        let said = place.haft(&[&["--config", "mine.toml"], command].concat());
+        assert_eq!(said.code, 2, "{command:?}: {said:?}");
+    }
+    // What help says to do makes it work.
+    fs::copy(place.work().join("mine.toml"), place.work().join("mine.toml.own")).unwrap();
+    fs::rename(place.work().join("mine.toml.own"), place.work().join("mine.toml")).unwrap();
+    assert_eq!(read().code, 0);
+    // The same for what the configuration names, and for what haft remembers.
+    fs::write(place.home().join("licence"), "{}").unwrap();
+    fs::hard_link(place.home().join("licence"), place.work().join("third")).unwrap();
+    let named = format!("license.file={}", place.home().join("licence").display());
+    let said = place.haft(&["--set", &named, "tools", "list"]);
+    assert!(said.code == 2 && said.stderr.contains("hard link"), "{said:?}");
+    for name in ["haft.db", "audit.key"] {
+        let second = place.work().join("state.second");
+        fs::hard_link(state(&place).join(name), &second).unwrap();
+        let said = place.haft(&["call", "get_metrics"]);
+        assert!(said.code == 2 && said.stderr.contains("hard link"), "{name}: {said:?}");
+        fs::remove_file(second).unwrap();
+        assert_eq!(place.haft(&["call", "get_metrics"]).code, 0, "{name}");
+    }
+}
+
 /// What one folder's file says must not take from the others what they could undo.
 #[test]
 fn a_folder_does_not_destroy_what_others_could_undo() {

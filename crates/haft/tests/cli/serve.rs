@@ -98,6 +98,21 @@ fn a_server_knows_its_owner_and_its_keys_and_ends_in_order() {
 }
 
 #[test]
+fn a_key_with_a_role_that_is_none_is_not_made() {
+    let place = Place::new();
+    place.own_config("[permissions]\nroles = ['acme/deployer: tool.deploy.*']\n");
+    let key = |role: &str, tenant: &str| {
+        place.haft(&["keys", "create", "x", "--right", "invoke", "--role", role, "--tenant", tenant])
+    };
+    let said = key("edtor", "acme");
+    assert!(said.code == 2 && said.stderr.contains("did you mean `editor`?"), "{}", said.shown());
+    assert_eq!(key("deployer", "other").code, 2, "it is another tenant's");
+    let own = key("deployer", "acme");
+    assert_eq!(own.code, 0, "{}", own.shown());
+    assert_eq!(key("editor", "acme").code, 0);
+}
+
+#[test]
 fn a_key_that_both_calls_and_approves_must_be_wished_for() {
     let place = Place::new();
     let both = ["keys", "create", "both", "--right", "invoke", "--right", "approve", "--role", "editor"];

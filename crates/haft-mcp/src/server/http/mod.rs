@@ -149,6 +149,9 @@ where
                 Ok(whole) => whole,
                 Err(problem) => return Ok(no_body(&problem)),
             };
+            if let Some(why) = repeated_key(&whole.bytes) {
+                return Ok(refused(StatusCode::BAD_REQUEST, &why));
+            }
             let request = Request::from_parts(parts, Full::new(whole.bytes));
             let (answer, refused) = Beginning::new(Arc::clone(&caller)).scope(service.call(request)).await;
             if let Some(full) = refused {
@@ -159,6 +162,14 @@ where
             Ok(answer)
         })
     }
+}
+
+/// What is wrong with a message that says one thing twice: whoever read the first would see another call than haft, which would
+/// take the last. What is no JSON at all is answered by those who read it.
+fn repeated_key(bytes: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
+    haft_core::json::parse(text).err().map(|problem| problem.message)
 }
 
 /// What came of a request was no body. Nothing more is read on its connection.
@@ -201,4 +212,18 @@ fn refused(status: StatusCode, why: &str) -> Answer {
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repeated_key;
+
+    #[test]
+    fn a_message_says_everything_once() {
+        let twice = br#"{"method":"tools/call","params":{"arguments":{"path":"a","path":"b"}}}"#;
+        assert!(repeated_key(twice).is_some_and(|why| why.contains("\"path\" is there twice")));
+        for fine in [&br#"{"a":{"b":1},"c":{"b":1}}"#[..], b"", b"no json", b"\xff"] {
+            assert_eq!(repeated_key(fine), None, "{fine:?}");
+        }
+    }
 }

@@ -250,6 +250,9 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
             |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase()),
         ),
     );
+    for violation in &facts.violations {
+        row("sandbox", record::line(&violation.description, 500));
+    }
     row("sizes", format!("{} bytes in, {} bytes out", record.input_size, facts.output_size));
     if let Some(handle) = &facts.output_handle {
         row("output", format!("haft call read_output handle={handle}"));
