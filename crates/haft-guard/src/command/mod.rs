@@ -18,8 +18,10 @@
 //! unread here.
 
 mod line;
+mod option;
 mod program;
 mod screen;
+mod script;
 mod simple;
 mod walk;
 mod word;
