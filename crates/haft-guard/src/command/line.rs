@@ -173,3 +173,10 @@ pub fn line(text: &str, shell: Shell) -> Line {
     });
     Line { parts }
 }
+
+/// The words of a line that is one simple command and does nothing besides: no option of it runs another program or
+/// writes a file. A grant for commands covers only such lines.
+pub(crate) fn single(text: &str, shell: Shell) -> Option<Vec<String>> {
+    let words = words(text, shell).ok()?;
+    matches!(&line(text, shell).parts[..], [Part::Command(_) | Part::Harmless(_)]).then_some(words)
+}
