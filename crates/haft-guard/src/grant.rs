@@ -89,9 +89,9 @@ impl Covers {
         let digest = digest(subject.arguments, subject.footprint);
         let mut offered = vec![Covers::ExactCall { tool: tool(), digest, summary: summary.to_owned() }];
         if let Some(text) = crate::policy::command_text(subject) {
-            if let Ok(words) = command::words(text, shell) {
+            if let Some(words) = command::single(text, shell) {
                 let named = words.iter().take_while(|word| !word.starts_with('-')).count().clamp(1, 2);
-                if named > 1 || words.first().is_some_and(|program| !says_little(program)) {
+                if words.first().is_some_and(|program| says_enough(program, named)) {
                     let fixed = Fixed::of(subject.arguments, Fixed::no_other_than_the_command().free);
                     offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec(), fixed });
                 }
@@ -149,7 +149,7 @@ impl Covers {
                 .arguments
                 .get(COMMAND)
                 .and_then(Value::as_str)
-                .and_then(|text| command::words(text, shell).ok())
+                .and_then(|text| command::single(text, shell))
                 .is_some_and(|command| command::starts_with(&command, words)),
         };
         if !covered {
@@ -167,6 +167,18 @@ impl Covers {
     }
 }
 
+/// Whether so many words of a command say what will be done, whatever stands behind them.
+fn says_enough(program: &str, named: usize) -> bool {
+    // What follows is a file or an address, and the next one may be any other.
+    const NEVER: &[&str] = &[
+        "chgrp", "chmod", "chown", "cp", "curl", "dd", "install", "kill", "killall", "ln", "mkfs", "mv",
+        "nc", "npx", "pkill", "rm", "rmdir", "rsync", "scp", "shred", "tee", "truncate", "unlink", "uvx",
+        "wget",
+    ];
+    let name = command::program_name(program).to_ascii_lowercase();
+    !NEVER.contains(&name.as_str()) && (named > 1 || !says_little(program))
+}
+
 /// Programs whose name alone says nothing about what they will do, or nothing that anybody would agree to ahead of time.
 fn says_little(program: &str) -> bool {
     const NAMES: &[&str] = &[
@@ -174,6 +186,7 @@ fn says_little(program: &str) -> bool {
         "bash",
         "bun",
         "busybox",
+        "cargo",
         "chmod",
         "chown",
         "cmd",
@@ -190,14 +203,20 @@ fn says_little(program: &str) -> bool {
         "exec",
         "find",
         "fish",
+        "gh",
+        "git",
+        "go",
         "ksh",
         "kubectl",
         "mv",
         "node",
         "nohup",
+        "npm",
         "npx",
         "perl",
         "php",
+        "pip",
+        "pnpm",
         "podman",
         "powershell",
         "powershell.exe",
@@ -220,6 +239,7 @@ fn says_little(program: &str) -> bool {
         "uvx",
         "wget",
         "xargs",
+        "yarn",
         "zsh",
     ];
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();

@@ -26,7 +26,7 @@ name = 'everyday'
 effect = 'allow'
 confirms = true
 tool = 'run_command'
-command = ['cargo', 'git', 'ls', 'cat', 'tail', 'head', 'wc', 'grep', 'rg', 'sed -n', 'npm test', 'npm run', 'find', 'sort', 'python3 -m pytest', 'diff']
+command = ['cargo', 'git', 'ls', 'cat', 'tail', 'head', 'wc', 'grep', 'rg', 'sed -n', 'npm test', 'npm run', 'find', 'sort', 'python3 -m pytest', 'diff', 'sed', 'tar', 'fd', 'man', 'rsync', 'curl', 'vim', 'zip', 'less', 'uniq', 'go']
 
 [[rules]]
 name = 'never'
@@ -99,6 +99,77 @@ fn adversarial_lines() {
     let table = include!("command_lines/adversarial.in");
     assert!(table.len() >= 100, "{}", table.len());
     holds(&table);
+}
+
+/// Options and subcommands with which a program that is allowed runs another one, or writes a file.
+#[test]
+fn lines_with_options_that_do_more() {
+    let table = include!("command_lines/options.in");
+    assert!(table.len() >= 150, "{}", table.len());
+    holds(&table);
+}
+
+/// A rule that names the subcommand says nothing about its options either.
+#[test]
+fn an_option_that_writes_is_not_what_a_subcommand_was_allowed_for() {
+    let rules = "[[rules]]\nname = 'look'\neffect = 'allow'\nconfirms = true\n\
+                 command = ['git log', 'git config --get', 'make test', './check.sh', 'python3', 'node']\n";
+    let lists = ListPolicy { denylist: [].into(), ..ListPolicy::default() };
+    let policy = PolicySet::new(lists, read_rules(rules, "/work").unwrap()).unwrap().for_shell(Shell::Posix);
+    let cases = [
+        ("git log -5", 0),
+        ("git log --output=F", 1),
+        ("git log --outp=F", 1),
+        ("git log --output F", 1),
+        ("git config --get user.name", 0),
+        ("make test", 0),
+        ("make test -j4", 0),
+        ("make test SHELL=./x", 1),
+        ("make test --eval='$(shell id)'", 1),
+        ("make test -f x.mk", 1),
+        ("make test $X", 1),
+        ("python3 x.py -c y", 0),
+        ("python3 -m pytest -c setup.cfg", 0),
+        ("python3 -u x.py", 0),
+        ("python3 --version", 0),
+        ("python3 -c 'print(1)'", 1),
+        ("python3 -Ic 'print(1)'", 1),
+        ("python3 -X dev -c 1", 1),
+        ("echo 'print(1)' | python3", 1),
+        ("python3 -", 1),
+        ("python3 $X", 1),
+        ("node x.js -e y", 0),
+        ("node -e 1", 1),
+        ("node -pe 1", 1),
+        ("node --ev=1", 1),
+        ("node --require ./x y.js", 1),
+        ("node --import=./x y.js", 1),
+        // Relative programs are those of the folder that the rule was made for.
+        ("./check.sh", 0),
+        ("./check.sh && cd sub && echo done", 0),
+        ("cd . && ./check.sh", 0),
+        ("(cd sub && echo x); ./check.sh", 0),
+        ("cd sub && ./check.sh", 1),
+        ("cd sub; ./check.sh", 1),
+        ("cd sub\n./check.sh", 1),
+        ("{ cd sub; }; ./check.sh", 1),
+        ("(cd sub && ./check.sh)", 1),
+        ("if cd sub; then ./check.sh; fi", 1),
+        ("while ./check.sh; do cd sub; done", 1),
+        ("until ./check.sh; do cd sub; done", 1),
+        ("for f in a b; do ./check.sh; cd sub; done", 1),
+        ("cd sub && timeout 5 ./check.sh", 1),
+        ("cd sub && nice ./check.sh", 1),
+        ("cd sub && ls | xargs ./check.sh", 1),
+        ("cd sub && cd sub2 && ./check.sh", 1),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(strictness(&policy, text), expected, "{text:?}: {:?}", line(text, Shell::Posix));
+    }
+    let policy = policy.for_shell(Shell::Windows);
+    for (text, expected) in [("git log -5", 0), ("git log --output=F", 1), ("git.exe log --output=F", 1)] {
+        assert_eq!(strictness(&policy, text), expected, "{text:?} on Windows");
+    }
 }
 
 #[test]

@@ -57,6 +57,12 @@ fn each_kind_covers_what_it_says() {
     let fixed = Fixed::of(json!({"n": 1}).as_object().unwrap(), vec!["path".into()]);
     let folder = Covers::ToolInFolder { tool: "edit_file".into(), folder: "/w/src".into(), fixed };
     let (words, fixed) = (vec!["cargo".into(), "test".into()], free(&["command"]));
+    let commands = |words: &[&str]| Covers::Commands {
+        tool: "run_command".into(),
+        words: words.iter().map(ToString::to_string).collect(),
+        fixed: free(&["command"]),
+    };
+    let (git, all_of_git) = (commands(&["git", "log"]), commands(&["git"]));
     let words = Covers::Commands { tool: "run_command".into(), words, fixed };
     let host = Covers::Host { tool: "web_fetch".into(), host: "example.com".into(), fixed: free(&[]) };
     let run = |text: &str| Call::new("run_command", json!({"command": text}), Footprint::undeclared(true));
@@ -96,6 +102,18 @@ fn each_kind_covers_what_it_says() {
         (&words, run("cargo test $(rm x)"), false),
         (&words, run("sudo cargo test"), false),
         (&words, run("./cargo test"), false),
+        // What the words did not say: an option that runs another program, or may.
+        (&words, run("cargo test --config build.rustc-wrapper=./x"), false),
+        (&words, run("cargo test --conf=x"), false),
+        (&words, run("cargo test $X"), false),
+        (&git, run("git log -5"), true),
+        (&git, run("git log --output=F"), false),
+        (&git, run("git log --outp F"), false),
+        (&all_of_git, run("git -C . status"), true),
+        (&all_of_git, run("git -c alias.z=x z"), false),
+        (&all_of_git, run("git --shallow-file x -c alias.z='!id' z"), false),
+        (&all_of_git, run("git bisect run ./x"), false),
+        (&all_of_git, run("git config core.pager ./x"), false),
         (&words, beside(json!({"env": {"PATH": "./bin"}})), false),
         (&words, beside(json!({"env": {"GIT_CONFIG_COUNT": "1"}})), false),
         (&words, beside(json!({"stdin": "x"})), false),
@@ -154,10 +172,7 @@ fn what_is_offered_can_be_said_in_words() {
     };
     let exact = |tool: &str| format!("`{tool}`, only this very call (What it does)");
     let run = Call::new("run_command", json!({"command": "git -C x status"}), Footprint::undeclared(true));
-    assert_eq!(
-        words(&run),
-        [exact("run_command"), "`run_command`, every command that starts with `git`".to_owned()]
-    );
+    assert_eq!(words(&run), [exact("run_command")], "`git` would be every command of it");
     let piped = Call::new("run_command", json!({"command": "git log | sh"}), Footprint::undeclared(true));
     assert_eq!(words(&piped), [exact("run_command")]);
     let copy = Call::new("copy", json!({}), writes(&["/w/src/a/x", "/w/src/b/y"]));
@@ -190,7 +205,6 @@ fn what_stays_as_it_was_is_said() {
             "`git status`, with the same `env`, `stdin` and `working_dir` as here",
         ),
         (json!({"command": "git 'sta  tus'"}), "`git 'sta  tus'`"),
-        (json!({"command": "git 'x\u{202e}y'"}), "`git 'x⟨U+202E⟩y'`"),
     ];
     for (arguments, expected) in cases {
         assert_eq!(words(arguments.clone()), format!("{starts} {expected}"), "{arguments}");
@@ -298,7 +312,30 @@ fn commands_are_offered_by_words_that_say_something() {
     };
     assert_eq!(offered("cargo test -p core"), ["null", r#"["cargo","test"]"#], "never the folder");
     assert_eq!(offered("make -j4"), ["null", r#"["make"]"#]);
-    for broad in ["rm -rf x", "bash -c ls", "python3 -c 1", "/bin/sh -x", "cargo test; rm x", "env -i ls"] {
+    for broad in [
+        "rm x",
+        "/bin/rm x y",
+        "cp a b",
+        "curl x",
+        "git -C . status",
+        "git -C x log",
+        "git log --output=F",
+        "git --attr-source HEAD log",
+        "git bisect run x",
+        "git config a.b c",
+        "git 'x\u{202e}y'",
+        "sed -i s/a/b/ x",
+        "sort -o F x",
+        "cargo -q test",
+        "npm --silent test",
+        "vim x",
+        "rm -rf x",
+        "bash -c ls",
+        "python3 -c 1",
+        "/bin/sh -x",
+        "cargo test; rm x",
+        "env -i ls",
+    ] {
         assert_eq!(offered(broad), ["null"], "{broad}");
     }
 }

@@ -4,6 +4,7 @@ use super::{
     simple::{NotSimple, Shell, words},
     walk::Walk,
     word::Word,
+    wrapper::{Role, role},
 };
 use std::fmt;
 
@@ -36,6 +37,10 @@ pub enum Unread {
     Language,
     /// A command in it runs another one, or changes what the next words mean.
     Wrapper,
+    /// An option of a command in it runs another program, or writes a file, or may do so.
+    Option,
+    /// It goes to another folder, in which a program by its relative path is another one.
+    Moved,
     /// It is no simple command, on a system on which nothing else is read.
     NotSimple(NotSimple),
 }
@@ -56,6 +61,10 @@ impl fmt::Display for Unread {
             Unread::HereDocument => "it feeds text of its own to a command (`<<`)",
             Unread::Language => "it uses functions, arithmetic, `case` or `[[`",
             Unread::Wrapper => "a command in it runs another one",
+            Unread::Option => {
+                "an option or a subcommand in it runs another program or writes a file, or may do so"
+            }
+            Unread::Moved => "a program by its relative path is another one after `cd`",
             Unread::NotSimple(why) => return why.fmt(f),
         })
     }
@@ -141,10 +150,17 @@ impl Line {
 pub fn line(text: &str, shell: Shell) -> Line {
     let mut parts = match shell {
         Shell::Posix => Walk::of(text),
-        Shell::Windows => vec![match words(text, shell) {
-            Ok(words) => Part::Command(words.into_iter().map(Word::Exact).collect()),
-            Err(why) => Part::Unread(Unread::NotSimple(why)),
-        }],
+        Shell::Windows => match words(text, shell) {
+            Ok(words) => {
+                let words: Vec<Word> = words.into_iter().map(Word::Exact).collect();
+                let hidden = match role(&words) {
+                    Role::Hides(why, _) => Some(Part::Unread(why)),
+                    Role::Plain | Role::Harmless | Role::Passes(_) => None,
+                };
+                [Part::Command(words)].into_iter().chain(hidden).collect()
+            }
+            Err(why) => vec![Part::Unread(Unread::NotSimple(why))],
+        },
     };
     if parts.is_empty() {
         parts.push(Part::Unread(Unread::Empty));
@@ -156,4 +172,11 @@ pub fn line(text: &str, shell: Shell) -> Line {
         Part::Unread(_) => 3,
     });
     Line { parts }
+}
+
+/// The words of a line that is one simple command and does nothing besides: no option of it runs another program or
+/// writes a file. A grant for commands covers only such lines.
+pub(crate) fn single(text: &str, shell: Shell) -> Option<Vec<String>> {
+    let words = words(text, shell).ok()?;
+    matches!(&line(text, shell).parts[..], [Part::Command(_) | Part::Harmless(_)]).then_some(words)
 }

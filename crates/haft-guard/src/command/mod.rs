@@ -18,8 +18,10 @@
 //! unread here.
 
 mod line;
+mod option;
 mod program;
 mod screen;
+mod script;
 mod simple;
 mod walk;
 mod word;
@@ -29,6 +31,7 @@ pub use line::{Aside, Line, Part, Unread, line};
 pub use simple::{NotSimple, Shell, words};
 pub use word::Word;
 
+pub(crate) use line::single;
 pub(crate) use program::program_name;
 pub(crate) use simple::{joined, rule_words, starts_with};
 pub(crate) use word::{Found, find_denied, is_allowed};

@@ -30,12 +30,16 @@ const LOOP_NAMES: &[&str] = &[
 pub(super) struct Walk {
     parts: Vec<Part>,
     depth: usize,
+    /// Whether the shell may be in another folder by now.
+    moved: bool,
+    /// How many programs were named by a relative path so far.
+    relative: usize,
 }
 
 impl Walk {
     /// The parts of a line.
     pub(super) fn of(text: &str) -> Vec<Part> {
-        let mut walk = Walk { parts: Vec::new(), depth: 0 };
+        let mut walk = Walk { parts: Vec::new(), depth: 0, moved: false, relative: 0 };
         walk.line(text);
         if walk.parts.len() > MOST {
             // Those that are there are still looked at by what denies.
@@ -114,7 +118,11 @@ impl Walk {
     fn compound(&mut self, compound: &CompoundCommand) {
         match compound {
             CompoundCommand::BraceGroup(group) => self.list(&group.list),
-            CompoundCommand::Subshell(subshell) => self.list(&subshell.list),
+            CompoundCommand::Subshell(subshell) => {
+                let moved = self.moved;
+                self.list(&subshell.list);
+                self.moved = moved;
+            }
             CompoundCommand::IfClause(clause) => {
                 self.list(&clause.condition);
                 self.list(&clause.then);
@@ -126,8 +134,7 @@ impl Walk {
                 }
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
-                self.list(&clause.0);
-                self.list(&clause.1.list);
+                self.repeated(&[&clause.0, &clause.1.list]);
             }
             CompoundCommand::ForClause(clause) => {
                 if !LOOP_NAMES.contains(&clause.variable_name.as_str()) {
@@ -136,7 +143,7 @@ impl Walk {
                 for value in clause.values.iter().flatten() {
                     self.word(&value.value);
                 }
-                self.list(&clause.body.list);
+                self.repeated(&[&clause.body.list]);
             }
             CompoundCommand::CaseClause(clause) => {
                 self.unread(Unread::Language);
@@ -152,6 +159,27 @@ impl Walk {
                 self.inner(&arithmetic.expr.value);
             }
         }
+    }
+
+    /// Lists that may run again, in the folder that they went to.
+    fn repeated(&mut self, lists: &[&CompoundList]) {
+        let (moved, relative) = (self.moved, self.relative);
+        lists.iter().for_each(|list| self.list(list));
+        if !moved && self.moved && self.relative > relative {
+            self.unread(Unread::Moved);
+        }
+    }
+
+    /// What a command by its relative path is depends on the folder.
+    fn place(&mut self, words: &[Word]) {
+        let Some(program) = words.first().and_then(Word::exact) else { return };
+        if program.contains('/') && !program.starts_with('/') {
+            self.relative += 1;
+            if self.moved {
+                self.unread(Unread::Moved);
+            }
+        }
+        self.moved |= program == "cd" && words.get(1).and_then(Word::exact) != Some(".");
     }
 
     fn simple(&mut self, command: &SimpleCommand) {
@@ -219,20 +247,22 @@ impl Walk {
 
     /// A command by its words.
     fn words(&mut self, words: &[Word]) {
+        self.place(words);
         match role(words) {
             Role::Plain => self.add(Part::Command(words.to_vec())),
             Role::Harmless => self.add(Part::Harmless(words.to_vec())),
             Role::Passes(inner) => {
                 self.add(Part::Harmless(words.to_vec()));
-                self.within(inner);
+                self.within(&inner);
             }
-            Role::Hides(seen) => {
-                self.unread(Unread::Wrapper);
+            Role::Hides(why, seen) => {
+                self.unread(why);
                 self.add(Part::Command(words.to_vec()));
-                match seen {
-                    Seen::Nothing => {}
-                    Seen::Words(inner) => self.within(inner),
-                    Seen::Line(text) => self.inner(&text),
+                for seen in seen {
+                    match seen {
+                        Seen::Words(inner) => self.within(inner),
+                        Seen::Line(text) => self.inner(&text),
+                    }
                 }
             }
         }

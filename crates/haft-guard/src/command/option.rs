@@ -1,0 +1,428 @@
+//! Options and subcommands with which a program runs another one, or writes a file: `git log --output=F`, `sort -o F`.
+//!
+//! Whoever allows `git log` has not allowed that. Abbreviations of long options count (`--outp=F`), and so do letters in
+//! a row (`-rnoF`). A word that only the shell knows may be such an option.
+
+use super::{
+    script,
+    word::{MANY, ONE, Word},
+    wrapper::Seen,
+};
+
+/// What of a program's options makes it more than it seems.
+#[derive(Clone, Copy, Default)]
+struct Risky {
+    /// Letters that run something.
+    runs: &'static str,
+    /// Letters that write, or read what runs something.
+    writes: &'static str,
+    /// Letters behind which the word is their value. One that is missing here only asks more often.
+    takes: &'static str,
+    /// Long options that run something.
+    run: &'static [&'static str],
+    /// Long options that write.
+    write: &'static [&'static str],
+}
+
+/// What an option does: the value with which it runs something, empty where that is the next word, or `None` where it
+/// writes.
+type Does<'a> = Option<&'a str>;
+
+impl Risky {
+    fn does<'a>(&self, word: &'a str) -> Option<Does<'a>> {
+        if word.starts_with("--") {
+            let (name, value) = word.split_once('=').unwrap_or((word, ""));
+            let means =
+                |options: &[&str]| name.len() > 2 && options.iter().any(|long| long.starts_with(name));
+            return match () {
+                () if means(self.run) => Some(Some(value)),
+                () if means(self.write) => Some(None),
+                () => None,
+            };
+        }
+        let letters = word.strip_prefix('-')?;
+        for (at, letter) in letters.char_indices() {
+            if self.runs.contains(letter) {
+                return Some(Some(&letters[at + letter.len_utf8()..]));
+            }
+            if self.writes.contains(letter) {
+                return Some(None);
+            }
+            if self.takes.contains(letter) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether one of the words is such an option, or may be, and what can be seen of what it runs.
+    fn find<'a>(&self, words: &'a [Word], unsure: bool) -> Option<Vec<Seen<'a>>> {
+        let mut hits = false;
+        let mut seen = Vec::new();
+        for (place, word) in words.iter().enumerate() {
+            let Some(text) = word.exact() else {
+                hits |= unsure && may_be_option(word);
+                continue;
+            };
+            // Behind an option it may be the value of that.
+            let before = place.checked_sub(1).map(|before| &words[before]);
+            let ends = |word: &Word| word.exact().is_some_and(|word| !word.starts_with('-'));
+            if text == "--" && before.is_none_or(ends) {
+                break;
+            }
+            let Some(does) = self.does(text) else { continue };
+            hits = true;
+            let value = match does {
+                Some("") => words.get(place + 1).and_then(Word::exact),
+                does => does,
+            };
+            seen.extend(value.map(line_of));
+        }
+        hits.then_some(seen)
+    }
+}
+
+fn line_of<'a>(value: &str) -> Seen<'a> {
+    Seen::Line(value.trim_start_matches(['!', '|', '=']).to_owned())
+}
+
+/// Whether the shell may make an option of a word. A file can be called `--output=x.rs`, and `*.rs` finds it.
+fn may_be_option(word: &Word) -> bool {
+    match word {
+        Word::Exact(text) => text.starts_with('-'),
+        Word::Glob(pattern) => pattern.starts_with(['-', MANY, ONE]),
+        Word::Any => true,
+    }
+}
+
+/// What can be seen of what a program runs besides itself, where its arguments make it run something or write a file.
+pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a>>> {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    match stem {
+        "git" => git(words),
+        "sed" | "gsed" => (!script::is_tame_sed(words)).then(Vec::new),
+        "make" | "gmake" => make(words),
+        "uniq" => uniq(words),
+        "python" | "pypy" => interpreter(words, "c", "WXQ", &[], true),
+        "node" | "nodejs" | "bun" => {
+            let longs = &["--eval", "--print", "--require", "--import", "--loader", "--experimental-loader"];
+            interpreter(words, "epr", "C", longs, false)
+        }
+        "ruby" => interpreter(words, "er", "CEFIKTWx", &[], false),
+        "php" => interpreter(words, "rBREd", "ctz", &["--run", "--process-begin", "--define"], false),
+        "lua" | "luajit" => interpreter(words, "eli", "", &[], false),
+        "go" => go(words),
+        // A toolchain by its path, and a program that the compiler runs.
+        "cargo" | "rustc"
+            if words.iter().filter_map(Word::exact).any(|word| {
+                word.contains("linker=") || (word.starts_with('+') && word.contains(['/', '.']))
+            }) =>
+        {
+            Some(Vec::new())
+        }
+        "tar" | "bsdtar" | "gtar" => tar(words),
+        // They have a language of their own in which everything can be said, or save what they fetch.
+        "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat" | "vi"
+        | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
+        _ => table(stem)?.find(words, true),
+    }
+}
+
+#[rustfmt::skip]
+fn table(name: &str) -> Option<Risky> {
+    let none = Risky::default();
+    Some(match name {
+        "sort" => Risky { writes: "o", takes: "kStT", run: &["--compress-program"], write: &["--output"], ..none },
+        "shuf" | "tree" => Risky { writes: "o", write: &["--output"], ..none },
+        "split" => Risky { run: &["--filter"], ..none },
+        "rg" => Risky { run: &["--pre", "--hostname-bin"], ..none },
+        "fd" | "fdfind" => Risky { runs: "xX", takes: "eEtdScj", run: &["--exec", "--exec-batch"], ..none },
+        "cargo" => Risky { write: &["--config", "--out-dir", "--artifact-dir"], takes: "pjFZm", writes: "C", ..none },
+        "npm" | "pnpm" | "yarn" => Risky {
+            runs: "c", run: &["--call", "--script-shell", "--shell", "--editor", "--viewer", "--browser"],
+            write: &["--node-options", "--userconfig", "--globalconfig", "--init-module", "--prefix"], ..none
+        },
+        "rsync" => Risky {
+            runs: "e", writes: "M", takes: "fTB", run: &["--rsh", "--rsync-path"],
+            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon"],
+        },
+        "scp" | "sftp" => Risky { runs: "SD", writes: "oF", takes: "ciJlPX", ..none },
+        "zip" => Risky { writes: "TO", run: &["--unzip-command"], write: &["--test", "--output-file"], ..none },
+        "man" => Risky { runs: "PH", writes: "C", run: &["--pager", "--html"], write: &["--config-file"], ..none },
+        "bat" | "batcat" => Risky { run: &["--pager"], ..none },
+        "less" | "more" | "most" => Risky {
+            writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content"], ..none
+        },
+        "curl" => Risky {
+            writes: "oOKDcJ", takes: "AbdeEFHmPQrTuUwxXyYzC",
+            write: &["--output", "--output-dir", "--remote-name", "--remote-name-all", "--config", "--dump-header",
+                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr"], ..none
+        },
+        "yq" => Risky { writes: "is", write: &["--inplace", "--split-exp"], ..none },
+        _ => return None,
+    })
+}
+
+/// Commands of git that are there to run something, or to write files wherever they are told to.
+#[rustfmt::skip]
+const GIT_RUNS: &[&str] = &[
+    "archimport", "citool", "credential", "cvsexportcommit", "cvsimport", "cvsserver", "daemon", "difftool", "difftool--helper",
+    "fast-import", "filter-branch", "gui", "hook", "http-backend", "http-push", "imap-send", "index-pack", "instaweb", "mailinfo",
+    "mailsplit", "merge-file", "merge-index", "mergetool", "p4", "pack-objects", "quiltimport", "receive-pack", "remote-ext",
+    "remote-fd", "request-pull", "send-email", "shell", "submodule--helper", "svn", "unpack-file", "upload-archive", "upload-pack",
+    "web--browse",
+];
+
+/// Commands of git of which no option runs or writes, so that a word that only the shell knows may stand there.
+#[rustfmt::skip]
+const GIT_TAME: &[&str] = &[
+    "add", "blame", "branch", "cat-file", "checkout", "cherry-pick", "clean", "commit", "describe", "ls-files", "merge", "mv",
+    "remote", "reset", "restore", "rev-parse", "revert", "rm", "status", "switch", "tag",
+];
+
+/// Options of git before its command that run nothing, and take nothing.
+#[rustfmt::skip]
+const GIT_GLOBAL: &[&str] = &[
+    "--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs",
+    "--icase-pathspecs", "--no-replace-objects", "--no-lazy-fetch", "--no-advice", "--version", "-v", "--help", "-h",
+    "--html-path", "--man-path", "--info-path",
+];
+
+fn git(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    let mut rest = words;
+    loop {
+        let Some(first) = rest.first() else { return None };
+        // A variable here may be any of its options.
+        let Some(word) = first.exact() else { return Some(settings(rest)) };
+        let value = rest.get(1).and_then(Word::exact);
+        let skipped = match word {
+            "-c" if value.is_some_and(is_tame_setting) => 2,
+            "-C" if value.is_some() => 2,
+            _ if GIT_GLOBAL.contains(&word) => 1,
+            // What an option takes that is not known here is not known either.
+            _ if word.starts_with('-') => return Some(settings(rest)),
+            _ => return git_command(word, &rest[1..]),
+        };
+        rest = rest.get(skipped..)?;
+    }
+}
+
+/// What the settings among some words would run.
+fn settings(words: &[Word]) -> Vec<Seen<'_>> {
+    let values = words.iter().filter_map(Word::exact).filter_map(|word| word.split_once('='));
+    values.map(|(_, value)| line_of(value)).collect()
+}
+
+fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
+    if GIT_RUNS.contains(&name) {
+        return Some(settings(rest));
+    }
+    let has = |text: &str| rest.iter().position(|word| word.may_be(text));
+    match name {
+        "bisect" => {
+            let place = has("run")?;
+            return Some(
+                rest.get(place + 1..).filter(|run| !run.is_empty()).map(Seen::Words).into_iter().collect(),
+            );
+        }
+        "submodule" => {
+            if let Some(place) = has("foreach") {
+                let words: Vec<&str> = rest[place + 1..].iter().filter_map(Word::exact).collect();
+                let words: Vec<&str> = words.into_iter().skip_while(|word| word.starts_with('-')).collect();
+                return Some(vec![Seen::Line(words.join(" "))]);
+            }
+        }
+        "config" if !reads_config(rest) => {
+            // The value is the last word, as a rule: `git config alias.x '!rm x'`.
+            return Some(rest.last().and_then(Word::exact).map(line_of).into_iter().collect());
+        }
+        // Without it, every commit becomes a file.
+        "format-patch" if !rest.iter().any(|word| word.exact() == Some("--stdout")) => {
+            return Some(Vec::new());
+        }
+        "bundle" if !matches!(rest.first().and_then(Word::exact), Some("verify" | "list-heads")) => {
+            return Some(Vec::new());
+        }
+        _ => {}
+    }
+    let (runs, writes, takes) = match name {
+        "archive" | "bugreport" | "diagnose" | "format-patch" => ("", "o", ""),
+        "grep" => ("O", "", "efABCm"),
+        "rebase" => ("x", "", "sX"),
+        "clone" => ("u", "c", "boj"),
+        "ls-remote" => ("u", "", ""),
+        _ => ("", "", ""),
+    };
+    let risky = Risky {
+        runs,
+        writes,
+        takes,
+        run: &[
+            "--upload-pack",
+            "--receive-pack",
+            "--exec",
+            "--open-files-in-pager",
+            "--ext-diff",
+            "--extcmd",
+        ],
+        write: match name {
+            "clone" | "init" => &["--config", "--template", "--separate-git-dir"],
+            "checkout-index" => &["--prefix"],
+            _ => &["--output", "--output-directory", "--export-marks", "--in-place", "--unsafe-paths"],
+        },
+    };
+    risky.find(rest, !GIT_TAME.contains(&name))
+}
+
+/// Whether `git config` only shows something.
+fn reads_config(words: &[Word]) -> bool {
+    const READS: [&str; 14] = [
+        "--get",
+        "--get-all",
+        "--get-regexp",
+        "--get-urlmatch",
+        "--list",
+        "-l",
+        "--show-origin",
+        "--show-scope",
+        "--name-only",
+        "-z",
+        "--null",
+        "--local",
+        "--global",
+        "--system",
+    ];
+    let Some(words) = words.iter().map(Word::exact).collect::<Option<Vec<&str>>>() else { return false };
+    let is_asked = words.iter().any(|word| word.starts_with("--get") || matches!(*word, "--list" | "-l"));
+    let (options, names): (Vec<&str>, Vec<&str>) = words.into_iter().partition(|word| word.starts_with('-'));
+    options.iter().all(|option| READS.contains(option))
+        && match names.first() {
+            Some(&"list") => names.len() == 1,
+            Some(&"get") => names.len() == 2,
+            _ => is_asked || names.len() == 1,
+        }
+}
+
+/// Settings of git that run nothing.
+fn is_tame_setting(setting: &str) -> bool {
+    const KEYS: [&str; 8] = [
+        "core.abbrev",
+        "core.quotepath",
+        "core.pager=cat",
+        "diff.context",
+        "user.name",
+        "user.email",
+        "commit.gpgsign=false",
+        "init.defaultbranch",
+    ];
+    let setting = setting.to_ascii_lowercase();
+    let (key, _) = setting.split_once('=').unwrap_or((&setting, ""));
+    key.starts_with("color.")
+        || key.starts_with("advice.")
+        || KEYS.contains(&key)
+        || KEYS.contains(&&*setting)
+}
+
+/// A program that runs a file, or text that it is given. Its options end at the file. Without one it runs its input.
+fn interpreter<'a>(
+    words: &'a [Word],
+    letters: &'static str,
+    takes: &'static str,
+    longs: &'static [&'static str],
+    has_modules: bool,
+) -> Option<Vec<Seen<'a>>> {
+    let risky = Risky { writes: letters, takes, write: longs, ..Risky::default() };
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let Some(text) = word.exact() else { return Some(Vec::new()) };
+        match text {
+            "-" => return Some(Vec::new()),
+            "--version" | "-V" | "-v" | "--help" | "-h" => return None,
+            "-m" if has_modules => return rest.next().and_then(Word::exact).is_none().then(Vec::new),
+            _ if risky.does(text).is_some() => return Some(Vec::new()),
+            // Its value, where it stands by itself.
+            _ if text.len() == 2 && text.starts_with('-') && takes.contains(&text[1..]) => drop(rest.next()),
+            _ if text.starts_with('-') => {}
+            _ => return None,
+        }
+    }
+    Some(Vec::new())
+}
+
+/// Its second file is written.
+fn uniq(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    let files = words.iter().filter(|word| !word.exact().is_some_and(|word| word.starts_with('-'))).count();
+    (files > 1 || words.iter().any(|word| word.exact().is_none())).then(Vec::new)
+}
+
+fn make(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    let risky =
+        Risky { runs: "E", writes: "f", takes: "CIjloW", run: &["--eval"], write: &["--file", "--makefile"] };
+    let sets = |word: &Word| word.exact().is_none_or(|word| !word.starts_with('-') && word.contains('='));
+    let seen = risky.find(words, true);
+    // `SHELL=…`, `CC=…`: also behind `--`.
+    if words.iter().any(sets) {
+        Some(seen.into_iter().flatten().chain(settings(words)).collect())
+    } else {
+        seen
+    }
+}
+
+/// Options of go have one dash or two.
+fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    const RUNS: [&str; 9] =
+        ["exec", "toolexec", "vettool", "o", "overlay", "modfile", "ldflags", "gccgoflags", "C"];
+    let mut hits = false;
+    let mut seen = Vec::new();
+    for (place, word) in words.iter().enumerate() {
+        let Some(text) = word.exact() else {
+            hits |= may_be_option(word);
+            continue;
+        };
+        let Some(option) = text.strip_prefix('-') else { continue };
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        let name = name.strip_prefix('-').unwrap_or(name);
+        if RUNS.contains(&name) {
+            hits = true;
+            let next = words.get(place + 1).and_then(Word::exact).unwrap_or_default();
+            if matches!(name, "exec" | "toolexec" | "vettool") {
+                seen.push(line_of(if value.is_empty() { next } else { value }));
+            }
+        }
+    }
+    hits.then_some(seen)
+}
+
+fn tar(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    let risky = Risky {
+        runs: "IF",
+        takes: "fbCgHKLNTVX",
+        run: &[
+            "--to-command",
+            "--checkpoint-action",
+            "--use-compress-program",
+            "--info-script",
+            "--new-volume-script",
+            "--rsh-command",
+            "--rmt-command",
+        ],
+        ..Risky::default()
+    };
+    // `tar xIf PROGRAM FILE`: letters without a dash, and their values behind them.
+    let first = words.first().and_then(Word::exact);
+    let old = first.is_some_and(|first| !first.starts_with('-') && first.contains(['I', 'F']));
+    let seen = risky.find(words, true);
+    if !old {
+        return seen.map(|seen| seen.into_iter().map(action).collect());
+    }
+    let values = words[1..].iter().filter_map(Word::exact).map(line_of);
+    Some(values.collect())
+}
+
+/// `--checkpoint-action=exec=rm x`.
+fn action(seen: Seen<'_>) -> Seen<'_> {
+    match seen {
+        Seen::Line(line) => Seen::Line(line.strip_prefix("exec=").map(str::to_owned).unwrap_or(line)),
+        other => other,
+    }
+}
