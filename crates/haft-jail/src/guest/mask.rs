@@ -1,6 +1,6 @@
 //! Which existing paths a guest must not see, and which it must not change or move.
 
-use super::survey::{self, Id, Met, Search, Step, What};
+use super::survey::{self, Id, Met, Search, Seen, Step, What};
 use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames, git_config_paths};
 use rustix::fs::{FileType, Mode, OFlags};
 use std::{
@@ -53,7 +53,7 @@ pub(crate) struct Findings {
     /// To stay where it is, and be writable: repositories, and folders around what is hidden or read-only.
     pub(crate) held: Vec<Found>,
     /// Everything protected that is there before the guest is.
-    pub(crate) known: BTreeSet<Id>,
+    pub(crate) known: BTreeSet<Seen>,
 }
 
 /// More entries than this are not looked at: a start must not take minutes.
@@ -116,7 +116,7 @@ impl Findings {
         match met.what {
             What::Denied | What::Closed => self.denied.push(found),
             What::Repository => {
-                self.known.insert(id);
+                self.known.extend(met.seen());
                 // A folder that is not there could be made; an empty one means the same to git.
                 let _ = rustix::fs::openat(
                     met.folder,
@@ -130,10 +130,10 @@ impl Findings {
             }
             What::Head => {
                 // What commits to it write is as before; only that it is a repository is known.
-                self.known.insert(id);
+                self.known.extend(met.seen());
             }
             What::Protected(_) => {
-                self.known.insert(id);
+                self.known.extend(met.seen());
                 match met.kind {
                     // What a link leads to is what runs; the link itself cannot be held.
                     FileType::Symlink => self.fixed.extend(behind(met.path, granted)),
