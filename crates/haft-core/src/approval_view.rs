@@ -140,7 +140,9 @@ impl ApprovalRequest {
             resources.iter().for_each(|resource| view.text(label, &resource_name(resource)));
         }
         view.text("isolation", isolation_name(*isolation));
-        if *isolation != IsolationLevel::None {
+        // Without a jail only the folder is known, which says something where a program runs.
+        let is_open = footprint.reads.iter().chain(&footprint.writes).any(|one| *one == Resource::Anything);
+        if *isolation != IsolationLevel::None || is_open && !reach.is_null() {
             view.value("reach", "reach.", reach);
         }
         if let Some(limits) = limits {

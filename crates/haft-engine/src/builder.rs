@@ -28,7 +28,6 @@ use haft_core::port::{
     Redactor, Registrations, Store,
 };
 use haft_sdk::{Tool, capability::Capabilities};
-use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock, Weak, atomic::AtomicBool};
 use tokio::sync::broadcast;
 
@@ -206,7 +205,6 @@ impl EngineBuilder {
         for tool in self.tools {
             registry.register(tool, Origin::BuiltIn, at, None)?;
         }
-        let reach = self.template.as_ref().map_or(Value::Null, reach);
         let inner = Arc::new_cyclic(|engine| Inner {
             executions: Executions::new(self.settings.observable_after_end),
             parked: Parked::default(),
@@ -242,23 +240,10 @@ impl EngineBuilder {
                     self.shows_results_as_they_are,
                 ),
                 redaction: Redaction(self.redactor),
-                reach,
                 around: self.around,
                 sandboxes: SandboxTable::default(),
             }),
         });
         Ok(Engine::from_inner(inner))
     }
-}
-
-fn reach(template: &GuestSpec) -> Value {
-    json!({
-        "readable": template.readable,
-        "writable": template.writable,
-        "denied": template.denied,
-        "presets": template.presets,
-        "hosts": template.hosts,
-        "limits": template.limits,
-        "variables": template.environment.keys().collect::<Vec<_>>(),
-    })
 }

@@ -6,6 +6,7 @@ use haft_core::{
     port::{BoxFuture, Guest, GuestSpec, Jail, covers_host},
 };
 use haft_sdk::capability::Commands;
+use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -110,6 +111,80 @@ pub(crate) fn contain(
         return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
     }
     Ok(level)
+}
+
+/// What programs of a call reach at most, as an approval covers it: without the values of variables.
+pub(crate) fn reach(frame: &Frame) -> Value {
+    let template = frame.reach().commands.template();
+    // Without `..`: what a template gains is covered, or left out on purpose.
+    let GuestSpec {
+        level,
+        argv,
+        environment,
+        working_dir: _, // it is the folder
+        stdin: _,       // of a call, not of the template
+        terminal: _,
+        readable,
+        writable,
+        denied,
+        presets,
+        hosts,
+        limits,
+        parent: _, // the sandbox is covered on its own
+        grace: _,
+    } = &template;
+    let names = |paths: &[PathBuf]| paths.iter().map(|path| path_name(path)).collect::<Vec<_>>();
+    json!({
+        "folder": folder(frame),
+        "level": level,
+        "argv": argv,
+        "readable": names(readable),
+        "writable": names(writable),
+        "denied": denied,
+        "presets": presets,
+        "hosts": hosts,
+        "limits": limits,
+        "variables": environment.keys().collect::<Vec<_>>(),
+    })
+}
+
+/// What of it a person is shown: where programs start, what they reach. Only the folder, where no jail
+/// holds them.
+pub(crate) fn shown_reach(reach: &Value, level: IsolationLevel) -> Value {
+    let shown: &[&str] = match level {
+        IsolationLevel::None => &["folder"],
+        IsolationLevel::Standard | IsolationLevel::Strict => {
+            &["folder", "hosts", "presets", "readable", "writable"]
+        }
+        // No files and no network.
+        IsolationLevel::Restricted => &[],
+    };
+    shown.iter().map(|&name| (name.to_owned(), reach[name].clone())).collect()
+}
+
+/// The folder in which the programs of a call start, where they choose no other; empty where there is none.
+pub(crate) fn folder(frame: &Frame) -> String {
+    start(frame.reach().commands.template(), frame.context.parent.as_ref())
+}
+
+/// Where a program of that template starts, in a sandbox that grants that.
+pub(crate) fn start(mut template: GuestSpec, parent: Option<&ParentGrant>) -> String {
+    if let Some(parent) = parent {
+        if !grants(parent, template.working_dir.as_deref()) {
+            template.working_dir = None;
+        }
+        if narrow(&mut template, parent).is_err() {
+            return String::new();
+        }
+    }
+    let GuestSpec { working_dir, writable, readable, .. } = &template;
+    let chosen = working_dir.as_ref().or_else(|| writable.first()).or_else(|| readable.first());
+    chosen.map(|path| path_name(path)).unwrap_or_default()
+}
+
+/// A path as text; two paths have never the same.
+fn path_name(path: &Path) -> String {
+    path.to_str().map_or_else(|| format!("{path:?}"), str::to_owned)
 }
 
 /// Finds the sandbox around a call. One that is not there grants nothing.

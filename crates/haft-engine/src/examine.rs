@@ -30,7 +30,9 @@ pub(crate) fn examine<T>(
     let Fitting { arguments, .. } = registered.arguments.check(definition, arguments, coercion)?;
     let arguments = Args { value: arguments, original: request.call.arguments.clone() };
     let kept = request.context.roots.as_ref().map(|roots| ports.capabilities.kept_to(roots));
-    let workspace = &*kept.as_ref().unwrap_or(&ports.capabilities).workspace;
+    let reached = kept.as_ref().unwrap_or(&ports.capabilities);
+    let workspace = &*reached.workspace;
+    let folder = crate::containment::start(reached.commands.template(), request.context.parent.as_ref());
     let (footprint, confirm) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
         let footprint = resolved(workspace, prepared.footprint())?;
@@ -42,6 +44,7 @@ pub(crate) fn examine<T>(
         definition,
         arguments: &arguments.value,
         footprint: &footprint,
+        folder: &folder,
         confirm: confirm.as_deref(),
         now: ports.clock.now(),
     }))

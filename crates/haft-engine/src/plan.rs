@@ -331,6 +331,7 @@ pub(crate) fn decide(
         definition: &registered.definition,
         arguments: &arguments.value,
         footprint,
+        folder: &crate::containment::folder(frame),
         confirm,
         now: ports.clock.now(),
     };

@@ -41,8 +41,6 @@ pub(crate) struct Ports {
     /// For what callers get back.
     pub(crate) strengths: Strengths,
     pub(crate) capabilities: Capabilities,
-    /// What programs reach at most, as an approval covers it: without the values of variables.
-    pub(crate) reach: Value,
     pub(crate) around: Around,
     pub(crate) sandboxes: SandboxTable,
 }

@@ -86,6 +86,7 @@ fn decisions() {
         definition: &edit,
         arguments: &nothing,
         footprint: &touches,
+        folder: "/w",
         confirm: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
@@ -101,6 +102,7 @@ fn decisions() {
             definition,
             arguments: &arguments,
             footprint: &footprint,
+            folder: "/w",
             confirm: None,
             now: jiff::Timestamp::UNIX_EPOCH,
         };

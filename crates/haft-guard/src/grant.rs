@@ -33,6 +33,9 @@ pub enum Covers {
         digest: String,
         /// What the call does, for people.
         summary: String,
+        /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
     },
     /// This tool, where all that it touches is in this folder.
     ToolInFolder {
@@ -53,6 +56,9 @@ pub enum Covers {
         /// The arguments that stay as they were: all but the command.
         #[serde(default = "Fixed::no_other_than_the_command")]
         fixed: Fixed,
+        /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<String>,
     },
     /// This tool, where all that it touches is this host.
     Host {
@@ -87,13 +93,16 @@ impl Covers {
     pub fn suggestions(subject: &Subject<'_>, summary: &str, shell: Shell) -> Vec<Covers> {
         let tool = || subject.definition.name.clone();
         let digest = digest(subject.arguments, subject.footprint);
-        let mut offered = vec![Covers::ExactCall { tool: tool(), digest, summary: summary.to_owned() }];
+        let folder = || Some(subject.folder.to_owned());
+        let summary = summary.to_owned();
+        let mut offered = vec![Covers::ExactCall { tool: tool(), digest, summary, folder: folder() }];
         if let Some(text) = crate::policy::command_text(subject) {
             if let Some(words) = command::single(text, shell) {
                 let named = words.iter().take_while(|word| !word.starts_with('-')).count().clamp(1, 2);
                 if words.first().is_some_and(|program| says_enough(program, named)) {
                     let fixed = Fixed::of(subject.arguments, Fixed::no_other_than_the_command().free);
-                    offered.push(Covers::Commands { tool: tool(), words: words[..named].to_vec(), fixed });
+                    let words = words[..named].to_vec();
+                    offered.push(Covers::Commands { tool: tool(), words, fixed, folder: folder() });
                 }
             }
             // What a command touches is what it may touch: a folder would cover every command there is.
@@ -129,6 +138,15 @@ impl Covers {
     fn why_not(&self, call: &Seen<'_>, shell: Shell) -> Option<&'static str> {
         if self.tool() != call.tool {
             return Some("it is for another tool");
+        }
+        match self {
+            Covers::ExactCall { folder, .. } | Covers::Commands { folder, .. } => match folder {
+                None => return Some("it was given before grants were bound to a folder"),
+                Some(folder) if folder != call.folder => return Some("it was given in another folder"),
+                Some(_) => {}
+            },
+            // What these touch is named in full, wherever the call is made.
+            Covers::ToolInFolder { .. } | Covers::Host { .. } => {}
         }
         let covered = match self {
             Covers::ExactCall { digest: remembered, .. } => {
@@ -316,11 +334,11 @@ pub enum Lasts {
 /// ```
 /// use haft_guard::{Covers, Grant, Lasts};
 /// let (words, fixed) = (vec!["cargo".into(), "test".into()], Default::default());
-/// let covers = Covers::Commands { tool: "run_command".into(), words, fixed };
+/// let covers = Covers::Commands { tool: "run_command".into(), words, fixed, folder: Some("/w".into()) };
 /// let grant = Grant::new("g1", "acme", covers, Lasts::Always);
 /// assert_eq!(
 ///     grant.to_string(),
-///     "`run_command`, every command that starts with `cargo test`, until it is revoked"
+///     "`run_command`, every command that starts with `cargo test`, in the folder `/w`, until it is revoked"
 /// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -412,23 +430,34 @@ impl fmt::Display for Grant {
 impl fmt::Display for Covers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Covers::ExactCall { tool, summary, .. } => {
-                write!(f, "`{}`, only this very call ({})", spelled_line(tool), spelled_line(summary))
+            Covers::ExactCall { tool, summary, folder, digest: _ } => {
+                let (tool, summary) = (spelled_line(tool), spelled_line(summary));
+                write!(f, "`{tool}`, only this very call ({summary}){}", bound_to(folder.as_deref()))
             }
             Covers::ToolInFolder { tool, folder, fixed } => {
                 let (tool, folder) = (spelled_line(tool), spelled_line(folder));
                 write!(f, "`{tool}`, every call that touches only what is in `{folder}`{fixed}")
             }
-            Covers::Commands { tool, words, fixed } => {
+            Covers::Commands { tool, words, fixed, folder } => {
                 let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
                 let (tool, words) = (spelled_line(tool), spelled_line(&words.join(" ")));
-                write!(f, "`{tool}`, every command that starts with `{words}`{fixed}")
+                let bound = bound_to(folder.as_deref());
+                write!(f, "`{tool}`, every command that starts with `{words}`{bound}{fixed}")
             }
             Covers::Host { tool, host, fixed } => {
                 let (tool, host) = (spelled_line(tool), spelled_line(host));
                 write!(f, "`{tool}`, every call that touches only the host `{host}`{fixed}")
             }
         }
+    }
+}
+
+/// The folder that a grant is bound to, in words.
+fn bound_to(folder: Option<&str>) -> String {
+    match folder {
+        None => " (covers nothing: it names no folder)".to_owned(),
+        Some("") => String::new(),
+        Some(folder) => format!(", in the folder `{}`", spelled_line(folder)),
     }
 }
 
@@ -451,6 +480,9 @@ pub struct PastPrompt {
     pub arguments: Map<String, Value>,
     /// What it would have touched.
     pub footprint: Footprint,
+    /// The folder in which its programs would have started; empty where it had none.
+    #[serde(default)]
+    pub folder: String,
 }
 
 /// What of a call grants look at.
@@ -458,11 +490,13 @@ struct Seen<'a> {
     tool: &'a str,
     arguments: &'a Map<String, Value>,
     footprint: &'a Footprint,
+    folder: &'a str,
 }
 
 impl<'a> Seen<'a> {
     fn of(definition: &'a ToolDefinition, subject: &Subject<'a>) -> Self {
-        Seen { tool: &definition.name, arguments: subject.arguments, footprint: subject.footprint }
+        let Subject { arguments, footprint, folder, .. } = *subject;
+        Seen { tool: &definition.name, arguments, footprint, folder }
     }
 }
 
@@ -474,11 +508,13 @@ impl<'a> Seen<'a> {
 ///     tool: "run_command".into(),
 ///     arguments: serde_json::json!({"command": command}).as_object().unwrap().clone(),
 ///     footprint: Default::default(),
+///     folder: "/work".into(),
 /// };
 /// let asked = [past("cargo test"), past("cargo test -p core"), past("cargo test; rm x"), past("git push")];
 /// let words = vec!["cargo".into(), "test".into()];
 /// let fixed = haft_guard::Fixed { free: vec!["command".into()], ..Default::default() };
-/// let covers = Covers::Commands { tool: "run_command".into(), words, fixed };
+/// let covers =
+///     Covers::Commands { tool: "run_command".into(), words, fixed, folder: Some("/work".into()) };
 /// assert_eq!(covers_how_many(&covers, &asked, Shell::Posix), 2);
 /// ```
 pub fn covers_how_many<'a>(
@@ -490,6 +526,7 @@ pub fn covers_how_many<'a>(
         tool: &past.tool,
         arguments: &past.arguments,
         footprint: &past.footprint,
+        folder: &past.folder,
     };
     asked.into_iter().filter(|past| covers.why_not(&seen(past), shell).is_none()).count()
 }

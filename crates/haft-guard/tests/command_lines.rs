@@ -55,6 +55,7 @@ fn verdict(policy: &PolicySet, arguments: &Value) -> Verdict {
         definition: &definition,
         arguments: arguments.as_object().unwrap(),
         footprint: &footprint,
+        folder: "/w",
         confirm: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };

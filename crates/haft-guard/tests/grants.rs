@@ -31,6 +31,7 @@ impl Call {
             definition: &self.1,
             arguments: self.2.as_object().unwrap(),
             footprint: &self.3,
+            folder: "/w",
             confirm: None,
             now: Timestamp::from_second(1_000).unwrap(),
         }
@@ -61,9 +62,10 @@ fn each_kind_covers_what_it_says() {
         tool: "run_command".into(),
         words: words.iter().map(ToString::to_string).collect(),
         fixed: free(&["command"]),
+        folder: Some("/w".into()),
     };
     let (git, all_of_git) = (commands(&["git", "log"]), commands(&["git"]));
-    let words = Covers::Commands { tool: "run_command".into(), words, fixed };
+    let words = Covers::Commands { tool: "run_command".into(), words, fixed, folder: Some("/w".into()) };
     let host = Covers::Host { tool: "web_fetch".into(), host: "example.com".into(), fixed: free(&[]) };
     let run = |text: &str| Call::new("run_command", json!({"command": text}), Footprint::undeclared(true));
     let fetch = |hosts: &[&str]| {
@@ -170,7 +172,7 @@ fn what_is_offered_can_be_said_in_words() {
         assert!(offered.iter().all(|covers| always(covers.clone()).covers(&call.subject(), Shell::Posix)));
         offered.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
-    let exact = |tool: &str| format!("`{tool}`, only this very call (What it does)");
+    let exact = |tool: &str| format!("`{tool}`, only this very call (What it does), in the folder `/w`");
     let run = Call::new("run_command", json!({"command": "git -C x status"}), Footprint::undeclared(true));
     assert_eq!(words(&run), [exact("run_command")], "`git` would be every command of it");
     let piped = Call::new("run_command", json!({"command": "git log | sh"}), Footprint::undeclared(true));
@@ -195,16 +197,16 @@ fn what_stays_as_it_was_is_said() {
     };
     let starts = "`run_command`, every command that starts with";
     let cases = [
-        (json!({"command": "git status"}), "`git status`"),
+        (json!({"command": "git status"}), "`git status`, in the folder `/w`"),
         (
             json!({"command": "git status", "env": {"PATH": "./bin"}}),
-            "`git status`, with the same `env` as here",
+            "`git status`, in the folder `/w`, with the same `env` as here",
         ),
         (
             json!({"command": "git status", "env": {}, "stdin": "x", "working_dir": "y"}),
-            "`git status`, with the same `env`, `stdin` and `working_dir` as here",
+            "`git status`, in the folder `/w`, with the same `env`, `stdin` and `working_dir` as here",
         ),
-        (json!({"command": "git 'sta  tus'"}), "`git 'sta  tus'`"),
+        (json!({"command": "git 'sta  tus'"}), "`git 'sta  tus'`, in the folder `/w`"),
     ];
     for (arguments, expected) in cases {
         assert_eq!(words(arguments.clone()), format!("{starts} {expected}"), "{arguments}");
@@ -222,7 +224,8 @@ fn what_stays_as_it_was_is_said() {
 #[test]
 fn what_was_granted_before_covers_no_more_than_was_said() {
     let old = |document: Value| always(Covers::from_document(&document).unwrap());
-    let commands = old(json!({"kind": "commands", "tool": "run_command", "words": ["git", "status"]}));
+    let commands =
+        old(json!({"kind": "commands", "tool": "run_command", "words": ["git", "status"], "folder": "/w"}));
     let run = |arguments: Value| Call::new("run_command", arguments, Footprint::undeclared(true));
     assert!(commands.covers(&run(json!({"command": "git status -s"})).subject(), Shell::Posix));
     let changed = run(json!({"command": "git status", "env": {"PATH": "./bin"}}));
@@ -240,6 +243,7 @@ fn past_questions_are_counted() {
             tool: tool.into(),
             arguments: json!({"path": path}).as_object().unwrap().clone(),
             footprint: writes(&[path]),
+            folder: "/elsewhere".into(),
         })
         .collect();
     let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into(), fixed: free(&["path"]) };
@@ -259,11 +263,17 @@ fn a_grant_survives_being_stored() {
                 tool: "t".into(),
                 words: vec!["a".into()],
                 fixed: free(&["command"]),
+                folder: Some("/w".into()),
             })
         },
         Grant {
             lasts: Lasts::Session("s".into()),
-            ..always(Covers::ExactCall { tool: "t".into(), digest: "00".into(), summary: "x".into() })
+            ..always(Covers::ExactCall {
+                tool: "t".into(),
+                digest: "00".into(),
+                summary: "x".into(),
+                folder: None,
+            })
         },
     ];
     for grant in grants {
@@ -350,5 +360,34 @@ fn the_list_of_programs_that_say_little_is_searched_as_a_sorted_one() {
     {
         let call = Call::new("run_command", json!({"command": format!("{program} -x")}), writes(&["/w/src"]));
         assert_eq!(kinds(&policy, &call.subject()), ["exact_call"], "{program}");
+    }
+}
+
+#[test]
+fn a_grant_for_a_command_holds_in_the_folder_in_which_it_was_given() {
+    let call = Call::new("run_command", json!({"command": "cargo test"}), Footprint::undeclared(true));
+    let offered = Covers::suggestions(&call.subject(), "Run `cargo test`", Shell::Posix);
+    assert_eq!(offered.len(), 2, "{offered:?}");
+    for covers in offered {
+        assert!(covers.to_string().contains("in the folder `/w`"), "{covers}");
+        let mut earlier = serde_json::to_value(&covers).unwrap();
+        let grant = always(covers);
+        assert!(grant.covers(&call.subject(), Shell::Posix), "the control: {grant}");
+        for elsewhere in ["/w2", "/w/sub", "/", ""] {
+            let there = Subject { folder: elsewhere, ..call.subject() };
+            assert_eq!(
+                grant.why_not(&there, Shell::Posix),
+                Some("it was given in another folder"),
+                "{grant}"
+            );
+        }
+        // As one was stored before grants named a folder.
+        earlier.as_object_mut().unwrap().remove("folder");
+        let earlier = always(Covers::from_document(&earlier).unwrap());
+        for folder in ["/w", ""] {
+            let there = Subject { folder, ..call.subject() };
+            assert!(!earlier.covers(&there, Shell::Posix), "{earlier}");
+        }
+        assert!(earlier.to_string().contains("covers nothing"), "{earlier}");
     }
 }

@@ -76,6 +76,7 @@ impl Call {
             definition: &self.definition,
             arguments: &self.arguments,
             footprint: &self.footprint,
+            folder: "/w",
             confirm: self.confirm,
             now: self.now,
         }
@@ -767,7 +768,7 @@ fn an_allow_rule_for_a_command_looks_at_what_stands_beside_it() {
         let arguments = arguments.as_object().unwrap();
         let (context, definition, footprint) = (&context, &definition, &footprint);
         match policy
-            .decide(&Subject { context, definition, arguments, footprint, confirm: None, now })
+            .decide(&Subject { context, definition, arguments, footprint, folder: "/w", confirm: None, now })
             .unwrap()
         {
             Verdict::Allow { rule, .. } => format!("allow {rule}"),

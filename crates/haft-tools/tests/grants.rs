@@ -59,7 +59,8 @@ fn covers(
 ) -> bool {
     let context = CallContext::new("acme", "agent");
     let now = Timestamp::UNIX_EPOCH;
-    let subject = Subject { context: &context, definition, arguments, footprint, confirm: None, now };
+    let subject =
+        Subject { context: &context, definition, arguments, footprint, folder: "/w", confirm: None, now };
     Grant::new("g", "acme", covers.clone(), Lasts::Always).covers(&subject, Shell::Posix)
 }
 
@@ -133,6 +134,7 @@ fn whatever_argument_is_changed_alone_the_grant_does_not_cover_it() {
                 definition: &definition,
                 arguments: base,
                 footprint,
+                folder: "/w",
                 confirm: None,
                 now: Timestamp::UNIX_EPOCH,
             };

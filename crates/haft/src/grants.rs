@@ -107,6 +107,7 @@ pub(crate) fn spared(offer: &GrantOffer, past: &[Question]) -> usize {
                 tool: request.tool.to_string(),
                 arguments: request.arguments.parse().ok()?,
                 footprint: request.footprint.clone(),
+                folder: request.detail.reach["folder"].as_str().unwrap_or_default().to_owned(),
             })
         })
         .collect();
@@ -123,6 +124,7 @@ mod tests {
             tool: "run_command".into(),
             words: vec!["cargo".into(), "test".into()],
             fixed: Default::default(),
+            folder: Some("/w".into()),
         };
         let offer = covers.offer().unwrap();
         let mut asker = Asker { tenant: "acme".into(), agent: "helper".into(), ..Asker::default() };
@@ -136,7 +138,9 @@ mod tests {
             let stored = to_store(&offer, &lasts, &asker, "ada", now).unwrap();
             assert_eq!(
                 stored.shown,
-                format!("`run_command`, every command that starts with `cargo test`, {words}")
+                format!(
+                    "`run_command`, every command that starts with `cargo test`, in the folder `/w`, {words}"
+                )
             );
             let grant = from_store("acme", &stored).unwrap();
             assert_eq!((&grant.covers, &grant.lasts), (&covers, &lasts));

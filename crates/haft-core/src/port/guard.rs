@@ -58,6 +58,8 @@ pub struct Subject<'a> {
     pub arguments: &'a Map<String, Value>,
     /// What it would read and write, with paths as they were resolved.
     pub footprint: &'a Footprint,
+    /// The folder in which its programs start, resolved; empty where it has none. What a command does depends on it.
+    pub folder: &'a str,
     /// Why the tool itself wants a person to agree to this very call, where it does.
     pub confirm: Option<&'a str>,
     /// When it is decided: some confirmations hold only until a time.

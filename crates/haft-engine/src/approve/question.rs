@@ -3,6 +3,7 @@
 use crate::{
     attempt::Attempt,
     contained::{guarded, guarded_async},
+    containment,
     frame::Frame,
     plan::{Ready, confirm_reason},
     ports::Ports,
@@ -41,6 +42,7 @@ pub(super) async fn question(
     let sandbox = frame.sandbox.get().map(|sandbox| &sandbox.grant);
     let shown = ports.redaction.arguments(&frame.arguments());
     let now = ports.clock.now();
+    let reach = containment::reach(frame);
     let fingerprint = Covered {
         tenant: &frame.context.tenant,
         principal: &crate::plan::principal(&frame.context),
@@ -51,7 +53,7 @@ pub(super) async fn question(
         footprint: &ready.footprint,
         isolation: ready.containment.level,
         limits: frame.options.limits.as_deref(),
-        reach: &ports.reach,
+        reach: &reach,
         sandbox,
         preview: preview.as_deref(),
     }
@@ -69,11 +71,7 @@ pub(super) async fn question(
         detail: ApprovalDetail {
             does,
             isolation: ready.containment.level,
-            reach: if ready.containment.level == IsolationLevel::None {
-                Value::Null
-            } else {
-                ports.reach.clone()
-            },
+            reach: containment::shown_reach(&reach, ready.containment.level),
             limits: frame.options.limits.as_deref().cloned(),
             sandbox: sandbox.cloned(),
             hidden: hidden(&frame.arguments(), &shown),
@@ -113,6 +111,7 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
             definition: &registered.definition,
             arguments: &ready.arguments.value,
             footprint: &ready.footprint,
+            folder: &containment::folder(frame),
             confirm: confirm.as_deref(),
             now,
         };

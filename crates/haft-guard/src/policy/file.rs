@@ -387,6 +387,7 @@ fn check(set: &PolicySet, example: &Example, base: &str) -> Option<PolicyProblem
         definition: &definition,
         arguments: &arguments,
         footprint: &footprint,
+        folder: "/w",
         confirm: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };

@@ -133,6 +133,7 @@ mod tests {
             definition,
             arguments: &Map::new(),
             footprint: &footprint,
+            folder: "/w",
             confirm: None,
             now: jiff::Timestamp::UNIX_EPOCH,
         };

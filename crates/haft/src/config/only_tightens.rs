@@ -413,6 +413,7 @@ fn policy(config: &Config, world: &World, found: &mut Behaviour) {
             definition,
             arguments: arguments.as_object().unwrap(),
             footprint,
+            folder: "/w",
             confirm: *confirm,
             now: jiff::Timestamp::from_second(1_000).unwrap(),
         })

@@ -348,3 +348,61 @@ fn a_grant_for_a_command_covers_no_other_variables_input_or_folder() {
     let said = place.haft(&["policy", "explain", "run_command", "command=echo hi there", "--json"]);
     assert!(said.stdout.contains("grant:grant_"), "the control: {said:?}");
 }
+
+/// Two folders of one person, each with a script of the same name.
+fn two_folders() -> (Place, impl Fn(&Place, &str, &str, &[&str]) -> Said) {
+    let place = Place::new();
+    place.own_config("[tools.approval]\ndenylist = []\n");
+    for name in ["p1", "p2"] {
+        std::fs::create_dir(place.work().join(name)).unwrap();
+        std::fs::write(place.work().join(name).join("go.sh"), format!("echo ran {name}")).unwrap();
+    }
+    let run = |place: &Place, command: &str, folder: &str, more: &[&str]| {
+        let command = format!("command={command}");
+        let args = [&["call", "run_command", &command, "--json"][..], more].concat();
+        let mut program = place.program(&args);
+        Said::of(program.current_dir(place.work().join(folder)).output().unwrap())
+    };
+    (place, run)
+}
+
+#[test]
+fn a_yes_to_a_command_holds_in_the_folder_and_for_the_hosts_that_were_shown() {
+    let (place, run) = two_folders();
+    let id = question(&run(&place, "sh go.sh", "p1", &[]));
+    let shown = place.haft(&["approvals", "show", &id]);
+    let folder = place.work().join("p1").canonicalize().unwrap();
+    assert!(shown.stdout.contains("reach.folder"), "{}", shown.stdout);
+    assert!(shown.stdout.contains(folder.to_str().unwrap()), "{}", shown.stdout);
+    assert_eq!(place.haft(&["approvals", "approve", &id]).code, 0);
+    // The same words in another folder are another command; so are they with a way out.
+    assert_ne!(question(&run(&place, "sh go.sh", "p2", &[])), id);
+    for changed in
+        ["tools.commands.hosts=example.com", "tools.sandbox.read_only_roots=..", "tools.commands.presets=git"]
+    {
+        assert_ne!(question(&run(&place, "sh go.sh", "p1", &["--set", changed])), id, "{changed}");
+    }
+    assert_eq!(state(&place, &id), json!("approved"));
+    // The control: as it was shown, it runs.
+    let said = run(&place, "sh go.sh", "p1", &[]);
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.stdout.contains("ran p1"), "{said:?}");
+}
+
+#[test]
+fn what_is_remembered_of_a_command_holds_in_its_folder() {
+    // A grant for commands is not offered for a shell.
+    for (remember, command) in [("exact", "sh go.sh"), ("commands", "cat go.sh")] {
+        let (place, run) = two_folders();
+        let id = question(&run(&place, command, "p1", &[]));
+        let said = place.haft(&["approvals", "approve", &id, "--remember", remember, "--for", "always"]);
+        assert_eq!(said.code, 0, "{said:?}");
+        let listed = place.haft(&["grants", "list"]);
+        assert!(listed.stdout.contains("in the folder `"), "{}", listed.stdout);
+        let said = run(&place, command, "p1", &["-v"]);
+        assert_eq!(said.code, 0, "the control: {said:?}");
+        assert!(said.stdout.contains("ran p1") && said.stderr.contains("rule grant:"), "{said:?}");
+        let said = run(&place, command, "p2", &[]);
+        assert_eq!(said.code, 5, "{remember}: {said:?}");
+    }
+}
