@@ -77,7 +77,7 @@ fn say_restricted(ports: &Ports, violations: &[Violation]) -> Option<ContentPart
 fn restricted_lines(violations: &[Violation]) -> Vec<String> {
     const SAID: usize = 10;
     let all = || violations.iter().filter(|violation| violation.is_restricted());
-    let line = |violation: &Violation| format!("haft: {}", text::one_line(&violation.description, 500));
+    let line = |violation: &Violation| format!("haft: {}", text::one_line(&violation.description, 2000));
     let mut lines: Vec<String> = all().take(SAID).map(line).collect();
     let more = all().count().saturating_sub(SAID);
     if more > 0 {

@@ -144,3 +144,31 @@ fn what_a_command_makes_to_be_run_later_is_taken_away_and_told() {
     assert!(place.command("sh").args(["-c", way_back]).status().unwrap().success());
     assert_eq!(std::fs::read_to_string(place.work().join(".envrc")).unwrap(), "evil\n");
 }
+
+/// A file that was moved away shows in what people and models read, not only in the metadata.
+#[test]
+fn what_a_sandbox_moved_away_is_said() {
+    let place = Place::new();
+    place.own_config(
+        "[tools.approval]\nmode = 'auto'\nprompt_side_effects = false\ndenylist = []\n\
+         [[policy.rules]]\nname = 'run'\neffect = 'allow'\ncommand = ['./x.sh']\nconfirms = true\n",
+    );
+    place.write("x.sh", "#!/bin/sh\necho b > .envrc; echo done\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(place.work().join("x.sh"), mode).unwrap();
+    let said = place.haft(&["call", "run_command", "command=./x.sh"]);
+    if said.stderr.contains("jail") && said.code != 0 {
+        let reason = format!("no program runs here: {}", said.stderr);
+        return haft_testkit::not_run("what_a_sandbox_moved_away_is_said", &reason);
+    }
+    let mut lines = said.stdout.lines();
+    assert_eq!(lines.next(), Some("done"), "{said:?}");
+    assert!(lines.any(|line| line.starts_with("haft: ") && line.contains(".envrc")), "{said:?}");
+    let result = call(&place, "run_command", &json!({"command": "./x.sh"})).json();
+    assert!(result["content"].to_string().contains("haft: "), "{result}");
+    let shown = place.haft(&["runs", "show", result["metadata"]["executionId"].as_str().unwrap()]);
+    assert!(shown.stdout.contains("sandbox") && shown.stdout.contains(".envrc"), "{shown:?}");
+    place.write("x.sh", "#!/bin/sh\necho b > envrc; echo done\n");
+    let control = place.haft(&["call", "run_command", "command=./x.sh"]);
+    assert_eq!((control.code, control.stdout.trim_end()), (0, "done"), "{control:?}");
+}

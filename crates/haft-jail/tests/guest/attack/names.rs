@@ -497,8 +497,10 @@ fn haft_is_killed(jail: &str) {
     let mut haft = Command::new(crate::world::own_program());
     haft.arg("--hold").args([jail]).args([state.path(), at]).stdin(Stdio::null());
     let mut haft = haft.spawn().unwrap();
-    let until = Instant::now() + Duration::from_secs(20);
-    while !at.join(".envrc").exists() && Instant::now() < until {
+    // Until the program says that it made the name, or haft ended; the time is only for a test that hangs.
+    let until = Instant::now() + Duration::from_secs(300);
+    while !at.join("made").exists() && Instant::now() < until {
+        assert_eq!(haft.try_wait().unwrap(), None, "haft ended before its program had made the name");
         std::thread::sleep(Duration::from_millis(20));
     }
     haft.kill().unwrap();
@@ -513,7 +515,7 @@ fn haft_is_killed(jail: &str) {
 pub fn hold(arguments: &[String]) -> i32 {
     let [jail, state, workspace] = arguments else { return 2 };
     let house = House::with(|options| options.state = state.into());
-    let script = "echo evil > .envrc; sleep 100";
+    let script = "echo evil > .envrc && : > made && sleep 1000";
     let _ = block_on(run_guest(&*house.jail(jail), spec(script, Path::new(workspace))));
     0
 }
