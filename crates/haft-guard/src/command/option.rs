@@ -203,7 +203,8 @@ fn table(name: &str) -> Option<Risky> {
 /// Commands of git that are there to run something, or to write files wherever they are told to.
 #[rustfmt::skip]
 const GIT_RUNS: &[&str] = &[
-    "archimport", "citool", "credential", "credential-cache", "credential-cache--daemon", "credential-store", "cvsexportcommit", "cvsimport", "cvsserver", "daemon", "difftool", "difftool--helper",
+    "archimport", "citool", "credential", "credential-cache", "credential-cache--daemon", "credential-store",
+    "cvsexportcommit", "cvsimport", "cvsserver", "daemon", "difftool", "difftool--helper",
     "fast-import", "filter-branch", "gui", "hook", "http-backend", "http-push", "imap-send", "index-pack", "instaweb", "mailinfo",
     "mailsplit", "maintenance", "merge-file", "merge-index", "mergetool", "p4", "pack-objects", "quiltimport", "receive-pack", "remote-ext",
     "remote-fd", "request-pull", "send-email", "shell", "submodule--helper", "svn", "unpack-file", "upload-archive", "upload-pack",
@@ -228,7 +229,7 @@ const GIT_GLOBAL: &[&str] = &[
 fn git(words: &[Word]) -> Option<Vec<Seen<'_>>> {
     let mut rest = words;
     loop {
-        let Some(first) = rest.first() else { return None };
+        let first = rest.first()?;
         // A variable here may be any of its options.
         let Some(word) = first.exact() else { return Some(settings(rest)) };
         let value = rest.get(1).and_then(Word::exact);
