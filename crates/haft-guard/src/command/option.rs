@@ -22,6 +22,8 @@ struct Risky {
     run: &'static [&'static str],
     /// Long options that write.
     write: &'static [&'static str],
+    /// Whether options go on behind `--`: old letters of `tar` may take it as a value.
+    goes_on: bool,
 }
 
 /// What an option does: the value with which it runs something, empty where that is the next word, or `None` where it
@@ -67,7 +69,7 @@ impl Risky {
             // Behind an option it may be the value of that.
             let before = place.checked_sub(1).map(|before| &words[before]);
             let ends = |word: &Word| word.exact().is_some_and(|word| !word.starts_with('-'));
-            if text == "--" && before.is_none_or(ends) {
+            if text == "--" && !self.goes_on && before.is_none_or(ends) {
                 break;
             }
             let Some(does) = self.does(text) else { continue };
@@ -103,15 +105,50 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         "sed" | "gsed" => (!script::is_tame_sed(words)).then(Vec::new),
         "make" | "gmake" => make(words),
         "uniq" => uniq(words),
-        "python" | "pypy" => interpreter(words, "c", "WXQ", &[], true),
+        "python" | "pypy" => interpreter(
+            words,
+            &Interpreter { code: "c", takes: "WX", flags: "BbdEiIOPqsSuvx", longs: &[], has_modules: true },
+        ),
         "node" | "nodejs" | "bun" => {
-            let longs = &["--eval", "--print", "--require", "--import", "--loader", "--experimental-loader"];
-            interpreter(words, "epr", "C", longs, false)
+            let longs = &[
+                "--eval",
+                "--print",
+                "--require",
+                "--import",
+                "--loader",
+                "--experimental-loader",
+                "--env-file",
+                "--env-file-if-exists",
+                "--experimental-config-file",
+                "--preload",
+            ];
+            interpreter(words, &Interpreter { code: "epr", takes: "", flags: "", longs, has_modules: false })
         }
-        "ruby" => interpreter(words, "er", "CEFIKTWx", &[], false),
-        "php" => interpreter(words, "rBREd", "ctz", &["--run", "--process-begin", "--define"], false),
-        "lua" | "luajit" => interpreter(words, "eli", "", &[], false),
+        "ruby" => interpreter(
+            words,
+            &Interpreter { code: "erIC", takes: "EFKTWx", flags: "w", longs: &[], has_modules: false },
+        ),
+        "php" => {
+            let longs = &["--run", "--process-begin", "--process-code", "--process-end", "--define"];
+            interpreter(
+                words,
+                &Interpreter { code: "rBREdc", takes: "", flags: "n", longs, has_modules: false },
+            )
+        }
+        "lua" | "luajit" => interpreter(
+            words,
+            &Interpreter { code: "eli", takes: "", flags: "E", longs: &[], has_modules: false },
+        ),
         "go" => go(words),
+        // Whatever the compiler is told.
+        "cargo"
+            if words.iter().any(|word| word.may_be("--"))
+                && words
+                    .iter()
+                    .any(|word| word.exact().is_some_and(|word| matches!(word, "rustc" | "rustdoc"))) =>
+        {
+            Some(Vec::new())
+        }
         // A toolchain by its path, and a program that the compiler runs.
         "cargo" | "rustc"
             if words.iter().filter_map(Word::exact).any(|word| {
@@ -144,7 +181,7 @@ fn table(name: &str) -> Option<Risky> {
         },
         "rsync" => Risky {
             runs: "e", writes: "M", takes: "fTB", run: &["--rsh", "--rsync-path"],
-            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon"],
+            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon"], ..none
         },
         "scp" | "sftp" => Risky { runs: "SD", writes: "oF", takes: "ciJlPX", ..none },
         "zip" => Risky { writes: "TO", run: &["--unzip-command"], write: &["--test", "--output-file"], ..none },
@@ -154,9 +191,9 @@ fn table(name: &str) -> Option<Risky> {
             writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content"], ..none
         },
         "curl" => Risky {
-            writes: "oOKDcJ", takes: "AbdeEFHmPQrTuUwxXyYzC",
+            writes: "oOKDcJw", takes: "AbdeEFHmPQrTuUxXyYzC",
             write: &["--output", "--output-dir", "--remote-name", "--remote-name-all", "--config", "--dump-header",
-                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr"], ..none
+                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr", "--write-out"], ..none
         },
         "yq" => Risky { writes: "is", write: &["--inplace", "--split-exp"], ..none },
         _ => return None,
@@ -166,9 +203,10 @@ fn table(name: &str) -> Option<Risky> {
 /// Commands of git that are there to run something, or to write files wherever they are told to.
 #[rustfmt::skip]
 const GIT_RUNS: &[&str] = &[
-    "archimport", "citool", "credential", "cvsexportcommit", "cvsimport", "cvsserver", "daemon", "difftool", "difftool--helper",
+    "archimport", "citool", "credential", "credential-cache", "credential-cache--daemon", "credential-store",
+    "cvsexportcommit", "cvsimport", "cvsserver", "daemon", "difftool", "difftool--helper",
     "fast-import", "filter-branch", "gui", "hook", "http-backend", "http-push", "imap-send", "index-pack", "instaweb", "mailinfo",
-    "mailsplit", "merge-file", "merge-index", "mergetool", "p4", "pack-objects", "quiltimport", "receive-pack", "remote-ext",
+    "mailsplit", "maintenance", "merge-file", "merge-index", "mergetool", "p4", "pack-objects", "quiltimport", "receive-pack", "remote-ext",
     "remote-fd", "request-pull", "send-email", "shell", "submodule--helper", "svn", "unpack-file", "upload-archive", "upload-pack",
     "web--browse",
 ];
@@ -176,8 +214,8 @@ const GIT_RUNS: &[&str] = &[
 /// Commands of git of which no option runs or writes, so that a word that only the shell knows may stand there.
 #[rustfmt::skip]
 const GIT_TAME: &[&str] = &[
-    "add", "blame", "branch", "cat-file", "checkout", "cherry-pick", "clean", "commit", "describe", "ls-files", "merge", "mv",
-    "remote", "reset", "restore", "rev-parse", "revert", "rm", "status", "switch", "tag",
+    "add", "branch", "cat-file", "checkout", "clean", "commit", "describe", "ls-files", "merge", "mv",
+    "remote", "reset", "restore", "rev-parse", "rm", "status", "switch", "tag",
 ];
 
 /// Options of git before its command that run nothing, and take nothing.
@@ -191,7 +229,7 @@ const GIT_GLOBAL: &[&str] = &[
 fn git(words: &[Word]) -> Option<Vec<Seen<'_>>> {
     let mut rest = words;
     loop {
-        let Some(first) = rest.first() else { return None };
+        let first = rest.first()?;
         // A variable here may be any of its options.
         let Some(word) = first.exact() else { return Some(settings(rest)) };
         let value = rest.get(1).and_then(Word::exact);
@@ -220,10 +258,13 @@ fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
     let has = |text: &str| rest.iter().position(|word| word.may_be(text));
     match name {
         "bisect" => {
-            let place = has("run")?;
-            return Some(
-                rest.get(place + 1..).filter(|run| !run.is_empty()).map(Seen::Words).into_iter().collect(),
-            );
+            if let Some(place) = has("run") {
+                let runs = rest.get(place + 1..).filter(|run| !run.is_empty());
+                return Some(runs.map(Seen::Words).into_iter().collect());
+            }
+            if has("visualize").or_else(|| has("view")).is_some() {
+                return Some(Vec::new());
+            }
         }
         "submodule" => {
             if let Some(place) = has("foreach") {
@@ -268,8 +309,16 @@ fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
         write: match name {
             "clone" | "init" => &["--config", "--template", "--separate-git-dir"],
             "checkout-index" => &["--prefix"],
-            _ => &["--output", "--output-directory", "--export-marks", "--in-place", "--unsafe-paths"],
+            _ => &[
+                "--output",
+                "--output-directory",
+                "--export-marks",
+                "--index-output",
+                "--in-place",
+                "--unsafe-paths",
+            ],
         },
+        goes_on: false,
     };
     risky.find(rest, !GIT_TAME.contains(&name))
 }
@@ -323,30 +372,44 @@ fn is_tame_setting(setting: &str) -> bool {
         || KEYS.contains(&&*setting)
 }
 
-/// A program that runs a file, or text that it is given. Its options end at the file. Without one it runs its input.
-fn interpreter<'a>(
-    words: &'a [Word],
-    letters: &'static str,
+/// What an interpreter's options are.
+struct Interpreter {
+    /// Letters that run text, or load code.
+    code: &'static str,
+    /// Letters whose value is the rest of the word.
     takes: &'static str,
+    /// Letters that are known to take nothing.
+    flags: &'static str,
+    /// Long options that run text, or load code.
     longs: &'static [&'static str],
+    /// Whether `-m` names what is run.
     has_modules: bool,
-) -> Option<Vec<Seen<'a>>> {
-    let risky = Risky { writes: letters, takes, write: longs, ..Risky::default() };
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
+}
+
+/// A program that runs a file, or text that it is given. Its options end at the file. Without one it runs its input.
+fn interpreter<'a>(words: &'a [Word], options: &Interpreter) -> Option<Vec<Seen<'a>>> {
+    let risky =
+        Risky { writes: options.code, takes: options.takes, write: options.longs, ..Risky::default() };
+    let is_flag =
+        |word: &str| word.len() > 1 && word[1..].chars().all(|letter| options.flags.contains(letter));
+    let mut has_file = false;
+    // Whether the next word may be the value of the one before.
+    let mut may_be_value = false;
+    for (place, word) in words.iter().enumerate() {
         let Some(text) = word.exact() else { return Some(Vec::new()) };
         match text {
             "-" => return Some(Vec::new()),
-            "--version" | "-V" | "-v" | "--help" | "-h" => return None,
-            "-m" if has_modules => return rest.next().and_then(Word::exact).is_none().then(Vec::new),
+            "--version" | "-V" | "-v" | "--help" | "-h" if words.len() == 1 => return None,
+            "-m" if options.has_modules => {
+                return words.get(place + 1).and_then(Word::exact).is_none().then(Vec::new);
+            }
             _ if risky.does(text).is_some() => return Some(Vec::new()),
-            // Its value, where it stands by itself.
-            _ if text.len() == 2 && text.starts_with('-') && takes.contains(&text[1..]) => drop(rest.next()),
-            _ if text.starts_with('-') => {}
+            _ if text.starts_with('-') => may_be_value = !is_flag(text),
+            _ if may_be_value => (has_file, may_be_value) = (true, false),
             _ => return None,
         }
     }
-    Some(Vec::new())
+    (!has_file).then(Vec::new)
 }
 
 /// Its second file is written.
@@ -356,8 +419,14 @@ fn uniq(words: &[Word]) -> Option<Vec<Seen<'_>>> {
 }
 
 fn make(words: &[Word]) -> Option<Vec<Seen<'_>>> {
-    let risky =
-        Risky { runs: "E", writes: "f", takes: "CIjloW", run: &["--eval"], write: &["--file", "--makefile"] };
+    let risky = Risky {
+        runs: "E",
+        writes: "f",
+        takes: "CIjloW",
+        run: &["--eval"],
+        write: &["--file", "--makefile"],
+        goes_on: false,
+    };
     let sets = |word: &Word| word.exact().is_none_or(|word| !word.starts_with('-') && word.contains('='));
     let seen = risky.find(words, true);
     // `SHELL=…`, `CC=…`: also behind `--`.
@@ -370,8 +439,25 @@ fn make(words: &[Word]) -> Option<Vec<Seen<'_>>> {
 
 /// Options of go have one dash or two.
 fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
-    const RUNS: [&str; 9] =
-        ["exec", "toolexec", "vettool", "o", "overlay", "modfile", "ldflags", "gccgoflags", "C"];
+    const RUNS: &[&str] = &[
+        "exec",
+        "toolexec",
+        "vettool",
+        "o",
+        "overlay",
+        "modfile",
+        "ldflags",
+        "gccgoflags",
+        "C",
+        "w",
+        "coverprofile",
+        "cpuprofile",
+        "memprofile",
+        "blockprofile",
+        "mutexprofile",
+        "trace",
+        "outputdir",
+    ];
     let mut hits = false;
     let mut seen = Vec::new();
     for (place, word) in words.iter().enumerate() {
@@ -406,6 +492,7 @@ fn tar(words: &[Word]) -> Option<Vec<Seen<'_>>> {
             "--rsh-command",
             "--rmt-command",
         ],
+        goes_on: true,
         ..Risky::default()
     };
     // `tar xIf PROGRAM FILE`: letters without a dash, and their values behind them.
