@@ -24,7 +24,8 @@ const LONGEST: usize = 255;
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Context {
-    /// The agent that calls: a DID or any other text. Only with a key that is not bound to an agent.
+    /// The agent that calls: a DID or any other text but `owner`, `mcp:…` and `key_…`. Only with a key that is not bound to
+    /// an agent; records name it behind the key's id, as `key_…/AGENT`.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     agent: Option<String>,
     /// One run of the agent.
@@ -65,14 +66,7 @@ impl Context {
         let (agent, sandbox) = (plain("agent", self.agent)?, plain("sandbox", self.sandbox)?);
         let base = who.base();
         let mut context = CallContext::clone(base);
-        match agent {
-            Some(agent) if who.may_name_agent() || agent == base.agent => context.agent = agent,
-            Some(_) => {
-                let text = "This key is bound to one agent, and the request names another";
-                return Err(Problem::new(ErrorCode::PermissionDenied, text));
-            }
-            None => {}
-        }
+        context.agent = who.agent(agent)?;
         let or = |said: Option<Arc<str>>, known: &Option<Arc<str>>| said.or_else(|| known.clone());
         context.session = or(plain("session", self.session)?, &base.session);
         context.conversation = or(plain("conversation", self.conversation)?, &base.conversation);

@@ -94,8 +94,31 @@ impl Identity {
         &self.0.holder
     }
 
-    pub(crate) fn may_name_agent(&self) -> bool {
-        self.0.may_name_agent
+    /// The agent that a call is made for, where the request names that one. The only place in which it is decided: what a
+    /// request says never makes it somebody else's, so a name that comes with a key stands behind that key's id.
+    pub(crate) fn agent(&self, named: Option<Arc<str>>) -> Result<Arc<str>, Problem> {
+        let own = &self.0.base.agent;
+        let Some(named) = named.filter(|named| named != own) else { return Ok(Arc::clone(own)) };
+        if !self.0.may_name_agent {
+            let text = "This key is bound to one agent, and the request names another";
+            return Err(Problem::new(ErrorCode::PermissionDenied, text));
+        }
+        if is_reserved(&named) {
+            let text = "A request cannot name the agents `owner`, `mcp:…` and `key_…`, which haft gives out itself: name \
+                        another one, or none";
+            return Err(Problem::new(ErrorCode::PermissionDenied, text));
+        }
+        let agent = match self.0.proof {
+            Proof::Owner => named,
+            Proof::Key(_) | Proof::Token(_) => format!("{own}/{named}").into(),
+        };
+        match agent.len() <= LONGEST_AGENT {
+            true => Ok(agent),
+            false => {
+                let most = LONGEST_AGENT.saturating_sub(own.len() + 1);
+                Err(Problem::bad_request(format!("The name of the agent must be at most {most} bytes")))
+            }
+        }
     }
 
     pub(crate) fn rights(&self) -> &[Right] {
@@ -259,6 +282,15 @@ impl Identifier {
     }
 }
 
+/// With the id of a key before it.
+const LONGEST_AGENT: usize = 255;
+
+/// Whether haft itself gives that name: to the owner, to MCP clients of the owner, to keys. However it is written.
+fn is_reserved(name: &str) -> bool {
+    let name = name.trim().to_lowercase();
+    name == "owner" || ["owner/", "mcp:", "key_"].iter().any(|start| name.starts_with(start))
+}
+
 /// What a key or a token says, before the tier is known.
 pub(crate) struct Claimed {
     pub(crate) base: CallContext,
@@ -333,6 +365,42 @@ mod tests {
         for (place, change) in less.into_iter().enumerate() {
             assert!(!counts(change), "{place}");
         }
+    }
+
+    fn known(agent: &str, may_name_agent: bool, proof: Proof) -> Identity {
+        Identity(Arc::new(Known {
+            base: Arc::new(CallContext::new("acme", agent)),
+            may_name_agent,
+            rights: Vec::new(),
+            name: "k".into(),
+            holder: "k".into(),
+            proof,
+        }))
+    }
+
+    #[test]
+    fn whatever_a_request_names_the_agent_is_that_of_its_key() {
+        let names = ["owner", " Owner", "mcp:Code", "MCP:x", "key_b", "KEY_b/x", "owner/x"];
+        let more = ["a", "did:agent:7", "a/b", "key", "owners", "../owner", "key_a", "ö"];
+        let key = known("key_a", true, Proof::Key([0; 32]));
+        for name in names.into_iter().chain(more) {
+            match key.agent(Some(name.into())) {
+                Ok(agent) => assert!(&*agent == "key_a" || agent.starts_with("key_a/"), "{name}: {agent}"),
+                Err(_) => assert!(names.contains(&name), "{name}"),
+            }
+            let owner = known("owner", true, Proof::Owner);
+            assert_eq!(
+                owner.agent(Some(name.into())).is_err(),
+                names[1..].contains(&name) || name == "key_a",
+                "{name}"
+            );
+            let bound = known("ci", false, Proof::Key([0; 32]));
+            assert!(bound.agent(Some(name.into())).is_err(), "{name}");
+        }
+        assert_eq!(&*key.agent(None).unwrap(), "key_a");
+        assert_eq!(&*key.agent(Some("x".into())).unwrap(), "key_a/x");
+        assert!(key.agent(Some("x".repeat(249).into())).is_ok());
+        assert!(key.agent(Some("x".repeat(250).into())).is_err(), "it would not fit in a record");
     }
 
     #[test]

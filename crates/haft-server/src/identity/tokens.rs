@@ -292,6 +292,10 @@ fn claimed(claims: &Map<String, Value>, options: &TokenOptions, now: i64) -> Opt
         _ => Vec::new(),
     };
     let agent = text("azp").or_else(|| text("client_id")).unwrap_or(subject);
+    // Nobody is the owner, a client of theirs or a key because an issuer lets them be called so.
+    if [subject, agent].into_iter().any(super::is_reserved) {
+        return None;
+    }
     let base = CallContext { user: Some(subject.into()), roles, ..CallContext::new(tenant, agent) };
     let name = format!("token of {}", haft_core::text::one_line(subject, 80));
     let holder = format!("token {tenant}/{subject}").into();

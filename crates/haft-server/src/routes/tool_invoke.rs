@@ -26,7 +26,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AgentContext {
-    /// The agent. Only with a key that is not bound to one.
+    /// The agent: any text but `owner`, `mcp:…` and `key_…`. Only with a key that is not bound to one; records name it behind
+    /// the key's id.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     agent_did: Option<String>,
     /// The tenant: the key's own, or absent.
@@ -184,14 +185,7 @@ impl ToolInvokeRequest {
             let text = "The request is for another tenant than its key";
             return Err(Problem::new(ErrorCode::PermissionDenied, text));
         }
-        match plain("agent_did", said.agent_did)? {
-            Some(agent) if who.may_name_agent() || agent == base.agent => context.agent = agent,
-            Some(_) => {
-                let text = "This key is bound to one agent, and the request names another";
-                return Err(Problem::new(ErrorCode::PermissionDenied, text));
-            }
-            None => {}
-        }
+        context.agent = who.agent(plain("agent_did", said.agent_did)?)?;
         context.session = plain("session_id", said.session_id)?.or(context.session);
         let context = match plain("parent_sandbox_id", said.parent_sandbox_id)? {
             Some(id) => {

@@ -1,4 +1,4 @@
-use crate::support::{key, request, world, world_with};
+use crate::support::{DOCUMENT, key, request, world, world_with};
 use axum::http::{Method, StatusCode, header};
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use haft_core::port::{KeyStore as _, Right};
@@ -89,7 +89,7 @@ async fn a_key_of_one_agent_speaks_for_no_other() {
     assert_eq!(world.post(&bound, "/v1/invoke", call("did:agent:7")).await.status, StatusCode::OK);
     assert_eq!(world.post(&bound, "/v1/invoke", call("did:agent:8")).await.status, StatusCode::FORBIDDEN);
     assert_eq!(world.post(&world.invoker, "/v1/invoke", call("did:agent:8")).await.status, StatusCode::OK);
-    let records = world.get(&world.invoker, "/v1/audit?agent=did:agent:8").await.json();
+    let records = world.get(&world.invoker, "/v1/audit?agent=key_acme_invoke/did:agent:8").await.json();
     assert_eq!(records["records"].as_array().unwrap().len(), 1);
     let platform =
         |tenant: &str| json!({"parameters": {"text": "a"}, "agent_context": {"tenant_id": tenant}});
@@ -101,6 +101,62 @@ async fn a_key_of_one_agent_speaks_for_no_other() {
         world.post(&world.invoker, "/v1/tools/echo/invoke", platform("rival")).await.status,
         StatusCode::FORBIDDEN
     );
+}
+
+/// A body for each route that says who a call is for, with that agent.
+fn naming(path: &str, agent: &str) -> Option<Value> {
+    let call = json!({"name": "echo", "arguments": {"text": "a"}});
+    let context = json!({"agent": agent});
+    Some(match path {
+        "/v1/invoke" | "/v1/plan" | "/v1/policy/explain" => {
+            json!({"name": "echo", "arguments": {"text": "a"}, "context": context})
+        }
+        "/v1/batch" => json!({"calls": [call], "context": context}),
+        "/v1/flow" => json!({"flow": {"name": "f", "description": "F", "nodes": [
+            {"name": "a", "tool": "echo", "arguments": {"text": "a"}}]}, "context": context}),
+        "/v1/tools/{name}/invoke" => {
+            json!({"parameters": {"text": "a"}, "agent_context": {"agent_did": agent}})
+        }
+        _ => return None,
+    })
+}
+
+#[tokio::test]
+async fn no_request_makes_a_key_somebody_else() {
+    let world = world().await;
+    let mut tried = 0;
+    for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+        let body = item["post"].pointer("/requestBody/content/application~1json/schema/$ref");
+        let Some(schema) = body.and_then(Value::as_str).and_then(|at| DOCUMENT.pointer(&at[1..])) else {
+            continue;
+        };
+        let properties = &schema["properties"];
+        if properties.get("context").or_else(|| properties.get("agent_context")).is_none() {
+            continue;
+        }
+        let at = path.replace("{name}", "echo");
+        let send = async |secret: &str, agent: &str| {
+            let body = naming(path, agent).unwrap_or_else(|| panic!("{path} takes a context: try it here"));
+            world.post(secret, &at, body).await
+        };
+        for other in ["owner", "Owner", "mcp:Code", "key_rival_invoke", "key_acme_approve"] {
+            let said = send(&world.invoker, other).await;
+            assert_eq!(said.status, StatusCode::FORBIDDEN, "{path} {other}");
+            assert!(said.json()["detail"].as_str().unwrap().contains("`owner`, `mcp:…`"), "{path} {other}");
+        }
+        // The control: another name is fine, and stands behind that of the key.
+        let name = format!("agent{tried}");
+        assert_eq!(send(&world.invoker, &name).await.status, StatusCode::OK, "{path}");
+        let audit = async |agent: &str| {
+            let records = world.get(&world.invoker, &format!("/v1/audit?agent={agent}")).await.json();
+            records["records"].as_array().unwrap().len()
+        };
+        let runs = usize::from(!["/v1/plan", "/v1/policy/explain"].contains(&&**path));
+        assert_eq!(audit(&format!("key_acme_invoke/{name}")).await, runs, "{path}");
+        assert_eq!(audit(&name).await, 0, "{path}");
+        tried += 1;
+    }
+    assert_eq!(tried, 6);
 }
 
 #[tokio::test]
@@ -176,6 +232,8 @@ async fn a_token_of_the_identity_provider_is_known() {
         with("iss", json!("https://evil.example")),
         with("tenant", json!(null)),
         with("tenant", json!("a\nb")),
+        with("sub", json!("owner")),
+        with("azp", json!("key_acme_invoke")),
     ] {
         let answer = world.get(&bad, "/v1/me").await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{bad}");
