@@ -7,7 +7,8 @@
 
 use super::{
     host::Inner,
-    mask::{Findings, Granted},
+    links::{self, Awaited},
+    mask::{self, Findings, Granted},
     survey::{self, FOLDER, Id, Met, Search, Step, What},
 };
 use haft_core::Violation;
@@ -41,6 +42,9 @@ pub(crate) struct Watched {
     known: BTreeSet<Id>,
     /// What was hidden from it.
     skip: BTreeSet<PathBuf>,
+    /// What protected names lead over.
+    #[serde(default)]
+    awaited: Awaited,
 }
 
 impl Watched {
@@ -49,11 +53,12 @@ impl Watched {
             let there = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
             Some((path.clone(), Id { device: there.dev(), inode: there.ino() }))
         };
-        let Findings { denied, known, fixed: _, held: _ } = found;
+        let Findings { denied, known, awaited, .. } = found;
         Watched {
             roots: granted.writable.iter().filter_map(root).collect(),
             known,
             skip: denied.into_iter().map(|denied| denied.path).collect(),
+            awaited,
         }
     }
 }
@@ -148,7 +153,10 @@ fn settle(watched: &Watched, names: &ProtectedNames, folder: &Path) -> Vec<Viola
         let is_same =
             fs::metadata(root).is_ok_and(|there| (there.dev(), there.ino()) == (id.device, id.inode));
         match is_same {
-            true => cleaner.look(root),
+            true => {
+                cleaner.look(root);
+                links::changed(root, &watched.awaited, &mut |met, why| cleaner.take(met, why));
+            }
             false => cleaner.say(root, "is not the folder any more that the program was granted", false),
         }
     }
@@ -199,6 +207,7 @@ impl Cleaner<'_> {
             Some(id) if self.watched.known.contains(&id) => {
                 return if is_repository { Step::Enter } else { Step::Pass };
             }
+            Some(_) if mask::is_harmless_state(met) => return Step::Pass,
             Some(_) if is_repository && is_harmless(met) => return Step::Pass,
             Some(_) => {}
         }
@@ -345,7 +354,7 @@ fn is_harmless(met: &Met<'_>) -> bool {
             "modules",
             "worktrees",
         ];
-        if never.into_iter().chain(["objects/info/alternates", "rebase-merge"]).any(is_there) {
+        if never.into_iter().chain(["objects/info/alternates", "rebase-merge", "sequencer"]).any(is_there) {
             return Ok(false);
         }
         Ok(has_plain_config(&git)? && has_samples_only(&git)?)
