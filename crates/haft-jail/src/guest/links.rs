@@ -1,10 +1,10 @@
 //! Where links lead. A mount holds what is at the end of one; what is on the way, and an end that is not there yet, is looked at
 //! when a guest has ended.
 
-use super::survey::{FOLDER, Met, What};
+use super::survey::{Id, Met, What};
 use rustix::{
     fd::{AsFd as _, OwnedFd},
-    fs::{AtFlags, CWD, FileType, Mode, openat, readlinkat, statat},
+    fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, openat, readlinkat, statat},
     io::Errno,
 };
 use std::{
@@ -17,6 +17,8 @@ use std::{
 
 /// Paths without links in front of their last name, and the text of the link there; `None` where nothing is.
 pub(crate) type Awaited = BTreeMap<PathBuf, Option<PathBuf>>;
+
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 const WHY: &str = "a protected name leads there, so that it runs programs later";
 
@@ -89,10 +91,15 @@ fn names(path: &Path) -> VecDeque<OsString> {
 }
 
 /// Tells of everything below a root that is not as it was: something where nothing was, another thing where a link was.
-pub(crate) fn changed(root: &Path, awaited: &Awaited, tell: &mut dyn FnMut(&Met<'_>, &str)) {
+pub(crate) fn changed(root: &Path, id: Id, awaited: &Awaited, tell: &mut dyn FnMut(&Met<'_>, &str)) {
     for (path, text) in awaited {
         let Ok(below) = path.strip_prefix(root) else { continue };
-        let Ok(folder) = openat(CWD, root, FOLDER, Mode::empty()) else { return };
+        let Ok(folder) = openat(CWD, root, HANDLE, Mode::empty()) else { return };
+        if !rustix::fs::fstat(&folder)
+            .is_ok_and(|there| (there.st_dev, there.st_ino) == (id.device, id.inode))
+        {
+            return;
+        }
         let _ = look(folder, root, below, text.as_deref(), tell);
     }
 }
@@ -112,7 +119,11 @@ fn look(
         let kind = FileType::from_raw_mode(found.st_mode);
         // There was no link on the way.
         let is_end = names.peek().is_none();
-        if is_end || kind == FileType::Symlink {
+        // A folder that was shut meanwhile is taken whole.
+        let is_shut = !is_end
+            && kind == FileType::Directory
+            && accessat(&folder, name, Access::EXEC_OK, AtFlags::EACCESS).is_err();
+        if is_end || is_shut || kind == FileType::Symlink {
             let is_same = is_end
                 && kind == FileType::Symlink
                 && text.is_some_and(|text| {
@@ -121,11 +132,11 @@ fn look(
                 });
             if !is_same {
                 let what = What::Protected(WHY);
-                tell(&Met { what, folder: folder.as_fd(), name, path: &path, kind }, WHY);
+                tell(&Met { what, folder: folder.as_fd(), name, path: &path, kind, again: false }, WHY);
             }
             return Ok(());
         }
-        folder = openat(&folder, name, FOLDER, Mode::empty())?;
+        folder = openat(&folder, name, HANDLE, Mode::empty())?;
     }
     Ok(())
 }
@@ -134,7 +145,7 @@ fn look(
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{MetadataExt as _, symlink};
 
     #[test]
     fn every_link_on_the_way_is_told_and_so_is_a_missing_end() {
@@ -178,7 +189,9 @@ mod tests {
         ];
         let awaited = awaited.into_iter().map(|(name, text)| (at.join(name), text)).collect();
         let mut told = Vec::new();
-        changed(at, &awaited, &mut |met, _| told.push(met.name.to_owned()));
+        let there = fs::metadata(at).unwrap();
+        let id = Id { device: there.dev(), inode: there.ino() };
+        changed(at, id, &awaited, &mut |met, _| told.push(met.name.to_owned()));
         assert_eq!(told, ["file", "new", "other", "through"]);
     }
 }

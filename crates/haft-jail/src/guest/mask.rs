@@ -2,7 +2,7 @@
 
 use super::{
     links::{self, Awaited},
-    survey::{self, Id, Met, Search, Step, What},
+    survey::{self, Id, Met, Search, Seen, Step, What},
 };
 use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames, git_config_names, is_harmless_git_todo};
 use rustix::fs::{FileType, Mode, OFlags};
@@ -57,7 +57,7 @@ pub(crate) struct Findings {
     /// To stay where it is, and be writable: repositories, and folders around what is hidden or read-only.
     pub(crate) held: Vec<Found>,
     /// Everything protected that is there before the guest is.
-    pub(crate) known: BTreeSet<Id>,
+    pub(crate) known: BTreeSet<Seen>,
     /// What protected names lead over, and has to be as it is when the guest has ended.
     pub(crate) awaited: Awaited,
     /// Protected links.
@@ -127,7 +127,7 @@ impl Findings {
         match met.what {
             What::Denied | What::Closed => self.denied.push(found),
             What::Repository => {
-                self.known.insert(id);
+                self.known.extend(met.seen());
                 // A folder that is not there could be made; an empty one means the same to git.
                 let _ = rustix::fs::openat(
                     met.folder,
@@ -141,12 +141,12 @@ impl Findings {
             }
             What::Head => {
                 // What commits to it write is as before; only that it is a repository is known.
-                self.known.insert(id);
+                self.known.extend(met.seen());
             }
             // Git goes on with it; what a guest makes of it is looked at when it has ended.
             What::Protected(_) if is_harmless_state(met) => {}
             What::Protected(_) => {
-                self.known.insert(id);
+                self.known.extend(met.seen());
                 let is_settings = ["config", "config.worktree", ".gitconfig"]
                     .iter()
                     .any(|name| met.name == OsStr::new(name));

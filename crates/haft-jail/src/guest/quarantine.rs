@@ -9,25 +9,29 @@ use super::{
     host::Inner,
     links::{self, Awaited},
     mask::{self, Findings, Granted},
-    survey::{self, FOLDER, Id, Met, Search, Step, What},
+    survey::{self, FOLDER, Id, Met, Search, Seen, Step, What},
 };
 use haft_core::Violation;
 use haft_guard::names::{ProtectedNames, is_harmless_git_config};
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, openat, renameat, statat},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeSet,
     convert::Infallible,
-    ffi::{OsStr, OsString},
+    ffi::OsStr,
+    fmt::Write as _,
     fs::{self, DirBuilder, File},
     io::{self, Read as _},
     os::{
         fd::AsRawFd as _,
-        unix::fs::{DirBuilderExt as _, MetadataExt as _},
+        unix::{
+            ffi::OsStrExt as _,
+            fs::{DirBuilderExt as _, MetadataExt as _},
+        },
     },
     path::{Path, PathBuf},
     sync::Arc,
@@ -39,9 +43,9 @@ pub(crate) struct Watched {
     /// Folders that it could write.
     roots: Vec<(PathBuf, Id)>,
     /// What was there under a protected name before it was.
-    known: BTreeSet<Id>,
+    known: BTreeSet<Seen>,
     /// What was hidden from it.
-    skip: BTreeSet<PathBuf>,
+    skip: BTreeSet<Seen>,
     /// What protected names lead over.
     #[serde(default)]
     awaited: Awaited,
@@ -57,9 +61,16 @@ impl Watched {
         Watched {
             roots: granted.writable.iter().filter_map(root).collect(),
             known,
-            skip: denied.into_iter().map(|denied| denied.path).collect(),
+            skip: denied.iter().filter_map(|denied| Seen::at(&denied.path)).collect(),
             awaited,
         }
+    }
+
+    /// Whether something is there that was not when this guest started, and that it could have made.
+    fn may_have_made(&self, seen: &Seen) -> bool {
+        self.roots.iter().any(|(root, _)| seen.is_below(root))
+            && !self.known.contains(seen)
+            && !self.skip.iter().any(|hidden| seen.is_in(hidden) && hidden.is_there())
     }
 }
 
@@ -81,11 +92,15 @@ pub(super) struct Watch {
 
 impl Watch {
     /// Puts on record what to look at; `None` where a guest can write nothing.
-    pub(super) fn begin(host: &Inner, name: &str, watched: Watched) -> io::Result<Option<Self>> {
+    pub(super) fn begin(host: &Inner, name: &str, mut watched: Watched) -> io::Result<Option<Self>> {
         if watched.roots.is_empty() {
             return Ok(None);
         }
         let state = &host.options.state;
+        // What a guest made that still runs is nobody's yet: it may be moved about until its end.
+        for (_, Record { watched: other, .. }) in on_record(state) {
+            watched.known.retain(|seen| !other.may_have_made(seen));
+        }
         let record = records(state).join(format!("{name}.json"));
         let text =
             serde_json::to_vec(&Record { instance: host.instance.name.clone(), watched: watched.clone() })?;
@@ -134,10 +149,7 @@ pub fn recover_quarantine(state: &Path, names: &ProtectedNames) -> Vec<Violation
 /// Does what runs of haft did not come to that were killed. Those whose folder is there still run, or are not ended yet.
 pub(super) fn catch_up(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
     let mut all = Vec::new();
-    for entry in fs::read_dir(records(state)).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let read = fs::read(&path).ok().and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        let Some(Record { instance, watched }) = read else { continue };
+    for (path, Record { instance, watched }) in on_record(state) {
         if state.join("instances").join(instance).exists() {
             continue;
         }
@@ -147,26 +159,32 @@ pub(super) fn catch_up(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
     all
 }
 
+fn on_record(state: &Path) -> impl Iterator<Item = (PathBuf, Record)> {
+    fs::read_dir(records(state)).into_iter().flatten().flatten().filter_map(|entry| {
+        let text = fs::read(entry.path()).ok()?;
+        Some((entry.path(), serde_json::from_slice(&text).ok()?))
+    })
+}
+
 fn settle(watched: &Watched, names: &ProtectedNames, folder: &Path) -> Vec<Violation> {
-    let mut cleaner = Cleaner { watched, names, folder, into: None, found: Vec::new(), shut: Vec::new() };
+    let mut cleaner = Cleaner { watched, names, folder, into: None, taken: 0, found: Vec::new(), more: 0 };
     for (root, id) in &watched.roots {
-        let is_same =
-            fs::metadata(root).is_ok_and(|there| (there.dev(), there.ino()) == (id.device, id.inode));
-        match is_same {
-            true => {
-                cleaner.look(root);
-                links::changed(root, &watched.awaited, &mut |met, why| cleaner.take(met, why));
-            }
-            false => cleaner.say(root, "is not the folder any more that the program was granted", false),
+        links::changed(root, *id, &watched.awaited, &mut |met, why| cleaner.take(met, why));
+        if let Err(error) = cleaner.look(root, *id) {
+            let what = match error {
+                Errno::STALE => "is not the folder any more that the program was granted".to_owned(),
+                error => {
+                    format!("cannot be looked into ({error}): what the program made there is still there")
+                }
+            };
+            cleaner.say(root, &what, false);
         }
     }
-    // Each was opened by its owner, who is asked only once.
-    while let Some((path, mode)) = cleaner.shut.pop() {
-        cleaner.look(&path);
-        let _ = rustix::fs::chmod(&path, mode);
-    }
-    cleaner.found
+    cleaner.told()
 }
+
+/// More than that are counted, not listed.
+const MOST_LISTED: usize = 20;
 
 struct Cleaner<'a> {
     watched: &'a Watched,
@@ -174,20 +192,37 @@ struct Cleaner<'a> {
     folder: &'a Path,
     /// Where this time's things go, once there are some.
     into: Option<(PathBuf, OwnedFd)>,
+    /// How many there were.
+    taken: usize,
     found: Vec<Violation>,
-    /// Folders that were shut, and how.
-    shut: Vec<(PathBuf, Mode)>,
+    /// How many are not listed.
+    more: usize,
 }
 
 impl Cleaner<'_> {
-    fn look(&mut self, root: &Path) {
+    /// Looks through a root. From one handle, which is compared with what was granted: nothing that is put at its path, or at the
+    /// path of a folder in it, is meant.
+    fn look(&mut self, root: &Path, id: Id) -> Result<(), Errno> {
+        let handle =
+            openat(CWD, root, HANDLE | OFlags::DIRECTORY, Mode::empty()).map_err(|_| Errno::STALE)?;
+        let there = fstat(&handle)?;
+        if (there.st_dev, there.st_ino) != (id.device, id.inode) {
+            return Err(Errno::STALE);
+        }
+        let is_shut = there.st_mode & 0o700 != 0o700;
+        if is_shut {
+            let _ = chmod(&handle, there.st_mode | 0o700);
+        }
         let search = Search { denied: None, protected: Some(self.names), skip: &self.watched.skip };
-        let walked =
-            survey::walk(root, search, &mut |met| Ok::<_, Infallible>(self.meet(met)), &mut || Ok(()));
-        match walked {
+        let meet = &mut |met: &Met<'_>| Ok::<_, Infallible>(self.meet(met));
+        match survey::walk_from(handle.as_fd(), OsStr::new("."), root, search, meet, &mut || Ok(())) {
             Ok(()) => {}
             Err(never) => match never {},
         }
+        if is_shut {
+            let _ = chmod(&handle, there.st_mode);
+        }
+        Ok(())
     }
 
     fn meet(&mut self, met: &Met<'_>) -> Step {
@@ -202,88 +237,139 @@ impl Cleaner<'_> {
             What::Protected(why) => why,
         };
         let is_repository = met.what == What::Repository;
-        match met.id() {
+        match met.seen() {
             None => return Step::Pass,
-            Some(id) if self.watched.known.contains(&id) => {
+            Some(seen) if self.watched.known.contains(&seen) => {
                 return if is_repository { Step::Enter } else { Step::Pass };
             }
             Some(_) if mask::is_harmless_state(met) => return Step::Pass,
-            Some(_) if is_repository && is_harmless(met) => return Step::Pass,
+            Some(_) if is_repository && is_harmless(met) => return Step::Plain,
             Some(_) => {}
         }
         self.take(met, why);
-        Step::Pass
+        Step::Taken
     }
 
     /// A folder that cannot be looked into. Its owner can.
     fn closed(&mut self, met: &Met<'_>) -> Step {
-        let can_be_read = openat(met.folder, met.name, FOLDER, Mode::empty()).is_ok();
-        let Ok(stat) = statat(met.folder, met.name, AtFlags::SYMLINK_NOFOLLOW) else { return Step::Pass };
-        if can_be_read && stat.st_mode & 0o100 != 0 {
-            self.take(met, "it is too deep to be looked into");
-        } else if open_up(met.folder, met.name).is_ok() {
-            self.shut.push((met.path.to_owned(), Mode::from_raw_mode(stat.st_mode)));
+        if met.name == OsStr::new(".") {
+            self.say(met.path, "cannot be looked into: what the program made there is still there", false);
+            return Step::Pass;
         }
-        Step::Pass
+        let opened = || -> Result<Option<Mode>, Errno> {
+            let handle = openat(met.folder, met.name, HANDLE | OFlags::DIRECTORY, Mode::empty())?;
+            let before = fstat(&handle)?.st_mode;
+            if met.again || before & 0o700 == 0o700 {
+                return Ok(None);
+            }
+            chmod(&handle, before | 0o700)?;
+            Ok(Some(Mode::from_raw_mode(before)))
+        };
+        match opened() {
+            Ok(Some(before)) => Step::Reopened(before),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Step::Pass,
+            Ok(None) | Err(_) => {
+                self.take(met, "it is too deep to be looked into, or cannot be");
+                Step::Taken
+            }
+        }
     }
 
     fn take(&mut self, met: &Met<'_>, why: &str) {
-        let shown = met.path.display();
+        self.taken += 1;
+        let shown = shown(met.path);
         match self.carry_off(met) {
             Ok(to) => {
                 let text = format!(
-                    "the program made {shown}: {why}. haft moved it to {to}. Look at it; `mv '{to}' '{shown}'` puts it \
-                     back. `tools.sandbox.unprotected_names` lets programs make it",
-                    to = to.display()
+                    "the program made {shown}: {why}. haft moved it to {}. Look at it; `{}` puts it back. \
+                     `tools.sandbox.unprotected_names` lets programs make it",
+                    self::shown(&to),
+                    undo(&to, met.path),
                 );
-                self.found.push(violation(met.path, text, true));
+                self.tell(violation(met.path, text, true));
             }
             // Somebody was faster.
-            Err(Errno::NOENT) => {}
-            Err(error) => self.say(
-                met.path,
-                &format!("was made by the program and is still there ({error}): {why}"),
-                false,
-            ),
+            Err(_) if !is_there(met) => {}
+            // It stays, so that at least nothing reads it.
+            Err(error) => {
+                let text = match disarm(met.folder, met.name) {
+                    Ok(()) => format!(
+                        "was made by the program and could not be moved away ({error}); haft took all rights to it away: {why}"
+                    ),
+                    Err(_) => format!("was made by the program and is still there ({error}): {why}"),
+                };
+                self.say(met.path, &text, false);
+            }
         }
     }
 
     fn say(&mut self, path: &Path, what: &str, was_blocked: bool) {
-        self.found.push(violation(path, format!("{} {what}", path.display()), was_blocked));
+        self.tell(violation(path, format!("{} {what}", shown(path)), was_blocked));
+    }
+
+    /// What is still there is listed in any case, as long as there is room.
+    fn tell(&mut self, violation: Violation) {
+        if self.found.len() < MOST_LISTED {
+            return self.found.push(violation);
+        }
+        self.more += 1;
+        let blocked = self.found.iter().rposition(|listed| listed.was_blocked);
+        if let Some(listed) = blocked.filter(|_| !violation.was_blocked).and_then(|at| self.found.get_mut(at))
+        {
+            *listed = violation;
+        }
+    }
+
+    fn told(mut self) -> Vec<Violation> {
+        if self.more > 0 {
+            let folder = self.into.map_or_else(|| self.folder.to_owned(), |(folder, _)| folder);
+            let is_blocked = self.found.iter().all(|listed| listed.was_blocked);
+            let text = format!(
+                "the program made {} more of that kind; `list.jsonl` in {} names all that were moved",
+                self.more,
+                shown(&folder)
+            );
+            self.found.push(violation(&folder, text, is_blocked));
+        }
+        self.found
     }
 
     /// Moves something, never through a link, and says where it is now.
     fn carry_off(&mut self, met: &Met<'_>) -> Result<PathBuf, Errno> {
-        let name = numbered(self.found.len(), met.name);
+        // Its own name may be as long as a name can be.
+        let name = self.taken.to_string();
         let moved = self.into().and_then(|(to, into)| {
-            move_there(met, into.as_fd(), &name)?;
+            move_there(met, into.as_fd(), OsStr::new(&name))?;
             Ok(to.join(&name))
         });
         let moved = match moved {
-            Err(Errno::XDEV) => {
-                let mut name = met.name.to_owned();
-                name.push(format!(".haft-quarantine-{}", short()));
-                move_there(met, met.folder, &name)?;
-                let to = met.path.with_file_name(&name);
-                // A repository is one under any name.
+            Ok(to) => to,
+            // It is on another file system, or haft's own folder has no room.
+            Err(_) if is_there(met) => {
+                let name = format!("haft-quarantine-{}", short());
+                let name = OsStr::new(&name);
+                move_there(met, met.folder, name)?;
                 if met.kind == FileType::Directory {
-                    let _ = renameat(
-                        met.folder,
-                        name_in(&name, "HEAD"),
-                        met.folder,
-                        name_in(&name, "HEAD.haft-quarantine"),
-                    );
+                    // A repository is one under any name, and what is in a folder has its own.
+                    if let Ok(folder) = openat(met.folder, name, FOLDER, Mode::empty()) {
+                        let _ = renameat(&folder, "HEAD", &folder, "HEAD.haft-quarantine");
+                    }
+                    let _ = disarm(met.folder, name);
                 }
-                Ok(to)
+                met.path.with_file_name(name)
             }
-            done => done,
+            Err(error) => return Err(error),
         };
-        if let (Ok(to), Some((folder, _))) = (&moved, &self.into) {
-            let line = serde_json::json!({"from": met.path.to_string_lossy(), "to": to.to_string_lossy()});
+        if let Some((folder, _)) = &self.into {
+            let line = serde_json::json!({
+                "from": met.path.to_string_lossy(),
+                "to": moved.to_string_lossy(),
+                "undo": undo(&moved, met.path),
+            });
             let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("list.jsonl"));
             let _ = log.and_then(|mut log| io::Write::write_all(&mut log, format!("{line}\n").as_bytes()));
         }
-        moved
+        Ok(moved)
     }
 
     fn into(&mut self) -> Result<&(PathBuf, OwnedFd), Errno> {
@@ -298,14 +384,51 @@ impl Cleaner<'_> {
     }
 }
 
-fn name_in(folder: &OsStr, name: &str) -> PathBuf {
-    Path::new(folder).join(name)
+fn is_there(met: &Met<'_>) -> bool {
+    !matches!(statat(met.folder, met.name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
 }
 
-fn numbered(number: usize, name: &OsStr) -> OsString {
-    let mut all = OsString::from(format!("{number}-"));
-    all.push(name);
-    all
+/// What a person is shown of a path: nothing in it moves a cursor or breaks a line.
+fn shown(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    text.chars().fold(String::new(), |mut all, c| {
+        match is_unseen(c) {
+            true => all.extend(c.escape_unicode()),
+            false => all.push(c),
+        }
+        all
+    })
+}
+
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The command that puts something back.
+fn undo(from: &Path, to: &Path) -> String {
+    format!("mv -- {} {}", quoted(from), quoted(to))
+}
+
+/// A path as one word of a shell.
+fn quoted(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    match str::from_utf8(bytes) {
+        Ok(text) if !text.chars().any(is_unseen) => format!("'{}'", text.replace('\'', "'\\''")),
+        _ => {
+            let mut all = String::from("$'");
+            for byte in bytes {
+                let _ = match byte {
+                    b'\'' | b'\\' => write!(all, "\\{}", char::from(*byte)),
+                    b' '..=b'~' => write!(all, "{}", char::from(*byte)),
+                    // Always three digits, so that what follows is not taken for one.
+                    byte => write!(all, "\\{byte:03o}"),
+                };
+            }
+            all.push('\'');
+            all
+        }
+    }
 }
 
 fn short() -> String {
@@ -314,14 +437,18 @@ fn short() -> String {
     format!("{now}-{}", random.get(..8).unwrap_or(&random))
 }
 
+/// A handle of something, whatever may be done with it: to be compared, and to change its mode.
+const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// Renames what was met. Its owner may first have to allow that to itself: a guest is the same user, and could forbid it.
 fn move_there(met: &Met<'_>, into: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     match renameat(met.folder, met.name, into, name) {
         Err(Errno::ACCESS | Errno::PERM) => {
-            let before = rustix::fs::fstat(met.folder)?.st_mode;
+            let before = fstat(met.folder)?.st_mode;
             let _ = fchmod(met.folder, Mode::from_raw_mode(before | 0o700));
             if met.kind == FileType::Directory {
-                let _ = open_up(met.folder, met.name);
+                let _ = openat(met.folder, met.name, HANDLE | OFlags::DIRECTORY, Mode::empty())
+                    .and_then(|handle| chmod(&handle, 0o700));
             }
             let moved = renameat(met.folder, met.name, into, name);
             let _ = fchmod(met.folder, Mode::from_raw_mode(before));
@@ -331,19 +458,28 @@ fn move_there(met: &Met<'_>, into: BorrowedFd<'_>, name: &OsStr) -> Result<(), E
     }
 }
 
-/// Lets its owner into a folder. By its handle: nothing that is put in its place meanwhile is meant.
-fn open_up(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
-    let handle = openat(folder, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if FileType::from_raw_mode(rustix::fs::fstat(&handle)?.st_mode) != FileType::Directory {
-        return Err(Errno::NOTDIR);
+/// Takes all rights to something away. A link has none; where it leads is not meant, so that it goes.
+fn disarm(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
+    let handle = openat(folder, name, HANDLE, Mode::empty())?;
+    match FileType::from_raw_mode(fstat(&handle)?.st_mode) {
+        FileType::Symlink => unlinkat(folder, name, AtFlags::empty()),
+        _ => chmod(&handle, 0),
     }
-    rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::from_raw_mode(0o700))
+}
+
+/// Changes the mode of what a handle is of: nothing that is put in its place meanwhile is meant. The caller knows that it is no
+/// link.
+fn chmod(handle: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::from_raw_mode(mode))
 }
 
 /// Whether a new repository is such as `git init` and `git clone` make: nothing in it makes git run a program.
 fn is_harmless(met: &Met<'_>) -> bool {
     let look = || -> Result<bool, Errno> {
         let git = openat(met.folder, met.name, FOLDER, Mode::empty())?;
+        if has_link(&git)? {
+            return Ok(false);
+        }
         let is_there = |path: &str| statat(&git, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let never = [
             "commondir",
@@ -360,6 +496,20 @@ fn is_harmless(met: &Met<'_>) -> bool {
         Ok(has_plain_config(&git)? && has_samples_only(&git)?)
     };
     look().unwrap_or(false)
+}
+
+/// Whether anything in a repository's folder leads elsewhere.
+fn has_link(git: &OwnedFd) -> Result<bool, Errno> {
+    let is_link = |path: &OsStr| {
+        statat(git, path, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+    };
+    for entry in rustix::fs::Dir::read_from(git)? {
+        if is_link(OsStr::from_bytes(entry?.file_name().to_bytes())) {
+            return Ok(true);
+        }
+    }
+    Ok(is_link(OsStr::new("objects/info")))
 }
 
 fn has_plain_config(git: &OwnedFd) -> Result<bool, Errno> {
@@ -393,9 +543,192 @@ fn has_samples_only(git: &OwnedFd) -> Result<bool, Errno> {
 fn violation(path: &Path, description: String, was_blocked: bool) -> Violation {
     Violation {
         kind: "RestrictedResourceAccess".to_owned(),
-        resource: path.display().to_string(),
+        resource: shown(path),
         description,
         timestamp: jiff::Timestamp::now(),
         was_blocked,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use std::{
+        ffi::OsString,
+        os::unix::{ffi::OsStringExt as _, fs::PermissionsExt as _},
+        process::Command,
+    };
+
+    fn granted(root: &Path) -> Granted {
+        Granted { readable: Vec::new(), writable: vec![root.to_owned()] }
+    }
+
+    fn watched(root: &Path) -> Watched {
+        let denied = crate::guest::mask::compile(&["*.pem".to_owned()]).unwrap();
+        let found = crate::guest::mask::find(&granted(root), &denied, &ProtectedNames::default()).unwrap();
+        Watched::new(&granted(root), found)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_opened_by_its_handle_whatever_is_at_its_path() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, outside) = (root.path().join("w/a"), root.path().join("outside"));
+        for folder in [&at, &outside] {
+            fs::create_dir_all(folder.join("victim")).unwrap();
+            set_mode(&folder.join("victim"), 0o077);
+        }
+        let handle = openat(CWD, &at, FOLDER, Mode::empty()).unwrap();
+        fs::rename(&at, root.path().join("w/b")).unwrap();
+        std::os::unix::fs::symlink(&outside, &at).unwrap();
+        let (watched, names) = (Watched::default(), ProtectedNames::default());
+        let folder = state.path();
+        let mut cleaner = Cleaner {
+            watched: &watched,
+            names: &names,
+            folder,
+            into: None,
+            taken: 0,
+            found: Vec::new(),
+            more: 0,
+        };
+        let (name, path) = (OsStr::new("victim"), at.join("victim"));
+        let (what, kind) = (What::Closed, FileType::Directory);
+        let met = Met { what, folder: handle.as_fd(), name, path: &path, kind, again: false };
+        assert!(matches!(cleaner.meet(&met), Step::Reopened(_)));
+        assert_eq!(mode(&root.path().join("w/b/victim")), 0o777);
+        assert_eq!(mode(&outside.join("victim")), 0o077, "what is outside stays as it is");
+        // It cannot be looked into even so.
+        let met = Met { again: true, ..met };
+        assert_eq!(cleaner.meet(&met), Step::Taken);
+        assert!(!root.path().join("w/b/victim").exists() && outside.join("victim").exists());
+    }
+
+    #[test]
+    fn a_root_that_is_another_folder_now_is_not_looked_into() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, outside) = (root.path().join("w"), root.path().join("outside"));
+        fs::create_dir(&at).unwrap();
+        let watched = watched(&at);
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join(".envrc"), "mine").unwrap();
+        fs::rename(&at, root.path().join("old")).unwrap();
+        std::os::unix::fs::symlink(&outside, &at).unwrap();
+        let found = settle(&watched, &ProtectedNames::default(), state.path());
+        assert!(found.len() == 1 && !found[0].was_blocked, "{found:?}");
+        assert!(outside.join(".envrc").exists());
+    }
+
+    #[test]
+    fn shut_folders_inside_of_each_other_are_looked_into_and_shut_again() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = root.path();
+        let watched = watched(at);
+        fs::create_dir_all(at.join("o/i/z")).unwrap();
+        fs::write(at.join("o/i/z/.envrc"), "evil").unwrap();
+        let shut = [("o/i/z", 0o500), ("o/i", 0o000), ("o", 0o000), ("", 0o000)];
+        for (name, mode) in shut {
+            set_mode(&at.join(name), mode);
+        }
+        let found = settle(&watched, &ProtectedNames::default(), state.path());
+        assert!(found.len() == 1 && found[0].was_blocked, "{found:?}");
+        for (name, expected) in shut.into_iter().rev() {
+            assert_eq!(mode(&at.join(name)), expected, "{name}");
+            set_mode(&at.join(name), 0o755);
+        }
+        assert!(!at.join("o/i/z/.envrc").exists());
+    }
+
+    #[test]
+    fn what_a_running_guest_made_is_not_known_to_the_next() {
+        let root = tempfile::tempdir().unwrap();
+        let at = root.path();
+        fs::create_dir(at.join("x.pem")).unwrap();
+        fs::write(at.join(".envrc"), "mine").unwrap();
+        let first = watched(at);
+        fs::create_dir(at.join("z")).unwrap();
+        fs::write(at.join("z/.envrc"), "evil").unwrap();
+        let second = watched(at);
+        let made: Vec<_> = second.known.iter().filter(|seen| first.may_have_made(seen)).collect();
+        assert!(second.known.len() == 2 && made.len() == 1, "{made:?}");
+        // What was hidden from it is not its own, as long as that is the same folder.
+        let inside = |name: &str| Seen::at(&at.join(name)).unwrap();
+        fs::write(at.join("x.pem/.envrc"), "mine").unwrap();
+        assert!(!first.may_have_made(&inside("x.pem/.envrc")));
+        fs::rename(at.join("x.pem"), at.join("q")).unwrap();
+        fs::rename(at.join("z"), at.join("x.pem")).unwrap();
+        assert!(first.may_have_made(&inside("x.pem/.envrc")));
+    }
+
+    #[test]
+    fn what_cannot_be_moved_away_is_renamed_and_what_cannot_be_renamed_loses_its_rights() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = root.path();
+        let watched = watched(at);
+        fs::create_dir(at.join(".vscode")).unwrap();
+        // Nothing can be made below a file.
+        let broken = state.path().join("file");
+        fs::write(&broken, "").unwrap();
+        let found = settle(&watched, &ProtectedNames::default(), &broken);
+        assert!(found.len() == 1 && !at.join(".vscode").exists(), "{found:?}");
+        let left: Vec<_> = fs::read_dir(at).unwrap().map(|entry| entry.unwrap()).collect();
+        assert!(left.len() == 1 && left[0].file_name().to_str().unwrap().starts_with("haft-quarantine-"));
+        assert_eq!(mode(&left[0].path()), 0);
+        let handle = openat(CWD, at, FOLDER, Mode::empty()).unwrap();
+        fs::write(at.join("f"), "").unwrap();
+        std::os::unix::fs::symlink("f", at.join("l")).unwrap();
+        let before = mode(&at.join("f"));
+        disarm(handle.as_fd(), OsStr::new("l")).unwrap();
+        assert!(at.join("l").symlink_metadata().is_err() && mode(&at.join("f")) == before);
+        disarm(handle.as_fd(), OsStr::new("f")).unwrap();
+        assert_eq!(mode(&at.join("f")), 0);
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell_and_moves_no_cursor() {
+        for bytes in [
+            &b"/plain"[..],
+            b"/it's; touch x; '",
+            b"/a\x1b[2J\nfake line\n7",
+            b"/\xff'\\n $HOME `id`",
+            "/a\u{202e}b".as_bytes(),
+            "/gr\u{fc}n".as_bytes(),
+        ] {
+            let path = PathBuf::from(OsString::from_vec(bytes.to_vec()));
+            let word = quoted(&path);
+            assert!(!word.chars().any(is_unseen) && !shown(&path).chars().any(is_unseen), "{word}");
+            let said = Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
+            assert_eq!(said.stdout, bytes, "{word}");
+        }
+    }
+
+    #[test]
+    fn many_are_counted_and_what_is_still_there_is_listed() {
+        let (watched, names) = (Watched::default(), ProtectedNames::default());
+        let folder = Path::new("/state");
+        let mut cleaner = Cleaner {
+            watched: &watched,
+            names: &names,
+            folder,
+            into: None,
+            taken: 0,
+            found: Vec::new(),
+            more: 0,
+        };
+        (0..5000).for_each(|_| cleaner.say(Path::new("/w/.envrc"), "was moved", true));
+        cleaner.say(Path::new("/w/left"), "is still there", false);
+        let told = cleaner.told();
+        assert_eq!(told.len(), MOST_LISTED + 1);
+        assert!(told.iter().any(|told| told.resource == "/w/left"));
+        let last = told.last().unwrap();
+        assert!(last.description.contains("4981 more") && !last.was_blocked, "{last:?}");
     }
 }

@@ -3,7 +3,7 @@
 use haft_guard::names::{DeniedPaths, GitEntries, ProtectedNames, is_git_part};
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
-    fs::{Access, AtFlags, CWD, Dir, FileType, Mode, OFlags},
+    fs::{Access, AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxFlags},
     io::Errno,
 };
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,68 @@ pub(crate) struct Id {
     pub(crate) inode: u64,
 }
 
+/// Something as it was when it was seen: which file, under which path, and since when. A number alone says too little: files are
+/// renamed, and numbers of removed ones are given to new ones.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Seen {
+    /// Escaped, so that every path can be told from every other and be written down.
+    path: String,
+    id: Id,
+    /// When it was made. Where the file system does not know, when it was last changed: a folder always is, and has none.
+    born: Option<(i64, u32)>,
+}
+
+impl Seen {
+    /// What is at a path now.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        Seen::entry(CWD, path.as_os_str(), path)
+    }
+
+    /// What has that name in a folder now.
+    fn entry(folder: BorrowedFd<'_>, name: &OsStr, path: &Path) -> Option<Self> {
+        let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+        let found = rustix::fs::statx(folder, name, AtFlags::SYMLINK_NOFOLLOW, wanted).ok()?;
+        let device = rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor);
+        let is_dir = FileType::from_raw_mode(found.stx_mode.into()) == FileType::Directory;
+        let knows = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+        let since = match knows {
+            true => Some(found.stx_btime),
+            false => (!is_dir).then_some(found.stx_ctime),
+        };
+        let born = since.map(|since| (since.tv_sec, since.tv_nsec));
+        Some(Seen { path: escaped(path), id: Id { device, inode: found.stx_ino }, born })
+    }
+
+    /// Whether it is below a folder.
+    pub(crate) fn is_below(&self, folder: &Path) -> bool {
+        self.is_within(escaped(folder).trim_end_matches('/'))
+    }
+
+    /// Whether it is another, or in it.
+    pub(crate) fn is_in(&self, other: &Seen) -> bool {
+        self.path == other.path || self.is_within(&other.path)
+    }
+
+    fn is_within(&self, folder: &str) -> bool {
+        self.path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Whether the same is still there.
+    pub(crate) fn is_there(&self) -> bool {
+        let Some(path) = unescaped(&self.path) else { return false };
+        Seen::at(&path).is_some_and(|now| now == *self)
+    }
+}
+
+fn escaped(path: &Path) -> String {
+    path.as_os_str().as_bytes().escape_ascii().to_string()
+}
+
+/// The path that was escaped, where nothing in it had to be.
+fn unescaped(path: &str) -> Option<PathBuf> {
+    (!path.contains('\\')).then(|| PathBuf::from(path))
+}
+
 /// Folders deeper than this are not looked into: each takes a descriptor while it is.
 const MOST_DEPTH: usize = 128;
 
@@ -32,8 +94,8 @@ pub(crate) struct Search<'a> {
     pub(crate) denied: Option<&'a DeniedPaths>,
     /// What runs programs later, where the folder can be written.
     pub(crate) protected: Option<&'a ProtectedNames>,
-    /// What is not looked at.
-    pub(crate) skip: &'a BTreeSet<PathBuf>,
+    /// What is not looked at, as long as it is the same.
+    pub(crate) skip: &'a BTreeSet<Seen>,
 }
 
 /// What a walk met.
@@ -58,6 +120,8 @@ pub(crate) struct Met<'a> {
     pub(crate) name: &'a OsStr,
     pub(crate) path: &'a Path,
     pub(crate) kind: FileType,
+    /// It was met before, opened up, and still cannot be looked into.
+    pub(crate) again: bool,
 }
 
 impl Met<'_> {
@@ -66,6 +130,11 @@ impl Met<'_> {
         let stat = rustix::fs::statat(self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(Id { device: stat.st_dev, inode: stat.st_ino })
     }
+
+    /// What it is now, with its place; `None` where it is gone.
+    pub(crate) fn seen(&self) -> Option<Seen> {
+        Seen::entry(self.folder, self.name, self.path)
+    }
 }
 
 /// Whether a walk goes into what it met.
@@ -73,14 +142,20 @@ impl Met<'_> {
 pub(crate) enum Step {
     Enter,
     Pass,
+    /// It is a repository whose own settings and hooks are harmless: only what else is in it is looked for.
+    Plain,
+    /// It was shut, and was opened: to be looked into after all, and shut again afterwards.
+    Reopened(Mode),
+    /// It is not there any more.
+    Taken,
 }
 
-/// A folder that is still to be looked into.
-struct Waiting {
-    parent: Arc<OwnedFd>,
-    name: OsString,
-    path: PathBuf,
-    place: Place,
+/// What is still to be done.
+enum Waiting {
+    /// A folder is to be looked into.
+    Folder { parent: Arc<OwnedFd>, name: OsString, path: PathBuf, place: Place },
+    /// A folder that was opened is to be shut again: all that is in it was looked at.
+    Shut { folder: Arc<OwnedFd>, mode: Mode },
 }
 
 /// Where in a tree a folder is.
@@ -89,6 +164,10 @@ struct Place {
     depth: usize,
     /// Inside of a repository's own folder: where in it.
     git: Option<String>,
+    /// That repository was there before, so that its branches may have any name.
+    trusted: bool,
+    /// Its settings and hooks are harmless.
+    plain: bool,
     /// Among packages that were installed: editors and agents are not opened there.
     packages: bool,
 }
@@ -100,12 +179,30 @@ pub(crate) fn walk<E>(
     meet: &mut dyn FnMut(&Met<'_>) -> Result<Step, E>,
     count: &mut dyn FnMut() -> Result<(), E>,
 ) -> Result<(), E> {
-    let git = (root.file_name() == Some(OsStr::new(".git"))).then(String::new);
-    let mut walker = Walker { root, search, meet, count, waiting: Vec::new() };
     // Its path is a whole one, so that it does not matter where it starts.
-    walker.enter(CWD, root.as_os_str(), root, Place { git, ..Place::default() })?;
-    while let Some(Waiting { parent, name, path, place }) = walker.waiting.pop() {
-        walker.enter(parent.as_fd(), &name, &path, place)?;
+    walk_from(CWD, root.as_os_str(), root, search, meet, count)
+}
+
+/// The same from a handle: whatever is at its path meanwhile.
+pub(crate) fn walk_from<E>(
+    folder: BorrowedFd<'_>,
+    name: &OsStr,
+    root: &Path,
+    search: Search<'_>,
+    meet: &mut dyn FnMut(&Met<'_>) -> Result<Step, E>,
+    count: &mut dyn FnMut() -> Result<(), E>,
+) -> Result<(), E> {
+    let git = (root.file_name() == Some(OsStr::new(".git"))).then(String::new);
+    let place = Place { trusted: git.is_some(), git, ..Place::default() };
+    let mut walker = Walker { root, search, meet, count, waiting: Vec::new() };
+    walker.enter(folder, name, root, place)?;
+    while let Some(next) = walker.waiting.pop() {
+        match next {
+            Waiting::Folder { parent, name, path, place } => {
+                walker.enter(parent.as_fd(), &name, &path, place)?;
+            }
+            Waiting::Shut { folder, mode } => drop(rustix::fs::fchmod(&*folder, mode)),
+        }
     }
     Ok(())
 }
@@ -126,22 +223,27 @@ struct Walker<'a, E> {
 
 impl<E> Walker<'_, E> {
     fn enter(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path, place: Place) -> Result<(), E> {
-        let opened = match place.depth > MOST_DEPTH {
-            true => Err(Errno::TOOBIG),
-            false => rustix::fs::openat(parent, name, FOLDER, Mode::empty()),
-        };
-        let listed = opened.and_then(|here| {
-            // Reading a listing is not enough: without the other right nothing in there could be looked at, or hidden.
-            rustix::fs::accessat(&here, ".", Access::EXEC_OK, AtFlags::EACCESS)?;
-            list(&here).map(|entries| (Arc::new(here), entries))
-        });
-        match listed {
-            Ok((here, entries)) => self.look(&here, path, place, entries),
-            // It is gone, or another thing now.
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(()),
-            Err(_) => {
-                let kind = FileType::Directory;
-                (self.meet)(&Met { what: What::Closed, folder: parent, name, path, kind }).map(drop)
+        let mut again = None;
+        loop {
+            match open(parent, name, place.depth) {
+                Ok((here, entries)) => {
+                    // Done last: what is in there comes before it.
+                    if let Some(mode) = again {
+                        self.waiting.push(Waiting::Shut { folder: Arc::clone(&here), mode });
+                    }
+                    return self.look(&here, path, place, entries);
+                }
+                // It is gone, or another thing now.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+                Err(_) => {
+                    let kind = FileType::Directory;
+                    let what = What::Closed;
+                    let met = Met { what, folder: parent, name, path, kind, again: again.is_some() };
+                    match (self.meet)(&met)? {
+                        Step::Reopened(mode) if again.is_none() => again = Some(mode),
+                        _ => return Ok(()),
+                    }
+                }
             }
         }
     }
@@ -158,11 +260,20 @@ impl<E> Walker<'_, E> {
             (self.count)()?;
             git.meet(name.as_bytes());
         }
-        let is_bare = place.git.is_none() && git.is_repository();
-        if git.is_repository() {
-            place.git = Some(String::new());
+        let is_another = git.is_repository() && place.git.as_deref() != Some("");
+        let is_bare = is_another && !(place.git.is_some() && place.trusted);
+        if is_another {
+            place = Place { git: Some(String::new()), plain: false, ..place };
         }
-        for (name, kind) in entries {
+        let is_head = |name: &OsStr| is_bare && name.as_bytes().eq_ignore_ascii_case(b"HEAD");
+        let (heads, others): (Vec<_>, Vec<_>) = entries.into_iter().partition(|(name, _)| is_head(name));
+        // Whether it was a repository before decides what may be in it.
+        let mut is_new = false;
+        for (name, kind) in heads {
+            is_new |= self.entry(here, path, &place, is_bare, name, kind)? == Step::Taken;
+        }
+        place.trusted = if is_bare { !is_new } else { place.trusted };
+        for (name, kind) in others {
             self.entry(here, path, &place, is_bare, name, kind)?;
         }
         Ok(())
@@ -176,11 +287,11 @@ impl<E> Walker<'_, E> {
         is_bare: bool,
         name: OsString,
         kind: FileType,
-    ) -> Result<(), E> {
+    ) -> Result<Step, E> {
         let kind = match kind {
             FileType::Unknown => match rustix::fs::statat(&**here, &*name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(_) => return Ok(()),
+                Err(_) => return Ok(Step::Pass),
             },
             known => known,
         };
@@ -197,25 +308,38 @@ impl<E> Walker<'_, E> {
         let what =
             is_denied().or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         let path = || folder.join(&name);
-        if !self.search.skip.is_empty() && self.search.skip.contains(&path()) {
-            return Ok(());
+        if self.is_skipped(here, &name, folder) {
+            return Ok(Step::Pass);
         }
+        let Place { mut trusted, mut plain, .. } = *place;
         let mut git = inside;
         if let Some(what) = what {
-            let met = Met { what, folder: here.as_fd(), name: &name, path: &path(), kind };
-            if (self.meet)(&met)? == Step::Pass {
-                return Ok(());
+            let met = Met { what, folder: here.as_fd(), name: &name, path: &path(), kind, again: false };
+            let step = (self.meet)(&met)?;
+            if !matches!(step, Step::Enter | Step::Plain) {
+                return Ok(step);
             }
             if what == What::Repository {
-                git = Some(String::new());
+                (git, trusted, plain) = (Some(String::new()), true, step == Step::Plain);
             }
         }
-        if kind == FileType::Directory && !git.as_deref().is_some_and(holds_objects) {
+        if kind == FileType::Directory {
             let packages = place.packages || name == OsStr::new("node_modules");
-            let place = Place { depth: place.depth + 1, git, packages };
-            self.waiting.push(Waiting { parent: Arc::clone(here), path: path(), name, place });
+            let place = Place { depth: place.depth + 1, git, trusted, plain, packages };
+            self.waiting.push(Waiting::Folder { parent: Arc::clone(here), path: path(), name, place });
         }
-        Ok(())
+        Ok(Step::Enter)
+    }
+
+    fn is_skipped(&self, here: &OwnedFd, name: &OsStr, folder: &Path) -> bool {
+        if self.search.skip.is_empty() {
+            return false;
+        }
+        let path = folder.join(name);
+        let first = Seen { path: escaped(&path), id: Id { device: 0, inode: 0 }, born: None };
+        let is_there = self.search.skip.range(&first..).next().is_some_and(|skip| skip.path == first.path);
+        is_there
+            && Seen::entry(here.as_fd(), name, &path).is_some_and(|seen| self.search.skip.contains(&seen))
     }
 
     fn protected(
@@ -230,13 +354,17 @@ impl<E> Walker<'_, E> {
         let protected = self.search.protected?;
         if let Some(inside) = inside {
             if is_git_part(inside) {
+                if place.plain {
+                    return None;
+                }
                 return protected.reason_of_git_part(&folder.join(name)).map(What::Protected);
             }
             if is_bare && place.git.as_deref() == Some("") && name.as_bytes().eq_ignore_ascii_case(b"HEAD") {
                 return protected.reason_of_git_part(&folder.join(name)).map(|_| What::Head);
             }
-            // Branches may have any name.
-            if ["refs/", "logs/"].iter().any(|front| inside.starts_with(front)) {
+            // Branches may have any name that git allows.
+            let may_be_branch = place.trusted && name.is_ascii() && !name.as_bytes().starts_with(b".");
+            if may_be_branch && ["refs/", "logs/"].iter().any(|front| inside.starts_with(front)) {
                 return None;
             }
         }
@@ -254,6 +382,22 @@ impl<E> Walker<'_, E> {
     }
 }
 
+/// Opens a folder, and says what is in it.
+#[allow(clippy::type_complexity, reason = "a folder and its listing")]
+fn open(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    depth: usize,
+) -> Result<(Arc<OwnedFd>, Vec<(OsString, FileType)>), Errno> {
+    if depth > MOST_DEPTH {
+        return Err(Errno::TOOBIG);
+    }
+    let here = rustix::fs::openat(parent, name, FOLDER, Mode::empty())?;
+    // Reading a listing is not enough: without the other right nothing in there could be looked at, or hidden.
+    rustix::fs::accessat(&here, ".", Access::EXEC_OK, AtFlags::EACCESS)?;
+    list(&here).map(|entries| (Arc::new(here), entries))
+}
+
 /// What is in a folder.
 fn list(folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
     let mut entries = Vec::new();
@@ -265,10 +409,4 @@ fn list(folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
         }
     }
     Ok(entries)
-}
-
-/// Where git keeps what was committed: names there are numbers, and nothing else is looked for.
-fn holds_objects(inside: &str) -> bool {
-    let Some(name) = inside.strip_prefix("objects/") else { return false };
-    name == "pack" || (name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }

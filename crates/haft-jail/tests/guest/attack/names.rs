@@ -536,7 +536,13 @@ pub fn trials() -> Vec<Trial> {
     ];
     let mut trials = Vec::new();
     for jail in ["namespace"].into_iter().chain(others) {
-        for attack in LATER {
+        for (name, test) in SETTLED {
+            trials.push(Trial::test(format!("attack::names::{jail}::settled::{name}"), move || {
+                test(jail);
+                Ok(())
+            }));
+        }
+        for attack in LATER.iter().chain(PLACES) {
             trials.push(Trial::test(format!("attack::names::{jail}::later::{}", attack.name), move || {
                 later(attack, jail);
                 Ok(())
@@ -550,4 +556,139 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials
+}
+
+/// Places in which nobody looked, because a folder looked like a repository.
+const PLACES: &[Later] = &[
+    run_by_owner(
+        "git_among_objects",
+        "x/objects/pack/sub/.git",
+        "mkdir -p x/objects/pack x/refs; echo 'ref: refs/heads/main' > x/HEAD; s=x/objects/pack/sub; git init -q $s; \
+         git -C $s -c user.name=a -c user.email=a commit -q --allow-empty -m x; \
+         git -C $s config core.fsmonitor \"touch $MARK; false\"; \
+         git update-index --add --cacheinfo 160000,$(git -C $s rev-parse HEAD),$s",
+    ),
+    left_behind(
+        "vscode_among_branches",
+        "x/refs/.vscode",
+        "mkdir -p x/objects x/refs/.vscode; echo 'ref: refs/heads/main' > x/HEAD; echo '{}' > x/refs/.vscode/tasks.json",
+    ),
+    left_behind(
+        "haft_toml_among_branches",
+        "x/refs/haft.toml",
+        "mkdir -p x/objects x/refs; echo 'ref: refs/heads/main' > x/HEAD; echo '[tools]' > x/refs/haft.toml",
+    ),
+    left_behind(
+        "envrc_among_logs",
+        "x/logs/.envrc",
+        "mkdir -p x/objects x/refs x/logs; echo 'ref: refs/heads/main' > x/HEAD; echo evil > x/logs/.envrc",
+    ),
+    left_behind(
+        "envrc_in_a_new_repository",
+        "nested/.git/more/.envrc",
+        "git init -q nested; mkdir nested/.git/more; echo evil > nested/.git/more/.envrc",
+    ),
+    left_behind("envrc_among_branches_of_the_owner", ".git/refs/.envrc", "echo evil > .git/refs/.envrc"),
+];
+
+/// What is looked at when a guest has ended.
+const SETTLED: [(&str, Test); 6] = [
+    ("long_names", long_names),
+    ("deep_folders", deep_folders),
+    ("known_file_under_another_name", known_file_under_another_name),
+    ("number_of_a_known_link", number_of_a_known_link),
+    ("passed_on_by_three", passed_on_by_three),
+    ("thousands_are_counted", thousands_are_counted),
+];
+
+/// A name that is as long as one can be is taken away like any other.
+fn long_names(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let name = format!("{}.code-workspace", "e".repeat(240));
+    let script = format!("echo '{{}}' > {name}");
+    assert!(Command::new("sh").args(["-c", &script]).current_dir(folder.path()).status().unwrap().success());
+    assert!(folder.path().join(&name).exists(), "without a jail it is there");
+    fs::remove_file(folder.path().join(&name)).unwrap();
+    let (end, said) = in_jail(&house, jail, &script, folder.path());
+    assert!(!folder.path().join(&name).exists(), "{said} {end:?}");
+    assert!(end.violations.len() == 1 && end.violations[0].was_blocked, "{end:?}");
+}
+
+/// A folder that is too deep to be looked into is taken away, whatever its name.
+fn deep_folders(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let deep = format!("{}{}", "d/".repeat(128), "e".repeat(255));
+    let (end, said) =
+        in_jail(&house, jail, &format!("mkdir -p {deep}; echo evil > {deep}/.envrc"), folder.path());
+    assert!(!folder.path().join(&deep).exists(), "{said} {end:?}");
+    assert!(end.violations.len() == 1 && end.violations[0].was_blocked, "{end:?}");
+}
+
+/// What was there under one name is new under another.
+fn known_file_under_another_name(jail: &str) {
+    let (house, workspace) = (House::new(), Workspace::new());
+    let at = workspace.path();
+    assert!(git(at, &["init", "-q", "--bare", "bare.git"]));
+    let (end, said) = in_jail(&house, jail, "echo evil >> bare.git/HEAD; mv bare.git/HEAD .envrc; ls -a", at);
+    assert!(said.contains(".envrc"), "it was made: {said}");
+    assert!(!at.join(".envrc").exists() && end.violations.len() == 1, "{end:?}");
+}
+
+/// The number of a file that was removed is given to another one.
+fn number_of_a_known_link(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path();
+    symlink("nothing", at.join(".envrc")).unwrap();
+    let script = "i0=$(stat -c %i .envrc); rm .envrc; for i in $(seq 1 200); do echo evil > f$i; \
+                  if [ $(stat -c %i f$i) = $i0 ]; then mv f$i .envrc; break; fi; done; rm -f f*; \
+                  [ -e .envrc ] || echo evil > .envrc";
+    let (end, said) = in_jail(&house, jail, script, at);
+    assert!(at.join(".envrc").symlink_metadata().is_err(), "{said} {end:?}");
+    assert_eq!(end.violations.len(), 1, "{end:?}");
+}
+
+/// Three guests hide from each other's ends what one of them made.
+fn passed_on_by_three(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path();
+    let until = |name: &str| format!("while [ ! -e {name} ]; do sleep 0.05; done");
+    let first = format!("mkdir x.pem; touch c1; {}; mv x.pem q; touch c2", until("bs"));
+    let second =
+        format!("touch bs; {}; mkdir z; echo evil > z/.envrc; touch b1; {}", until("c3"), until("a1"));
+    let third = format!("mkdir x.pem && mv z x.pem/z; touch a1; {}; mv x.pem/z z; ls z/.envrc", until("a2"));
+    let wait_for = async |name: &str| {
+        let until = Instant::now() + Duration::from_secs(20);
+        while !at.join(name).exists() && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let jail = house.jail(jail);
+    block_on(async {
+        let one = async {
+            run_guest(&*jail, spec(&first, at)).await.unwrap();
+            fs::write(at.join("c3"), "").unwrap();
+        };
+        let two = async {
+            wait_for("c1").await;
+            run_guest(&*jail, spec(&second, at)).await.unwrap();
+            fs::write(at.join("a2"), "").unwrap();
+        };
+        let three = async {
+            wait_for("b1").await;
+            run_guest(&*jail, spec(&third, at)).await.unwrap();
+        };
+        tokio::join!(one, two, three);
+    });
+    assert!(!at.join("z/.envrc").exists());
+}
+
+/// However many there are, the result stays short.
+fn thousands_are_counted(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path();
+    let script = "for i in $(seq 300); do mkdir d$i; : > d$i/.envrc; done";
+    let (end, _) = in_jail(&house, jail, script, at);
+    assert!((1..=300).all(|number| !at.join(format!("d{number}/.envrc")).exists()));
+    assert_eq!(end.violations.len(), 21, "{end:?}");
+    assert!(end.violations[20].description.contains("280 more"), "{end:?}");
 }
