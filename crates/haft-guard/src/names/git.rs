@@ -1,5 +1,7 @@
 //! What in a repository runs programs on its owner's behalf.
 
+use super::git_config::{self, Setting};
+
 /// Whether a path inside a folder that git takes for a repository names something that makes git run programs, or read its
 /// settings from elsewhere. The path is below that folder, with forward slashes.
 ///
@@ -29,6 +31,10 @@ fn is_own_part(names: &[&str]) -> bool {
             | ["hooks", ..]
             | ["info", "attributes" | "grafts"]
             | ["objects", "info", "alternates"]
+            // Old ways to name remotes.
+            | ["remotes" | "branches", _, ..]
+            // What a rebase or cherry-pick goes on with: programs and ways to merge.
+            | ["rebase-merge" | "rebase-apply" | "sequencer", ..]
     )
 }
 
@@ -74,57 +80,88 @@ impl GitEntries {
 /// assert!(!is_harmless_git_config("[core]\n\tfsmonitor = ./run-me\n"));
 /// ```
 pub fn is_harmless_git_config(text: &str) -> bool {
-    let mut section = String::new();
-    text.lines().map(str::trim).filter(|line| !line.is_empty()).all(|line| {
-        if let Some(head) = line.strip_prefix('[') {
-            // One that goes on behind the bracket is not taken apart here.
-            let Some(name) = head.strip_suffix(']') else { return false };
-            section = name.split([' ', '"']).next().unwrap_or_default().to_ascii_lowercase();
-            return true;
-        }
-        if line.ends_with('\\') {
-            return false;
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        is_harmless_setting(&section, &key.trim().to_ascii_lowercase(), value.trim())
-    })
+    git_config::read(text).is_some_and(|read| read.is_plain && read.all.iter().all(is_harmless_setting))
 }
 
-/// Paths that a repository's settings name and that git runs or reads settings from: hooks elsewhere, included files, programs.
-/// Relative ones start at the repository or at its folder `.git`.
+/// What a repository's settings name that git runs or reads.
 ///
 /// ```
-/// let text = "[core]\n\thooksPath = tools/hooks\n\tfsmonitor = \"sh ./watch.sh\"\n[remote \"o\"]\n\turl = ../o\n";
-/// assert_eq!(haft_guard::names::git_config_paths(text), ["tools/hooks", "./watch.sh"]);
+/// let text = "[core]\n\thooksPath = th # mine\n[include]\n\tpath = more\n[filter \"f\"]\n\tclean = python3 clean.py\n";
+/// let named = haft_guard::names::git_config_names(text);
+/// assert_eq!((named.paths, named.includes), (vec!["th".to_owned()], vec!["more".to_owned()]));
+/// assert!(named.words.contains(&"clean.py".to_owned()));
 /// ```
-pub fn git_config_paths(text: &str) -> Vec<String> {
-    let mut paths = Vec::new();
-    for line in text.lines().map(str::trim) {
-        // A setting may stand behind the name of its section.
-        let line =
-            line.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(line, |(_, rest)| rest);
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let key = key.trim().to_ascii_lowercase();
-        let value = value.trim().trim_matches('"');
-        match &*key {
-            "url" | "pushurl" | "fetch" | "push" | "merge" | "remote" | "worktree" | "name" | "email" => {}
-            "hookspath" | "path" | "attributesfile" => paths.push(value.to_owned()),
-            // Anything else may be a command.
-            _ => paths.extend(
-                value
-                    .split([' ', '\t', '"', '\'', ';', '&', '|', '!', '(', ')', '='])
-                    .filter(|word| word.contains('/') && !word.contains("://"))
-                    .map(str::to_owned),
-            ),
-        }
-    }
-    paths
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GitConfigNames {
+    /// Folders and files of hooks and attributes. Relative ones start at the work tree.
+    pub paths: Vec<String>,
+    /// More settings. Relative ones start at the folder of these.
+    pub includes: Vec<String>,
+    /// Where the work tree is, if that is said. A relative one starts at the repository.
+    pub worktree: Option<String>,
+    /// Words of commands: those that are names of files are run, or read by what is run.
+    pub words: Vec<String>,
 }
 
-fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {
-    match (section, key) {
+/// Reads what settings name. Of a file that git would refuse every word counts.
+pub fn git_config_names(text: &str) -> GitConfigNames {
+    let mut names = GitConfigNames::default();
+    let Some(read) = git_config::read(text) else {
+        text.lines().for_each(|line| words(line, &mut names.words));
+        names.includes.clone_from(&names.words);
+        return names;
+    };
+    for setting in read.all {
+        let Some(value) = setting.value.as_deref().filter(|value| !value.is_empty()) else { continue };
+        match (&*setting.section, &*setting.key) {
+            ("include" | "includeif", "path") => names.includes.push(value.to_owned()),
+            ("core", "worktree") => names.worktree = Some(value.to_owned()),
+            ("core", "hookspath" | "attributesfile") => names.paths.push(value.to_owned()),
+            // Git only reads these, and takes no command from them.
+            ("core", "excludesfile")
+            | ("commit", "template")
+            | ("blame", "ignorerevsfile")
+            | ("mailmap", "file")
+            | ("submodule", "url" | "path" | "active" | "branch")
+            | ("remote", "pushurl" | "push")
+            | ("branch", "pushremote" | "description")
+            | ("url", _)
+                if !value.contains("::") => {}
+            _ if is_harmless_setting(&setting) => {}
+            _ => words(value, &mut names.words),
+        }
+    }
+    names
+}
+
+/// The words of a command, as a shell or git may take it apart.
+fn words(value: &str, into: &mut Vec<String>) {
+    let mut add = |word: &str| {
+        let word = word.trim();
+        if !word.is_empty() && !into.iter().any(|known| known == word) {
+            into.push(word.to_owned());
+        }
+    };
+    add(value);
+    add(value.trim_start_matches('!'));
+    value.split(['"', '\'']).for_each(&mut add);
+    let ends = |c: char| c.is_whitespace() || "\"'`;&|!()=<>{}$,".contains(c);
+    value.split(ends).for_each(&mut add);
+    // A name with a space in it.
+    value.replace("\\ ", "\u{0}").split(ends).for_each(|word| add(&word.replace('\u{0}', " ")));
+}
+
+fn is_harmless_setting(setting: &Setting) -> bool {
+    let Setting { section, part, key, value } = setting;
+    let value = value.as_deref().unwrap_or_default();
+    if value.chars().any(char::is_control) {
+        return false;
+    }
+    let is_word = |value: &str| value.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    match (&**section, part.is_some(), &**key) {
         (
             "core",
+            false,
             "repositoryformatversion"
             | "filemode"
             | "bare"
@@ -132,18 +169,79 @@ fn is_harmless_setting(section: &str, key: &str, value: &str) -> bool {
             | "ignorecase"
             | "precomposeunicode"
             | "symlinks",
-        ) => value.bytes().all(|byte| byte.is_ascii_alphanumeric()),
-        ("extensions", "objectformat" | "refstorage") => {
-            value.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        )
+        | ("extensions", false, "objectformat" | "refstorage") => is_word(value),
+        ("user", false, "name" | "email") | ("init", false, "defaultbranch") => true,
+        ("remote", true, "fetch") | ("branch", true, "merge") => !value.starts_with('-'),
+        ("remote", true, "tagopt") => matches!(value, "--tags" | "--no-tags"),
+        // It may be a URL as well.
+        ("branch", true, "remote") => {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);
+            !value.starts_with('-') && value.bytes().all(is_plain)
         }
-        ("user", "name" | "email") => true,
-        ("remote", "fetch") | ("branch", "remote" | "merge") => true,
-        ("remote", "url") => {
-            ["https://", "http://", "ssh://", "git@"].iter().any(|way| value.starts_with(way))
-        }
-        ("init", "defaultbranch") => true,
+        ("remote", true, "url") => is_harmless_url(value),
         _ => false,
     }
+}
+
+/// Whether git fetches from there by itself, without a program that the URL names. Paths are among them.
+fn is_harmless_url(url: &str) -> bool {
+    // `name::rest` runs the program `git-remote-name`, and so does a scheme that git does not know. What begins with a dash
+    // could be taken for an option.
+    if url.is_empty() || url.starts_with('-') || url.contains("::") {
+        return false;
+    }
+    match url.split_once("://") {
+        None => !url.contains("@-"),
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or_default();
+            let host = host.rsplit('@').next().unwrap_or_default();
+            let is_known = ["https", "http", "ssh", "git", "file"].contains(&scheme);
+            is_known && !rest.starts_with('-') && !host.starts_with('-')
+        }
+    }
+}
+
+/// Whether what is left of a rebase runs no program when it goes on: `exec` does.
+///
+/// ```
+/// use haft_guard::names::is_harmless_git_todo;
+/// assert!(is_harmless_git_todo("pick 1234 words\n# exec nothing\n\nfixup 5678\n"));
+/// assert!(!is_harmless_git_todo("pick 1234\nexec make\n") && !is_harmless_git_todo("x make\n"));
+/// ```
+pub fn is_harmless_git_todo(text: &str) -> bool {
+    const HARMLESS: [&str; 25] = [
+        "pick",
+        "p",
+        "reword",
+        "r",
+        "edit",
+        "e",
+        "squash",
+        "s",
+        "fixup",
+        "f",
+        "drop",
+        "d",
+        "label",
+        "l",
+        "reset",
+        "t",
+        "merge",
+        "m",
+        "noop",
+        "break",
+        "b",
+        "update-ref",
+        "u",
+        "revert",
+        "#",
+    ];
+    text.lines().all(|line| {
+        let line = line.trim_start();
+        let first = line.split([' ', '\t']).next().unwrap_or_default();
+        line.is_empty() || line.starts_with('#') || HARMLESS.contains(&first)
+    })
 }
 
 #[cfg(test)]
@@ -168,6 +266,11 @@ mod tests {
             "modules/a/modules/b/config",
             "worktrees/w/commondir",
             "worktrees/w/config.worktree",
+            "rebase-merge",
+            "rebase-merge/git-rebase-todo",
+            "worktrees/w/rebase-merge/git-rebase-todo",
+            "sequencer/todo",
+            "remotes/origin",
         ] {
             assert!(is_git_part(part), "{part}");
         }
@@ -184,6 +287,10 @@ mod tests {
             "COMMIT_EDITMSG",
             "modules/a/HEAD",
             "worktrees/w/HEAD",
+            "remotes",
+            "branches",
+            "refs/remotes/origin",
+            "refs/heads/rebase-merge",
         ] {
             assert!(!is_git_part(part), "{part}");
         }
@@ -199,7 +306,27 @@ mod tests {
         assert!(
             is_harmless_git_config(plain) && is_harmless_git_config(&cloned) && is_harmless_git_config("")
         );
+        let local = plain.to_owned()
+            + "[remote \"origin\"]\n\turl = /srv/a b.git\n\tfetch = +refs/*:refs/*\n# more\n";
+        assert!(is_harmless_git_config(&local));
         for evil in [
+            "[core] fsmonitor = touch X; false #]\n",
+            "[core]\n[x] [core] fsmonitor = touch X; false #\"]\n",
+            "[core]fsmonitor=x\n",
+            "[core \"]\n\tbare = false\n",
+            "[core]\n\tbare = false \\\n",
+            "[core]\n# \\\n\tbare = false\n",
+            "[core]\n\tbare = \"false\n\tfsmonitor = x\"\n",
+            "[core]\rfsmonitor = x\n",
+            "[core]\n\tbare = false\r\tfsmonitor = x\n",
+            "[core.fsmonitor]\n\tbare = x\n",
+            "bare = false\n",
+            "[branch \"main\"]\n\tremote = ext::sh -c x\n",
+            "[remote \"o\"]\n\turl = -oProxyCommand=x\n",
+            "[remote \"o\"]\n\turl = ssh://-oProxyCommand=x/y\n",
+            "[remote \"o\"]\n\turl = ssh://a@-oProxyCommand=x/y\n",
+            "[remote \"o\"]\n\turl = evil://x\n",
+            "[remote \"o\"]\n\turl = https://a\n\turl = ext::sh\n",
             "[core]\n\tfsmonitor = x\n",
             "[core] fsmonitor = x\n",
             "[core]\n\tbare = false\\\n\tfsmonitor = x\n",
@@ -219,6 +346,48 @@ mod tests {
         ] {
             assert!(!is_harmless_git_config(evil), "{evil}");
         }
+    }
+
+    #[test]
+    fn what_settings_name_is_found_however_it_is_written() {
+        let named = |text: &str| git_config_names(text);
+        for text in [
+            "[core]\n\thooksPath = th # x\n",
+            "[CORE] HooksPath=\"th\" ; x\n",
+            "[core]hookspath = \\\nth\n",
+            "[core \"\"]\n[core]\n\thookspath\t=\tth\n",
+        ] {
+            assert_eq!(named(text).paths, ["th"], "{text}");
+        }
+        for (text, word) in [
+            ("[filter \"x\"]\n\tclean = python3 clean.py\n", "clean.py"),
+            ("[core]\n\tfsmonitor = \"sh ./watch.sh\"\n", "./watch.sh"),
+            ("[core]\n\tfsmonitor = watch.sh;false\n", "watch.sh"),
+            ("[alias]\n\tst = !run.sh \\\"$@\\\"\n", "run.sh"),
+            ("[alias]\n\tst = \"!f() { tools/go; }; f\"\n", "tools/go"),
+            ("[diff \"x\"]\n\ttextconv = \\\"my dir/conv\\\"\n", "my dir/conv"),
+            ("[diff \"x\"]\n\ttextconv = my\\\\ dir/conv\n", "my dir/conv"),
+            ("[remote \"o\"]\n\turl = ext::sh go.sh\n", "go.sh"),
+            ("broken\n[core]\n\tfsmonitor = go.sh\n", "go.sh"),
+        ] {
+            assert!(named(text).words.iter().any(|found| found == word), "{text}: {:?}", named(text));
+        }
+        let text =
+            "[include]\n\tpath = a\n[includeIf \"gitdir:/x/\"]\n\tpath = b\n[core]\n\tworktree = ../w\n";
+        assert_eq!(
+            (named(text).includes, named(text).worktree),
+            (vec!["a".into(), "b".into()], Some("../w".into()))
+        );
+        let text = "[core]\n\texcludesFile = .ignore\n[remote \"o\"]\n\turl = ../o\n[user]\n\tname = src\n";
+        assert_eq!(named(text), GitConfigNames::default());
+    }
+
+    #[test]
+    fn what_is_left_of_a_rebase_is_harmless_without_programs() {
+        for evil in ["exec x", " x touch y", "pick 1\n\texec z", "unknown 1", "merge -C 1 x\nexec y"] {
+            assert!(!is_harmless_git_todo(evil), "{evil}");
+        }
+        assert!(is_harmless_git_todo("") && is_harmless_git_todo("label onto\nreset onto\nmerge -C 1 x\n"));
     }
 
     #[test]

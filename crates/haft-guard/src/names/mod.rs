@@ -12,11 +12,14 @@
 mod deny;
 mod fold;
 mod git;
+mod git_config;
 mod patterns;
 mod protect;
 mod suspects;
 
 pub use deny::{Anchoring, DEFAULT_DENIES, DeniedPaths};
-pub use git::{GitEntries, git_config_paths, is_git_part, is_harmless_git_config};
+pub use git::{
+    GitConfigNames, GitEntries, git_config_names, is_git_part, is_harmless_git_config, is_harmless_git_todo,
+};
 pub use patterns::BadPattern;
 pub use protect::{PROTECTED_NAMES, Protected, ProtectedNames};

@@ -58,6 +58,8 @@ mod host;
 #[cfg(target_os = "linux")]
 mod instance;
 #[cfg(target_os = "linux")]
+mod links;
+#[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
 mod namespace;

@@ -7,7 +7,8 @@
 
 use super::{
     host::Inner,
-    mask::{Findings, Granted},
+    links::{self, Awaited},
+    mask::{self, Findings, Granted},
     survey::{self, FOLDER, Id, Met, Search, Seen, Step, What},
 };
 use haft_core::Violation;
@@ -45,6 +46,9 @@ pub(crate) struct Watched {
     known: BTreeSet<Seen>,
     /// What was hidden from it.
     skip: BTreeSet<Seen>,
+    /// What protected names lead over.
+    #[serde(default)]
+    awaited: Awaited,
 }
 
 impl Watched {
@@ -53,11 +57,12 @@ impl Watched {
             let there = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
             Some((path.clone(), Id { device: there.dev(), inode: there.ino() }))
         };
-        let Findings { denied, known, fixed: _, held: _ } = found;
+        let Findings { denied, known, awaited, .. } = found;
         Watched {
             roots: granted.writable.iter().filter_map(root).collect(),
             known,
             skip: denied.iter().filter_map(|denied| Seen::at(&denied.path)).collect(),
+            awaited,
         }
     }
 
@@ -164,6 +169,7 @@ fn on_record(state: &Path) -> impl Iterator<Item = (PathBuf, Record)> {
 fn settle(watched: &Watched, names: &ProtectedNames, folder: &Path) -> Vec<Violation> {
     let mut cleaner = Cleaner { watched, names, folder, into: None, taken: 0, found: Vec::new(), more: 0 };
     for (root, id) in &watched.roots {
+        links::changed(root, *id, &watched.awaited, &mut |met, why| cleaner.take(met, why));
         if let Err(error) = cleaner.look(root, *id) {
             let what = match error {
                 Errno::STALE => "is not the folder any more that the program was granted".to_owned(),
@@ -236,6 +242,7 @@ impl Cleaner<'_> {
             Some(seen) if self.watched.known.contains(&seen) => {
                 return if is_repository { Step::Enter } else { Step::Pass };
             }
+            Some(_) if mask::is_harmless_state(met) => return Step::Pass,
             Some(_) if is_repository && is_harmless(met) => return Step::Plain,
             Some(_) => {}
         }
@@ -483,7 +490,7 @@ fn is_harmless(met: &Met<'_>) -> bool {
             "modules",
             "worktrees",
         ];
-        if never.into_iter().chain(["objects/info/alternates", "rebase-merge"]).any(is_there) {
+        if never.into_iter().chain(["objects/info/alternates", "rebase-merge", "sequencer"]).any(is_there) {
             return Ok(false);
         }
         Ok(has_plain_config(&git)? && has_samples_only(&git)?)

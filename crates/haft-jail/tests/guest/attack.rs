@@ -29,6 +29,7 @@ use std::{
 mod kernel;
 mod list;
 pub mod names;
+mod names_git;
 mod privilege;
 
 pub use {kernel::reboot, list::Attack, privilege::use_unix_sockets};
@@ -404,6 +405,7 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials.extend(names::trials());
+    trials.extend(names_git::trials());
     trials.push(Trial::test("attack::the_documentation_names_tests_that_exist", || {
         the_documentation_names_tests_that_exist();
         Ok(())
