@@ -3,10 +3,12 @@
 //! | module | what |
 //! |---|---|
 //! | [`question`] | what a person is asked, and what a yes covers |
+//! | [`shown`] | what of it may be taken out as a secret |
 //! | [`asking`] | whom: an approver here, and whoever answers the list of questions elsewhere |
 
 mod asking;
 mod question;
+mod shown;
 
 pub(crate) use question::{look_ahead, summary};
 

@@ -1,8 +1,8 @@
 //! Taking secrets out of everything that leaves.
 
 use haft_core::{
-    Arguments, ContentPart, Footprint, GrantOffer, Problem, Resource, SideEffect, ToolError, ToolResult,
-    json, port::Redactor, text,
+    Arguments, ContentPart, GrantOffer, Problem, SideEffect, ToolError, ToolResult, json, port::Redactor,
+    text,
 };
 use serde_json::{Map, Value};
 use std::{borrow::Cow, sync::Arc};
@@ -26,7 +26,7 @@ impl Redaction {
     }
 
     /// A text by what stands in it, whatever it means.
-    fn plain<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub(crate) fn plain<'a>(&self, text: &'a str) -> Cow<'a, str> {
         match self.bytes(text.as_bytes()) {
             Cow::Borrowed(_) => Cow::Borrowed(text),
             Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
@@ -63,11 +63,21 @@ impl Redaction {
         }
     }
 
-    /// Arguments to show. What a tool gets is what was sent.
+    /// Arguments to show. What a tool gets is what was sent. Every string is looked at by itself: what begins in one member
+    /// and ends in another is no secret, and would hide what stands between.
     pub(crate) fn arguments(&self, arguments: &Arguments) -> Arguments {
+        if self.0.is_none() {
+            return arguments.clone();
+        }
         let text = arguments.as_str();
+        if let Ok(before) = json::parse(text) {
+            let mut after = before.clone();
+            self.value(&mut after);
+            self.members(&mut after);
+            return if after == before { arguments.clone() } else { Arguments::from_text(after.to_string()) };
+        }
         let shown = self.text(text);
-        if self.0.is_some() && text.contains('\\') && json::parse(text).is_err() {
+        if text.contains('\\') {
             // No document, so nobody knows what its escapes mean. Whoever reads it may decode them all the same.
             let decoded = unescaped(text);
             let redacted = self.plain(&decoded);
@@ -78,6 +88,36 @@ impl Redaction {
         match shown {
             Cow::Borrowed(_) => arguments.clone(),
             Cow::Owned(redacted) => Arguments::from_text(redacted),
+        }
+    }
+
+    /// Secrets that only the name of their member gives away.
+    fn members(&self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.members(item)),
+            Value::Object(members) => {
+                for (name, member) in members {
+                    match member {
+                        Value::String(text) => {
+                            if let Some(redacted) = self.member(name, text) {
+                                *text = redacted;
+                            }
+                        }
+                        other => self.members(other),
+                    }
+                }
+            }
+            Value::String(_) | Value::Number(_) | Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// The text of a member without secrets that are seen beside its name. `None` where there are none.
+    pub(crate) fn member(&self, name: &str, text: &str) -> Option<String> {
+        let pair = Value::Object(Map::from_iter([(name.to_owned(), Value::from(text))])).to_string();
+        let Cow::Owned(redacted) = self.plain(&pair) else { return None };
+        match json::parse(&redacted).ok()?.as_object_mut()?.remove(name)? {
+            Value::String(redacted) => (redacted != text).then_some(redacted),
+            _ => None,
         }
     }
 
@@ -100,21 +140,6 @@ impl Redaction {
             Cow::Owned(plain) => matches!(self.text(&plain), Cow::Owned(_)),
         };
         if hidden { Err(shown) } else { Ok(shown) }
-    }
-
-    /// What a call touches, as it is shown and kept.
-    pub(crate) fn footprint(&self, footprint: &Footprint) -> Footprint {
-        let Footprint { reads, writes } = footprint;
-        let shown = |resources: &[Resource]| {
-            let shown = resources.iter().map(|resource| match resource {
-                Resource::Anything => Resource::Anything,
-                Resource::Path(path) => Resource::Path(self.text(path).into_owned()),
-                Resource::Host(host) => Resource::Host(self.text(host).into_owned()),
-                Resource::Named(name) => Resource::Named(self.text(name).into_owned()),
-            });
-            shown.collect()
-        };
-        Footprint { reads: shown(reads), writes: shown(writes) }
     }
 
     /// Whether an offer holds a secret. It cannot be taken out: the offer would be another one.
@@ -160,7 +185,7 @@ impl Redaction {
         }
     }
 
-    fn hides(&self, name: &str) -> bool {
+    pub(crate) fn hides(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|redactor| redactor.hides_member(name))
     }
 

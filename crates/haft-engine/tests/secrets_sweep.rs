@@ -228,7 +228,16 @@ struct Sweep {
 
 impl Sweep {
     fn look(&mut self, kind: &Kind, place: &str, text: &str) {
-        let Some(seed) = kind.seeds.iter().find(|seed| text.contains(&seed.secret)) else { return };
+        // What may be a command is shown to a person who is asked, so that nobody agrees to what is hidden.
+        let is_asked = matches!(place, "question" | "summary" | "the event ConfirmationRequested");
+        let is_token =
+            |text: &str| text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.+/=~%:@,^".contains(&b));
+        // Seeds of a kind may have parts in common: what one of them shows is seen in all.
+        if is_asked && kind.seeds.iter().any(|seed| seed.text.contains('\\')) {
+            return;
+        }
+        let mut seeds = kind.seeds.iter().filter(|seed| !is_asked || is_token(&seed.secret));
+        let Some(seed) = seeds.find(|seed| text.contains(&seed.secret)) else { return };
         let kinds = self.leaks.entry(place.to_owned()).or_default();
         if kinds.last().is_none_or(|(last, _)| *last != kind.id) {
             kinds.push((kind.id.clone(), seed.clone()));

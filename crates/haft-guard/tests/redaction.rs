@@ -372,3 +372,23 @@ proptest! {
         let _ = redactor.redact(&bytes);
     }
 }
+
+/// Between the first and the last line of a key only lines of a key are taken out.
+#[test]
+fn a_frame_of_a_key_hides_nothing_else() {
+    let secrets = Secrets::full(KnownSecrets::default());
+    let redacted = |text: &str| String::from_utf8(secrets.redact(text.as_bytes()).into_owned()).unwrap();
+    for seen in ["touch pwn2", ": x", "a; b", "\", \"env\": {\"LD_PRELOAD\": \"./evil.so\"}"] {
+        let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{seen}\n-----END RSA PRIVATE KEY-----");
+        assert!(redacted(&text).contains(seen), "{text}");
+        let text = format!("-----BEGIN RSA PRIVATE KEY-----\n{seen}\n");
+        assert!(redacted(&text).contains(seen), "{text}");
+    }
+    let line = "MIIEpAIBAAKCAQEA".repeat(4);
+    for (before, between) in [("", "\n"), ("+", "\n"), ("  12\t", "\n"), ("", "\\n"), ("", " ")] {
+        let text = format!(
+            "-----BEGIN PRIVATE KEY-----{between}{before}{line}{between}{before}{line}{between}-----END PRIVATE KEY-----"
+        );
+        assert_eq!(redacted(&text), "[redacted:private-key]", "{text}");
+    }
+}

@@ -1,5 +1,6 @@
 //! What a person is asked, and what a yes would cover.
 
+use super::shown::Shown;
 use crate::{
     attempt::Attempt,
     contained::{guarded, guarded_async},
@@ -14,7 +15,7 @@ use haft_core::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 /// What leads to a question.
 pub(super) struct Cause {
@@ -37,10 +38,11 @@ pub(super) async fn question(
     let definition = frame.registered.get().map(|registered| &*registered.definition);
     let risk = definition.map(ToolDefinition::risk).unwrap_or(Risk::High);
     let risk = if ready.is_grave { Risk::High } else { risk };
-    let does = does(ports, ready)?;
+    let mut secrets = Shown::new(&ports.redaction);
+    let shown = secrets.arguments(&frame.arguments());
+    let does = asked(ports, ready, &shown)?;
     let summary = text::spelled_summary(does.trim(), SUMMARY);
     let sandbox = frame.sandbox.get().map(|sandbox| &sandbox.grant);
-    let shown = ports.redaction.arguments(&frame.arguments());
     let now = ports.clock.now();
     let reach = containment::reach(frame);
     let fingerprint = Covered {
@@ -65,7 +67,7 @@ pub(super) async fn question(
         tool: Arc::clone(frame.tool_name()),
         risk,
         reason: ports.redaction.model_string(cause.reason),
-        arguments: shown.clone(),
+        arguments: shown,
         fingerprint,
         preview,
         detail: ApprovalDetail {
@@ -74,11 +76,11 @@ pub(super) async fn question(
             reach: containment::shown_reach(&reach, ready.containment.level),
             limits: frame.options.limits.as_deref().cloned(),
             sandbox: sandbox.cloned(),
-            hidden: hidden(&frame.arguments(), &shown),
+            hidden: secrets.hidden(),
         },
         asker: Asker::of(&frame.context),
         batch_id: frame.batch.as_ref().map(|(batch, _)| batch.id),
-        footprint: ports.redaction.footprint(&ready.footprint),
+        footprint: Shown::new(&ports.redaction).footprint(&ready.footprint),
         offers: offers(ports, ready, &summary, now),
         replaces: cause.replaces,
         expires_at: now.checked_add(ports.settings.approval_expiry).ok(),
@@ -155,7 +157,8 @@ async fn whole_change(ports: &Ports, ready: &Ready) -> Result<Option<String>, To
         return Err(refused(format!("its change of {size} bytes is more than the {most} that can be shown")));
     }
     let hidden = |_| refused("what it would change holds a secret behind control characters".to_owned());
-    ports.redaction.for_people(text).map(Some).map_err(hidden)
+    let shown = Shown::new(&ports.redaction).text(&text);
+    ports.redaction.for_people(text).map(|_| Some(shown)).map_err(hidden)
 }
 
 /// What a call would change, for a dry run.
@@ -164,70 +167,32 @@ pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
     Some(text::truncate(&text, MOST_SHOWN, None).text.into_owned())
 }
 
-/// What a call would do, as its tool says it, without secrets.
+/// What a call would do, as its tool says it.
+fn said(ready: &Ready) -> Result<String, ToolError> {
+    guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))
+}
+
+/// The same without secrets.
 fn does(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
-    let said = guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))?;
-    Ok(ports.redaction.summary(said, &ready.frame.arguments()))
+    Ok(ports.redaction.summary(said(ready)?, &ready.frame.arguments()))
+}
+
+/// The same for a person who is asked: without secrets that cannot be anything else.
+fn asked(ports: &Ports, ready: &Ready, shown: &Arguments) -> Result<String, ToolError> {
+    let said = said(ready)?;
+    match ports.redaction.for_people(said.clone()) {
+        Ok(_) => {
+            let said = said.replace(ready.frame.arguments().as_str(), shown.as_str());
+            Ok(Shown::new(&ports.redaction).text(&said))
+        }
+        Err(_) => Ok(ports.redaction.summary(said, &ready.frame.arguments())),
+    }
 }
 
 /// What a call would do, in one line that is safe to show to a person.
 pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
     Ok(text::spelled_summary(does(ports, ready)?.trim(), SUMMARY))
 }
-
-/// The signs that were taken out of arguments with the secrets in them; `None` where nothing was. Redaction goes by how a
-/// text looks, so that `password="$(touch x)"` would hide a command from whoever is asked.
-fn hidden(sent: &Arguments, shown: &Arguments) -> Option<String> {
-    if sent == shown {
-        return None;
-    }
-    let (mut left, after) = (signs(sent), signs(shown));
-    for (sign, count) in after {
-        if let Some(before) = left.get_mut(&sign) {
-            *before = before.saturating_sub(count);
-        }
-    }
-    Some(left.into_iter().filter(|(_, count)| *count > 0).map(|(sign, _)| sign).collect())
-}
-
-/// How often each sign stands in the texts of arguments, marks of redaction aside.
-fn signs(arguments: &Arguments) -> BTreeMap<char, usize> {
-    let mut signs = BTreeMap::new();
-    match arguments.parse() {
-        Ok(arguments) => count_signs(&Value::Object(arguments), &mut signs),
-        Err(_) => count_signs(&Value::from(arguments.as_str()), &mut signs),
-    }
-    signs
-}
-
-fn count_signs(value: &Value, signs: &mut BTreeMap<char, usize>) {
-    match value {
-        Value::String(text) => {
-            let mut rest = text.as_str();
-            while let Some(at) = rest.find(MARK) {
-                let (before, mark) = rest.split_at(at);
-                count_in(before, signs);
-                rest = mark.find(']').map_or("", |end| &mark[end + 1..]);
-            }
-            count_in(rest, signs);
-        }
-        Value::Array(items) => items.iter().for_each(|item| count_signs(item, signs)),
-        Value::Object(members) => members.iter().for_each(|(name, member)| {
-            count_in(name, signs);
-            count_signs(member, signs);
-        }),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-fn count_in(text: &str, signs: &mut BTreeMap<char, usize>) {
-    for sign in text.chars().filter(|c| !c.is_alphanumeric()) {
-        *signs.entry(sign).or_default() += 1;
-    }
-}
-
-/// How a mark in the place of a secret begins.
-const MARK: &str = "[redacted:";
 
 /// Everything that an approval covers, so that nothing else can run under it. What was shown is part of it: a yes to one
 /// diff is none to another.
@@ -288,26 +253,6 @@ mod tests {
     use super::*;
     use haft_core::Resource;
     use std::collections::BTreeSet;
-
-    #[test]
-    fn what_redaction_hides_is_told_by_its_signs() {
-        let cases = [
-            (r#"{"command":"ls"}"#, r#"{"command":"ls"}"#, None),
-            (r#"{"token":"abc123"}"#, r#"{"token":"[redacted:named]"}"#, Some("")),
-            (
-                r#"{"command":"P='$(touch x)' make"}"#,
-                r#"{"command":"P='[redacted:named]' make"}"#,
-                Some(" $()"),
-            ),
-            (r#"{"command":"P=\"a;b\"; ls"}"#, r#"{"command":"P=\"[redacted:named]\"; ls"}"#, Some(";")),
-            // A mark that the caller wrote hides nothing, and makes nothing look hidden.
-            (r#"{"a":"[redacted:x] $b","k":"s"}"#, r#"{"a":"[redacted:x] $b","k":"[redacted:k]"}"#, Some("")),
-        ];
-        for (sent, shown, expected) in cases {
-            let found = hidden(&Arguments::from_text(sent), &Arguments::from_text(shown));
-            assert_eq!(found.as_deref(), expected, "{sent}");
-        }
-    }
 
     /// For each field that a fingerprint is bound to, a call that differs in it alone. The pattern has no `..`, so that a
     /// new field does not compile until there is a call for it.
