@@ -108,17 +108,10 @@ impl Identity {
                         another one, or none";
             return Err(Problem::new(ErrorCode::PermissionDenied, text));
         }
-        let agent = match self.0.proof {
+        Ok(match self.0.proof {
             Proof::Owner => named,
             Proof::Key(_) | Proof::Token(_) => format!("{own}/{named}").into(),
-        };
-        match agent.len() <= LONGEST_AGENT {
-            true => Ok(agent),
-            false => {
-                let most = LONGEST_AGENT.saturating_sub(own.len() + 1);
-                Err(Problem::bad_request(format!("The name of the agent must be at most {most} bytes")))
-            }
-        }
+        })
     }
 
     pub(crate) fn rights(&self) -> &[Right] {
@@ -282,9 +275,6 @@ impl Identifier {
     }
 }
 
-/// With the id of a key before it.
-const LONGEST_AGENT: usize = 255;
-
 /// Whether haft itself gives that name: to the owner, to MCP clients of the owner, to keys. However it is written.
 fn is_reserved(name: &str) -> bool {
     let name = name.trim().to_lowercase();
@@ -399,8 +389,6 @@ mod tests {
         }
         assert_eq!(&*key.agent(None).unwrap(), "key_a");
         assert_eq!(&*key.agent(Some("x".into())).unwrap(), "key_a/x");
-        assert!(key.agent(Some("x".repeat(249).into())).is_ok());
-        assert!(key.agent(Some("x".repeat(250).into())).is_err(), "it would not fit in a record");
     }
 
     #[test]
