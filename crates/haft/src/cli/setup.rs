@@ -251,12 +251,11 @@ impl Ground {
         let mut resolved = config::resolve(&inputs)?;
         // Tools are kept from these files by their names: under another name they would reach them.
         for file in config::own_files(&surroundings, &resolved.config) {
-            match haft_store::check_only_name(&file) {
-                Err(error @ haft_store::StateFolderError::HardLink { .. }) => {
-                    return Err(Failure::OtherName(error));
-                }
-                // Who cannot look at it cannot read it either.
-                Err(_) | Ok(()) => {}
+            // Who cannot look at it cannot read it either.
+            if let Err(error @ haft_store::StateFolderError::HardLink { .. }) =
+                haft_store::check_only_name(&file)
+            {
+                return Err(Failure::OtherName(error));
             }
         }
         notes.append(&mut resolved.notes);

@@ -196,7 +196,7 @@ fn a_server_is_trusted_where_this_machine_trusts_it_and_nowhere_else() {
 fn a_second_attempt_is_held_in_as_the_first_one_is() {
     let requests = std::sync::atomic::AtomicUsize::new(0);
     let (port, heard) = service(move |sent| {
-        let is_first = requests.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 2 == 0;
+        let is_first = requests.fetch_add(1, std::sync::atomic::Ordering::SeqCst).is_multiple_of(2);
         match (is_first, sent.contains("/v1/away")) {
             (true, _) => {
                 "HTTP/1.1 429 Too Many Requests\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n".to_owned()

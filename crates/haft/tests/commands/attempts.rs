@@ -61,7 +61,13 @@ fn timed_out_twice(result: &ToolResult) {
         assert_eq!(attempt.code, Some(ErrorCode::Timeout), "{records:?}");
         assert!(attempt.sandbox_id.is_some() && attempt.metrics.is_some(), "{records:?}");
     }
-    assert_eq!(records[0].enforcement, records[1].enforcement, "held by the same");
+    // One of them may have got a kernel that stood ready.
+    let held = |attempt: usize| {
+        let mut enforcement = records[attempt].enforcement.clone();
+        enforcement.iter_mut().for_each(|by| drop(by.details.remove("startedBefore")));
+        enforcement
+    };
+    assert_eq!(held(0), held(1), "held by the same");
     assert_eq!(records[1].enforcement, result.metadata.enforcement);
 }
 
