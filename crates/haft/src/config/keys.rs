@@ -445,12 +445,12 @@ key_table! {
         rules: Vec<PolicyRule> = Vec::new(), rule::policy_rules();
     }
 
-    /// Secrets that only you know of: taken out of results, and of what is kept. A folder's file has no say until it is trusted.
+    /// Secrets that only you know of: taken out of results, and of everything that is kept.
     [redaction] = RedactionConfig {
         /// What they look like: "acme-token: acme_[a-z0-9]{32}". A list is added to those below it.
-        patterns: Vec<String> = Vec::new(), rule::added_own_list();
+        patterns: Vec<String> = Vec::new(), rule::added_deny_list();
         /// More variables whose values are secrets. A list is added to those below it.
-        values_from_environment: Vec<String> = Vec::new(), rule::added_own_list();
+        values_from_environment: Vec<String> = Vec::new(), rule::added_deny_list();
         /// A file with a secret in each line; "" is none. Lines of fewer than 8 bytes are refused.
         values_file: String = String::new(), rule::own(Kind::Text);
     }

@@ -151,12 +151,6 @@ pub(super) const fn own(kind: Kind) -> Rule {
     replacing(kind, Tighter::Nothing)
 }
 
-/// The user's own, and only ever added to: what is hidden is not shown to whoever approves a call, so a folder has no say in it
-/// until it is trusted, and then it takes nothing away.
-pub(super) const fn added_own_list() -> Rule {
-    Rule { configured: Configured::Adds, ..own(Kind::Names) }
-}
-
 /// Declaring a tool runs nothing, but it puts words of the file's author before a model: it counts as
 /// loosening.
 pub(super) const fn declared_tools() -> Rule {
