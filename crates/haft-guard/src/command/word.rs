@@ -7,7 +7,7 @@ use super::{Unread, program::program_name};
 pub enum Word {
     /// Exactly this text, as one word.
     Exact(String),
-    /// At least one word that fits a pattern of file names. [`MANY`] and [`ONE`] stand for `*` and `?`.
+    /// At least one word that fits a pattern of file names. Two control characters stand for `*` and `?`.
     Glob(String),
     /// Any words, or none: a variable, a home folder, braces.
     Any,
