@@ -60,6 +60,8 @@ async fn main() -> Result<(), Failed> {
     let haft = Haft::builder().without_builtins().tools(tools()).repeat_guard(None).lanes(None).build()?;
     let tasks = InProcess { engine: haft.clone().into_engine(), tasks: Mutex::default() };
     let server = McpServer::builder(haft.into_engine(), Callers::One(CallContext::owner()))
+        // Its tools reach no files, and the suite says which questions it expects.
+        .without_roots()
         .extension(Fixtures)
         .tasks(Arc::new(tasks))
         .build();

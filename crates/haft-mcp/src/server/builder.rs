@@ -30,6 +30,8 @@ pub(super) struct Inner {
     pub(super) page: usize,
     pub(super) instructions: Option<String>,
     pub(super) extension: Arc<dyn Extension>,
+    /// Whether the folders of clients are not asked for.
+    pub(super) ignores_roots: bool,
     pub(super) tasks: Option<Arc<dyn Tasks>>,
     pub(super) seals: Seals,
     pub(super) changes: Changes,
@@ -47,6 +49,7 @@ impl McpServer {
             page: PAGE,
             instructions: None,
             extension: Arc::new(Nothing),
+            ignores_roots: false,
             tasks: None,
         }
     }
@@ -82,6 +85,7 @@ pub struct Builder {
     page: usize,
     instructions: Option<String>,
     extension: Arc<dyn Extension>,
+    ignores_roots: bool,
     tasks: Option<Arc<dyn Tasks>>,
 }
 
@@ -117,6 +121,13 @@ impl Builder {
         self
     }
 
+    /// Asks no client for the folders that it works in. Only for tools that reach no files: calls of a client that says that
+    /// it works in some folders are then not kept to them.
+    pub fn without_roots(mut self) -> Self {
+        self.ignores_roots = true;
+        self
+    }
+
     /// Makes tasks of long calls, for clients that know tasks. Without it there are none.
     pub fn tasks(mut self, tasks: Arc<dyn Tasks>) -> Self {
         self.tasks = Some(tasks);
@@ -133,6 +144,7 @@ impl Builder {
             page: self.page,
             instructions: self.instructions,
             extension: self.extension,
+            ignores_roots: self.ignores_roots,
             tasks: self.tasks,
             seals: Seals::new(),
             changes: Changes::new(),

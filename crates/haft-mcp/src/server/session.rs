@@ -121,7 +121,7 @@ impl Session {
         client: &Client,
         caller: Arc<CallContext>,
     ) -> Result<Kept, ErrorData> {
-        if client.capabilities().roots.is_none() {
+        if self.server.0.ignores_roots || client.capabilities().roots.is_none() {
             return Ok(Kept::Caller(caller));
         }
         let folders = match client.is_stateless() {
