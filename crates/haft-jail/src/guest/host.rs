@@ -496,6 +496,6 @@ impl Drop for Inner {
         }
         // Nothing is left where the spawner ended as it should.
         self.instance.end_own();
-        let _ = std::fs::remove_dir_all(&self.instance.folder);
+        super::instance::remove(&self.instance.folder);
     }
 }

@@ -3,7 +3,7 @@
 use super::{cgroup, sys};
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::{self, File, TryLockError},
+    fs::{self, File},
     io,
     path::{Path, PathBuf},
 };
@@ -90,29 +90,44 @@ pub(crate) fn end_dead(state: &Path) {
     sweep(&state.join("instances"));
 }
 
+/// Removes the folder of a run whose jails have ended. Out of sight first and at once: a folder that is seen has its lock, so
+/// that whoever sees it can tell whether its run is over.
+pub(crate) fn remove(folder: &Path) {
+    let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) else { return };
+    let gone = all.join(format!("{GONE}{}", name.to_string_lossy()));
+    match fs::rename(folder, &gone) {
+        Ok(()) => drop(fs::remove_dir_all(gone)),
+        Err(_) => drop(fs::remove_dir_all(folder)),
+    }
+}
+
+/// Starts the names of folders that are being removed.
+const GONE: &str = ".gone-";
+
 /// Ends what runs of haft left that are not alive any more. Those whose lock is held are left alone.
 fn sweep(all: &Path) {
     for entry in fs::read_dir(all).into_iter().flatten().flatten() {
-        if entry.file_name().to_string_lossy().starts_with('.') {
+        let (name, folder) = (entry.file_name(), entry.path());
+        match name.to_string_lossy() {
+            name if name.starts_with(GONE) => {
+                let _ = fs::remove_dir_all(&folder);
+                continue;
+            }
+            // One that is just beginning.
+            name if name.starts_with('.') => continue,
+            _ => {}
+        }
+        // Where it has none, it was removed meanwhile.
+        let Ok(lock) = File::open(folder.join("lock")) else { continue };
+        if lock.try_lock().is_err() {
             continue;
         }
-        let folder = entry.path();
-        let free = match File::open(folder.join("lock")) {
-            Ok(lock) => match lock.try_lock() {
-                Ok(()) => Some(lock),
-                Err(TryLockError::WouldBlock) => continue,
-                Err(TryLockError::Error(_)) => continue,
-            },
-            // One that is just beginning has no lock yet; one that was ended here has none any more.
-            Err(_) => continue,
-        };
         let record = fs::read(folder.join("record.json")).ok();
         let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
         if let Some(record) = record.filter(|record| record.boot == boot_id()) {
             end(&record);
         }
-        let _ = fs::remove_dir_all(&folder);
-        drop(free);
+        remove(&folder);
     }
 }
 

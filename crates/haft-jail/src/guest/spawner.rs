@@ -66,7 +66,7 @@ pub(super) fn live() -> ! {
             spawner.serve();
             spawner.end_all();
             if let Some(folder) = spawner.folder {
-                let _ = fs::remove_dir_all(folder);
+                super::instance::remove(&folder);
             }
             sys::exit(0)
         }
