@@ -98,19 +98,24 @@ impl Watch {
         }
         let state = &host.options.state;
         // What a guest made that still runs is nobody's yet: it may be moved about until its end.
-        for (_, Record { watched: other, .. }) in on_record(state) {
+        for (path, record) in on_record(state) {
+            let other =
+                record.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?.watched;
             watched.known.retain(|seen| !other.may_have_made(seen));
         }
         let record = records(state).join(format!("{name}.json"));
         let text =
             serde_json::to_vec(&Record { instance: host.instance.name.clone(), watched: watched.clone() })?;
-        match fs::write(&record, &text) {
+        // Others read it as soon as it is there, so it is whole by then.
+        let half = record.with_extension("new");
+        match fs::write(&half, &text) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 DirBuilder::new().recursive(true).mode(0o700).create(records(state))?;
-                fs::write(&record, &text)?;
+                fs::write(&half, &text)?;
             }
             done => done?,
         }
+        fs::rename(half, &record)?;
         let names = Arc::clone(&host.options.names);
         Ok(Some(Watch { watched, record, folder: quarantine(state), names }))
     }
@@ -149,20 +154,34 @@ pub fn recover_quarantine(state: &Path, names: &ProtectedNames) -> Vec<Violation
 /// Does what runs of haft did not come to that were killed. Those whose folder is there still run, or are not ended yet.
 pub(super) fn catch_up(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
     let mut all = Vec::new();
-    for (path, Record { instance, watched }) in on_record(state) {
-        if state.join("instances").join(instance).exists() {
-            continue;
+    for (path, record) in on_record(state) {
+        match record {
+            Ok(Record { instance, .. }) if state.join("instances").join(&instance).exists() => continue,
+            Ok(Record { watched, .. }) => all.extend(settle(&watched, names, &quarantine(state))),
+            Err(error) => {
+                let kept = path.with_extension("unreadable");
+                let text = format!(
+                    "a record of what a killed program could write cannot be read ({error}): what it made may still be there. \
+                     Look at {}, then remove it",
+                    shown(&kept)
+                );
+                let _ = fs::rename(&path, &kept);
+                all.push(violation(&kept, text, false));
+                continue;
+            }
         }
-        all.extend(settle(&watched, names, &quarantine(state)));
         let _ = fs::remove_file(&path);
     }
     all
 }
 
-fn on_record(state: &Path) -> impl Iterator<Item = (PathBuf, Record)> {
-    fs::read_dir(records(state)).into_iter().flatten().flatten().filter_map(|entry| {
-        let text = fs::read(entry.path()).ok()?;
-        Some((entry.path(), serde_json::from_slice(&text).ok()?))
+/// What is on record. One that is removed meanwhile is not.
+fn on_record(state: &Path) -> impl Iterator<Item = (PathBuf, io::Result<Record>)> {
+    let entries = fs::read_dir(records(state)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let whole = entries.filter(|path| path.extension() == Some(OsStr::new("json")));
+    whole.filter_map(|path| match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        read => Some((path, read.and_then(|text| Ok(serde_json::from_slice(&text)?)))),
     })
 }
 
@@ -645,6 +664,19 @@ mod tests {
             set_mode(&at.join(name), 0o755);
         }
         assert!(!at.join("o/i/z/.envrc").exists());
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_is_told_and_kept() {
+        let state = tempfile::tempdir().unwrap();
+        fs::create_dir(records(state.path())).unwrap();
+        fs::write(records(state.path()).join("haft-1-x.json"), "{").unwrap();
+        // Half of one that was being written when haft was killed: its program never started.
+        fs::write(records(state.path()).join("haft-2-x.new"), "{").unwrap();
+        let found = catch_up(state.path(), &ProtectedNames::default());
+        assert!(found.len() == 1 && !found[0].was_blocked, "{found:?}");
+        assert!(records(state.path()).join("haft-1-x.unreadable").exists());
+        assert_eq!(catch_up(state.path(), &ProtectedNames::default()), []);
     }
 
     #[test]
