@@ -6,6 +6,6 @@ use libfuzzer_sys::fuzz_target;
 // The first byte chooses the size of the pieces.
 fuzz_target!(|data: &[u8]| {
     if let [piece, head @ ..] = data {
-        haft_jail::gate::fuzzing::head(head, usize::from(*piece));
+        haft_gate::fuzzing::head(head, usize::from(*piece));
     }
 });

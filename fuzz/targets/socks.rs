@@ -3,4 +3,4 @@
 
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| haft_jail::gate::fuzzing::socks(data));
+fuzz_target!(|data: &[u8]| haft_gate::fuzzing::socks(data));

@@ -57,7 +57,7 @@ mod linux {
         // With a workspace in it, what has to be looked through counts, too.
         if let Some(folder) = std::env::var_os("HAFT_BENCH_WORKSPACE") {
             spec.writable.push(folder.into());
-            let denied = haft_jail::path::DEFAULT_DENIES.iter().filter(|pattern| **pattern != "**/.git/**");
+            let denied = haft_files::DEFAULT_DENIES.iter().filter(|pattern| **pattern != "**/.git/**");
             spec.denied = denied.map(|&pattern| pattern.to_owned()).collect();
         }
         spec

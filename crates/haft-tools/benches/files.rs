@@ -11,7 +11,7 @@ use haft_core::{
     Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
     port::{GuestEnd, GuestSpec},
 };
-use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
+use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities, files::Workspace};
 use haft_store::MemoryReadHashes;
 use haft_tools::{FileToolSettings, file_tools};

@@ -14,7 +14,7 @@ use haft_core::{
 };
 use haft_engine::{Engine, Request};
 use haft_guard::{ListPolicy, PermissionStrings};
-use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
+use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::capability::Capabilities;
 use haft_store::{MemoryReadHashes, MemoryStore};
 use haft_tools::{FileToolSettings, file_tools};

@@ -21,7 +21,7 @@ use attack::{
     CANARY, DENIED, OUTSIDE_NAME, Watchdog, assert_nothing_leaks, call, everything, files_with, fingerprint,
     new_folder,
 };
-use haft_jail::path::Files;
+use haft_files::Files;
 use haft_sdk::Tool;
 use haft_tools::FileToolSettings;
 use rustix::fs::{CWD, FileType, Mode, RenameFlags};

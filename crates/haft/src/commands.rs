@@ -8,11 +8,8 @@ use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError, Violation,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
 };
-use haft_guard::names::ProtectedNames;
-use haft_jail::{
-    guest::{self, Auto},
-    path::DEFAULT_DENIES,
-};
+use haft_guard::names::{DEFAULT_DENIES, ProtectedNames};
+use haft_jail::guest::{self, Auto};
 use haft_tools::commands::DeniedVariables;
 use std::{
     sync::{Arc, OnceLock},

@@ -15,7 +15,7 @@ use haft_core::{
 };
 use haft_engine::EngineBuilder;
 use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
-use haft_jail::path::TakenBack;
+use haft_files::TakenBack;
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
 use std::{ops::Deref, path::PathBuf, sync::Arc};

@@ -70,7 +70,8 @@ pub use error::Error;
 pub use facade::{Builder, Haft};
 #[cfg(feature = "durable")]
 pub use grants::StoredGrants;
-pub use haft_jail::{init, path::TakenBack};
+pub use haft_files::TakenBack;
+pub use haft_jail::init;
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
 pub use wiring::{DeclaredTool, Folders};

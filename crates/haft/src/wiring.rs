@@ -9,7 +9,7 @@ use crate::{
 };
 use haft_core::port::AcceptAnswers;
 use haft_guard::names::{BadPattern, ProtectedNames};
-use haft_jail::path::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
+use haft_files::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_store::FileReadHashes;
 use haft_tools::{
     CommandTool, CommandToolSettings, FileToolSettings, HttpTool, ListDirectory, ReadFile,
@@ -376,7 +376,7 @@ pub(crate) fn described(
 /// How tools reach other machines.
 #[cfg(feature = "http")]
 pub(crate) fn http(config: &Config) -> Result<Arc<dyn haft_sdk::capability::Http>, String> {
-    use haft_jail::gate::{Client, HostList};
+    use haft_gate::{Client, HostList};
     let granted = &config.tools.http;
     let hosts = HostList::parse(&granted.hosts).map_err(|problem| format!("tools.http.hosts: {problem}"))?;
     let client = Client::new(hosts)

@@ -9,7 +9,7 @@ use haft_core::{
     ExecutionId, Footprint, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail},
 };
-use haft_jail::path::{Files, RootSpec};
+use haft_files::{Files, RootSpec};
 use haft_sdk::{
     capability::{Commands, Roots, Workspace},
     files::{

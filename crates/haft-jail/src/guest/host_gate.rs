@@ -1,7 +1,7 @@
 //! The network gate as jails use it.
 
 use super::gate::{GateReport, Gatekeeper, OpenGate};
-use crate::gate::{Gate, GateHandle, HostList};
+use haft_gate::{Gate, GateHandle, HostList};
 use std::net::TcpListener;
 
 /// Opens gates that let through the hosts of a list and nothing else.

@@ -1,7 +1,7 @@
 //! A folder with files in it, a jail around it, and calls of tools in there.
 
 use haft_core::{ErrorCode, ToolError, ToolOutput};
-use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
+use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{
     Tool,
     capability::Capabilities,

@@ -15,7 +15,7 @@ use haft_core::{
 use haft_guard::{
     Covers, EnvironmentFilter, Grant, KnownSecrets, Lasts, MemoryGrants, NameCase, SecretPatterns, Secrets,
 };
-use haft_jail::gate::{HostList, decide};
+use haft_gate::{HostList, decide};
 use haft_sdk::{capability::Workspace as _, files::Access};
 use haft_tools::commands::DeniedVariables;
 use proptest::prelude::*;

@@ -5,7 +5,7 @@ use haft::{
     Decision, ErrorCode, FlowRequest, Folders, Haft, Status, ToolCall, ToolCtx, ToolError, ToolResult,
     ask_with, config, tool_fn,
 };
-use haft_jail::path::{Files, JailSpec, Keep, PathJail, RootSpec};
+use haft_files::{Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::files::{Access, Workspace};
 use serde_json::json;
 use std::{

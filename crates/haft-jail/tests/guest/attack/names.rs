@@ -237,7 +237,7 @@ fn spec(script: &str, workspace: &Path) -> GuestSpec {
     let mut spec = sh(script);
     spec.writable = vec![workspace.to_owned()];
     spec.presets = vec![Preset::Git];
-    spec.denied = haft_jail::path::DEFAULT_DENIES
+    spec.denied = haft_files::DEFAULT_DENIES
         .iter()
         .filter(|pattern| **pattern != "**/.git/**")
         .map(|pattern| (*pattern).to_owned())

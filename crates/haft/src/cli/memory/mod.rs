@@ -85,7 +85,7 @@ impl Memory {
 /// What a process that was killed left half done is taken back by whoever comes next, also by one that only looks: a person who
 /// asks what happened finds files as they were, or as they are said to be.
 fn take_back(state: &std::path::Path, console: &Console) {
-    match haft_jail::path::take_back_cut(&state.join(CHANGES)) {
+    match haft_files::take_back_cut(&state.join(CHANGES)) {
         Ok(taken_back) => setup::say_taken_back(&taken_back, console),
         Err(error) => {
             console.warn(&format!("whether a change of files was cut cannot be found out: {error}"))

@@ -42,9 +42,9 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 /// A client for HTTP services.
 ///
 /// ```
-/// use haft_jail::gate::{Client, HostList};
+/// use haft_gate::{Client, HostList};
 /// let client = Client::new(HostList::parse(&["api.example.com"]).unwrap()).with_private(&["localhost:8080"])?;
-/// # Ok::<(), haft_jail::gate::BadPrivateHost>(())
+/// # Ok::<(), haft_gate::BadPrivateHost>(())
 /// ```
 pub struct Client {
     hosts: HostList,

@@ -4,7 +4,7 @@ use crate::{
     spellings::SPELLINGS,
     world::{Plan, Server, read_head},
 };
-use haft_jail::gate::{Gate, HostList};
+use haft_gate::{Gate, HostList};
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
 use haft_core::{ExecutionId, ToolError};
-use haft_jail::path::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
+use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::files::{Change, ChangeSet, Changed, Reader, Workspace as _};
 use haft_store::MemoryReadHashes;
 use std::{fs, path::Path, sync::Arc};

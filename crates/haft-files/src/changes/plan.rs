@@ -4,7 +4,7 @@ use super::{
     apply::{self, Bytes},
     manifest::{State, Step},
 };
-use crate::path::{
+use crate::{
     PathError,
     entry::Entry,
     error::shown,

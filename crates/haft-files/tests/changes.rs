@@ -202,7 +202,7 @@ fn what_a_call_wrote_counts_as_read() {
 
 #[test]
 fn old_records_go() {
-    let ground = Ground::keeping(haft_jail::path::Keep { records: 5, bytes: 1 << 20, file_bytes: 1 << 20 });
+    let ground = Ground::keeping(haft_files::Keep { records: 5, bytes: 1 << 20, file_bytes: 1 << 20 });
     for round in 0..40 {
         ground.change([write("a", &format!("{round}"))]).unwrap();
     }
@@ -213,7 +213,7 @@ fn old_records_go() {
 
 #[test]
 fn a_file_too_large_to_put_back_is_not_touched() {
-    let ground = Ground::keeping(haft_jail::path::Keep { records: 5, bytes: 1 << 20, file_bytes: 10 });
+    let ground = Ground::keeping(haft_files::Keep { records: 5, bytes: 1 << 20, file_bytes: 10 });
     ground.write("large", &"x".repeat(11));
     let error = ground.change([write("large", "y")]).unwrap_err();
     assert_eq!(error.code, ErrorCode::LimitExceeded);

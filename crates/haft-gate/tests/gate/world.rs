@@ -1,7 +1,7 @@
 //! A small internet on loopback: names, servers, and a gate before them.
 
 use haft_core::port::BoxFuture;
-use haft_jail::gate::{Gate, GateHandle, GateLimits, HostList, HostName, Resolve};
+use haft_gate::{Gate, GateHandle, GateLimits, HostList, HostName, Resolve};
 use std::{
     collections::HashMap,
     io,

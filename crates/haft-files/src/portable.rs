@@ -21,7 +21,7 @@ mod unix {
     };
 
     /// Opens a path below a folder, name by name.
-    pub(in super::super) fn open_step_by_step(
+    pub(crate) fn open_step_by_step(
         folder: &Folder,
         below: &Path,
         flags: OFlags,

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// known or not.
 ///
 /// ```
-/// use haft_jail::gate::forbidden_address;
+/// use haft_gate::forbidden_address;
 /// assert_eq!(forbidden_address("169.254.169.254".parse().unwrap()), Some("link-local, where clouds keep metadata"));
 /// assert_eq!(forbidden_address("::ffff:8.8.8.8".parse().unwrap()), Some("IPv4 inside IPv6"));
 /// assert_eq!(forbidden_address("8.8.8.8".parse().unwrap()), None);

@@ -10,7 +10,7 @@
 #[path = "gate/spellings.rs"]
 mod spellings;
 
-use haft_jail::gate::{HostList, HostName, Refusal, decide, forbidden_address};
+use haft_gate::{HostList, HostName, Refusal, decide, forbidden_address};
 use proptest::{
     prelude::*,
     sample::select,

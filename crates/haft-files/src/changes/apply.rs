@@ -1,7 +1,7 @@
 //! Making one change, and finding out whether it was made.
 
 use super::manifest::{State, Step};
-use crate::path::{
+use crate::{
     entry::Entry,
     error::PathError,
     folder::{Folder, entry_of_file, says_link},

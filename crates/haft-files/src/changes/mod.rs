@@ -45,7 +45,7 @@ pub struct Keep {
 
 impl Default for Keep {
     /// ```
-    /// assert_eq!(haft_jail::path::Keep::default().records, 1000);
+    /// assert_eq!(haft_files::Keep::default().records, 1000);
     /// ```
     fn default() -> Self {
         Keep { records: 1000, bytes: 512 << 20, file_bytes: 128 << 20 }
@@ -263,7 +263,7 @@ impl Changes {
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
-/// assert!(haft_jail::path::take_back_cut(folder.path())?.is_empty());
+/// assert!(haft_files::take_back_cut(folder.path())?.is_empty());
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn take_back_cut(records: &Path) -> io::Result<Vec<TakenBack>> {

@@ -97,7 +97,7 @@ impl fmt::Display for Entry {
 /// that port alone.
 ///
 /// ```
-/// use haft_jail::gate::HostList;
+/// use haft_gate::HostList;
 /// let parent = HostList::parse(&["*.example.org", "example.com:8080"]).unwrap();
 /// let child = HostList::parse(&["api.example.org:443"]).unwrap();
 /// assert!(child.is_subset_of(&parent));
@@ -159,7 +159,7 @@ impl fmt::Display for HostList {
 /// Decides on a host as a client wrote it: the first of the two decisions; the second is on the resolved address.
 ///
 /// ```
-/// use haft_jail::gate::{HostList, decide};
+/// use haft_gate::{HostList, decide};
 /// let hosts = HostList::parse(&["example.com"]).unwrap();
 /// assert!(decide("example.com", 443, &hosts).is_ok());
 /// assert!(decide("example.com", 22, &hosts).is_err());

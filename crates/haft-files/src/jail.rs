@@ -87,7 +87,7 @@ struct Root {
 /// Keeps paths inside their roots.
 ///
 /// ```
-/// use haft_jail::path::{JailSpec, PathJail, RootSpec};
+/// use haft_files::{JailSpec, PathJail, RootSpec};
 /// # let folder = tempfile::tempdir()?;
 /// std::fs::write(folder.path().join("notes.txt"), "hello")?;
 /// let root = RootSpec { path: folder.path().into(), read_only: false };

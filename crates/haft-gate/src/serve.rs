@@ -21,7 +21,7 @@ use tokio::{
 /// How much of what a gate takes from the program behind it.
 ///
 /// ```
-/// use haft_jail::gate::GateLimits;
+/// use haft_gate::GateLimits;
 /// let limits = GateLimits { requests: Some(100), ..GateLimits::default() };
 /// assert_eq!(limits.connections, 128);
 /// ```

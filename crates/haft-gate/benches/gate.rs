@@ -9,7 +9,7 @@
 #![allow(missing_docs, reason = "not a library")]
 
 use haft_core::port::BoxFuture;
-use haft_jail::gate::{Gate, HostList, HostName, Resolve};
+use haft_gate::{Gate, HostList, HostName, Resolve};
 use std::{
     io::{self, Read as _, Write as _},
     net::{SocketAddr, TcpListener, TcpStream},

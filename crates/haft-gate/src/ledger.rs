@@ -144,7 +144,7 @@ impl Seen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::{HostList, decide};
+    use crate::{HostList, decide};
 
     #[test]
     fn the_same_refusal_is_one_violation_with_a_count_and_told_once() {

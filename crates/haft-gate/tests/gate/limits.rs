@@ -1,7 +1,7 @@
 //! Programs that want to keep the gate busy.
 
 use crate::world::{PATIENCE, Plan, Server, read_head};
-use haft_jail::gate::GateLimits;
+use haft_gate::GateLimits;
 use std::time::{Duration, Instant};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},

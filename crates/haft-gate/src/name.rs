@@ -5,7 +5,7 @@ use std::fmt;
 /// A host name: ASCII, lower case, without a dot at its end. Never an address, in no spelling.
 ///
 /// ```
-/// use haft_jail::gate::HostName;
+/// use haft_gate::HostName;
 /// assert_eq!(HostName::parse("Example.COM.").unwrap().as_str(), "example.com");
 /// assert!(HostName::parse("0x7f.1").is_err(), "an address in disguise");
 /// ```
@@ -73,7 +73,7 @@ impl HostName {
     /// Whether it is a name below `parent`; no name is below itself.
     ///
     /// ```
-    /// use haft_jail::gate::HostName;
+    /// use haft_gate::HostName;
     /// let name = |text| HostName::parse(text).unwrap();
     /// assert!(name("a.example.com").is_below(&name("example.com")));
     /// assert!(!name("badexample.com").is_below(&name("example.com")));

@@ -12,7 +12,7 @@
 mod common;
 
 use common::{files, new_id, tree};
-use haft_jail::path::Keep;
+use haft_files::Keep;
 use haft_sdk::files::{Change, ChangeSet, Expect, Reader, Workspace as _};
 use std::{
     collections::BTreeSet,

@@ -13,7 +13,7 @@
 mod common;
 
 use common::{Ground, files, new_id};
-use haft_jail::path::Keep;
+use haft_files::Keep;
 use haft_sdk::files::{Change, ChangeSet, Expect, Reader, Workspace as _};
 use proptest::{
     prelude::*,

@@ -30,7 +30,7 @@
 //! # Example
 //!
 //! ```
-//! use haft_jail::gate::{Gate, HostList};
+//! use haft_gate::{Gate, HostList};
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
 //! let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
 //! let gate = Gate::new(HostList::parse(&["example.com", "*.example.org"]).unwrap());

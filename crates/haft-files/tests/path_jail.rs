@@ -13,7 +13,7 @@
 mod common;
 
 use common::{files, new_id, spec, tree};
-use haft_jail::path::{Files, JailSpec, Keep, PathError, PathJail, RootSpec};
+use haft_files::{Files, JailSpec, Keep, PathError, PathJail, RootSpec};
 use haft_sdk::files::{Access, Change, ChangeSet, Expect, Reader, Step, Walk, Workspace as _};
 use haft_store::MemoryReadHashes;
 use proptest::{
