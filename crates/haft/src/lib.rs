@@ -47,7 +47,6 @@
 mod approver;
 pub mod cli;
 mod commands;
-pub mod config;
 pub mod doctor;
 mod error;
 mod facade;
@@ -56,6 +55,8 @@ mod grants;
 mod guarding;
 #[cfg(feature = "durable")]
 mod memory;
+#[cfg(test)]
+mod only_tightens;
 #[cfg(feature = "otlp")]
 mod otlp;
 pub mod prelude;
@@ -75,6 +76,8 @@ pub use haft_jail::init;
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
 pub use wiring::{DeclaredTool, Folders};
+
+pub use haft_config as config;
 
 pub use guarding::{PolicyReload, Reloaded};
 pub use haft_core::{

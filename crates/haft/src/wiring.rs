@@ -4,7 +4,7 @@ use crate::{
     AdaptiveTimeout, Args, Breaker, ErrorCode, FlowTool, Lanes, ListPolicy, Prepared, Quota, Quotas,
     RepeatGuard, ResultCache, Retry, Settings, Source, TaskSettings, Tool, ToolDefinition, ToolError,
     ToolsMode,
-    config::{Config, entries},
+    config::{self, Config},
     facade::Around,
 };
 use haft_core::port::AcceptAnswers;
@@ -67,7 +67,7 @@ pub(crate) fn around(config: &Config) -> Around {
             bytes: some(quotas.bytes_per_day),
         },
         // What has no form was refused when it was read.
-        tenants: quotas.tenants.iter().filter_map(|entry| entries::quota(entry)).collect(),
+        tenants: quotas.tenants.iter().filter_map(|entry| config::parse_quota(entry)).collect(),
     };
     Around {
         lanes: Some(Lanes {
@@ -100,7 +100,7 @@ pub(crate) fn around(config: &Config) -> Around {
             factor: small(adaptive.factor),
             floor: Duration::from_millis(adaptive.floor_ms),
         }),
-        rate_limits: scheduling.rates.iter().filter_map(|entry| entries::rate(entry)).collect(),
+        rate_limits: scheduling.rates.iter().filter_map(|entry| config::parse_rate(entry)).collect(),
         quotas: (quotas != Quotas::default()).then_some(quotas),
     }
 }
@@ -532,7 +532,7 @@ mod tests {
                 factor: 24,
                 floor: Duration::from_millis(25),
             }),
-            rate_limits: ["agent 100/m", "tool:fetch 1/s"].map(|rate| entries::rate(rate).unwrap()).to_vec(),
+            rate_limits: ["agent 100/m", "tool:fetch 1/s"].map(|rate| config::parse_rate(rate).unwrap()).to_vec(),
             quotas: Some(Quotas { everybody, tenants: [("acme".to_owned(), acme)].into() }),
         };
         assert_eq!(around(&config), expected);

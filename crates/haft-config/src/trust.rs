@@ -23,7 +23,7 @@ const MAX_RECORD_BYTES: u64 = 4 << 20;
 /// The record of trusted files, in the state folder.
 ///
 /// ```
-/// use haft::config::TrustStore;
+/// use haft_config::TrustStore;
 /// # let folder = tempfile::tempdir()?;
 /// # let (state, file) = (folder.path().join("state"), folder.path().join("haft.toml"));
 /// # std::fs::write(&file, "[tools]\n")?;

@@ -8,7 +8,7 @@ mod secrets;
 mod signing;
 
 pub(crate) use callers::{local, permissions};
-pub(crate) use licence::{LICENCE_FILE, licensing};
+pub(crate) use licence::licensing;
 pub(crate) use policing::{Policing, policy_set};
 pub use reload::{PolicyReload, Reloaded};
 pub(crate) use secrets::{Redacting, environment};

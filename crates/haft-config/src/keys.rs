@@ -28,7 +28,7 @@ const DAYS: Kind = Kind::Count { min: 0, max: 36_500 };
 /// One key of `haft.toml`.
 ///
 /// ```
-/// use haft::config;
+/// use haft_config as config;
 ///
 /// let key = config::key("tools.approval.mode").expect("it is in the table");
 /// assert_eq!(key.env_name(), "HAFT_TOOLS_APPROVAL_MODE");
@@ -113,7 +113,7 @@ pub(super) struct Section {
 /// Every key, in the order of the template.
 ///
 /// ```
-/// assert!(haft::config::keys().iter().any(|key| key.path() == "tools.mode"));
+/// assert!(haft_config::keys().iter().any(|key| key.path() == "tools.mode"));
 /// ```
 #[must_use]
 pub fn keys() -> &'static [Key] {
@@ -123,8 +123,8 @@ pub fn keys() -> &'static [Key] {
 /// The key with this full name.
 ///
 /// ```
-/// assert!(haft::config::key("tools.mode").is_some());
-/// assert!(haft::config::key("tools.mood").is_none());
+/// assert!(haft_config::key("tools.mode").is_some());
+/// assert!(haft_config::key("tools.mood").is_none());
 /// ```
 #[must_use]
 pub fn key(path: &str) -> Option<&'static Key> {
@@ -192,7 +192,7 @@ macro_rules! key_table {
 /// What is in effect: every key of the table, with its type.
 ///
 /// ```
-/// use haft::config::Config;
+/// use haft_config::Config;
 ///
 /// let config = Config::default();
 /// assert_eq!(config.tools.max_tool_calls_per_batch, 8);

@@ -10,10 +10,10 @@ use super::rule::Kind;
 /// Lines that begin with `##` explain; a line that begins with `# ` is a key that can be uncommented.
 ///
 /// ```
-/// let text = haft::config::template();
+/// let text = haft_config::template();
 /// assert!(text.contains("# mode = \"enabled\"\n"));
-/// assert_eq!(haft::config::parse(&text)?, haft::config::Config::default());
-/// # Ok::<(), haft::config::ConfigError>(())
+/// assert_eq!(haft_config::parse(&text)?, haft_config::Config::default());
+/// # Ok::<(), haft_config::ConfigError>(())
 /// ```
 #[must_use]
 pub fn template() -> String {

@@ -15,7 +15,7 @@ const MOST_LINKS: usize = 40;
 /// remembers. A path that leads through links is there under each of its names.
 ///
 /// ```
-/// use haft::config::{Config, Surroundings, own_files};
+/// use haft_config::{Config, Surroundings, own_files};
 ///
 /// let surroundings = Surroundings {
 ///     working_folder: "/repo".into(),
@@ -57,6 +57,13 @@ pub fn own_files(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
 }
 
 /// The files that the configuration names.
+impl LicenseConfig {
+    /// Where the licence is: the file that is configured, or `license.json` beside the user's own configuration.
+    pub fn path(&self, beside: &Path) -> PathBuf {
+        beside.join(if self.file.is_empty() { "license.json" } else { &self.file })
+    }
+}
+
 fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
     // Every section is listed here, so that a new key is looked at: does it name a file?
     let Config {
@@ -76,8 +83,7 @@ fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
     let working = &surroundings.working_folder;
     let beside = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
     let beside = beside.as_ref().unwrap_or(working);
-    let licence = if license.file.is_empty() { crate::guarding::LICENCE_FILE } else { &license.file };
-    let mut files = vec![beside.join(licence)];
+    let mut files = vec![license.path(beside)];
     let from_working =
         [&server.tls_certificate, &server.tls_key, &server.oidc.jwks_file, &redaction.values_file]
             .into_iter()
@@ -114,7 +120,7 @@ fn names_of(path: &Path) -> Vec<PathBuf> {
 
 /// The links among the owner's files that lie in one of these folders and in no folder that is hidden whole: whoever can write
 /// there can make them lead elsewhere.
-pub(crate) fn exposed_links(own: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
+pub fn exposed_links(own: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
     let is_link = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let is_hidden =
         |path: &Path| own.iter().any(|folder| path != folder && path.starts_with(folder) && folder.is_dir());

@@ -42,7 +42,7 @@ pub struct Change {
 /// gone tomorrow, while the trust stays.
 ///
 /// ```
-/// use haft::config::{FolderSource, Inputs, SourceText, explain};
+/// use haft_config::{FolderSource, Inputs, SourceText, explain};
 ///
 /// let text = "[tools.approval]\nmode = 'auto'\ndenylist = ['execute_code', 'deploy']\n";
 /// let folder = FolderSource { source: SourceText::new("/repo/haft.toml", text), pinned: false };
@@ -60,7 +60,7 @@ pub struct Change {
 ///     + \"deploy\"
 ///       \"execute_code\""
 /// );
-/// # Ok::<(), haft::config::ConfigError>(())
+/// # Ok::<(), haft_config::ConfigError>(())
 /// ```
 ///
 /// # Errors

@@ -21,19 +21,19 @@
 //! of these.
 //!
 //! ```
-//! use haft::config::parse;
+//! use haft_config::parse;
 //! use haft_core::ApprovalMode;
 //!
 //! let config = parse("[tools.approval]\nmode = 'deny'\n")?;
 //! assert_eq!(config.tools.approval.mode, ApprovalMode::Deny);
 //! // What the file does not mention keeps its default.
 //! assert_eq!(config.tools.approval.denylist, ["run_command", "start_command", "execute_code"]);
-//! # Ok::<(), haft::config::ConfigError>(())
+//! # Ok::<(), haft_config::ConfigError>(())
 //! ```
 
 mod declared;
 mod discover;
-pub(crate) mod entries;
+mod entries;
 mod explain;
 mod keys;
 mod layer;
@@ -57,6 +57,7 @@ pub use discover::{
     FILE_NAME, FolderConfig, LoadOptions, Surroundings, find_folder_file, gather, lexical_path, load,
     read_folder_file, real_path,
 };
+pub use entries::{parse_quota, parse_rate};
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, AuditConfig, CommandsConfig, Config, EnvironmentConfig, Key,
@@ -65,8 +66,7 @@ pub use keys::{
     TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
-pub(crate) use own_files::exposed_links;
-pub use own_files::own_files;
+pub use own_files::{exposed_links, own_files};
 pub use place::{Owner, Place, Position};
 pub use problem::{ConfigError, EntryFault, MAX_PROBLEMS, Problem};
 pub use read::MAX_FILE_BYTES;

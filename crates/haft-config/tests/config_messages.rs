@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
-use haft::config::{
+use haft_config::{
     FolderSource, Inputs, MAX_FILE_BYTES, MAX_PROBLEMS, Note, Problem, SourceText, parse, resolve, template,
 };
 use std::time::{Duration, Instant};
@@ -348,7 +348,7 @@ fn nothing_from_a_file_reaches_the_terminal_raw() {
 #[test]
 fn a_byte_order_mark_and_windows_line_ends_are_fine() {
     let text = format!("\u{FEFF}{}", template().replace('\n', "\r\n"));
-    assert_eq!(parse(&text).unwrap(), haft::config::Config::default());
+    assert_eq!(parse(&text).unwrap(), haft_config::Config::default());
     assert_eq!(
         error("\u{FEFF}tols = 1\r\n\r\nmore = 1\r\n").lines().step_by(2).collect::<Vec<_>>(),
         ["error: unknown key `tols` in haft.toml:1:1", "error: unknown key `more` in haft.toml:3:1"]

@@ -4,9 +4,6 @@ use crate::{Error, config::Config};
 use haft_guard::{LicenceProblem, Licensing, PublicKey, TrustedKeys};
 use std::{io, path::Path};
 
-/// The name of a licence beside the user's own configuration.
-pub(crate) const LICENCE_FILE: &str = "license.json";
-
 /// A licence is a few lines.
 const LARGEST: u64 = 64 << 10;
 
@@ -23,8 +20,7 @@ pub(crate) fn licensing(config: &Config, beside: Option<&Path>) -> Result<Licens
         .parse()
         .map_err(|problem| Error::Licence(format!("license.authority: {problem}")))?;
     let authority = TrustedKeys::new([authority]);
-    let name = if license.file.is_empty() { LICENCE_FILE } else { &license.file };
-    let path = beside.map_or_else(|| Path::new(name).to_path_buf(), |folder| folder.join(name));
+    let path = license.path(beside.unwrap_or(Path::new("")));
     Ok(match read(&path) {
         Ok(text) => Licensing::new(&authority, Some(&text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound && license.file.is_empty() => {

@@ -8,7 +8,7 @@ use super::visible;
 /// Where a value was written.
 ///
 /// ```
-/// use haft::config::{Inputs, Place, SourceText, resolve};
+/// use haft_config::{Inputs, Place, SourceText, resolve};
 ///
 /// let user = SourceText::new("/home/ada/.config/haft/haft.toml", "[tools]\nmod = 1\n");
 /// let error = resolve(&Inputs { user: Some(user), ..Inputs::default() }).unwrap_err();

@@ -14,7 +14,7 @@ use super::visible;
 /// It prints as TOML:
 ///
 /// ```
-/// use haft::config::Value;
+/// use haft_config::Value;
 ///
 /// assert_eq!(Value::Names(vec!["read_file".into(), "glob".into()]).to_string(), r#"["read_file", "glob"]"#);
 /// assert_eq!(Value::Level("parse_only").to_string(), r#""parse_only""#);
@@ -51,9 +51,9 @@ pub enum Value {
 /// description = "Asks the person at the next desk"
 /// parameters = { type = "object", properties = { question = { type = "string" } } }
 /// "#;
-/// let tools = haft::config::parse(text)?.tools.definitions;
+/// let tools = haft_config::parse(text)?.tools.definitions;
 /// assert_eq!(tools[0].parameters["properties"]["question"]["type"], "string");
-/// # Ok::<(), haft::config::ConfigError>(())
+/// # Ok::<(), haft_config::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -72,10 +72,10 @@ impl DeclaredTool {
     ///
     /// ```
     /// let text = "[[tools.definitions]]\nname = 'ask_colleague'\ndescription = 'Asks at the next desk'\n";
-    /// let definition = haft::config::parse(text)?.tools.definitions[0].definition();
+    /// let definition = haft_config::parse(text)?.tools.definitions[0].definition();
     /// assert_eq!(definition.source, haft_core::Source::Declared);
     /// assert_eq!(definition.check(), []);
-    /// # Ok::<(), haft::config::ConfigError>(())
+    /// # Ok::<(), haft_config::ConfigError>(())
     /// ```
     #[must_use]
     pub fn definition(&self) -> ToolDefinition {

@@ -36,7 +36,7 @@ impl Surroundings {
     /// `XDG_CONFIG_HOME` or `~/.config`.
     ///
     /// ```
-    /// let surroundings = haft::config::Surroundings { home: Some("/home/ada".into()), ..Default::default() };
+    /// let surroundings = haft_config::Surroundings { home: Some("/home/ada".into()), ..Default::default() };
     /// assert_eq!(surroundings.user_file().unwrap(), std::path::Path::new("/home/ada/.config/haft/haft.toml"));
     /// ```
     #[must_use]
@@ -51,7 +51,7 @@ impl Surroundings {
     /// `~/.local/state`.
     ///
     /// ```
-    /// let surroundings = haft::config::Surroundings { home: Some("/home/ada".into()), ..Default::default() };
+    /// let surroundings = haft_config::Surroundings { home: Some("/home/ada".into()), ..Default::default() };
     /// assert_eq!(surroundings.state_folder().unwrap(), std::path::Path::new("/home/ada/.local/state/haft"));
     /// ```
     #[must_use]
@@ -141,7 +141,7 @@ pub enum FolderConfig {
 /// Finds, reads and resolves the configuration.
 ///
 /// ```
-/// use haft::config::{LoadOptions, Surroundings, load};
+/// use haft_config::{LoadOptions, Surroundings, load};
 /// # let folder = tempfile::tempdir()?;
 /// # let working_folder = folder.path().to_path_buf();
 ///
@@ -220,7 +220,7 @@ pub fn gather(
 /// std::fs::create_dir_all(root.join("repo/.git"))?;
 /// std::fs::create_dir_all(root.join("repo/src/deep"))?;
 /// std::fs::write(root.join("repo/haft.toml"), "")?;
-/// let found = haft::config::find_folder_file(&root.join("repo/src/deep"), None);
+/// let found = haft_config::find_folder_file(&root.join("repo/src/deep"), None);
 /// assert_eq!(found, Some(root.join("repo/haft.toml")));
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -264,9 +264,9 @@ pub fn real_path(path: &Path) -> Option<PathBuf> {
 /// ```
 /// use std::path::Path;
 ///
-/// let path = haft::config::lexical_path(Path::new("/repo/./src/../docs"));
+/// let path = haft_config::lexical_path(Path::new("/repo/./src/../docs"));
 /// assert_eq!(path.as_deref(), Some(Path::new("/repo/docs")));
-/// assert_eq!(haft::config::lexical_path(Path::new("../up")), None);
+/// assert_eq!(haft_config::lexical_path(Path::new("../up")), None);
 /// ```
 #[must_use]
 pub fn lexical_path(path: &Path) -> Option<PathBuf> {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
-use haft::config::{
+use haft_config::{
     Config, Configured, Effect, FolderSource, Inputs, Key, Kind, Note, Place, Resolved, SourceText, Tighter,
     Value, explain, key, keys, lexical_path, parse, resolve, template,
 };

@@ -302,7 +302,7 @@ impl EntryFault {
 /// It prints as what follows `error: `, each problem with what to do about it:
 ///
 /// ```
-/// let error = haft::config::parse("[tools.approval]\ndenlist = []\nmode = 'promt'\n").unwrap_err();
+/// let error = haft_config::parse("[tools.approval]\ndenlist = []\nmode = 'promt'\n").unwrap_err();
 /// assert_eq!(
 ///     format!("error: {error}"),
 ///     "error: unknown key `tools.approval.denlist` in haft.toml:2:1

@@ -3,7 +3,7 @@
 //! `config_layers.rs` compares values. That is not enough: a shorter list of read-only folders looks like less, and lets more be
 //! written. Here configurations are put to work, through the functions that decide in earnest.
 
-use super::{
+use crate::config::{
     Config, FolderSource, Inputs, Key, Kind, SourceText, Tighter, ToolsConfig, Value, keys, parse, real_path,
     resolve,
 };

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
-use haft::config::{
+use haft_config::{
     FolderConfig, FolderSource, LoadOptions, Note, Resolved, Surroundings, TrustError, TrustStore, explain,
     find_folder_file, gather, load, read_folder_file, real_path, template,
 };

@@ -11,14 +11,14 @@ use super::resolve::Origin;
 /// What is wrong with an entry of that key, where its entries have a form.
 pub(super) fn fault(key: &str, entry: &str) -> Option<EntryFault> {
     match key {
-        "scheduling.rates" => rate(entry).is_none().then_some(EntryFault::NotARate),
-        "scheduling.quotas.tenants" => quota(entry).is_none().then_some(EntryFault::NotAQuota),
+        "scheduling.rates" => parse_rate(entry).is_none().then_some(EntryFault::NotARate),
+        "scheduling.quotas.tenants" => parse_quota(entry).is_none().then_some(EntryFault::NotAQuota),
         _ => None,
     }
 }
 
-/// `agent 100/m`, `tool:web_fetch 5/10s`.
-pub(crate) fn rate(entry: &str) -> Option<RateLimit> {
+/// A rate limit as it is written in `scheduling.rates`: `agent 100/m`, `tool:web_fetch 5/10s`. `None` if it is not one.
+pub fn parse_rate(entry: &str) -> Option<RateLimit> {
     let (scope, rate) = entry.trim().split_once(char::is_whitespace)?;
     let scope = match scope {
         "all" => RateScope::Global,
@@ -40,8 +40,8 @@ pub(crate) fn rate(entry: &str) -> Option<RateLimit> {
     RateLimit::new(scope, calls.trim().parse().ok()?, per)
 }
 
-/// `acme calls=1000 bytes=1000000`.
-pub(crate) fn quota(entry: &str) -> Option<(String, Quota)> {
+/// A tenant's quota as it is written in `scheduling.quotas.tenants`: `acme calls=1000 bytes=1000000`. `None` if it is not one.
+pub fn parse_quota(entry: &str) -> Option<(String, Quota)> {
     let mut words = entry.split_whitespace();
     let tenant = words.next().filter(|tenant| !tenant.contains('='))?;
     let mut quota = Quota::default();
@@ -140,12 +140,12 @@ mod tests {
     #[test]
     fn rates_and_quotas_have_a_form() {
         let minute = Duration::from_secs(60);
-        assert_eq!(rate("agent 100/m"), RateLimit::new(RateScope::Agent, 100, minute));
+        assert_eq!(parse_rate("agent 100/m"), RateLimit::new(RateScope::Agent, 100, minute));
         assert_eq!(
-            rate("tool:web_fetch 5/10s"),
+            parse_rate("tool:web_fetch 5/10s"),
             RateLimit::new(RateScope::NamedTool("web_fetch".into()), 5, minute / 6)
         );
-        assert_eq!(rate("all  1 / PT1M"), RateLimit::new(RateScope::Global, 1, minute));
+        assert_eq!(parse_rate("all  1 / PT1M"), RateLimit::new(RateScope::Global, 1, minute));
         for wrong in [
             "",
             "agent",
@@ -157,20 +157,20 @@ mod tests {
             "tool: 1/m",
             "agent 1/x",
         ] {
-            assert_eq!(rate(wrong), None, "{wrong}");
+            assert_eq!(parse_rate(wrong), None, "{wrong}");
         }
         let acme = Quota { calls: Some(10), bytes: Some(0), ..Quota::default() };
-        assert_eq!(quota("acme calls=10 bytes=0"), Some(("acme".to_owned(), acme)));
+        assert_eq!(parse_quota("acme calls=10 bytes=0"), Some(("acme".to_owned(), acme)));
         for wrong in
             ["", "acme", "calls=10", "acme calls", "acme calls=-1", "acme calls=1 calls=2", "acme cals=1"]
         {
-            assert_eq!(quota(wrong), None, "{wrong}");
+            assert_eq!(parse_quota(wrong), None, "{wrong}");
         }
     }
 
     #[test]
     fn numbers_that_make_no_sense_together_are_refused_with_their_place() {
-        let refused = |text: &str| super::super::parse(text).unwrap_err().to_string();
+        let refused = |text: &str| crate::parse(text).unwrap_err().to_string();
         assert_eq!(
             refused("[scheduling.breaker]\nwindow = 5\n"),
             "`scheduling.breaker.window` must be from 10 to 10000, not 5, in haft.toml:2:10\n  \
@@ -181,7 +181,7 @@ mod tests {
             "`scheduling.repeat_guard.warn_at` must be from 1 to 6, not 7, in haft.toml:3:11\n  \
              help: choose a whole number from 1 to 6"
         );
-        assert!(super::super::parse("[scheduling.breaker]\nwindow = 5\nmin_calls = 5\n").is_ok());
+        assert!(crate::parse("[scheduling.breaker]\nwindow = 5\nmin_calls = 5\n").is_ok());
     }
 
     #[test]
@@ -200,7 +200,7 @@ mod tests {
             ("cache.ttl_seconds = 0", "haft.toml:2:21"),
             ("adaptive_timeout.factor = 0", "haft.toml:2:27"),
         ] {
-            let error = super::super::parse(&format!("[scheduling]\n{line}\n")).unwrap_err().to_string();
+            let error = crate::parse(&format!("[scheduling]\n{line}\n")).unwrap_err().to_string();
             assert!(error.contains(place), "{line}: {error}");
         }
     }

@@ -30,7 +30,7 @@ impl SourceText {
     /// A file with this path and content.
     ///
     /// ```
-    /// let source = haft::config::SourceText::new("haft.toml", "[tools]\n");
+    /// let source = haft_config::SourceText::new("haft.toml", "[tools]\n");
     /// assert_eq!(source.bytes, b"[tools]\n");
     /// ```
     pub fn new(path: impl Into<PathBuf>, bytes: impl Into<Vec<u8>>) -> Self {
@@ -50,7 +50,7 @@ pub struct FolderSource {
 /// Everything that a configuration is made of.
 ///
 /// ```
-/// use haft::config::{Inputs, SourceText, resolve};
+/// use haft_config::{Inputs, SourceText, resolve};
 /// use haft_core::ToolsMode;
 ///
 /// let inputs = Inputs {
@@ -59,7 +59,7 @@ pub struct FolderSource {
 ///     ..Inputs::default()
 /// };
 /// assert_eq!(resolve(&inputs)?.config.tools.mode, ToolsMode::Disabled);
-/// # Ok::<(), haft::config::ConfigError>(())
+/// # Ok::<(), haft_config::ConfigError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Inputs {
@@ -123,13 +123,13 @@ impl Resolved {
     /// tightened it.
     ///
     /// ```
-    /// use haft::config::{Inputs, Origin, resolve};
+    /// use haft_config::{Inputs, Origin, resolve};
     ///
     /// let inputs = Inputs { env: vec![("HAFT_TOOLS_MODE".into(), "disabled".into())], ..Inputs::default() };
     /// let resolved = resolve(&inputs)?;
     /// assert_eq!(resolved.origins("tools.mode")[0].to_string(), "HAFT_TOOLS_MODE");
     /// assert_eq!(resolved.origins("tools.output.max_bytes"), [Origin::Default]);
-    /// # Ok::<(), haft::config::ConfigError>(())
+    /// # Ok::<(), haft_config::ConfigError>(())
     /// ```
     #[must_use]
     pub fn origins(&self, key: &str) -> &[Origin] {
@@ -159,7 +159,7 @@ impl std::fmt::Display for Origin {
 /// Puts the layers together.
 ///
 /// ```
-/// use haft::config::{FolderSource, Inputs, Note, SourceText, resolve};
+/// use haft_config::{FolderSource, Inputs, Note, SourceText, resolve};
 ///
 /// // It came with a repository: it asks for less, and for more.
 /// let text = "[tools]\nmax_tool_calls_per_batch = 2\nmax_tool_iterations_per_user_turn = 100\n";
@@ -168,7 +168,7 @@ impl std::fmt::Display for Origin {
 /// assert_eq!(resolved.config.tools.max_tool_calls_per_batch, 2);
 /// assert_eq!(resolved.config.tools.max_tool_iterations_per_user_turn, 4);
 /// assert!(matches!(&resolved.notes[..], [Note::Ignored { .. }]));
-/// # Ok::<(), haft::config::ConfigError>(())
+/// # Ok::<(), haft_config::ConfigError>(())
 /// ```
 ///
 /// # Errors
@@ -204,9 +204,9 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
 /// Reads one text as the user's own `haft.toml`, over the defaults.
 ///
 /// ```
-/// let config = haft::config::parse("[tools.output]\nmax_bytes = 4096\n")?;
+/// let config = haft_config::parse("[tools.output]\nmax_bytes = 4096\n")?;
 /// assert_eq!(config.tools.output.max_bytes, 4096);
-/// # Ok::<(), haft::config::ConfigError>(())
+/// # Ok::<(), haft_config::ConfigError>(())
 /// ```
 ///
 /// # Errors
