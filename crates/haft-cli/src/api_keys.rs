@@ -7,8 +7,8 @@ use super::{
     setup::{Ground, now},
     words,
 };
-use crate::port::{ApiKey, KeyStore as _, Right};
 use clap::Args;
+use haft::port::{ApiKey, KeyStore as _, Right};
 use haft_core::text::one_line;
 use haft_server::ApiSecret;
 use jiff::{SignedDuration, Timestamp};
@@ -49,7 +49,7 @@ enum Lasts {
 }
 
 fn right(typed: &str) -> Result<Right, String> {
-    typed.parse().map_err(|problem: crate::port::NotARight| problem.to_string())
+    typed.parse().map_err(|problem: haft::port::NotARight| problem.to_string())
 }
 
 fn lasts(typed: &str) -> Result<Lasts, String> {
@@ -65,13 +65,13 @@ fn bad(what: impl Into<String>, help: impl Into<String>) -> Failure {
 }
 
 /// The roles that a tenant's callers can have: those that come with haft, and those of the configuration.
-fn roles(config: &crate::config::Config, tenant: &str) -> Vec<String> {
+fn roles(config: &haft::config::Config, tenant: &str) -> Vec<String> {
     let own = config.permissions.roles.iter().filter_map(|text| haft_guard::Role::read(text).ok());
     let own = own.filter(|(of, _, _)| of.as_deref().is_none_or(|of| of == tenant)).map(|(_, name, _)| name);
     ["viewer", "contributor", "editor", "admin"].map(str::to_owned).into_iter().chain(own).collect()
 }
 
-fn is_role(config: &crate::config::Config, tenant: &str, role: &str) -> bool {
+fn is_role(config: &haft::config::Config, tenant: &str, role: &str) -> bool {
     roles(config, tenant).iter().any(|known| known == role)
 }
 
@@ -118,7 +118,7 @@ pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) 
     };
     let secret = ApiSecret::random().map_err(Failure::Task)?;
     let key = ApiKey {
-        id: format!("key_{}", &crate::TaskId::random().as_str()[4..20]),
+        id: format!("key_{}", &haft::TaskId::random().as_str()[4..20]),
         name: args.name.clone(),
         tenant: args.tenant.as_str().into(),
         agent: args.agent.as_deref().map(Into::into),

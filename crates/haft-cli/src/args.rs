@@ -1,17 +1,15 @@
 //! What can be typed.
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 use super::api_keys::CreateArgs;
-#[cfg(feature = "mcp")]
 use super::mcp::{ApprovalsBy, McpCommand};
-#[cfg(feature = "durable")]
 use super::memory::{
     ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
 };
 use super::{examples, flow::FlowCommand, tools::ToolsCommand, words};
-use crate::{IsolationLevel, Strategy};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use haft::{IsolationLevel, Strategy};
 use std::{path::PathBuf, time::Duration};
 
 /// Runs the tools that an AI agent asks for: checked, approved, contained, recorded.
@@ -118,55 +116,47 @@ pub(super) enum Command {
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
     /// Answer calls that wait for a person, also of other processes
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::APPROVALS, arg_required_else_help = true, subcommand_required = true)]
     Approvals {
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
     /// Look at what you agreed to ahead of time, and take it back
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::GRANTS, arg_required_else_help = true, subcommand_required = true)]
     Grants {
         #[command(subcommand)]
         command: GrantsCommand,
     },
     /// Look at calls that were made, also by other processes, and at those that run
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::RUNS, arg_required_else_help = true, subcommand_required = true)]
     Runs {
         #[command(subcommand)]
         command: RunsCommand,
     },
     /// Search the audit, check that nobody changed it, write it out
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::AUDIT, arg_required_else_help = true, subcommand_required = true)]
     Audit {
         #[command(subcommand)]
         command: AuditCommand,
     },
     /// Decide about what a crash left unfinished
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::RECOVER)]
     Recover(RecoverArgs),
     /// Copy everything that is remembered to a file, while others go on
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArgs),
     /// Let go of what is too old or too much, and archive audit records by the rules
-    #[cfg(feature = "durable")]
     #[command(after_help = examples::GC)]
     Gc(GcArgs),
     /// Serve the tools to programs that speak MCP, the Model Context Protocol
-    #[cfg(feature = "mcp")]
     #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
     Mcp(McpArgs),
     /// Serve the tools over HTTP, to you on a unix socket and to whoever has a key on a port
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[cfg(unix)]
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
     /// Run detached calls, until there has been nothing to do for a while
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     #[command(after_help = examples::WORKER)]
     Worker(WorkerArgs),
     /// Write a commented haft.toml
@@ -213,14 +203,14 @@ pub(super) struct CallArgs {
     #[arg(long)]
     pub(super) coerce: bool,
     /// Return at once with the id of a task, and let a worker run the call; `haft runs watch` waits for it
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     #[arg(long, conflicts_with_all = ["dry_run", "events"])]
     pub(super) detach: bool,
     #[command(flatten)]
     pub(super) way: Way,
 }
 
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct WorkerArgs {
@@ -234,7 +224,7 @@ pub(super) struct WorkerArgs {
     pub(super) command: Option<WorkerCommand>,
 }
 
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
     /// Say whether one runs, what it runs, and how its engines do in numbers
@@ -319,11 +309,11 @@ pub(super) enum KeysCommand {
         json: bool,
     },
     /// Make an API key, by which a program is known to `haft serve`; its secret is shown once
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[cfg(unix)]
     #[command(after_help = examples::KEYS_CREATE)]
     Create(CreateArgs),
     /// List API keys, without their secrets
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[cfg(unix)]
     #[command(after_help = examples::KEYS_API)]
     List {
         /// Only those of this tenant
@@ -334,7 +324,7 @@ pub(super) enum KeysCommand {
         json: bool,
     },
     /// Let an API key count no longer
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[cfg(unix)]
     #[command(after_help = examples::KEYS_API)]
     Revoke {
         /// Its id, as the list has it
@@ -449,7 +439,6 @@ impl From<Isolation> for IsolationLevel {
     }
 }
 
-#[cfg(feature = "mcp")]
 #[derive(Debug, Args)]
 pub(super) struct McpArgs {
     /// Listen on an address of this machine, such as 127.0.0.1:8787, and not on standard input
@@ -463,7 +452,7 @@ pub(super) struct McpArgs {
     pub(super) command: Option<McpCommand>,
 }
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
     /// Listen on this address, such as 127.0.0.1:8484; programs need a key there

@@ -13,7 +13,7 @@ use super::{
     watch::{self, Ended, Watch},
     words,
 };
-use crate::{
+use haft::{
     BatchId, BatchOptions, BatchRequest, BatchSummary, CallOptions, ExecutionId, Status, Target, ToolCall,
     ToolResult,
 };

@@ -3,7 +3,7 @@
 //! The arguments of a call keep their original text; whether they are right is the engine's to say, for that call
 //! alone. What is no call at all spoils the whole: nobody knows what was meant.
 
-use crate::ToolCall;
+use haft::ToolCall;
 use haft_core::{suggest, text};
 use serde_json::value::RawValue;
 

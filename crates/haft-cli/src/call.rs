@@ -11,7 +11,7 @@ use super::{
     show::{self, Sheet},
     watch::{self, Ended, Watch},
 };
-use crate::{
+use haft::{
     Arguments, BatchOptions, BatchRequest, CallOptions, ExecutionId, IsolationLevel, Preview, Request,
     Target, ToolCall, ToolResult, port::AuditRecord,
 };
@@ -21,7 +21,7 @@ use std::{io::IsTerminal as _, path::Path};
 
 pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     let detach = args.detach.then(|| detached(&ground)).transpose()?;
     let setup = match args.way.dry_run {
         true => ground.setup(console)?,
@@ -37,7 +37,7 @@ pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Res
     };
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(async {
-        #[cfg(all(unix, feature = "durable"))]
+        #[cfg(unix)]
         if let Some(detach) = &detach {
             let caller = setup.caller(args.way.conversation.as_deref());
             return super::detach::run(detach, &setup, call, caller, options, args.json, console).await;
@@ -54,7 +54,7 @@ pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Res
 }
 
 /// What handing a call over needs to know, before the engine is made.
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 fn detached(ground: &Ground) -> Result<super::detach::Detach, Failure> {
     use super::worker::{Starter, Whence};
     let state = ground.surroundings()?.state_folder().ok_or(Failure::NoStateFolder)?;
@@ -116,7 +116,7 @@ pub(super) async fn run_request(
     } else {
         print(setup, &result, console)?;
     }
-    let stopped = stopped_by.filter(|_| result.status == crate::Status::Cancelled);
+    let stopped = stopped_by.filter(|_| result.status == haft::Status::Cancelled);
     Ok(stopped.map_or(result.exit_code(), watch::Signal::exit))
 }
 
@@ -172,7 +172,7 @@ pub(super) fn preview_help(setup: &Setup, call: &ToolCall, preview: &Preview) ->
     match preview {
         Preview::Ready { .. } | Preview::Pending { .. } => None,
         Preview::NeedsApproval { tool, .. } => {
-            help::next_step(setup, crate::ErrorCode::ConfirmationRequired, tool)
+            help::next_step(setup, haft::ErrorCode::ConfirmationRequired, tool)
         }
         Preview::Refused(error) => help::next_step(setup, error.code, &call.name),
     }
@@ -182,7 +182,7 @@ pub(super) fn preview_help(setup: &Setup, call: &ToolCall, preview: &Preview) ->
 pub(super) fn preview_exit(preview: &Preview) -> u8 {
     match preview {
         Preview::Ready { .. } | Preview::Pending { .. } => 0,
-        Preview::NeedsApproval { .. } => crate::ErrorCode::ConfirmationRequired.exit(),
+        Preview::NeedsApproval { .. } => haft::ErrorCode::ConfirmationRequired.exit(),
         Preview::Refused(error) => error.code.exit(),
     }
 }
@@ -217,7 +217,7 @@ pub(super) async fn say_more(setup: &Setup, results: &[ToolResult], console: &Co
     if !console.verbose {
         return;
     }
-    let reader = setup.haft.store().for_tenant(&crate::CallContext::owner().tenant);
+    let reader = setup.haft.store().for_tenant(&haft::CallContext::owner().tenant);
     let records = reader.audit(results.len()).await.unwrap_or_default();
     for result in results {
         let meta = &result.metadata;

@@ -32,7 +32,6 @@ impl Console {
     }
 
     /// The same streams, for somebody else to write to.
-    #[cfg(feature = "durable")]
     pub(super) fn again(&self) -> Self {
         Console { closed: false, ..*self }
     }
@@ -90,7 +89,7 @@ impl Console {
     }
 
     /// Writes to standard error, and stays on the line.
-    #[cfg_attr(not(all(unix, feature = "durable")), expect(dead_code, reason = "nobody is asked there"))]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "nobody is asked there"))]
     pub(super) fn say_on_line(&self, text: impl Display) {
         let stderr = io::stderr().lock();
         let mut stream = AutoStream::new(stderr, choice(self.color, &io::stderr()));
@@ -126,7 +125,6 @@ impl Console {
     }
 
     /// Whether whoever read standard output has gone.
-    #[cfg(feature = "durable")]
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -1,6 +1,6 @@
 //! Files that describe tools: one definition, a list of them, or `tools` with a list; as JSON or TOML.
 
-use crate::ToolDefinition;
+use haft::ToolDefinition;
 use haft_core::DefinitionProblem;
 pub(super) use haft_definition::Format;
 use haft_definition::{ReadError, read_all_checked, read_file_name_format};

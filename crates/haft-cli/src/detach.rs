@@ -7,7 +7,7 @@ use super::{
     setup::Setup,
     worker::{self, RUNNER, Starter, Whence},
 };
-use crate::{
+use haft::{
     BatchRequest, CallContext, CallOptions, ExecutionId, Preview, Task, TaskId, ToolCall, port::NewTask,
 };
 use haft_core::text::people_text;
@@ -32,7 +32,7 @@ pub(super) async fn run(
     console: &mut Console,
 ) -> Result<u8, Failure> {
     // What is wrong with it is better heard now than asked for later.
-    let batch = crate::BatchOptions { call: options.clone(), ..crate::BatchOptions::default() };
+    let batch = haft::BatchOptions { call: options.clone(), ..haft::BatchOptions::default() };
     let request = BatchRequest::from(vec![call.clone()]).options(batch).context(Arc::clone(&context));
     match setup.haft.plan(request).await.first() {
         Some(preview @ Preview::Refused(error)) => {
@@ -62,7 +62,7 @@ pub(super) async fn run(
         start_by: Some(at.checked_add(within).unwrap_or(Timestamp::MAX)),
     };
     let task = Task::taken(&new);
-    crate::port::TaskStore::submit(store, new).await?;
+    haft::port::TaskStore::submit(store, new).await?;
     // It is on record. Should the worker have ended just now, another one takes it.
     if !worker::look(&detach.state)
         && let Err(failure) = worker::ensure(&detach.starter, None)

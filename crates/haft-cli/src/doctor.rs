@@ -8,8 +8,8 @@ use super::{
     setup::Ground,
     watch,
 };
-use crate::{
-    commands::LazyJail,
+use haft::{
+    assembly::LazyJail,
     doctor::{JailReport, examine},
     port::Jail as _,
 };
@@ -42,9 +42,9 @@ pub(super) fn run(args: &DoctorArgs, ground: Ground, console: &mut Console) -> R
     };
     let auto = |level| jail.offers(level).ok().map(|enforcement| enforcement.jail.into_owned());
     let chosen = json!({
-        "standard": auto(crate::IsolationLevel::Standard),
-        "strict": auto(crate::IsolationLevel::Strict),
-        "restricted": auto(crate::IsolationLevel::Restricted),
+        "standard": auto(haft::IsolationLevel::Standard),
+        "strict": auto(haft::IsolationLevel::Strict),
+        "restricted": auto(haft::IsolationLevel::Restricted),
     });
     if args.json {
         console.print_json(&json!({"jails": reports, "auto": chosen}))?;

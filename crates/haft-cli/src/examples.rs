@@ -95,7 +95,6 @@ Examples:
   haft doctor
   haft doctor --json";
 
-#[cfg(feature = "mcp")]
 pub(super) const MCP: &str = "\
 Without --http it speaks on standard input and output, for the program that starts it.
 
@@ -104,7 +103,7 @@ Examples:
   haft mcp install cursor --approvals host
   haft mcp --http 127.0.0.1:8787";
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 pub(super) const SERVE: &str = "\
 On the unix socket you are known by your process. On a port everybody needs a key, and other machines need TLS: see [server]
 in haft.toml. /v1/openapi.json describes every route.
@@ -114,14 +113,14 @@ Examples:
   haft serve --listen 127.0.0.1:8484
   curl --unix-socket ~/.local/state/haft/haft.sock http://haft/v1/tools";
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 pub(super) const KEYS_API: &str = "\
 Examples:
   haft keys create ci --right invoke --role editor
   haft keys list
   haft keys revoke key_0123456789abcdef";
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 pub(super) const KEYS_CREATE: &str = "\
 Only a hash of the secret is kept. A key counts for 90 days unless --expires says otherwise, for one tenant, and may look at
 what is that tenant's; each further right has to be named.
@@ -131,7 +130,6 @@ Examples:
   haft keys create phone --right approve --user ada --expires 720h
   haft keys create prometheus --right operate --expires never";
 
-#[cfg(feature = "mcp")]
 pub(super) const MCP_INSTALL: &str = "\
 The file of the program keeps everything else that is in it; what it was before is kept beside it.
 
@@ -277,10 +275,8 @@ Examples:
   haft tools export --dialect anthropic
   haft tools export --dialect openai-chat --strict validate_content";
 
-#[cfg(feature = "durable")]
 pub(super) use memory::*;
 
-#[cfg(feature = "durable")]
 mod memory {
     pub(crate) const RUNS: &str = "\
 Examples:
@@ -394,7 +390,7 @@ Examples:
   haft completions zsh > ~/.zfunc/_haft
   haft completions fish > ~/.config/fish/completions/haft.fish";
 
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 pub(super) const WORKER: &str = "\
 `haft call --detach` starts one by itself. It ends when there has been nothing to do for tasks.worker_idle_seconds.
 
@@ -404,7 +400,6 @@ Examples:
   haft worker status --json
   haft worker stop";
 
-#[cfg(feature = "durable")]
 pub(super) const RUNS_TASKS: &str = "\
 Examples:
   haft runs tasks

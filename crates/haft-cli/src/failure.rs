@@ -1,7 +1,7 @@
 //! What can go wrong before or beside a call, and what to do about it. What goes wrong with a call is a result.
 
 use super::words;
-use crate::{
+use haft::{
     ErrorCode, RegisterError,
     config::{ConfigError, TrustError},
 };
@@ -11,15 +11,11 @@ use std::{io, path::PathBuf};
 pub(super) const USAGE: u8 = 2;
 
 #[derive(Debug, thiserror::Error)]
-#[cfg_attr(
-    not(feature = "durable"),
-    expect(dead_code, reason = "some are of commands that need a durable store")
-)]
 pub(super) enum Failure {
     #[error("{0}")]
     Config(#[from] ConfigError),
     #[error("{0}")]
-    Build(crate::Error),
+    Build(haft::Error),
     #[error("{0}")]
     Register(#[from] RegisterError),
     #[error("`{}` is the name of a tool already{}", words::name(name), also(name, by))]
@@ -35,7 +31,7 @@ pub(super) enum Failure {
     #[error("your own file is not used: {0}")]
     OtherName(haft_store::StateFolderError),
     #[error("what haft remembers cannot be reached: {}", haft_core::text::one_line(&.0.0, 4096))]
-    Store(#[from] crate::port::StoreError),
+    Store(#[from] haft::port::StoreError),
     #[error("{0}")]
     BadRetention(String),
     #[error("`{}` is not an id of a call or a batch", words::name(id))]
@@ -62,9 +58,9 @@ pub(super) enum Failure {
     )]
     OtherStore { process: u32, store: String },
     #[error("{}", haft_core::text::one_line(&.0.message, 4096))]
-    Task(crate::ToolError),
+    Task(haft::ToolError),
     #[error("{}", haft_core::text::one_line(&.0.message, 4096))]
-    Refused(#[from] crate::ToolError),
+    Refused(#[from] haft::ToolError),
     #[error("calls cannot be detached in this mode: a person supplies their results")]
     CannotDetach,
     #[error("nothing of the id `{}` waits for a decision", words::name(id))]
@@ -121,9 +117,8 @@ pub(super) enum Failure {
     NothingToAccept { name: String },
     #[error("no tool of an MCP server `{}` was added", words::name(name))]
     NoServer { name: String },
-    #[cfg(feature = "mcp")]
     #[error("the MCP server `{}` gave no tools: {}", words::name(name), haft_core::text::one_line(&error.message, 2000))]
-    Upstream { name: String, error: Box<crate::ToolError> },
+    Upstream { name: String, error: Box<haft::ToolError> },
     #[error("{} is there already", words::path(path))]
     KeyExists { path: PathBuf },
     #[error("{name} cannot be used as a key: {reason}")]
@@ -142,10 +137,9 @@ pub(super) enum Failure {
     NothingToTrust,
     #[error("nobody is there to ask whether {} may loosen that", words::path(path))]
     NobodyToAsk { path: PathBuf },
-    #[cfg(feature = "mcp")]
     #[error("{what}")]
     Mcp { what: String, help: String },
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[cfg(unix)]
     #[error("{what}")]
     Server { what: String, help: String },
     #[error("standard output cannot be written: {}", words::reason(.0))]
@@ -192,11 +186,9 @@ impl Failure {
             | Failure::Changed { .. }
             | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
-            #[cfg(feature = "mcp")]
             Failure::Mcp { .. } => USAGE,
-            #[cfg(feature = "mcp")]
             Failure::Upstream { error, .. } => error.code.exit(),
-            #[cfg(all(unix, feature = "server", feature = "durable"))]
+            #[cfg(unix)]
             Failure::Server { .. } => USAGE,
             Failure::Task(error) | Failure::Refused(error) => error.code.exit(),
             Failure::Build(error) => error.code().map_or(USAGE, ErrorCode::exit),
@@ -239,15 +231,15 @@ impl Failure {
             // It says so itself, for each of its problems.
             Failure::Config(_) => return None,
             Failure::Build(
-                crate::Error::Policy(_)
-                | crate::Error::Permissions(_)
-                | crate::Error::Redaction(_)
-                | crate::Error::Licence(_)
-                | crate::Error::Signatures(_),
+                haft::Error::Policy(_)
+                | haft::Error::Permissions(_)
+                | haft::Error::Redaction(_)
+                | haft::Error::Licence(_)
+                | haft::Error::Signatures(_),
             ) => "correct it in your own haft.toml, then try again".to_owned(),
             // They say so themselves.
-            Failure::Build(crate::Error::Files(_) | crate::Error::Store(_) | crate::Error::Config(_)) => return None,
-            Failure::Build(crate::Error::Register(_)) => {
+            Failure::Build(haft::Error::Files(_) | haft::Error::Store(_) | haft::Error::Config(_)) => return None,
+            Failure::Build(haft::Error::Register(_)) => {
                 "give the tool another name, or correct its definition".to_owned()
             }
             Failure::Register(error) => return of_register(error),
@@ -350,14 +342,12 @@ impl Failure {
             Failure::NotText { .. } => "save it as UTF-8".to_owned(),
             Failure::StdinTwice => "read one of them from a file".to_owned(),
             Failure::BadBatch { help, .. } => help.clone(),
-            #[cfg(feature = "mcp")]
             Failure::Mcp { help, .. } => help.clone(),
             Failure::NoServer { .. } => {
                 "`haft tools list` has the tools; those of a server begin with its name".to_owned()
             }
-            #[cfg(feature = "mcp")]
             Failure::Upstream { error, .. } => of_upstream(error),
-            #[cfg(all(unix, feature = "server", feature = "durable"))]
+            #[cfg(unix)]
             Failure::Server { help, .. } => help.clone(),
             Failure::BadSignature { .. } => {
                 "nothing was added; `haft tools verify FILE` checks it again, docs/signed-tools.md says how to sign"
@@ -394,8 +384,7 @@ impl Failure {
 }
 
 /// What helps where a server gave no tools.
-#[cfg(feature = "mcp")]
-fn of_upstream(error: &crate::ToolError) -> String {
+fn of_upstream(error: &haft::ToolError) -> String {
     match error.code {
         ErrorCode::NetworkPolicyViolation => {
             "hosts are granted in your own haft.toml: tools.commands.hosts for programs, tools.http.hosts for addresses"

@@ -1,9 +1,9 @@
 //! The tools of a process that lives long: as other processes add, remove and switch them.
 
 use super::{console::Console, setup::described};
-use crate::{
+use haft::{
     CommandToolSettings, FileRegistrations, Haft,
-    guarding::Signatures,
+    assembly::Signatures,
     port::{Registrations as _, StoredTool},
 };
 use haft_core::text::one_line;

@@ -2,7 +2,7 @@
 //! the next step for the person at the terminal, with the file and the key that it is about.
 
 use super::setup::Setup;
-use crate::{
+use haft::{
     ApprovalMode, ErrorCode, ToolResult, ToolsMode,
     config::{Origin, Place, Resolved},
 };

@@ -1,7 +1,7 @@
 //! `haft init`: a commented haft.toml.
 
 use super::{args::InitArgs, console::Console, failure::Failure, setup::Ground, words};
-use crate::config;
+use haft::config;
 use std::{
     fs::{self, File},
     io::{self, Write as _},

@@ -1,9 +1,9 @@
 //! `haft keys`: keys that sign tools. Those by which programs are known to a server are in `api_keys`.
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 use super::api_keys;
 use super::{args::KeysCommand, console::Console, failure::Failure, setup::Ground, words};
-use crate::config::Surroundings;
+use haft::config::Surroundings;
 use haft_guard::SecretKey;
 use haft_store::private_file;
 use serde_json::json;
@@ -28,13 +28,13 @@ pub(super) fn run(command: &KeysCommand, ground: &Ground, console: &mut Console)
             let path = place(file.as_deref(), &surroundings)?;
             (read(&path)?, path, *json)
         }
-        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        #[cfg(unix)]
         KeysCommand::Create(args) => return api_keys::create(args, ground, console),
-        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        #[cfg(unix)]
         KeysCommand::List { tenant, json } => {
             return api_keys::list(tenant.as_deref(), *json, ground, console);
         }
-        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        #[cfg(unix)]
         KeysCommand::Revoke { id, json } => return api_keys::revoke(id, *json, ground, console),
     };
     let public = key.public();

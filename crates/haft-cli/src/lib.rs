@@ -36,11 +36,11 @@
 //!     let greet = tool_fn("greet", async |args: Greet, _: ToolCtx| -> Result<String, ToolError> {
 //!         Ok(format!("Hello, {}!", args.name))
 //!     });
-//!     haft::cli::main([Box::new(greet.read_only()) as _])
+//!     haft_cli::main([Box::new(greet.read_only()) as _])
 //! }
 //! ```
 
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 mod api_keys;
 mod args;
 mod batch;
@@ -49,13 +49,12 @@ mod call;
 mod call_view;
 mod console;
 mod definition_file;
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 mod detach;
 mod doctor;
 mod examples;
 mod failure;
 mod flow;
-#[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
 mod following;
 mod help;
 mod init;
@@ -63,35 +62,35 @@ mod input;
 mod keys;
 mod layout;
 mod license;
-#[cfg(feature = "mcp")]
+mod live_runs;
 mod mcp;
-#[cfg(feature = "durable")]
 mod memory;
 mod observe;
 mod pairs;
 mod policy;
 mod progress;
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 mod prompt;
-#[cfg(all(unix, feature = "server", feature = "durable"))]
+#[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod server_backend;
 mod setup;
 mod show;
 mod tools;
 mod trust;
 mod undo;
-#[cfg(feature = "durable")]
 mod waiting;
 mod watch;
 mod words;
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 mod worker;
 
-use crate::{Tool, config::Surroundings};
 use args::{Cli, Command};
 use clap::{CommandFactory as _, Parser as _};
 use console::Console;
 use failure::Failure;
+use haft::{Tool, config::Surroundings};
 use setup::Ground;
 use std::{ffi::OsString, process::ExitCode};
 
@@ -112,7 +111,7 @@ pub fn main(tools: impl IntoIterator<Item = Box<dyn Tool>>) -> ExitCode {
 /// use haft::config::Surroundings;
 /// let surroundings = Surroundings { working_folder: std::env::temp_dir(), ..Surroundings::default() };
 /// let args = ["haft", "call", "validate_content", "content=[1]"];
-/// let code = haft::cli::run(args, surroundings, []);
+/// let code = haft_cli::run(args, surroundings, []);
 /// assert_eq!(code, std::process::ExitCode::SUCCESS);
 /// ```
 pub fn run<I, T>(
@@ -169,25 +168,17 @@ fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
-        #[cfg(feature = "durable")]
         Command::Approvals { command } => memory::approvals(&command, &ground, console),
-        #[cfg(feature = "durable")]
         Command::Grants { command } => memory::grants(&command, &ground, console),
-        #[cfg(feature = "durable")]
         Command::Runs { command } => memory::runs(&command, &ground, console),
-        #[cfg(feature = "durable")]
         Command::Audit { command } => memory::audit(&command, &ground, console),
-        #[cfg(feature = "durable")]
         Command::Recover(args) => memory::recover(&args, &ground, console),
-        #[cfg(feature = "durable")]
         Command::Backup(args) => memory::backup(&args, &ground, console),
-        #[cfg(feature = "durable")]
         Command::Gc(args) => memory::gc(&args, &ground, console),
-        #[cfg(feature = "mcp")]
         Command::Mcp(args) => mcp::run(&args, ground, console),
-        #[cfg(all(unix, feature = "server", feature = "durable"))]
+        #[cfg(unix)]
         Command::Serve(args) => serve::run(&args, ground, console),
-        #[cfg(all(unix, feature = "durable"))]
+        #[cfg(unix)]
         Command::Worker(args) => worker::run(&args, ground, console),
         Command::Init(args) => init::run(&args, &ground, console),
         Command::Trust(args) => trust::run(&args, &ground, console),

@@ -78,7 +78,6 @@ fn wish(state: &Path, id: &str) -> PathBuf {
 }
 
 /// Everything that runs, oldest first. What a process that is gone left is tidied away.
-#[cfg(feature = "durable")]
 pub(crate) fn list(state: &Path) -> io::Result<Vec<Running>> {
     let entries = match fs::read_dir(folder(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -96,7 +95,6 @@ pub(crate) fn list(state: &Path) -> io::Result<Vec<Running>> {
 }
 
 /// One file: what runs, if it still does.
-#[cfg(feature = "durable")]
 fn look(path: &Path) -> Option<Running> {
     let file = File::open(path).ok()?;
     match file.try_lock() {
@@ -116,7 +114,6 @@ fn look(path: &Path) -> Option<Running> {
 }
 
 /// Asks the process that runs it to stop it. False where nothing of that id runs.
-#[cfg(feature = "durable")]
 pub(crate) fn ask_to_stop(state: &Path, id: &str) -> io::Result<bool> {
     if !list(state)?.iter().any(|running| running.id == id) {
         return Ok(false);
@@ -125,7 +122,7 @@ pub(crate) fn ask_to_stop(state: &Path, id: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-#[cfg(all(test, feature = "durable"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -1,7 +1,7 @@
-//! The `haft` command. Everything is in [`haft::cli`].
+//! The `haft` command. Everything is in [`haft_cli`].
 
 fn main() -> std::process::ExitCode {
     // First: jails are made by this same program, started anew.
     haft::init();
-    haft::cli::main([])
+    haft_cli::main([])
 }

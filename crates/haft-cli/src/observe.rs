@@ -2,7 +2,7 @@
 
 use super::{console::Console, setup::Configured};
 #[cfg(feature = "otlp")]
-use crate::Otlp;
+use haft::Otlp;
 use std::ffi::OsStr;
 use tracing_subscriber::{
     Layer as _, filter::LevelFilter, fmt::format::FmtSpan, layer::SubscriberExt as _,

@@ -3,7 +3,7 @@
 //! Whether they are right is the engine's to say: what has no type here goes on as the text that it is.
 
 use super::failure::Failure;
-use crate::Arguments;
+use haft::Arguments;
 use serde_json::{Value, value::RawValue};
 use std::{collections::BTreeSet, path::Path};
 

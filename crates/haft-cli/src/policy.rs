@@ -9,7 +9,7 @@ use super::{
     setup::{Ground, Setup},
     watch, words,
 };
-use crate::{
+use haft::{
     Arguments, BatchRequest, ErrorCode, Explanation, PolicySet, Preview, Request, Rule, ToolCall, ToolError,
 };
 use haft_core::text::{one_line, people_text};
@@ -98,7 +98,7 @@ fn the_call(args: &PolicyExplainArgs, setup: &Setup, working_folder: &Path) -> R
 fn before_policy(
     setup: &Setup,
     call: ToolCall,
-    context: std::sync::Arc<crate::CallContext>,
+    context: std::sync::Arc<haft::CallContext>,
 ) -> Result<Option<ToolError>, Failure> {
     let runtime = watch::runtime()?;
     let previews = runtime.block_on(setup.haft.plan(BatchRequest::from(vec![call]).context(context)));

@@ -1,7 +1,7 @@
 //! The line that says what is going on, on a terminal, for whatever takes longer than a second.
 
 use super::{show, words};
-use crate::{Event, EventPayload};
+use haft::{Event, EventPayload};
 use haft_core::text::one_line;
 use std::{
     io::{self, IsTerminal as _, Write as _},

@@ -7,7 +7,8 @@ use super::{
     setup::{Ground, Setup, folders},
     watch, words,
 };
-use crate::{port::KeyStore, serving::Backing};
+use crate::server_backend::Backing;
+use haft::port::KeyStore;
 use haft_server::{JwksSource, Limits, Listener, Server, TokenOptions, tls};
 use haft_store::private_file;
 use std::{
@@ -40,7 +41,7 @@ pub(super) fn run(args: &ServeArgs, ground: Ground, console: &mut Console) -> Re
 async fn serve(
     args: &ServeArgs,
     setup: &Setup,
-    folders: Option<&crate::Folders>,
+    folders: Option<&haft::Folders>,
     console: &Console,
 ) -> Result<(), Failure> {
     let (config, haft) = (&setup.resolved.config.server, &setup.haft);
@@ -110,7 +111,6 @@ async fn serve(
     if !config.oidc.issuer.is_empty() {
         server = server.tokens(tokens(&config.oidc, &config.resource)?);
     }
-    #[cfg(feature = "mcp")]
     {
         use haft_mcp::server::{Callers, EngineTasks, McpServer, http};
         let engine = haft.clone().into_engine();
@@ -159,7 +159,7 @@ fn count(configured: u64) -> usize {
 }
 
 /// Whether anybody has a key that counts.
-async fn has_keys(store: &crate::DurableStore) -> Result<bool, Failure> {
+async fn has_keys(store: &haft::DurableStore) -> Result<bool, Failure> {
     let now = jiff::Timestamp::now();
     Ok(KeyStore::all(store, None).await?.iter().any(|key| key.counts(now)))
 }
@@ -216,7 +216,7 @@ fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
 /// A port: with TLS where there is a certificate. Without one, only this machine reaches it, unless somebody said otherwise.
 async fn port(
     address: SocketAddr,
-    config: &crate::config::ServerConfig,
+    config: &haft::config::ServerConfig,
 ) -> Result<(Listener, String), Failure> {
     let acceptor =
         match (config.tls_certificate.as_str(), config.tls_key.as_str()) {
@@ -254,7 +254,7 @@ async fn port(
     })
 }
 
-fn tokens(config: &crate::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
+fn tokens(config: &haft::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
     if config.audience.is_empty() {
         return Err(cannot(
             "tokens are for somebody, and nothing says for whom",

@@ -1,10 +1,10 @@
 //! What stands behind a server besides the engine: tiers, explanations, the look at the jails, the desk for questions.
 
-use crate::{
-    DurableStore, Folders, Haft, Tier, ToolError,
-    commands::LazyJail,
+use haft::{
+    DurableStore, Folders, Haft, Tier, ToolError, assembly,
+    assembly::LazyJail,
     config::Config,
-    doctor, grants,
+    doctor,
     port::{
         AcceptAnswers, Answer, BoxFuture, Jail as _, QuestionFilter, QuestionState, StoreError, StoredGrant,
         TenantStore as _,
@@ -49,7 +49,7 @@ pub(crate) struct Backing {
 impl Backing {
     pub(crate) fn new(haft: Haft, store: DurableStore, config: &Config, folders: Option<&Folders>) -> Self {
         let jail = folders.map(|folders| Arc::new(LazyJail::new(config, folders)));
-        let accepts = crate::wiring::settings(config).accept_answers;
+        let accepts = haft::assembly::settings(config).accept_answers;
         Backing { haft, store, jail, accepts, examined: tokio::sync::Mutex::default() }
     }
 
@@ -96,9 +96,9 @@ impl Host for Backing {
                 Ok(jails) => {
                     let auto = |level| jail.offers(level).ok().map(|by| by.jail.into_owned());
                     let chosen = json!({
-                        "standard": auto(crate::IsolationLevel::Standard),
-                        "strict": auto(crate::IsolationLevel::Strict),
-                        "restricted": auto(crate::IsolationLevel::Restricted),
+                        "standard": auto(haft::IsolationLevel::Standard),
+                        "strict": auto(haft::IsolationLevel::Strict),
+                        "restricted": auto(haft::IsolationLevel::Restricted),
                     });
                     match runtime.block_on(doctor::examine(jails.jails())) {
                         Ok(reports) => json!({"jails": reports, "auto": chosen}),
@@ -138,7 +138,7 @@ fn offer(offer: &GrantOffer) -> Offer {
 }
 
 /// The grant that is wished for. What is wrong with the wish is said before anything is answered.
-fn wished(question: &crate::port::Question, wish: &Remember, by: &str) -> Result<StoredGrant, ToolError> {
+fn wished(question: &haft::port::Question, wish: &Remember, by: &str) -> Result<StoredGrant, ToolError> {
     let (asked, now) = (&question.request, Timestamp::now());
     let bad = |text: String| ToolError::new(ErrorCode::ValidationFailed, text);
     let lasts = match (wish.lasts, &asked.asker.session) {
@@ -158,7 +158,7 @@ fn wished(question: &crate::port::Question, wish: &Remember, by: &str) -> Result
         })
     };
     let offer = asked.offers.iter().find(|offer| offer.kind() == wish.kind).ok_or_else(none)?;
-    grants::to_store(offer, &lasts, &asked.asker, by, now).ok_or_else(none)
+    assembly::to_store(offer, &lasts, &asked.asker, by, now).ok_or_else(none)
 }
 
 /// Refuses a change of arguments that could not be meant.
@@ -187,7 +187,7 @@ fn shown_grant(grant: StoredGrant) -> Grant {
     }
 }
 
-fn question(found: crate::port::Question) -> Question {
+fn question(found: haft::port::Question) -> Question {
     let asked = found.request;
     let view = asked.view().to_string();
     Question {

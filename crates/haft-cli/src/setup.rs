@@ -1,14 +1,13 @@
 //! The configuration, and the engine that it gives.
 
 use super::{args::Global, console::Console, failure::Failure, observe::Observing, words};
-#[cfg(feature = "durable")]
-use crate::memory::{AuditPlaces, HeadsTo, LazyStore, StorePlace};
-use crate::{
+use crate::live_runs::{Running, Shown};
+use haft::assembly::{AuditPlaces, HeadsTo, LazyStore, StorePlace};
+use haft::{
     CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
     Tool,
+    assembly::{Signatures, environment, licensing, local},
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
-    guarding::{Signatures, environment, licensing, local},
-    running::{Running, Shown},
 };
 use haft_core::text::one_line;
 use std::{path::PathBuf, sync::Arc, time::Duration};
@@ -26,13 +25,9 @@ enum Runs {
     /// The worker, another process.
     Worker,
     /// A server, itself.
-    #[cfg_attr(
-        not(all(unix, feature = "server", feature = "durable")),
-        expect(dead_code, reason = "only a server runs its own")
-    )]
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only a server runs its own"))]
     Serving,
     /// `haft mcp`, itself: for as long as it runs, and after it the next one in the same folder.
-    #[cfg(feature = "mcp")]
     Mcp,
 }
 
@@ -50,17 +45,14 @@ pub(super) struct Setup {
     registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
     state: Option<PathBuf>,
-    #[cfg(feature = "durable")]
     memory: Option<LazyStore>,
     observing: Observing,
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     editor: Option<super::prompt::editor::Editor>,
     /// Where the configuration was read from.
-    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     from: (Surroundings, LoadOptions),
     /// The tools, as they were remembered before they were brought back.
-    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
-    remembered: Vec<crate::port::StoredTool>,
+    remembered: Vec<haft::port::StoredTool>,
 }
 
 /// The configuration in effect, with where it holds.
@@ -72,16 +64,12 @@ pub(super) struct Configured {
 impl Setup {
     /// Whether questions stay after this process has ended.
     pub(super) fn remembers(&self) -> bool {
-        #[cfg(feature = "durable")]
-        let remembers = self.memory.is_some();
-        #[cfg(not(feature = "durable"))]
-        let remembers = false;
-        remembers
+        self.memory.is_some()
     }
 
     /// How programs behave here.
     pub(super) fn command_tools(&self) -> CommandToolSettings {
-        crate::wiring::command_tools(&self.resolved.config)
+        haft::assembly::command_tools(&self.resolved.config)
     }
 
     /// Nodes that a flow may have here.
@@ -105,12 +93,11 @@ impl Setup {
     }
 
     /// Whom its calls ask: the person at the terminal, or else whoever answers from elsewhere within that time.
-    #[cfg(feature = "durable")]
     pub(super) fn approver(
         &self,
         wait: Option<Duration>,
         console: &Console,
-    ) -> Option<Arc<dyn crate::port::Approver>> {
+    ) -> Option<Arc<dyn haft::port::Approver>> {
         #[cfg(unix)]
         {
             let accepts = &self.resolved.config.tools.approval.accept_from;
@@ -124,15 +111,6 @@ impl Setup {
             }
         }
         Some(Arc::new(super::waiting::Elsewhere { wait: wait?, console: console.again() }))
-    }
-
-    #[cfg(not(feature = "durable"))]
-    pub(super) fn approver(
-        &self,
-        _wait: Option<Duration>,
-        _console: &Console,
-    ) -> Option<Arc<dyn crate::port::Approver>> {
-        None
     }
 
     /// Shows other processes what runs here, until it is dropped. Where that cannot be, it merely cannot be stopped from
@@ -157,7 +135,6 @@ impl Setup {
     /// The end of a command that made calls: what was recorded is safe, and a person hears of what a crash left.
     pub(super) fn end(self, console: &Console) -> Result<(), Failure> {
         self.observing.end(console);
-        #[cfg(feature = "durable")]
         if let Some(store) = self.memory.as_ref().and_then(LazyStore::opened) {
             super::memory::say_unfinished(store, &self.owner.tenant, console);
             now(store.leave())??;
@@ -167,12 +144,11 @@ impl Setup {
 
     /// For a process that lives long: from now on the policy is as its files are, and so are the tools that other processes
     /// add, remove and switch. What is broken is said, and what was before holds.
-    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     pub(super) fn keep_current(&self) {
         const LOOK: Duration = Duration::from_secs(1);
         let (surroundings, options) = self.from.clone();
         let (haft, console) = (self.haft.clone(), Console::plain());
-        let mut reload = crate::PolicyReload::new(surroundings, options);
+        let mut reload = haft::PolicyReload::new(surroundings, options);
         let mut tools = self.registrations.clone().map(|registrations| {
             let made = (self.command_tools(), Arc::clone(&self.signatures));
             super::following::Following::new(registrations, self.remembered.clone(), made)
@@ -183,7 +159,7 @@ impl Setup {
                 if let Some(tools) = &mut tools {
                     tools.look(&haft, &console).await;
                 }
-                if let crate::Reloaded::Kept(reason) = reload.look(&haft) {
+                if let haft::Reloaded::Kept(reason) = reload.look(&haft) {
                     let reason = one_line(&reason, 1000);
                     console.warn(&format!(
                         "the policy was changed and cannot be used, so the old one holds: {reason}"
@@ -194,14 +170,13 @@ impl Setup {
     }
 
     /// Where haft keeps its state.
-    #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
     pub(super) fn state(&self) -> Result<&std::path::Path, Failure> {
         self.state.as_deref().ok_or(Failure::NoStateFolder)
     }
 
     /// What is remembered, opened.
-    #[cfg(all(unix, feature = "durable"))]
-    pub(super) fn memory_store(&self) -> Result<&crate::DurableStore, Failure> {
+    #[cfg(unix)]
+    pub(super) fn memory_store(&self) -> Result<&haft::DurableStore, Failure> {
         Ok(self.memory.as_ref().ok_or(Failure::NoStateFolder)?.open()?)
     }
 
@@ -276,13 +251,12 @@ impl Ground {
     }
 
     /// The engine of `haft mcp`: its tasks are its own.
-    #[cfg(feature = "mcp")]
     pub(super) fn setup_for_mcp(self, console: &Console) -> Result<Setup, Failure> {
         self.build(console, true, Runs::Mcp)
     }
 
     /// The engine of a server: its tasks are its own, and it goes on with those of the server before it.
-    #[cfg(all(unix, feature = "server", feature = "durable"))]
+    #[cfg(unix)]
     pub(super) fn setup_for_serving(self, console: &Console) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, true, &configured, console);
@@ -291,7 +265,7 @@ impl Ground {
     }
 
     /// The engine of a worker, which has its memory already.
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     pub(super) fn setup_with(self, console: &Console, memory: LazyStore) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, true, &configured, console);
@@ -301,18 +275,11 @@ impl Ground {
     fn build(self, console: &Console, makes_calls: bool, runs: Runs) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, makes_calls, &configured, console);
-        #[cfg(feature = "durable")]
-        {
-            let memory = configured.memory();
-            if makes_calls && let Some(memory) = &memory {
-                memory.warm();
-            }
-            self.put_together(console, configured, observing, memory, runs)
+        let memory = configured.memory();
+        if makes_calls && let Some(memory) = &memory {
+            memory.warm();
         }
-        #[cfg(not(feature = "durable"))]
-        {
-            self.put_together(console, configured, observing, runs)
-        }
+        self.put_together(console, configured, observing, memory, runs)
     }
 
     fn put_together(
@@ -320,10 +287,9 @@ impl Ground {
         console: &Console,
         configured: Configured,
         observing: Observing,
-        #[cfg(feature = "durable")] memory: Option<LazyStore>,
+        memory: Option<LazyStore>,
         runs: Runs,
     ) -> Result<Setup, Failure> {
-        #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
         let options = self.load_options();
         let Configured { surroundings, resolved } = configured;
         let own_folder = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));
@@ -336,22 +302,21 @@ impl Ground {
         let settings = Settings {
             // Together with the grace this stays below the ten seconds that most supervisors give.
             drain: Duration::from_secs(5),
-            ..crate::wiring::settings(&resolved.config)
+            ..haft::assembly::settings(&resolved.config)
         };
-        #[cfg(all(unix, feature = "durable"))]
+        #[cfg(unix)]
         let settings = Settings {
             tasks: match runs {
                 // The worker takes tasks over, and then knows which engine runs them.
-                Runs::Worker => crate::TaskSettings {
+                Runs::Worker => haft::TaskSettings {
                     runner: super::worker::RUNNER.into(),
                     takes_over: false,
                     ..settings.tasks
                 },
                 Runs::Serving => {
-                    crate::TaskSettings { runner: "serve".into(), takes_over: true, ..settings.tasks }
+                    haft::TaskSettings { runner: "serve".into(), takes_over: true, ..settings.tasks }
                 }
-                #[cfg(feature = "mcp")]
-                Runs::Mcp => crate::TaskSettings {
+                Runs::Mcp => haft::TaskSettings {
                     // What waits for a person goes on in the folder in which it was asked.
                     runner: format!("mcp {}", surroundings.working_folder.display()).into(),
                     takes_over: true,
@@ -360,16 +325,15 @@ impl Ground {
             },
             ..settings
         };
-        #[cfg(not(all(unix, feature = "durable")))]
+        #[cfg(not(unix))]
         let _ = runs;
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
-        let haft = registrations.iter().cloned().fold(haft, crate::Builder::registrations);
-        #[cfg(feature = "durable")]
+        let haft = registrations.iter().cloned().fold(haft, haft::Builder::registrations);
         let haft = memory.iter().cloned().fold(haft, |haft, memory| {
             let grants = memory.clone();
-            haft.store(memory).grants(crate::StoredGrants::reached(move || grants.open().cloned()))
+            haft.store(memory).grants(haft::StoredGrants::reached(move || grants.open().cloned()))
         });
-        let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, crate::Builder::files);
+        let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, haft::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(haft.taken_back(), console);
         for found in haft.quarantined() {
@@ -381,20 +345,18 @@ impl Ground {
                 words::path(root)
             ));
         }
-        let commands = crate::wiring::command_tools(&resolved.config);
+        let commands = haft::assembly::command_tools(&resolved.config);
         let signatures =
             Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
         // Before they are brought back: what changes in between is noticed.
-        #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
         let remembered = match (&runs, &registrations) {
             (Runs::Worker, _) | (_, None) => Vec::new(),
             // One that cannot be read is said below.
             (_, Some(registrations)) => {
-                now(crate::port::Registrations::load(registrations))?.unwrap_or_default()
+                now(haft::port::Registrations::load(registrations))?.unwrap_or_default()
             }
         };
         let signatures = Arc::new(signatures);
-        #[cfg(feature = "mcp")]
         haft.upstreams().observe(super::tools::keep_differences(&haft, &signatures, console));
         let file = registrations.as_ref().map(FileRegistrations::path);
         restore(&haft, file, &commands, &signatures, console)?;
@@ -409,14 +371,11 @@ impl Ground {
             signatures,
             registrations,
             state: surroundings.state_folder(),
-            #[cfg(feature = "durable")]
             memory,
             observing,
-            #[cfg(all(unix, feature = "durable"))]
+            #[cfg(unix)]
             editor: editor(&surroundings),
-            #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
             from: (surroundings, options),
-            #[cfg(any(feature = "mcp", all(unix, feature = "server", feature = "durable")))]
             remembered,
         })
     }
@@ -433,7 +392,6 @@ fn most_nodes(resolved: &Resolved) -> usize {
     usize::try_from(resolved.config.tools.flows.max_nodes).unwrap_or(usize::MAX)
 }
 
-#[cfg(feature = "durable")]
 impl Configured {
     /// What is remembered; nothing where there is no folder for it.
     pub(super) fn memory(&self) -> Option<LazyStore> {
@@ -461,7 +419,7 @@ pub(super) fn folders(surroundings: &Surroundings, config: &config::Config) -> O
 }
 
 /// What a process that was killed left half done.
-pub(super) fn say_taken_back(taken_back: &[crate::TakenBack], console: &Console) {
+pub(super) fn say_taken_back(taken_back: &[haft::TakenBack], console: &Console) {
     for set in taken_back {
         let what = one_line(&set.summary, 200);
         match &set.problem {
@@ -483,12 +441,12 @@ pub(super) fn say_taken_back(taken_back: &[crate::TakenBack], console: &Console)
 
 /// A tool that somebody added, from its definition.
 pub(super) fn described(
-    definition: crate::ToolDefinition,
+    definition: haft::ToolDefinition,
     commands: &CommandToolSettings,
     signatures: &Signatures,
     haft: &Haft,
 ) -> Result<Box<dyn Tool>, String> {
-    signatures.checked(definition, |definition| crate::wiring::described(definition, commands, haft))
+    signatures.checked(definition, |definition| haft::assembly::described(definition, commands, haft))
 }
 
 /// Brings back the tools that were added, and what was switched and configured.
@@ -525,7 +483,7 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
 }
 
 /// With what the person changes arguments.
-#[cfg(all(unix, feature = "durable"))]
+#[cfg(unix)]
 pub(super) fn editor(surroundings: &Surroundings) -> Option<super::prompt::editor::Editor> {
     let named = |name: &str| {
         let (_, value) = surroundings.env.iter().find(|(known, _)| known == name)?;

@@ -4,8 +4,8 @@ use super::{
     console::{BAD, GOOD, QUIET, STRONG, UNSURE},
     layout, words,
 };
-use crate::{BatchSummary, ContentPart, Preview, Status, ToolCall, ToolResult};
 use anstyle::Style;
+use haft::{BatchSummary, ContentPart, Preview, Status, ToolCall, ToolResult};
 use haft_core::text::{one_line, people_text};
 use std::{borrow::Cow, time::Duration};
 
@@ -241,7 +241,7 @@ fn below(change: Option<&String>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::prelude::*;
+    use haft::prelude::*;
 
     /// Says a lot.
     #[derive(Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! `haft trust`: what a folder's haft.toml would loosen, and a person's word that it may.
 
 use super::{args::TrustArgs, console::Console, failure::Failure, setup::Ground, words};
-use crate::config::{
+use haft::config::{
     self, FILE_NAME, FolderConfig, FolderSource, LoadOptions, SourceText, Surroundings, TrustStore,
 };
 use std::{

@@ -8,7 +8,7 @@ use super::{
     setup::Ground,
     watch::{self, Watch},
 };
-use crate::{CallOptions, Decision, ExecutionId, Request, Target, ToolCall, ask_with};
+use haft::{CallOptions, Decision, ExecutionId, Request, Target, ToolCall, ask_with};
 use serde_json::json;
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Waiting for an answer from elsewhere, where nobody can be asked here.
 
 use super::console::Console;
-use crate::{
+use haft::{
     ApprovalRequest, Decision,
     port::{Approver, BoxFuture, GuardError},
 };

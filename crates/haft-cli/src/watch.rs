@@ -8,7 +8,8 @@ use super::{
     failure::Failure,
     progress::{Progress, last_words},
 };
-use crate::{CancelReason, EventPayload, Haft, Observer, Target, ToolsMode, running::Shown};
+use crate::live_runs::Shown;
+use haft::{CancelReason, EventPayload, Haft, Observer, Target, ToolsMode};
 use haft_core::text::people_text;
 use std::{future::Future, process, time::Duration};
 use tokio::{runtime::Runtime, sync::mpsc, time::MissedTickBehavior};
@@ -113,7 +114,6 @@ where
             },
             ended = &mut running => {
                 // Servers that the calls began may tidy up before this process ends.
-                #[cfg(feature = "mcp")]
                 haft.upstreams().end_all().await;
                 break ended;
             }
@@ -152,28 +152,28 @@ where
 
 /// Whether a question stands where progress would be drawn.
 fn is_asking() -> bool {
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     let is_asking = super::prompt::terminal::is_asking();
-    #[cfg(not(all(unix, feature = "durable")))]
+    #[cfg(not(unix))]
     let is_asking = false;
     is_asking
 }
 
 /// As it was before anybody was asked: whoever ends the process here ends it at once.
 fn give_back_terminal() {
-    #[cfg(all(unix, feature = "durable"))]
+    #[cfg(unix)]
     super::prompt::terminal::restore();
 }
 
 /// The next event; never, once there are no more.
-async fn next(observer: &mut Option<Observer>) -> Option<crate::Event> {
+async fn next(observer: &mut Option<Observer>) -> Option<haft::Event> {
     match observer {
         Some(observer) => observer.next().await,
         None => std::future::pending().await,
     }
 }
 
-fn see(console: &Console, progress: &mut Progress, events: bool, event: &crate::Event) {
+fn see(console: &Console, progress: &mut Progress, events: bool, event: &haft::Event) {
     if events {
         if let Ok(line) = serde_json::to_string(event) {
             console.say_raw(&line);

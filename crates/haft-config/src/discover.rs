@@ -81,12 +81,12 @@ impl Surroundings {
     }
 
     /// The first key of the audit chain, where it is not beside the database.
-    pub(crate) fn audit_key_file(&self, audit: &AuditConfig) -> Option<PathBuf> {
+    pub fn audit_key_file(&self, audit: &AuditConfig) -> Option<PathBuf> {
         own_files::place(&audit.key_file, &self.state_folder()?, self.credentials_folder().as_deref())
     }
 
     /// The file to which ends of the audit chain are added.
-    pub(crate) fn audit_head_file(&self, audit: &AuditConfig) -> Option<PathBuf> {
+    pub fn audit_head_file(&self, audit: &AuditConfig) -> Option<PathBuf> {
         match &*audit.head_sink {
             "" | AuditConfig::STDERR => None,
             file => Some(self.state_folder()?.join(file)),

@@ -159,7 +159,6 @@ macro_rules! key_table {
         $(
             $(#[doc = $section_doc])+
             #[derive(Debug, Clone, PartialEq, Serialize)]
-            #[non_exhaustive]
             pub struct $Section {
                 $(#[doc = $doc] pub $field: $ty,)+
                 $($(#[doc = concat!("The section `", stringify!($sub), "`.")] pub $sub: $Sub,)+)?
@@ -199,7 +198,6 @@ macro_rules! key_table {
 /// assert!(config.tools.approval.denylist.contains(&"run_command".to_owned()));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[non_exhaustive]
 pub struct Config {
     /// The section `tools`.
     pub tools: ToolsConfig,
@@ -684,7 +682,7 @@ key_table! {
 
 impl AuditConfig {
     /// The sink that is standard error.
-    pub(crate) const STDERR: &str = "stderr";
+    pub const STDERR: &str = "stderr";
 }
 
 /// Tools that read files and change nothing.

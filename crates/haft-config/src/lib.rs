@@ -38,8 +38,6 @@ mod explain;
 mod keys;
 mod layer;
 mod note;
-#[cfg(test)]
-mod only_tightens;
 mod own_files;
 mod place;
 mod problem;

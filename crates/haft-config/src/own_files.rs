@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::discover::{Surroundings, real_path};
-use super::keys::Config;
+use super::keys::{Config, LicenseConfig};
 
 /// How many links one path may go through, as the system has it.
 const MOST_LINKS: usize = 40;

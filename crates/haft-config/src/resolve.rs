@@ -139,7 +139,6 @@ impl Resolved {
 
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Origin {
     /// Nobody set it.
     Default,

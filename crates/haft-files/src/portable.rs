@@ -21,11 +21,7 @@ mod unix {
     };
 
     /// Opens a path below a folder, name by name.
-    pub(crate) fn open_step_by_step(
-        folder: &Folder,
-        below: &Path,
-        flags: OFlags,
-    ) -> Result<OwnedFd, Errno> {
+    pub(crate) fn open_step_by_step(folder: &Folder, below: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut names = Vec::new();
         for component in below.components() {
             match component {

@@ -13,8 +13,8 @@ use haft_core::{
     port::{Approver, BoxFuture, GuardError},
 };
 use haft_engine::{Engine, Request};
-use haft_guard::{ListPolicy, PermissionStrings};
 use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
+use haft_guard::{ListPolicy, PermissionStrings};
 use haft_sdk::capability::Capabilities;
 use haft_store::{MemoryReadHashes, MemoryStore};
 use haft_tools::{FileToolSettings, file_tools};

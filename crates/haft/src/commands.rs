@@ -20,7 +20,7 @@ use std::{
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// Jails of this machine, made when the first is needed: most runs of haft need none.
-pub(crate) struct LazyJail {
+pub struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
     unix_sockets: bool,
@@ -32,7 +32,8 @@ pub(crate) struct LazyJail {
 }
 
 impl LazyJail {
-    pub(crate) fn new(config: &Config, folders: &Folders) -> Self {
+    /// The jails that this configuration asks for, in these folders. Makes none yet.
+    pub fn new(config: &Config, folders: &Folders) -> Self {
         let commands = &config.tools.commands;
         let writable = wiring::roots(config, folders).into_iter().filter(|root| !root.read_only);
         LazyJail {
@@ -46,7 +47,7 @@ impl LazyJail {
     }
 
     /// The jails, or why there are none.
-    pub(crate) fn jails(&self) -> Result<&Auto, Unavailable> {
+    pub fn jails(&self) -> Result<&Auto, Unavailable> {
         self.made.get_or_init(|| self.make()).as_ref().map_err(Clone::clone)
     }
 
@@ -136,7 +137,7 @@ impl Jail for LazyJail {
 }
 
 /// Takes away what programs of a killed haft left that would run later, and says what that was.
-pub(crate) fn recover(config: &Config, folders: &Folders) -> Result<Vec<Violation>, String> {
+pub fn recover(config: &Config, folders: &Folders) -> Result<Vec<Violation>, String> {
     let names = crate::wiring::protected_names(config).map_err(|error| error.to_string())?;
     #[cfg(target_os = "linux")]
     return Ok(guest::recover_quarantine(&folders.state, &names));

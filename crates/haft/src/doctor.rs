@@ -137,8 +137,8 @@ const TRIALS: &[Trial] = &[
     },
 ];
 
-/// Looks at every jail.
-pub(crate) async fn examine(jails: &[Arc<dyn Jail>]) -> io::Result<Vec<JailReport>> {
+/// Starts small programs in every jail and reports what each jail stopped.
+pub async fn examine(jails: &[Arc<dyn Jail>]) -> io::Result<Vec<JailReport>> {
     let ground = Ground::make()?;
     let mut reports = Vec::new();
     for jail in jails {

@@ -14,7 +14,6 @@ use crate::{ErrorCode, RegisterError, config::ConfigError};
 /// assert_eq!(error.code(), Some(ErrorCode::DuplicateTool));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A tool could not be registered.
     #[error(transparent)]

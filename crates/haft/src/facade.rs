@@ -5,17 +5,17 @@ use crate::{
     ResultCache, Settings, Shutdown, Tool,
     commands::{self, LazyJail},
     config::Config,
-    guarding::{Policing, Redacting, permissions, policy_set},
+    guards::{Policing, Redacting, permissions, policy_set},
     wiring::{self, DeclaredTool, Folders},
-    workplace::Workplace,
+    workspace::Workplace,
 };
 use haft_core::{
     Violation,
     port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store},
 };
 use haft_engine::EngineBuilder;
-use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
 use haft_files::TakenBack;
+use haft_guard::{GrantSource, Licensing, LivePolicy, PolicySet};
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
 use std::{ops::Deref, path::PathBuf, sync::Arc};

@@ -30,9 +30,7 @@ impl StoredGrants {
     }
 
     /// Those of a store that is reached when it is first needed.
-    pub(crate) fn reached(
-        reach: impl Fn() -> Result<DurableStore, StoreError> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn reached(reach: impl Fn() -> Result<DurableStore, StoreError> + Send + Sync + 'static) -> Self {
         StoredGrants(Box::new(reach))
     }
 }
@@ -64,7 +62,7 @@ fn from_store(tenant: &str, stored: &StoredGrant) -> Option<Grant> {
 
 /// What would be remembered, as it is shown before it is saved and kept afterwards. `None` where the offer is not
 /// understood, or where it is for a session and there is none.
-pub(crate) fn to_store(
+pub fn to_store(
     offer: &GrantOffer,
     lasts: &Lasts,
     asker: &Asker,
@@ -97,7 +95,7 @@ pub(crate) fn to_store(
 }
 
 /// How many of these questions it would have spared.
-pub(crate) fn spared(offer: &GrantOffer, past: &[Question]) -> usize {
+pub fn spared(offer: &GrantOffer, past: &[Question]) -> usize {
     let Some(covers) = Covers::from_document(&offer.covers) else { return 0 };
     let prompts: Vec<PastPrompt> = past
         .iter()

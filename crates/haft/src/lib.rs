@@ -36,7 +36,7 @@
 //!   [`cancel`](Engine::cancel), [`shutdown`](Engine::shutdown).
 //! - [`ask_with`] and [`ask_with_async`]: a function of one's own that is asked before a call with side effects runs.
 //! - [`config`]: `haft.toml`, for programs that want the same files as the command line.
-//! - [`cli`]: the command line itself, for programs that add tools of their own to it.
+//! - the crate `haft-cli`: the command line, for programs that add tools of their own to it.
 //!
 //! # The derives
 //!
@@ -45,26 +45,23 @@
 //! `schemars` 1 itself or writes `#[schemars(crate = "haft::schemars")]`.
 
 mod approver;
-pub mod cli;
+pub mod assembly;
 mod commands;
 pub mod doctor;
 mod error;
 mod facade;
 #[cfg(feature = "durable")]
 mod grants;
-mod guarding;
+mod guards;
 #[cfg(feature = "durable")]
-mod memory;
+mod lazy_store;
 #[cfg(test)]
 mod only_tightens;
 #[cfg(feature = "otlp")]
 mod otlp;
 pub mod prelude;
-mod running;
-#[cfg(all(unix, feature = "server", feature = "durable"))]
-mod serving;
 mod wiring;
-mod workplace;
+mod workspace;
 
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use error::Error;
@@ -79,7 +76,7 @@ pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_config as config;
 
-pub use guarding::{PolicyReload, Reloaded};
+pub use guards::{PolicyReload, Reloaded};
 pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, AttemptRecord, BatchId, BatchOptions,
     BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput,

@@ -12,10 +12,10 @@ use haft_core::{
     CallContext, Footprint, Resource,
     port::{Policy as _, Redactor as _, Subject, Verdict},
 };
+use haft_gate::{HostList, decide};
 use haft_guard::{
     Covers, EnvironmentFilter, Grant, KnownSecrets, Lasts, MemoryGrants, NameCase, SecretPatterns, Secrets,
 };
-use haft_gate::{HostList, decide};
 use haft_sdk::{capability::Workspace as _, files::Access};
 use haft_tools::commands::DeniedVariables;
 use proptest::prelude::*;
@@ -400,7 +400,7 @@ fn policy(config: &Config, world: &World, found: &mut Behaviour) {
     let calls = calls(world);
     let set = |grants: Vec<Grant>| {
         let definitions = calls.iter().map(|(definition, ..)| definition);
-        crate::guarding::policy_set(wiring::policy(config), config.policy.rules.clone(), definitions)
+        crate::guards::policy_set(wiring::policy(config), config.policy.rules.clone(), definitions)
             .map(|set| set.with_grant_source(Arc::new(MemoryGrants::new(grants))))
     };
     // Rules that cannot be used keep haft from starting.

@@ -8,8 +8,8 @@ use crate::{
     facade::Around,
 };
 use haft_core::port::AcceptAnswers;
-use haft_guard::names::{BadPattern, ProtectedNames};
 use haft_files::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
+use haft_guard::names::{BadPattern, ProtectedNames};
 use haft_store::FileReadHashes;
 use haft_tools::{
     CommandTool, CommandToolSettings, FileToolSettings, HttpTool, ListDirectory, ReadFile,
@@ -19,10 +19,10 @@ use haft_tools::{
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc, time::Duration};
 
 /// The folder of the state folder in which changes of files are recorded.
-pub(crate) const CHANGES: &str = "changes";
+pub const CHANGES: &str = "changes";
 
 /// The numbers and switches of the engine.
-pub(crate) fn settings(config: &Config) -> Settings {
+pub fn settings(config: &Config) -> Settings {
     let tools = &config.tools;
     let base = Duration::from_millis(config.scheduling.retry.base_ms);
     let retry = |tries: u64| Retry {
@@ -240,7 +240,7 @@ pub(crate) fn file_tools(config: &Config) -> FileToolSettings {
 }
 
 /// How the command tools behave.
-pub(crate) fn command_tools(config: &Config) -> CommandToolSettings {
+pub fn command_tools(config: &Config) -> CommandToolSettings {
     let tools = &config.tools;
     CommandToolSettings {
         isolation: tools.commands.isolation,
@@ -346,7 +346,7 @@ impl Tool for DeclaredTool {
 
 /// The tool of a definition: a program, an HTTP service, a tool of an MCP server or a flow where it names one, else one without
 /// code behind it.
-pub(crate) fn described(
+pub fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,
     haft: &crate::Haft,
@@ -532,7 +532,9 @@ mod tests {
                 factor: 24,
                 floor: Duration::from_millis(25),
             }),
-            rate_limits: ["agent 100/m", "tool:fetch 1/s"].map(|rate| config::parse_rate(rate).unwrap()).to_vec(),
+            rate_limits: ["agent 100/m", "tool:fetch 1/s"]
+                .map(|rate| config::parse_rate(rate).unwrap())
+                .to_vec(),
             quotas: Some(Quotas { everybody, tenants: [("acme".to_owned(), acme)].into() }),
         };
         assert_eq!(around(&config), expected);

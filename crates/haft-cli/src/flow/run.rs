@@ -16,7 +16,7 @@ use super::{
     args::RunArgs,
     bad, read_fine,
 };
-use crate::{
+use haft::{
     Arguments, BatchId, BatchRequest, CallOptions, ExecutionId, FlowError, FlowRequest, FlowResult, Preview,
     Target, ToolCall, ToolResult,
 };

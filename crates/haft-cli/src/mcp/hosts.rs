@@ -1,6 +1,6 @@
 //! Programs that speak MCP, and where each one looks for servers.
 
-use crate::config::Surroundings;
+use haft::config::Surroundings;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 

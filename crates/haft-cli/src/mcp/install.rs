@@ -5,7 +5,7 @@ use super::{
     hosts::{Form, Host},
     json_edit::{self, Unfit},
 };
-use crate::cli::{console::Console, failure::Failure, setup::Ground, words};
+use crate::{console::Console, failure::Failure, setup::Ground, words};
 use clap::{Args, ValueEnum as _};
 use serde_json::{Value, json};
 use std::{

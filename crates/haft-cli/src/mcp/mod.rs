@@ -12,7 +12,7 @@ use super::{
     setup::{Ground, Setup},
     watch, words,
 };
-use crate::{CallContext, Haft, config::McpApprovals};
+use haft::{CallContext, Haft, config::McpApprovals};
 use haft_mcp::server::{
     Approvals, Callers, EngineTasks, McpServer,
     http::{HttpOptions, listen, service},
@@ -99,7 +99,7 @@ async fn over_pipes(
              known to one; Ctrl-C ends this.",
         );
     }
-    let conversation = format!("mcp-{}", crate::ExecutionId::at(jiff::Timestamp::now()));
+    let conversation = format!("mcp-{}", haft::ExecutionId::at(jiff::Timestamp::now()));
     let owner = CallContext { conversation: Some(conversation.into()), ..CallContext::clone(&setup.owner) };
     let engine = setup.haft.clone().into_engine();
     let server = McpServer::builder(engine.clone(), Callers::One(Arc::new(owner)))
@@ -156,7 +156,7 @@ async fn over_http(
 /// Goes on with what an earlier process in this folder left waiting for a person. Where there is nothing of the kind, nothing is
 /// looked for again and again.
 async fn go_on_with_tasks(haft: Haft, owner: Arc<CallContext>) {
-    let open = crate::TaskQuery { open_only: true, limit: 1, ..crate::TaskQuery::default() };
+    let open = haft::TaskQuery { open_only: true, limit: 1, ..haft::TaskQuery::default() };
     let found = haft.tasks(&owner.tenant).list(open).await;
     if found.is_ok_and(|page| !page.tasks.is_empty())
         && let Err(error) = haft.resume_tasks().await

@@ -1,7 +1,7 @@
 //! The token of `haft mcp --http`, in a file that only the user can read.
 
 use super::Failure;
-use crate::CallContext;
+use haft::CallContext;
 use haft_mcp::server::http::Token;
 use haft_store::private_file;
 use std::{

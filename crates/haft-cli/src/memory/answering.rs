@@ -5,10 +5,9 @@ use super::{
     approvals::{ApproveArgs, DenyArgs, Remember, find, open_questions, short, shown, state},
     tenant_or_own,
 };
-use crate::{
-    Arguments, Decision,
-    cli::{console::Console, failure::Failure, words},
-    grants,
+use crate::{console::Console, failure::Failure, words};
+use haft::{
+    Arguments, Decision, assembly,
     port::{Answer, Approver, Question, QuestionFilter, QuestionState, StoredGrant, TenantStore as _},
 };
 use haft_core::text::one_line;
@@ -88,7 +87,7 @@ pub(super) async fn deny(args: &DenyArgs, memory: &Memory, console: &mut Console
 
 /// Said before anything is answered: an answer that does not count would use the question up.
 fn counts(memory: &Memory) -> Result<(), Failure> {
-    match crate::wiring::settings(&memory.config).accept_answers.counts(FACE) {
+    match haft::assembly::settings(&memory.config).accept_answers.counts(FACE) {
         true => Ok(()),
         false => Err(Failure::NotAccepted { face: FACE }),
     }
@@ -164,7 +163,7 @@ fn remember(
             return Err(Failure::BadEdit { problem });
         }
         (time, _) => {
-            let time = crate::memory::age(time).filter(|time| !time.is_zero());
+            let time = haft::assembly::age(time).filter(|time| !time.is_zero());
             let end = time.and_then(|time| now.checked_add(time).ok());
             let problem =
                 || format!("`{}` is no time; write session, always, 8h or 7d", words::name(&args.lasts));
@@ -172,7 +171,7 @@ fn remember(
         }
     };
     let offer = request.offers.iter().find(|offer| offer.kind() == wanted.kind()).ok_or_else(none)?;
-    grants::to_store(offer, &lasts, &request.asker, &memory.user, now).map(Some).ok_or_else(none)
+    assembly::to_store(offer, &lasts, &request.asker, &memory.user, now).map(Some).ok_or_else(none)
 }
 
 /// Other arguments: the call is planned anew by whoever makes it, and that is asked about.
@@ -299,10 +298,10 @@ type Asks = Box<dyn Approver>;
 
 #[cfg(unix)]
 fn prompt(memory: &Memory, console: &Console) -> Option<Asks> {
-    let face = crate::cli::prompt::FACE;
-    let counts = crate::wiring::settings(&memory.config).accept_answers.counts(face);
+    let face = crate::prompt::FACE;
+    let counts = haft::assembly::settings(&memory.config).accept_answers.counts(face);
     let editor = memory.editor.clone().filter(|_| counts)?;
-    let prompt = crate::cli::prompt::Prompt::new(console.again(), memory.lazy.clone(), editor)?;
+    let prompt = crate::prompt::Prompt::new(console.again(), memory.lazy.clone(), editor)?;
     Some(Box::new(prompt))
 }
 

@@ -7,18 +7,17 @@ use super::{
     tenant_or_own,
 };
 use crate::{
-    ApprovalId, Risk,
-    cli::{
-        call_view,
-        console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
-        examples,
-        failure::Failure,
-        layout, words,
-    },
-    grants,
-    port::{Question, QuestionFilter, QuestionState, TenantStore as _},
+    call_view,
+    console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
+    examples,
+    failure::Failure,
+    layout, words,
 };
 use clap::{Args, Subcommand, ValueEnum};
+use haft::{
+    ApprovalId, Risk, assembly,
+    port::{Question, QuestionFilter, QuestionState, TenantStore as _},
+};
 use haft_core::text::{one_line, spelled_line, spelled_summary};
 use jiff::Timestamp;
 use serde_json::json;
@@ -317,7 +316,7 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
         out.push_str(&format!("{STRONG}what could be remembered{STRONG:#}\n"));
         for offer in &request.offers {
             let Some(typed) = Remember::typed(offer.kind()) else { continue };
-            let spared = grants::spared(offer, past);
+            let spared = assembly::spared(offer, past);
             let text = format!("--remember {typed}: {}", one_line(&offer.words, usize::MAX));
             out.push_str(&layout::indented(&text, 2, width));
             let spared =

@@ -1,12 +1,9 @@
 //! What can be typed about what is remembered.
 
 use super::filter;
-use crate::{
-    BatchId, ErrorCode, Status, TaskKey, TaskState,
-    cli::{examples, words},
-    port::PageKey,
-};
+use crate::{examples, words};
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use haft::{BatchId, ErrorCode, Status, TaskKey, TaskState, port::PageKey};
 use jiff::Timestamp;
 use std::{path::PathBuf, time::Duration};
 

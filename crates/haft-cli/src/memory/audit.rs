@@ -6,15 +6,12 @@ use super::{
     runs, tenant_or_own,
 };
 use crate::{
-    AuditHead, ExportFormat, Verified,
-    cli::{
-        console::{BAD, Console, GOOD, STRONG},
-        failure::Failure,
-        input::Input,
-        words,
-    },
-    port::TenantStore as _,
+    console::{BAD, Console, GOOD, STRONG},
+    failure::Failure,
+    input::Input,
+    words,
 };
+use haft::{AuditHead, ExportFormat, Verified, port::TenantStore as _};
 use haft_core::text::one_line;
 use haft_store::Happened;
 use serde_json::json;

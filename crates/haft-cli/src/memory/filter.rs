@@ -1,10 +1,10 @@
 //! What was typed, as a question.
 
 use super::args::{Filter, Page};
-use crate::{
+use crate::failure::Failure;
+use haft::{
     BatchId, ErrorCode, ExecutionId, Status, TaskKey, TaskState,
-    cli::failure::Failure,
-    memory::age,
+    assembly::age,
     port::{AuditQuery, PageKey},
 };
 use haft_core::suggest;
@@ -83,7 +83,7 @@ pub(super) fn task_state(typed: &str) -> Result<TaskState, String> {
 }
 
 pub(super) fn task_key(typed: &str) -> Result<TaskKey, String> {
-    typed.parse().map_err(|error: crate::port::NotAPageKey| error.to_string())
+    typed.parse().map_err(|error: haft::port::NotAPageKey| error.to_string())
 }
 
 pub(super) fn code(typed: &str) -> Result<ErrorCode, String> {

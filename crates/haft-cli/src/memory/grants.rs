@@ -6,11 +6,9 @@ use super::{
     table::{Side, table},
     tenant_or_own,
 };
-use crate::{
-    cli::{console::Console, examples, failure::Failure, layout, words},
-    port::{StoredGrant, TenantStore as _},
-};
+use crate::{console::Console, examples, failure::Failure, layout, words};
 use clap::Subcommand;
+use haft::port::{StoredGrant, TenantStore as _};
 use haft_core::text::one_line;
 use jiff::Timestamp;
 use serde_json::json;

@@ -38,8 +38,8 @@ use super::{
     watch,
 };
 #[cfg(unix)]
-use crate::memory::LazyStore;
-use crate::{CallContext, DurableStore, config::Config, wiring::CHANGES};
+use haft::assembly::LazyStore;
+use haft::{CallContext, DurableStore, assembly::CHANGES, config::Config};
 use std::path::PathBuf;
 
 /// What these commands stand on: the store, and no engine.
@@ -163,7 +163,7 @@ pub(super) fn audit(command: &AuditCommand, ground: &Ground, console: &mut Conso
 pub(super) fn recover(args: &RecoverArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
     let configured = ground.configured(console)?;
     if let Some(folders) = setup::folders(&configured.surroundings, &configured.resolved.config) {
-        match crate::commands::recover(&configured.resolved.config, &folders) {
+        match haft::assembly::recover(&configured.resolved.config, &folders) {
             Ok(found) => found.iter().for_each(|found| console.warn(&found.description)),
             Err(problem) => console.warn(&problem),
         }

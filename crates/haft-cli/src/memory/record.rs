@@ -2,11 +2,11 @@
 
 use super::table::{Side, table};
 use crate::{
+    console::{BAD, GOOD, UNSURE},
+    show, words,
+};
+use haft::{
     Status,
-    cli::{
-        console::{BAD, GOOD, UNSURE},
-        show, words,
-    },
     port::{AuditPage, AuditRecord},
 };
 use haft_core::text::one_line;

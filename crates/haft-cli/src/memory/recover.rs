@@ -2,12 +2,12 @@
 
 use super::{Memory, args::RecoverArgs, filter, record, tenant_or_own};
 use crate::{
+    console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
+    failure::Failure,
+    words,
+};
+use haft::{
     BatchId, Status,
-    cli::{
-        console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
-        failure::Failure,
-        words,
-    },
     port::{
         CallState, DISCARDED_AFTER_CRASH, MISSING_AFTER_CRASH, RecoveredCall, Recovery, TenantStore as _,
         Unfinished, UnfinishedCall, UnfinishedId,

@@ -9,14 +9,15 @@ use super::{
     tasks, tenant_or_own, watching,
 };
 use crate::{
+    console::{Console, QUIET, STRONG},
+    failure::Failure,
+    layout,
+    live_runs::{self, Running},
+    words,
+};
+use haft::{
     TaskQuery,
-    cli::{
-        console::{Console, QUIET, STRONG},
-        failure::Failure,
-        layout, words,
-    },
     port::{AuditPage, AuditQuery, StoredRun, TenantStore as _},
-    running::{self, Running},
 };
 use haft_core::text::people_text;
 use jiff::Timestamp;
@@ -132,7 +133,7 @@ fn list_running(memory: &Memory, json: bool, console: &mut Console) -> Result<()
 
 pub(super) fn running_now(memory: &Memory) -> Result<Vec<Running>, Failure> {
     let path = memory.state.join("running");
-    running::list(&memory.state).map_err(|reason| Failure::Unreadable { name: words::path(&path), reason })
+    live_runs::list(&memory.state).map_err(|reason| Failure::Unreadable { name: words::path(&path), reason })
 }
 
 /// What is known under an id.
@@ -181,9 +182,9 @@ impl Found {
     /// The exit code that it had, or would have had.
     pub(super) fn exit(&self) -> u8 {
         match self {
-            Found::Call(run) => run.record.code.map_or(0, crate::ErrorCode::exit),
+            Found::Call(run) => run.record.code.map_or(0, haft::ErrorCode::exit),
             Found::Batch(page) => {
-                page.records.iter().find_map(|(_, record)| record.code).map_or(0, crate::ErrorCode::exit)
+                page.records.iter().find_map(|(_, record)| record.code).map_or(0, haft::ErrorCode::exit)
             }
         }
     }
@@ -212,7 +213,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     row("status", format!("{} {}{code}", record::mark(record.status), record.status));
     row("started", format!("{} (UTC)", facts.started_at));
     // Whoever knew more was killed.
-    let is_unknown = record.code == Some(crate::ErrorCode::OutcomeUnknown);
+    let is_unknown = record.code == Some(haft::ErrorCode::OutcomeUnknown);
     let or_unknown = |text: String| if is_unknown { "not known".to_owned() } else { text };
     row("took", or_unknown(words::duration(facts.duration)));
     let user = record.context.user.as_deref().map(|user| format!(", user {}", words::name(user)));
@@ -272,7 +273,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
 
 fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Result<(), Failure> {
     let id = filter::id(id)?.call.to_string();
-    let asked = running::ask_to_stop(&memory.state, &id)
+    let asked = live_runs::ask_to_stop(&memory.state, &id)
         .map_err(|reason| Failure::CannotWrite { path: memory.state.join("running"), reason })?;
     if !asked {
         return Err(Failure::NotRunning { id });
@@ -283,7 +284,7 @@ fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Resul
     console.print(format!("asked to stop; `haft runs watch {id}` waits for its end\n"))
 }
 
-fn stats(numbers: &[crate::port::ToolStatistics], json: bool, console: &mut Console) -> Result<(), Failure> {
+fn stats(numbers: &[haft::port::ToolStatistics], json: bool, console: &mut Console) -> Result<(), Failure> {
     if json {
         let tools: Vec<Value> = numbers
             .iter()

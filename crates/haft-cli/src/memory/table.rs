@@ -1,6 +1,6 @@
 //! Columns that fit: the last one gives way where there is little room.
 
-use crate::cli::console::STRONG;
+use crate::console::STRONG;
 use haft_core::text::one_line;
 
 /// How a column stands.

@@ -5,15 +5,15 @@ use super::{
     table::{Side, table},
 };
 use crate::{
-    ErrorCode, Task, TaskId, TaskPage, TaskQuery, TaskState, ToolError, ToolResult,
-    cli::{
-        console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
-        failure::Failure,
-        layout, show, words,
-    },
-    port::{TaskCancel, TaskStore as _},
+    console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
+    failure::Failure,
+    layout, show, words,
 };
 use anstyle::Style;
+use haft::{
+    ErrorCode, Task, TaskId, TaskPage, TaskQuery, TaskState, ToolError, ToolResult,
+    port::{TaskCancel, TaskStore as _},
+};
 use haft_core::text::people_text;
 use jiff::Timestamp;
 use serde_json::json;

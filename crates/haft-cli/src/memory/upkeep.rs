@@ -4,10 +4,8 @@ use super::{
     Memory,
     args::{BackupArgs, GcArgs},
 };
-use crate::{
-    cli::{console::Console, failure::Failure, words},
-    memory::retention,
-};
+use crate::{console::Console, failure::Failure, words};
+use haft::assembly::retention;
 use serde_json::json;
 
 pub(super) async fn backup(args: &BackupArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {

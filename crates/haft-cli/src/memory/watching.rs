@@ -7,10 +7,8 @@ use super::{
     Memory, filter, record,
     runs::{Found, found, running_now},
 };
-use crate::{
-    cli::{console::Console, failure::Failure, words},
-    port::TenantStore as _,
-};
+use crate::{console::Console, failure::Failure, words};
+use haft::port::TenantStore as _;
 use std::time::{Duration, Instant};
 
 /// How often it is asked.

@@ -1,6 +1,7 @@
 //! Changing arguments in a person's own editor.
 
-use crate::{Arguments, cli::words};
+use crate::words;
+use haft::Arguments;
 use std::{
     fs::{self, OpenOptions},
     io::Write as _,

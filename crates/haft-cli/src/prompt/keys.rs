@@ -166,7 +166,7 @@ fn which(keep: Keep, can: Can) -> Step {
 
 /// `30m`, `2h`, `1d`: more than nothing, and at most a year.
 pub(super) fn how_long(typed: &str) -> Option<Duration> {
-    let time = crate::memory::age(typed)?;
+    let time = haft::assembly::age(typed)?;
     (!time.is_zero() && time <= Duration::from_secs(366 * 24 * 60 * 60)).then_some(time)
 }
 

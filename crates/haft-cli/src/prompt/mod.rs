@@ -13,12 +13,12 @@ pub(super) mod terminal;
 mod view;
 
 use super::console::Console;
-use crate::{
-    ApprovalId, ApprovalRequest, Decision, grants,
-    memory::LazyStore,
+use editor::Editor;
+use haft::{
+    ApprovalId, ApprovalRequest, Decision, assembly,
+    assembly::LazyStore,
     port::{Approver, BoxFuture, GuardError, Question, QuestionFilter, TenantStore as _},
 };
-use editor::Editor;
 use haft_guard::Lasts;
 use jiff::Timestamp;
 use keys::{Answer, Keep, Memory, Screen, Step};
@@ -125,7 +125,7 @@ struct Talk {
 /// How one question ended.
 enum Ended {
     Answered(Answer),
-    Edited(crate::Arguments),
+    Edited(haft::Arguments),
     Elsewhere,
     Stopped,
 }
@@ -254,7 +254,7 @@ impl Talk {
             request,
             number: (place + 1, self.requests.len()),
             asked: past.len(),
-            spared: request.offers.iter().map(|offer| grants::spared(offer, &past)).collect(),
+            spared: request.offers.iter().map(|offer| assembly::spared(offer, &past)).collect(),
         }
     }
 
@@ -300,7 +300,7 @@ impl Talk {
         };
         let offer =
             request.offers.get(memory.offer).ok_or_else(|| cannot("there is no such offer".to_owned()))?;
-        let grant = grants::to_store(offer, &lasts, &request.asker, request.asker.principal(), now)
+        let grant = assembly::to_store(offer, &lasts, &request.asker, request.asker.principal(), now)
             .ok_or_else(|| cannot("it is not understood".to_owned()))?;
         let id = grant.id.clone();
         let store = self.shared.store.open().map_err(|error| cannot(error.0))?;

@@ -2,14 +2,12 @@
 
 use super::keys::{Can, Keep, Memory, Screen};
 use crate::{
-    ApprovalRequest, Risk,
-    cli::{
-        call_view,
-        console::{BAD, GOOD, STRONG, UNSURE},
-        layout, words,
-    },
+    call_view,
+    console::{BAD, GOOD, STRONG, UNSURE},
+    layout, words,
 };
 use anstyle::Style;
+use haft::{ApprovalRequest, Risk};
 use haft_core::text::{one_line, spelled_summary};
 
 /// What a question is shown with.

@@ -1,8 +1,8 @@
 //! What can be typed after `haft tools`.
 
 use super::super::examples;
-use crate::Category;
 use clap::{ArgGroup, Args, Subcommand, ValueHint};
+use haft::Category;
 use haft_core::port::Preset;
 use haft_dialect::Dialect;
 use serde::Deserialize as _;
@@ -10,7 +10,7 @@ use serde::de::{IntoDeserializer, value::StrDeserializer};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
-pub(in crate::cli) enum ToolsCommand {
+pub(crate) enum ToolsCommand {
     /// List every tool
     #[command(after_help = examples::TOOLS_LIST)]
     List(ListArgs),
@@ -128,7 +128,7 @@ pub(in crate::cli) enum ToolsCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct AddArgs {
+pub(crate) struct AddArgs {
     /// A definition or several, as JSON or TOML; - reads standard input
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath, required_unless_present = "mcp")]
     pub(super) file: Option<PathBuf>,
@@ -148,7 +148,7 @@ pub(in crate::cli) struct AddArgs {
 /// An MCP server, and how it is reached.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "MCP servers")]
-pub(in crate::cli) struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// Add the tools of an MCP server under this name: they are called NAME__TOOL
     #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "import"])]
     pub(super) mcp: Option<String>,
@@ -181,7 +181,7 @@ fn preset(typed: &str) -> Result<Preset, String> {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ListArgs {
+pub(crate) struct ListArgs {
     /// Only those of this category
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     pub(super) category: Option<Category>,
@@ -194,7 +194,7 @@ pub(in crate::cli) struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// The tools; all that are enabled when left out
     pub(super) names: Vec<String>,
     /// For whom: openai-chat, openai-responses, anthropic, gemini or mcp
@@ -207,7 +207,7 @@ pub(in crate::cli) struct ExportArgs {
 
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("change").args(["pairs", "json", "clear"]))]
-pub(in crate::cli) struct ConfigArgs {
+pub(crate) struct ConfigArgs {
     /// The tool's name or one of its aliases
     pub(super) name: String,
     /// Settings to change: a value is JSON where it can be read as that, else text; KEY:=JSON is always JSON

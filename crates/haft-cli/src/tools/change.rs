@@ -12,7 +12,7 @@ use super::{
     args::ConfigArgs,
     check, find, sign,
 };
-use crate::{CommandTool, RegisterError, Tool, ToolDefinition, guarding::Source, wiring::described};
+use haft::{CommandTool, RegisterError, Tool, ToolDefinition, assembly::Source, assembly::described};
 use haft_core::{
     DefinitionProblem,
     port::StoreError,

@@ -8,7 +8,7 @@ use super::super::{
     setup::Ground,
     words,
 };
-use crate::ToolDefinition;
+use haft::ToolDefinition;
 use haft_core::{DefinitionProblem, text::one_line};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -9,7 +9,7 @@ use super::{
     args::ExportArgs,
     find,
 };
-use crate::ToolDefinition;
+use haft::ToolDefinition;
 use haft_dialect::{ExportOptions, export_with};
 use serde_json::json;
 use std::sync::Arc;

@@ -11,7 +11,6 @@ mod sign;
 mod taken;
 
 pub(super) use args::ToolsCommand;
-#[cfg(feature = "mcp")]
 pub(super) use server::keep_differences;
 
 use super::{
@@ -20,8 +19,8 @@ use super::{
     layout,
     setup::{Ground, Setup, now},
 };
-use crate::{Haft, Registration, ToolDefinition};
 use args::ListArgs;
+use haft::{Haft, Registration, ToolDefinition};
 use haft_core::text::one_line;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@ use super::super::{
     console::{QUIET, STRONG},
     layout,
 };
-use crate::{Registration, Source, ToolDefinition};
+use haft::{Registration, Source, ToolDefinition};
 use haft_core::text::{one_line, people_text};
 use haft_tools::describe::{self, ParameterRow};
 

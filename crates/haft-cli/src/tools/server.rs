@@ -5,36 +5,20 @@ use super::{
     args::ServerArgs,
     change::Adding,
 };
-use std::path::Path;
-#[cfg(feature = "mcp")]
-use {
-    super::{
-        super::{watch, words},
-        change::{Taken, shown, take, written_out},
-        taken::{is_of, remove_one},
-    },
-    crate::{ToolDefinition, guarding::Signatures},
-    haft_core::{McpSource, text::one_line},
-    haft_guard::DefinitionChanges,
-    haft_mcp::client::{Compared, Listing, Notice, Observer, compare},
-    serde_json::json,
-    std::{path::PathBuf, sync::Arc},
+use super::{
+    super::{watch, words},
+    change::{Taken, shown, take, written_out},
+    taken::{is_of, remove_one},
 };
-
-#[cfg(not(feature = "mcp"))]
-pub(super) fn add(
-    name: &str,
-    _args: &ServerArgs,
-    _adding: Adding,
-    _setup: &Setup,
-    _working_folder: &Path,
-    _console: &mut Console,
-) -> Result<(), Failure> {
-    Err(Failure::NoServer { name: name.to_owned() })
-}
+use haft::{ToolDefinition, assembly::Signatures};
+use haft_core::{McpSource, text::one_line};
+use haft_guard::DefinitionChanges;
+use haft_mcp::client::{Compared, Listing, Notice, Observer, compare};
+use serde_json::json;
+use std::path::Path;
+use std::{path::PathBuf, sync::Arc};
 
 /// Asks a server what it has, and adds that.
-#[cfg(feature = "mcp")]
 pub(super) fn add(
     name: &str,
     args: &ServerArgs,
@@ -74,7 +58,7 @@ pub(super) fn add(
     let taken = take(&shown, &definitions, &source, adding, setup)?;
     // Whoever asks for the whole list anew means all of it.
     let is_gone =
-        |known: &&crate::Registration| !definitions.iter().any(|new| new.name == known.definition.name);
+        |known: &&haft::Registration| !definitions.iter().any(|new| new.name == known.definition.name);
     let mut removed = Vec::new();
     for gone in known.iter().filter(is_gone) {
         removed.push(remove_one(&gone.definition.name, setup)?);
@@ -82,7 +66,6 @@ pub(super) fn add(
     tell(&taken, &removed, &listing, adding, console)
 }
 
-#[cfg(feature = "mcp")]
 fn tell(
     taken: &Taken,
     removed: &[String],
@@ -106,7 +89,6 @@ fn tell(
 }
 
 /// What a known tool is now: what the server says, and how it is reached from now on. What a person set stays.
-#[cfg(feature = "mcp")]
 fn renewed(there: &ToolDefinition, new: &ToolDefinition, listing: &Listing) -> ToolDefinition {
     let mut renewed = match compare(there, listing) {
         Compared::Same => there.clone(),
@@ -118,7 +100,6 @@ fn renewed(there: &ToolDefinition, new: &ToolDefinition, listing: &Listing) -> T
 }
 
 /// What was typed, as a server that is found from anywhere.
-#[cfg(feature = "mcp")]
 fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSource, Failure> {
     let wrong = |what: String, help: &str| Failure::Mcp { what, help: help.to_owned() };
     let absolute = |path: &Path| {
@@ -180,7 +161,7 @@ fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSou
     }
     // The same rules as for a definition; the tool's own name is the server's to say.
     let mut probe = ToolDefinition::new("probe", "Looks whether the server is well described");
-    probe.source = crate::Source::Mcp;
+    probe.source = haft::Source::Mcp;
     probe.mcp = Some(Box::new(McpSource { tool: "probe".to_owned(), ..server.clone() }));
     match probe.check().first() {
         Some(problem) => Err(wrong(format!("{}: {}", problem.place, problem.problem), &problem.fix)),
@@ -189,7 +170,6 @@ fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSou
 }
 
 /// Begins the server, hears what it has, and ends it.
-#[cfg(feature = "mcp")]
 fn ask(server: &McpSource, setup: &Setup) -> Result<Listing, Failure> {
     let runtime = watch::runtime()?;
     let stopped = || Failure::Mcp {
@@ -209,9 +189,8 @@ fn ask(server: &McpSource, setup: &Setup) -> Result<Listing, Failure> {
 }
 
 /// Keeps what is other about the tools of a server until a person has accepted it.
-#[cfg(feature = "mcp")]
-pub(in crate::cli) fn keep_differences(
-    haft: &crate::Haft,
+pub(crate) fn keep_differences(
+    haft: &haft::Haft,
     signatures: &Arc<Signatures>,
     console: &Console,
 ) -> Observer {

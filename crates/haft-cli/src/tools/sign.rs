@@ -9,7 +9,7 @@ use super::super::{
     setup::Ground,
     words,
 };
-use crate::guarding::{Payload, Signatures, Source};
+use haft::assembly::{Payload, Signatures, Source};
 use haft_core::text::one_line;
 use haft_guard::sign_tool;
 use serde_json::json;

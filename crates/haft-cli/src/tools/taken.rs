@@ -9,7 +9,7 @@ use super::{
     change::{keep, shown, unremembered},
     find,
 };
-use crate::{Tool, ToolDefinition, guarding::Source, wiring::described};
+use haft::{Tool, ToolDefinition, assembly::Source, assembly::described};
 use haft_core::{
     port::{Registrations as _, StoreError},
     text::{one_line, people_text},

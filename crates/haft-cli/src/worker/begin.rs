@@ -8,7 +8,7 @@ use super::{
     files::Files,
     talk::{self, Asked, Told},
 };
-use crate::cli::{failure::Failure, setup::Ground};
+use crate::{failure::Failure, setup::Ground};
 use std::{
     ffi::OsString,
     io,

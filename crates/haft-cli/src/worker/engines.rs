@@ -2,15 +2,15 @@
 //! whichever process runs it.
 
 use crate::{
+    args::{Color, Global},
+    console::Console,
+    failure::Failure,
+    setup::{Ground, Setup},
+};
+use haft::{
     Args, Prepared, Tool, ToolDefinition, ToolError,
-    cli::{
-        args::{Color, Global},
-        console::Console,
-        failure::Failure,
-        setup::{Ground, Setup},
-    },
+    assembly::LazyStore,
     config::{Surroundings, keys},
-    memory::LazyStore,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -124,7 +124,7 @@ impl Engines {
         let configured = ground.configured(console)?;
         let registrations = configured.surroundings.state_folder().map(|state| {
             // Tools that were added, switched or configured meanwhile.
-            std::fs::read(crate::FileRegistrations::new(state).path()).unwrap_or_default()
+            std::fs::read(haft::FileRegistrations::new(state).path()).unwrap_or_default()
         });
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(whence).map_err(Failure::Unwritable)?);

@@ -6,11 +6,11 @@ use super::{
     files::Files,
     talk::{Asked, EngineTold, LONGEST, Told, ask},
 };
-use crate::{
+use crate::{console::Console, failure::Failure, setup::Ground, watch};
+use haft::{
     CancelReason, DurableStore, ErrorCode, Haft, Target,
-    cli::{console::Console, failure::Failure, setup::Ground, watch},
+    assembly::LazyStore,
     config::TasksConfig,
-    memory::LazyStore,
     port::{ClaimedTask, TaskStore as _},
 };
 use haft_core::text::one_line;
@@ -54,7 +54,7 @@ pub(super) fn serve(files: &Files, ground: Ground, console: &mut Console) -> Res
 
 fn leave(lazy: &LazyStore) -> Result<(), Failure> {
     if let Some(store) = lazy.opened() {
-        crate::cli::setup::now(store.leave())??;
+        crate::setup::now(store.leave())??;
     }
     Ok(())
 }
@@ -261,12 +261,12 @@ impl Worker<'_> {
 }
 
 /// Goes along with a task until it is over: stops it where another process wants that, and shows it until then.
-async fn accompany(haft: Haft, tenant: String, id: crate::TaskId, shown: Option<crate::running::Shown>) {
+async fn accompany(haft: Haft, tenant: String, id: haft::TaskId, shown: Option<crate::live_runs::Shown>) {
     let tasks = haft.tasks(&tenant);
     loop {
         match tasks.wait(&id, Some(LOOK)).await {
-            Ok(task) if !task.state.is_over() && task.state != crate::TaskState::AwaitingApproval => {
-                if shown.as_ref().is_some_and(crate::running::Shown::is_to_stop) {
+            Ok(task) if !task.state.is_over() && task.state != haft::TaskState::AwaitingApproval => {
+                if shown.as_ref().is_some_and(crate::live_runs::Shown::is_to_stop) {
                     haft.cancel(task.execution_id, CancelReason::User, None);
                 }
             }

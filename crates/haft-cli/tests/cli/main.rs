@@ -19,7 +19,6 @@ mod flow;
 mod guard;
 mod help;
 mod http_tools;
-#[cfg(feature = "mcp")]
 mod mcp;
 mod memory;
 #[cfg(unix)]
@@ -28,7 +27,6 @@ mod no_way_round;
 mod own_files;
 mod own_tools;
 mod pipes;
-#[cfg(feature = "postgres")]
 mod postgres;
 mod programs;
 #[cfg(unix)]

@@ -78,7 +78,7 @@ fn as_a_program() {
         env: Vec::new(),
         user_id: None,
     };
-    let code = haft::cli::run(args.split(BETWEEN), surroundings, tools);
+    let code = haft_cli::run(args.split(BETWEEN), surroundings, tools);
     let number = (0..=u8::MAX).find(|number| ExitCode::from(*number) == code).expect("it is one of them");
     std::process::exit(number.into());
 }

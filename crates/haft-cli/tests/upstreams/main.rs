@@ -15,25 +15,25 @@
     )
 )]
 
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod calls;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod changes;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod ends;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod everything;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod http;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod scripted;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 #[path = "../cli/support.rs"]
 mod support;
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 mod world;
 
-#[cfg(all(target_os = "linux", feature = "mcp"))]
+#[cfg(target_os = "linux")]
 fn main() {
     if std::env::args().nth(1).as_deref() == Some("mcp-server") {
         scripted::serve();
@@ -48,7 +48,7 @@ fn main() {
     libtest_mimic::run(&options, trials).exit();
 }
 
-#[cfg(not(all(target_os = "linux", feature = "mcp")))]
+#[cfg(not(target_os = "linux"))]
 fn main() {
     haft_testkit::not_run("upstreams", "jails are made on Linux only");
 }

@@ -18,7 +18,7 @@ pub(crate) fn permissions(config: &Config) -> Result<Permissions, Error> {
 }
 
 /// Whoever runs haft on their own machine: with everything, unless the configuration names roles.
-pub(crate) fn local(config: &Config, owner: &CallContext) -> CallContext {
+pub fn local(config: &Config, owner: &CallContext) -> CallContext {
     let roles = &config.permissions.local_roles;
     match roles.is_empty() {
         true => owner.clone(),

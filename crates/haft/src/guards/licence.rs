@@ -10,7 +10,7 @@ const LARGEST: u64 = 64 << 10;
 /// How tiers are given. `beside` is the folder of the user's own configuration, where paths start.
 ///
 /// A file that cannot be read is like one that does not count: the tier is Core, and the reason is known.
-pub(crate) fn licensing(config: &Config, beside: Option<&Path>) -> Result<Licensing, Error> {
+pub fn licensing(config: &Config, beside: Option<&Path>) -> Result<Licensing, Error> {
     let license = &config.license;
     if license.authority.is_empty() {
         return Ok(Licensing::Unlimited);

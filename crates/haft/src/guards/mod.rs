@@ -7,9 +7,11 @@ mod reload;
 mod secrets;
 mod signing;
 
-pub(crate) use callers::{local, permissions};
-pub(crate) use licence::licensing;
+pub use callers::local;
+pub(crate) use callers::permissions;
+pub use licence::licensing;
 pub(crate) use policing::{Policing, policy_set};
 pub use reload::{PolicyReload, Reloaded};
-pub(crate) use secrets::{Redacting, environment};
-pub(crate) use signing::{Payload, Signatures, Source};
+pub(crate) use secrets::Redacting;
+pub use secrets::environment;
+pub use signing::{Admitted, Payload, Signatures, Source};

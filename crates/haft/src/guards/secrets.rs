@@ -74,7 +74,7 @@ fn listed(file: &str) -> Result<Vec<String>, Error> {
 }
 
 /// Variables that are text. Others are no secrets that could be shown as text.
-pub(crate) fn environment<N: Into<std::ffi::OsString>>(
+pub fn environment<N: Into<std::ffi::OsString>>(
     variables: impl IntoIterator<Item = (N, N)>,
 ) -> Vec<(String, String)> {
     let text = |text: N| text.into().into_string().ok();

@@ -11,15 +11,15 @@ use std::{
 };
 
 /// What the configuration says of the audit's key and of its heads.
-pub(crate) struct AuditPlaces {
+pub struct AuditPlaces {
     /// The first key; beside the database where absent.
-    pub(crate) key_file: Option<PathBuf>,
+    pub key_file: Option<PathBuf>,
     /// Where heads are told.
-    pub(crate) heads: HeadsTo,
+    pub heads: HeadsTo,
 }
 
 /// Where heads are told.
-pub(crate) enum HeadsTo {
+pub enum HeadsTo {
     /// Nowhere.
     Nowhere,
     /// On standard error, for whoever collects that.
@@ -29,7 +29,8 @@ pub(crate) enum HeadsTo {
 }
 
 impl HeadsTo {
-    pub(crate) fn new(audit: &AuditConfig, surroundings: &Surroundings) -> Self {
+    /// Where `audit.head_sink` says.
+    pub fn new(audit: &AuditConfig, surroundings: &Surroundings) -> Self {
         match (&*audit.head_sink, surroundings.audit_head_file(audit)) {
             (AuditConfig::STDERR, _) => HeadsTo::Stderr,
             (_, Some(file)) => HeadsTo::File(file),
@@ -38,7 +39,7 @@ impl HeadsTo {
     }
 
     /// The sink. A file that cannot be added to is an error: whoever set it relies on it.
-    pub(crate) fn sink(&self) -> Result<Option<Arc<dyn HeadSink>>, StoreError> {
+    pub fn sink(&self) -> Result<Option<Arc<dyn HeadSink>>, StoreError> {
         match self {
             HeadsTo::Nowhere => Ok(None),
             HeadsTo::Stderr => Ok(Some(Arc::new(StderrHeads))),

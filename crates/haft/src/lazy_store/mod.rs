@@ -5,8 +5,8 @@
 mod heads;
 mod place;
 
-pub(crate) use heads::{AuditPlaces, HeadsTo};
-pub(crate) use place::{StorePlace, age, retention};
+pub use heads::{AuditPlaces, HeadsTo};
+pub use place::{StorePlace, age, retention};
 
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
@@ -25,7 +25,7 @@ use std::{
 
 /// A durable store that is opened when it is first needed. All clones are the same.
 #[derive(Clone)]
-pub(crate) struct LazyStore(Arc<Lazy>);
+pub struct LazyStore(Arc<Lazy>);
 
 struct Lazy {
     place: StorePlace,
@@ -33,12 +33,13 @@ struct Lazy {
 }
 
 impl LazyStore {
-    pub(crate) fn new(place: StorePlace) -> Self {
+    /// The store at that place. It is not opened yet.
+    pub fn new(place: StorePlace) -> Self {
         LazyStore(Arc::new(Lazy { place, opened: OnceLock::new() }))
     }
 
     /// Begins to open it, without waiting.
-    pub(crate) fn warm(&self) {
+    pub fn warm(&self) {
         let this = self.clone();
         // Without a thread it is opened by whoever needs it first.
         let _ = std::thread::Builder::new().name("haft-open".to_owned()).spawn(move || this.open().map(drop));
@@ -46,17 +47,17 @@ impl LazyStore {
 
     /// The store; opened now if it was not. That is tried once: a process that began without its memory must not go
     /// on with half of it.
-    pub(crate) fn open(&self) -> Result<&DurableStore, StoreError> {
+    pub fn open(&self) -> Result<&DurableStore, StoreError> {
         self.0.opened.get_or_init(|| self.0.place.open()).as_ref().map_err(Clone::clone)
     }
 
     /// The file in which ends of the audit chain are told, where there is one.
-    pub(crate) fn heads(&self) -> Option<&std::path::Path> {
+    pub fn heads(&self) -> Option<&std::path::Path> {
         self.0.place.heads()
     }
 
     /// The store, if anybody needed it.
-    pub(crate) fn opened(&self) -> Option<&DurableStore> {
+    pub fn opened(&self) -> Option<&DurableStore> {
         self.0.opened.get()?.as_ref().ok()
     }
 }

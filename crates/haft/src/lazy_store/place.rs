@@ -12,7 +12,7 @@ use std::{
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where a store is, worked out from a configuration. Nothing is opened yet.
-pub(crate) struct StorePlace {
+pub struct StorePlace {
     folder: PathBuf,
     options: Options,
     audit: AuditPlaces,
@@ -29,7 +29,7 @@ struct Server {
 
 impl StorePlace {
     /// In the state folder, as the configuration says; `variable` looks one up in the environment.
-    pub(crate) fn new(
+    pub fn new(
         config: &Config,
         folder: &Path,
         audit: AuditPlaces,
@@ -48,7 +48,7 @@ impl StorePlace {
     }
 
     /// Opens it. Blocks.
-    pub(crate) fn open(&self) -> Result<DurableStore, StoreError> {
+    pub fn open(&self) -> Result<DurableStore, StoreError> {
         let options = Options {
             key_file: self.audit.key_file.clone(),
             sink: self.audit.heads.sink()?,
@@ -61,7 +61,7 @@ impl StorePlace {
     }
 
     /// The file in which ends of the audit chain are told, where there is one.
-    pub(crate) fn heads(&self) -> Option<&Path> {
+    pub fn heads(&self) -> Option<&Path> {
         match &self.audit.heads {
             HeadsTo::File(path) => Some(path),
             HeadsTo::Nowhere | HeadsTo::Stderr => None,
@@ -148,7 +148,7 @@ fn options(store: &StoreConfig) -> Options {
 }
 
 /// The rules by which audit records are archived: those of the list first, then the one for all.
-pub(crate) fn retention(store: &StoreConfig) -> Result<Vec<RetentionRule>, String> {
+pub fn retention(store: &StoreConfig) -> Result<Vec<RetentionRule>, String> {
     let mut rules = store.retention.iter().map(|text| rule(text)).collect::<Result<Vec<_>, _>>()?;
     let keep = u32::try_from(store.keep_audit_days).ok().filter(|days| *days > 0);
     rules.push(RetentionRule { tier: None, tool: None, keep: keep.map(|days| DAY.saturating_mul(days)) });
@@ -156,7 +156,7 @@ pub(crate) fn retention(store: &StoreConfig) -> Result<Vec<RetentionRule>, Strin
 }
 
 /// A time as a person writes an age: days and weeks (`7d`, `2w`), and everything that a duration can be.
-pub(crate) fn age(text: &str) -> Option<Duration> {
+pub fn age(text: &str) -> Option<Duration> {
     let text = text.trim();
     let days = match (text.strip_suffix('d'), text.strip_suffix('w')) {
         (Some(days), _) => days.parse::<u32>().ok(),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{ApprovalId, ExecutionId, Footprint, GrantOffer, Resource};
+use haft::{ApprovalId, ExecutionId, Footprint, GrantOffer, Resource};
 use std::time::Duration;
 
 fn request() -> ApprovalRequest {
@@ -17,10 +17,10 @@ fn request() -> ApprovalRequest {
         fingerprint: "00".into(),
         detail: haft_core::ApprovalDetail {
             does: "Replace one place in src/main.rs, and then say in many words that it was done".into(),
-            isolation: crate::IsolationLevel::None,
+            isolation: haft::IsolationLevel::None,
             ..Default::default()
         },
-        asker: crate::Asker {
+        asker: haft::Asker {
             tenant: "local".into(),
             agent: "helper".into(),
             user: Some("ada".into()),

@@ -7,7 +7,7 @@
 mod payload;
 mod tool;
 
-pub(crate) use payload::Payload;
+pub use payload::Payload;
 
 use crate::{CommandTool, Error, Tool, ToolDefinition, config::Config};
 use haft_definition::{Format, read_all_checked};
@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Whose tools are accepted, and where it is remembered what was signed.
-pub(crate) struct Signatures {
+pub struct Signatures {
     trusted: TrustedKeys,
     is_required: bool,
     state: Option<PathBuf>,
@@ -29,21 +29,21 @@ pub(crate) struct Signatures {
 /// A file of definitions as it was read, with its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(crate) struct Source {
+pub struct Source {
     /// The exact text.
-    pub(crate) text: String,
+    pub text: String,
     /// Whether it is JSON; else it is TOML.
-    pub(crate) is_json: bool,
+    pub is_json: bool,
     /// Where relative paths in it start.
-    pub(crate) folder: PathBuf,
+    pub folder: PathBuf,
     /// The signature, as it stands beside the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) signature: Option<String>,
+    pub signature: Option<String>,
 }
 
 impl Source {
     /// What it defines, with its paths made absolute.
-    pub(crate) fn definitions(&self) -> Result<Vec<ToolDefinition>, String> {
+    pub fn definitions(&self) -> Result<Vec<ToolDefinition>, String> {
         let format = if self.is_json { Format::Json } else { Format::Toml };
         let read = read_all_checked(&self.text, format).map_err(|errors| errors.to_string())?;
         let path = std::env::var_os("PATH");
@@ -55,16 +55,18 @@ impl Source {
 }
 
 /// What a source is, once its signature was looked at.
-pub(crate) struct Admitted {
-    pub(crate) definitions: Vec<ToolDefinition>,
+pub struct Admitted {
+    /// The tools that it defines.
+    pub definitions: Vec<ToolDefinition>,
     /// The key that signed it.
-    pub(crate) key: Option<String>,
+    pub key: Option<String>,
     /// What the definitions run.
-    pub(crate) payload: Payload,
+    pub payload: Payload,
 }
 
 impl Signatures {
-    pub(crate) fn new(config: &Config, state: Option<PathBuf>) -> Result<Self, Error> {
+    /// The keys that are trusted, and the state folder in which signed sources are remembered.
+    pub fn new(config: &Config, state: Option<PathBuf>) -> Result<Self, Error> {
         let signatures = &config.tools.signatures;
         let read = |text: &String| {
             text.parse::<PublicKey>()
@@ -75,7 +77,7 @@ impl Signatures {
     }
 
     /// Whether these definitions may be added. What comes back was read from the very bytes that were checked.
-    pub(crate) fn admit(&self, source: &Source) -> Result<Admitted, String> {
+    pub fn admit(&self, source: &Source) -> Result<Admitted, String> {
         let definitions = source.definitions()?;
         // What nobody signed has no digest to be compared with; programs can be large.
         let payload = match source.signature {
@@ -94,7 +96,7 @@ impl Signatures {
     }
 
     /// The tool of a definition that is remembered, as long as it is the one that was signed.
-    pub(crate) fn checked(
+    pub fn checked(
         &self,
         remembered: ToolDefinition,
         make: impl Fn(ToolDefinition) -> Result<Box<dyn Tool>, String>,
@@ -118,7 +120,7 @@ impl Signatures {
     }
 
     /// Keeps what a tool was added from, where it is signed; else forgets what was kept of that name.
-    pub(crate) fn remember(&self, name: &str, source: &Source) -> io::Result<()> {
+    pub fn remember(&self, name: &str, source: &Source) -> io::Result<()> {
         match source.signature {
             Some(_) => self.keep(Kind::Signed, name, source),
             None => self.forget(Kind::Signed, name),
@@ -126,17 +128,17 @@ impl Signatures {
     }
 
     /// Keeps a changed definition until a person has accepted it.
-    pub(crate) fn propose(&self, name: &str, source: &Source) -> io::Result<()> {
+    pub fn propose(&self, name: &str, source: &Source) -> io::Result<()> {
         self.keep(Kind::Changed, name, source)
     }
 
     /// The changed definition of a tool that waits for somebody to accept it.
-    pub(crate) fn proposed(&self, name: &str) -> io::Result<Option<Source>> {
+    pub fn proposed(&self, name: &str) -> io::Result<Option<Source>> {
         self.record(Kind::Changed, name)
     }
 
     /// Every changed or new definition that waits for somebody to accept it, by name.
-    pub(crate) fn all_proposed(&self) -> io::Result<Vec<(String, Source)>> {
+    pub fn all_proposed(&self) -> io::Result<Vec<(String, Source)>> {
         let Some(state) = self.state.as_deref() else { return Ok(Vec::new()) };
         let entries = match std::fs::read_dir(state.join(Kind::Changed.folder())) {
             Ok(entries) => entries,
@@ -156,12 +158,12 @@ impl Signatures {
     }
 
     /// It was accepted, or the tool is gone.
-    pub(crate) fn settle(&self, name: &str) -> io::Result<()> {
+    pub fn settle(&self, name: &str) -> io::Result<()> {
         self.forget(Kind::Changed, name)
     }
 
     /// Everything about a tool that is gone.
-    pub(crate) fn forget_all(&self, name: &str) -> io::Result<()> {
+    pub fn forget_all(&self, name: &str) -> io::Result<()> {
         self.forget(Kind::Signed, name).and_then(|()| self.settle(name))
     }
 

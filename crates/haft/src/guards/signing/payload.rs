@@ -14,17 +14,17 @@ const MOST_BYTES: u64 = 1 << 30;
 
 /// What definitions run, and what that was when it was looked at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Payload {
+pub struct Payload {
     /// The programs and files, in the order of the definitions.
     places: Vec<PathBuf>,
     /// Over all of them; `None` where nothing is run that stands in a file of the tool's own. A program that is found in PATH
     /// is the system's.
-    pub(crate) digest: Option<String>,
+    pub digest: Option<String>,
 }
 
 impl Payload {
     /// Of definitions whose paths are absolute.
-    pub(crate) fn of(definitions: &[ToolDefinition]) -> io::Result<Self> {
+    pub fn of(definitions: &[ToolDefinition]) -> io::Result<Self> {
         let commands = definitions.iter().filter_map(|definition| definition.command.as_deref());
         let mut places: Vec<PathBuf> = commands
             .flat_map(|command| std::iter::once(&command.program).chain(&command.files))
@@ -44,7 +44,7 @@ impl Payload {
     }
 
     /// Whether everything is as it was.
-    pub(crate) fn is_unchanged(&self) -> bool {
+    pub fn is_unchanged(&self) -> bool {
         digest(&self.places).is_ok_and(|now| now == self.digest)
     }
 }

@@ -1,0 +1,16 @@
+//! The parts that a configuration gives, for programs that offer what the command line offers.
+//!
+//! [`Haft::builder`](crate::Haft::builder) puts most of them together by itself; a program that only embeds haft needs nothing
+//! of this. `haft-cli` is built on it: it opens the store before an engine needs it, shows and answers approvals without one,
+//! and signs tools.
+
+pub use crate::{
+    commands::{LazyJail, recover},
+    guards::{Admitted, Payload, Signatures, Source, environment, licensing, local},
+    wiring::{CHANGES, command_tools, described, settings},
+};
+#[cfg(feature = "durable")]
+pub use crate::{
+    grants::{spared, to_store},
+    lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, retention},
+};
