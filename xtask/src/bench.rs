@@ -17,11 +17,11 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-jail", "--bench", "gate", "--bench", "jails"]);
+    cargo.args(["bench", "-p", "haft-gate", "-p", "haft-jail", "--bench", "gate", "--bench", "jails"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "--release", "-p", "haft", "--bin", "haft"]);
+    cargo.args(["build", "--release", "-p", "haft-cli", "--bin", "haft"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
@@ -46,7 +46,7 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft", "-p", "haft-guard", "--bench", "guard", "--bench", "startup"]);
+    cargo.args(["bench", "-p", "haft-cli", "-p", "haft-guard", "--bench", "guard", "--bench", "startup"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)
 }

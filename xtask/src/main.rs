@@ -15,6 +15,8 @@ mod not_run;
 mod packages;
 mod portable;
 mod recap;
+#[cfg(test)]
+mod rooms;
 mod run;
 mod secrets;
 mod soak;

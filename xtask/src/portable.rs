@@ -11,7 +11,8 @@ use crate::step;
 use crate::workspace::Workspace;
 
 /// The crates that compile on every system, by the name of their folder in `crates`.
-const PACKAGES: [&str; 5] = ["haft-core", "haft-sdk", "haft-patch", "haft-jail", "haft-tools"];
+const PACKAGES: [&str; 7] =
+    ["haft-core", "haft-sdk", "haft-patch", "haft-files", "haft-gate", "haft-jail", "haft-tools"];
 
 /// One target for each system that is not Linux.
 const TARGETS: [&str; 2] = ["x86_64-pc-windows-msvc", "aarch64-apple-darwin"];

@@ -18,7 +18,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), Error> {
     }
     // The development profile: on a fresh machine its build takes a fraction of the time.
     let mut cargo = workspace.cargo();
-    cargo.args(["build", "--package", "haft", "--bin", "haft"]);
+    cargo.args(["build", "--package", "haft-cli", "--bin", "haft"]);
     step::announce("build", &cargo);
     step::must_succeed(&mut cargo)?;
 

@@ -81,7 +81,7 @@ fn lints(options: TestOptions) -> [Check; 2] {
     let clippy: &[&str] = match options.quick {
         true => &["clippy", "--workspace", "--", "-D", "warnings"],
         false => {
-            &["clippy", "--workspace", "--features", "haft/otlp", "--all-targets", "--", "-D", "warnings"]
+            &["clippy", "--workspace", "--features", "haft-cli/otlp", "--all-targets", "--", "-D", "warnings"]
         }
     };
     [format, Check::new("clippy", clippy)]
@@ -106,18 +106,18 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
                 "--workspace",
                 "--no-fail-fast",
                 "--features",
-                "haft/otlp",
+                "haft-cli/otlp",
                 "--test",
                 "otlp",
             ],
             Runner::CargoTest => {
-                &["test", "--workspace", "--no-fail-fast", "--features", "haft/otlp", "--test", "otlp"]
+                &["test", "--workspace", "--no-fail-fast", "--features", "haft-cli/otlp", "--test", "otlp"]
             }
         };
         checks.push((Check::new("otlp", otlp), runner));
         let doc_tests = Check::new(
             "doc tests",
-            &["test", "--workspace", "--no-fail-fast", "--features", "haft/otlp", "--doc"],
+            &["test", "--workspace", "--no-fail-fast", "--features", "haft-cli/otlp", "--doc"],
         );
         checks.push((doc_tests, Runner::CargoTest));
     }
@@ -127,7 +127,7 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
 fn rustdoc() -> Check {
     Check {
         environment: &[("RUSTDOCFLAGS", "-D warnings")],
-        ..Check::new("rustdoc", &["doc", "--workspace", "--no-deps", "--features", "haft/otlp"])
+        ..Check::new("rustdoc", &["doc", "--workspace", "--no-deps", "--features", "haft-cli/otlp"])
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
             let lines = lines(checks.into_iter().map(|(check, _)| check));
             assert_eq!(lines.iter().filter(|line| line.contains("--doc")).count(), 1);
             assert_eq!(
-                lines.iter().filter(|line| line.ends_with("--features haft/otlp --test otlp")).count(),
+                lines.iter().filter(|line| line.ends_with("--features haft-cli/otlp --test otlp")).count(),
                 1
             );
             assert!(lines.iter().all(|line| !line.contains("--all-targets") && !line.contains("--benches")));

@@ -23,7 +23,6 @@ pub struct Rule {
 
 /// What a key takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Kind {
     /// `true` or `false`.
     Switch,

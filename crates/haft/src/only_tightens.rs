@@ -304,7 +304,7 @@ fn programs(config: &Config, world: &World, found: &mut Behaviour) {
     let Ok(spec) = commands::template(config, &world.folders) else { return };
     let level = ["restricted", "strict", "standard"]
         .iter()
-        .position(|level| Value::Level(level) == super::key("tools.commands.isolation").unwrap().get(config));
+        .position(|level| Value::Level(level) == crate::config::key("tools.commands.isolation").unwrap().get(config));
     found.limits.insert("how loose jails are", level.map_or(u64::MAX, |level| level as u64));
     let base = world.folders.working.parent().unwrap();
     let depth = |roots: &[PathBuf], path: &Path| {
@@ -555,7 +555,7 @@ fn tools(config: &Config, _world: &World, found: &mut Behaviour) {
 fn remembered(config: &Config, _world: &World, found: &mut Behaviour) {
     found.may(
         "a call goes on before it is on the disk",
-        config.store.durability != super::value::StoreDurability::Full,
+        config.store.durability != crate::config::StoreDurability::Full,
     );
     for key in keys().iter().filter(|key| key.rule().tighter == Tighter::Nothing) {
         // In these a folder has no say, so what they come to is what it was.

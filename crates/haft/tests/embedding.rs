@@ -4,7 +4,6 @@
 
 use haft::{ApprovalMode, ApprovalRequest, Decision, ListPolicy, ask_with, ask_with_async, prelude::*};
 use std::{
-    path::Path,
     process::Command,
     sync::{
         Arc,
@@ -16,7 +15,9 @@ use std::{
 fn the_example_is_short_and_runs() {
     let lines = include_str!("../examples/embed.rs").lines().count();
     assert!(lines <= 25, "{lines} lines");
-    let program = Path::new(env!("CARGO_BIN_EXE_haft")).with_file_name("examples").join("embed");
+    // Examples are built beside the folder of this program.
+    let own = std::env::current_exe().unwrap();
+    let program = own.ancestors().nth(2).unwrap().join("examples/embed");
     if !program.exists() {
         // `cargo test` builds it; a run of this file alone does not.
         let build = ["build", "--quiet", "--package", "haft", "--example", "embed"];
