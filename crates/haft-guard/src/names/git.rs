@@ -45,7 +45,7 @@ fn is_own_part(names: &[&str]) -> bool {
 /// ["HEAD", "objects", "refs", "config"].iter().for_each(|name| found.meet(name.as_bytes()));
 /// assert!(found.is_repository());
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GitEntries {
     head: bool,
     objects: bool,
@@ -63,6 +63,21 @@ impl GitEntries {
             _ if name.eq_ignore_ascii_case(b"commondir") => self.commondir = true,
             _ => {}
         }
+    }
+
+    /// Whether a new entry of that name could make the folder a repository, alone or with others that are made beside it: a head,
+    /// or anything that a head needs where there is one.
+    ///
+    /// ```
+    /// let mut found = haft_guard::names::GitEntries::default();
+    /// assert!(found.may_be_completed_by(b"HEAD") && !found.may_be_completed_by(b"refs"));
+    /// found.meet(b"HEAD");
+    /// assert!(!found.may_be_completed_by(b"HEAD") && found.may_be_completed_by(b"refs"));
+    /// ```
+    pub fn may_be_completed_by(self, name: &[u8]) -> bool {
+        let mut with = self;
+        with.meet(name);
+        with != self && with.head
     }
 
     /// Whether git would take the folder for a repository, whatever its name.
