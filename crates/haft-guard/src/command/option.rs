@@ -88,7 +88,9 @@ fn line_of<'a>(value: &str) -> Seen<'a> {
     Seen::Line(value.trim_start_matches(['!', '|', '=']).to_owned())
 }
 
-/// Whether the shell may make an option of a word. A file can be called `--output=x.rs`, and `*.rs` finds it.
+/// Whether the shell may make an option of a word. A file can be called `--output=x.rs`, and `*.rs` finds it. A pattern
+/// that begins with any other letter (`a*`, `./*`) finds no such file, and behind `--` it is none. It matters only for
+/// programs with an option that runs or writes: those without one have no row here, and `cat *.rs` is as good as `cat a.rs`.
 fn may_be_option(word: &Word) -> bool {
     match word {
         Word::Exact(text) => text.starts_with('-'),
