@@ -209,8 +209,8 @@ impl Jail for Gvisor {
 
 /// Whether the guest will see its program. runsc tells it only in words of its own.
 fn has_program(request: &SeatRequest) -> bool {
-    let granted = request.binds.iter().map(|bind| bind.path.as_str());
-    let seen: Vec<&str> = SYSTEM.into_iter().chain(granted).collect();
+    let granted = request.binds.iter().map(|bind| bind.path.as_path());
+    let seen: Vec<&Path> = SYSTEM.into_iter().map(Path::new).chain(granted).collect();
     let is_seen = |path: &Path| seen.iter().any(|folder| path.starts_with(folder)) && path.is_file();
     request.programs.iter().any(|path| is_seen(Path::new(path)))
 }
@@ -281,7 +281,7 @@ fn prepare(folder: &Path, config: &Value, request: &SeatRequest) -> std::io::Res
     }
     for (number, bind) in request.mounted().enumerate() {
         let place = folder.join(bind_place(number));
-        if Path::new(&bind.path).is_dir() { fs::create_dir(place)? } else { fs::write(place, "")? }
+        if bind.path.is_dir() { fs::create_dir(place)? } else { fs::write(place, "")? }
     }
     fs::write(folder.join("hidden-file"), "")?;
     fs::write(folder.join("config.json"), serde_json::to_vec(config)?)
@@ -311,8 +311,8 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         argv: argv.into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: text(bundle),
-        // The seat puts what is granted into the bundle, and runsc mounts it from there.
-        masks: Vec::new(),
+        // The seat puts what is granted into the bundle, and runsc mounts it from there. What JSON cannot name the seat hides itself.
+        masks: guest.masks.into_iter().filter(|mask| mask.path.to_str().is_none()).collect(),
         limits: Vec::new(),
         filter: FilterKind::Runtime,
         landlock: false,
@@ -341,16 +341,18 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
     for (number, Bind { path, writable, .. }) in request.mounted().enumerate() {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
+        // The seat holds what JSON cannot name.
+        let Some(path) = path.to_str() else { continue };
         // Relative to the bundle, where the seat has mounted just what was looked at.
         let source = bind_place(number);
         mounts.push(json!({"type": "bind", "source": source, "destination": path, "options": options}));
     }
     for mask in &request.masks {
+        let Some(path) = mask.path.to_str() else { continue };
         // Relative to the bundle.
         let source = if mask.is_dir { "hidden" } else { "hidden-file" };
-        mounts.push(
-            json!({"type": "bind", "source": source, "destination": mask.path, "options": ["bind", "ro"]}),
-        );
+        mounts
+            .push(json!({"type": "bind", "source": source, "destination": path, "options": ["bind", "ro"]}));
     }
     let own = if request.gate { None } else { Some(["network", "user"]) };
     let namespaces = ["pid", "ipc", "uts", "mount"].into_iter().chain(own.into_iter().flatten());

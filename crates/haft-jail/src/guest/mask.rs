@@ -255,7 +255,7 @@ impl Leads<'_> {
     /// Follows a path; `around` is where it is named, and cannot be below what is fixed. `false` where that would be so.
     fn lead(&mut self, path: &Path, around: &Path) -> bool {
         let led = links::follow(path);
-        let awaited: Vec<_> = led.awaited.into_iter().filter(|(path, _)| self.is_writable(path)).collect();
+        let awaited: Vec<_> = led.awaited.into_iter().filter(|(path, _)| self.is_writable(&path.0)).collect();
         self.awaited.extend(awaited);
         let Some(real) = led.real else { return true };
         if around.starts_with(&real) {

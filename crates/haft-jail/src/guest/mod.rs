@@ -76,6 +76,8 @@ mod process;
 #[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
+mod raw;
+#[cfg(target_os = "linux")]
 mod rules;
 #[cfg(target_os = "linux")]
 mod runc;

@@ -180,8 +180,10 @@ impl Grants {
             .map_err(|error| refused(format!("{} cannot be granted: {error}", path.display())))?;
         let found = fs::metadata(&real)
             .map_err(|error| refused(format!("{} cannot be granted: {error}", path.display())))?;
-        let text = real.to_str().ok_or_else(|| refused(format!("{} is not UTF-8", path.display())))?;
-        let bind = Bind { path: text.to_owned(), writable, device: found.dev(), inode: found.ino() };
+        if real.to_str().is_none() {
+            return Err(refused(format!("{} is not UTF-8", path.display())));
+        }
+        let bind = Bind { path: real.clone(), writable, device: found.dev(), inode: found.ino() };
         let entry = self.binds.entry(real.clone()).or_insert_with(|| bind.clone());
         entry.writable |= writable;
         Ok(real)
@@ -255,7 +257,7 @@ pub(crate) fn plan(
             without_mounts(&found, spec.level, &mut enforcement)?;
             Vec::new()
         }
-        Walls::Namespace => pins(&found, &granted, &grants)?,
+        Walls::Namespace => pins(&found, &granted, &grants),
     };
     let home = match (walls, scratch) {
         (Walls::Process, Some(scratch)) => {
@@ -283,7 +285,8 @@ pub(crate) fn plan(
     let means = Means { cgroups: facts.cgroups.is_some(), own_users: walls == Walls::Namespace };
     let say = &mut enforcement.details;
     say.insert("network".to_owned(), json!(network.name()));
-    let paths = |found: &[Found]| json!(found.iter().map(|found| &found.path).collect::<Vec<_>>());
+    let paths =
+        |found: &[Found]| json!(found.iter().map(|found| found.path.to_string_lossy()).collect::<Vec<_>>());
     if !found.denied.is_empty() {
         say.insert("masked".to_owned(), paths(&found.denied));
     }
@@ -291,8 +294,8 @@ pub(crate) fn plan(
         say.insert("readOnly".to_owned(), paths(&found.fixed));
     }
     let mask =
-        |found: &Found| Ok(Mask { path: text(&found.path)?, is_dir: found.is_dir, exactly: Some(found.id) });
-    let masks = found.denied.iter().map(mask).collect::<Result<_, ToolError>>()?;
+        |found: &Found| Mask { path: found.path.clone(), is_dir: found.is_dir, exactly: Some(found.id) };
+    let masks = found.denied.iter().map(mask).collect();
     let request = SeatRequest {
         programs: programs(name, &path),
         argv: spec.argv.clone(),
@@ -373,20 +376,9 @@ fn own_folder(path: &Path, granted: &Granted) -> Result<Option<PathBuf>, String>
     made.map(Some).map_err(|error| format!("{} is haft's own and cannot be hidden: {error}", path.display()))
 }
 
-fn text(path: &Path) -> Result<String, ToolError> {
-    let refused = || {
-        let text = format!(
-            "{} cannot be hidden or held, because its name is not UTF-8; rename it, or grant less",
-            path.display()
-        );
-        ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
-    };
-    path.to_str().map(str::to_owned).ok_or_else(refused)
-}
-
 /// What is mounted on itself: what must not change, read-only; repositories; and the folders around what is hidden or granted
 /// for reading only, because whoever moves one of those takes it out of its place for the next guest.
-fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Result<Vec<Bind>, ToolError> {
+fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Vec<Bind> {
     let inner = granted
         .all()
         .filter(|path| granted.writable.iter().any(|root| *path != root && path.starts_with(root)));
@@ -397,9 +389,9 @@ fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Result<Vec<Bind
     let writable = around.iter().chain(&found.held).map(|held| (held, true));
     for (pin, writable) in writable.chain(found.fixed.iter().map(|fixed| (fixed, false))) {
         let Id { device, inode } = pin.id;
-        pins.insert(&pin.path, Bind { path: text(&pin.path)?, writable, device, inode });
+        pins.insert(&pin.path, Bind { path: pin.path.clone(), writable, device, inode });
     }
-    Ok(pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect())
+    pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect()
 }
 
 /// Where nothing can be mounted, what would have to be hidden is refused, and what would have to be read-only is too where that

@@ -47,7 +47,7 @@ pub(crate) struct Watched {
     /// What was hidden from it.
     skip: BTreeSet<Seen>,
     /// What protected names lead over.
-    #[serde(default)]
+    #[serde(with = "links::pairs")]
     awaited: Awaited,
 }
 

@@ -87,6 +87,10 @@ fn unescaped(path: &str) -> Option<PathBuf> {
 /// Folders deeper than this are not looked into: each takes a descriptor while it is.
 const MOST_DEPTH: usize = 128;
 
+/// Folders whose path is longer than this are not looked into: what is in them could not be named to be hidden. The kernel takes 4,096
+/// bytes, of which a runtime needs some for the place of the tree.
+const MOST_PATH: usize = 3_000;
+
 /// What a walk is after.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
@@ -225,7 +229,7 @@ impl<E> Walker<'_, E> {
     fn enter(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path, place: Place) -> Result<(), E> {
         let mut again = None;
         loop {
-            match open(parent, name, place.depth) {
+            match open(parent, name, path, place.depth) {
                 Ok((here, entries)) => {
                     // Done last: what is in there comes before it.
                     if let Some(mode) = again {
@@ -387,9 +391,10 @@ impl<E> Walker<'_, E> {
 fn open(
     parent: BorrowedFd<'_>,
     name: &OsStr,
+    path: &Path,
     depth: usize,
 ) -> Result<(Arc<OwnedFd>, Vec<(OsString, FileType)>), Errno> {
-    if depth > MOST_DEPTH {
+    if depth > MOST_DEPTH || path.as_os_str().len() > MOST_PATH {
         return Err(Errno::TOOBIG);
     }
     let here = rustix::fs::openat(parent, name, FOLDER, Mode::empty())?;

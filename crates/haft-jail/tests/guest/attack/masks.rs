@@ -1,0 +1,113 @@
+//! Attacks on masks: names and places that are hard to hide. Each is also tried without a jail, where the file is read.
+
+use crate::world::{House, block_on, has_runtime, is_root, run as run_guest, sh};
+use haft_core::port::{GuestEnd, GuestSpec};
+use libtest_mimic::Trial;
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path, process::Command, time::Duration};
+
+const SECRET: &str = "planted-secret";
+const READ: &str = "grep -ra planted . 2>/dev/null; true";
+
+fn spec(script: &str, folder: &Path) -> GuestSpec {
+    let mut spec = sh("");
+    spec.argv = ["bash", "-c", script].map(str::to_owned).into();
+    spec.writable = vec![folder.to_owned()];
+    spec.denied = [".env", "*.pem"].map(str::to_owned).into();
+    spec.limits.wall_time = Some(Duration::from_secs(60));
+    spec
+}
+
+fn in_jail(house: &House, jail: &str, script: &str, folder: &Path) -> (GuestEnd, String) {
+    let started = block_on(run_guest(&*house.jail(jail), spec(script, folder)));
+    let (end, heard) = started.unwrap_or_else(|error| panic!("it does not start: {error:?}"));
+    (end, format!("{}{}", heard.out, heard.err))
+}
+
+fn without_jail(script: &str, folder: &Path) -> String {
+    let output = Command::new("bash").args(["-c", script]).current_dir(folder).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Names that are not UTF-8: in every place where something is hidden, read-only or held.
+fn names_that_are_no_text(jail: &str) {
+    let make = "mkdir -p $'d\\xff/in'; for f in $'d\\xff/.env' $'d\\xff/in/x.pem' $'\\xfe.pem'; do echo planted-secret > $f; done; \
+                mkdir $'f\\xfd.pem'; echo planted-secret > $'f\\xfd.pem/inside'; echo open > $'d\\xff/open'";
+    let control = tempfile::tempdir().unwrap();
+    without_jail(make, control.path());
+    assert_eq!(without_jail(READ, control.path()).matches(SECRET).count(), 4, "without a jail all are read");
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path();
+    in_jail(&house, jail, make, at);
+    let odd = at.join(OsStr::from_bytes(b"d\xff"));
+    assert!(odd.join("in/x.pem").exists(), "the guest made them");
+    fs::write(odd.join(".envrc"), "mine").unwrap();
+    let attack = "mv $'d\\xff' d; mv $'d\\xff/in' i; mv $'\\xfe.pem' y; ln $'\\xfe.pem' z; mv $'f\\xfd.pem' g; \
+                  echo evil > $'d\\xff/.envrc'; rm -f $'d\\xff/.envrc'; cat $'d\\xff/open'";
+    for script in [READ, attack, READ] {
+        let (end, said) = in_jail(&house, jail, script, at);
+        assert!(!said.contains(SECRET), "{script}: {said}");
+        assert!(script == READ || said.contains("open"), "the rest is there: {said}");
+        assert!(end.violations.is_empty(), "{end:?}");
+    }
+    assert_eq!(fs::read_to_string(odd.join(".envrc")).unwrap(), "mine");
+    assert_eq!(fs::read_to_string(odd.join(".env")).unwrap().trim(), SECRET);
+}
+
+const DEEP: &str = "n=$(printf 'l%.0s' {1..200}); for i in {1..24}; do mkdir $n && cd $n || exit 1; done; \
+                    echo planted-secret > .env";
+
+/// A path that is too long to be named: the owner's is hidden, and one of a guest's keeps no other from starting.
+fn paths_too_long_to_be_named(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path();
+    without_jail(DEEP, at);
+    assert!(without_jail(READ, at).contains(SECRET), "without a jail it is read");
+    for script in [READ, "n=$(echo l*); mv $n m; chmod -R 755 .; mv $n/$n k; true", READ] {
+        let (end, said) = in_jail(&house, jail, script, at);
+        assert!(!said.contains(SECRET), "{said}");
+        assert!(end.violations.is_empty(), "what is the owner's stays: {end:?}");
+    }
+    assert!(without_jail(READ, at).contains(SECRET), "it is still there");
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let first = format!("({DEEP}); : > made; while [ ! -e read ]; do sleep 0.05; done");
+    let jail = house.jail(jail);
+    let (end, said) = block_on(async {
+        let running = run_guest(&*jail, spec(&first, at));
+        let reading = async {
+            while !at.join("made").exists() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            let read = run_guest(&*jail, spec(READ, at)).await;
+            fs::write(at.join("read"), "").unwrap();
+            read
+        };
+        let (first, second) = tokio::join!(running, reading);
+        (first.unwrap().0, second.unwrap().1.out)
+    });
+    assert!(!said.contains(SECRET), "{said}");
+    assert_eq!(end.violations.len(), 1, "it is too deep to be left there: {end:?}");
+    let (_, said) = block_on(run_guest(&*jail, spec(READ, at))).unwrap();
+    assert!(!said.out.contains(SECRET), "{said:?}");
+}
+
+/// A test of one jail.
+type Test = fn(&str);
+
+pub fn trials() -> Vec<Trial> {
+    let installed = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
+    let others =
+        installed.into_iter().filter(|(_, program)| is_root() && has_runtime(program)).map(|(jail, _)| jail);
+    let tests: [(&str, Test); 2] = [
+        ("names_that_are_no_text", names_that_are_no_text),
+        ("paths_too_long_to_be_named", paths_too_long_to_be_named),
+    ];
+    let jails = ["namespace"].into_iter().chain(others);
+    let one = |jail: &'static str, (name, test): (&str, Test)| {
+        Trial::test(format!("attack::masks::{jail}::{name}"), move || {
+            test(jail);
+            Ok(())
+        })
+    };
+    jails.flat_map(|jail| tests.map(|test| one(jail, test))).collect()
+}
