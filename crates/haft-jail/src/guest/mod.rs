@@ -52,11 +52,17 @@ mod disk;
 #[cfg(target_os = "linux")]
 mod filter;
 #[cfg(target_os = "linux")]
+mod gather;
+#[cfg(target_os = "linux")]
+mod git_plain;
+#[cfg(target_os = "linux")]
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
 mod instance;
+#[cfg(target_os = "linux")]
+mod leads;
 #[cfg(target_os = "linux")]
 mod links;
 #[cfg(target_os = "linux")]

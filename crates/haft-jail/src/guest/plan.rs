@@ -1,7 +1,7 @@
 //! From what a caller asks for to what a seat has to do. Looks at files, changes nothing but an absent hooks folder.
 
 use super::{
-    environment, limits,
+    environment, gather, limits,
     limits::Means,
     mask::{self, Findings, Found, Granted},
     preset,
@@ -290,6 +290,10 @@ pub(crate) fn plan(
     if !found.denied.is_empty() {
         say.insert("masked".to_owned(), paths(&found.denied));
     }
+    if !found.whole.is_empty() {
+        let whole = found.whole.iter().map(|folder| folder.to_string_lossy());
+        say.insert("maskedWhole".to_owned(), json!(whole.collect::<Vec<_>>()));
+    }
     if walls == Walls::Namespace && !found.fixed.is_empty() {
         say.insert("readOnly".to_owned(), paths(&found.fixed));
     }
@@ -356,6 +360,13 @@ fn find(spec: &GuestSpec, granted: &Granted, facts: &Facts) -> Result<Findings, 
     // What is inside of something hidden is hidden with it.
     found.denied.sort();
     found.denied.dedup_by(|inner, outer| mask::is_within(&inner.path, &outer.path));
+    found.whole = gather::whole_folders(&found.denied, granted, gather::MOST_MASKS).map_err(refused)?;
+    for folder in &found.whole {
+        let gone = || refused(format!("{} cannot be hidden: it is gone", folder.display()));
+        found.denied.retain(|denied| !mask::is_within(&denied.path, folder));
+        found.denied.push(Found::at(folder).ok_or_else(gone)?);
+    }
+    found.denied.sort();
     Ok(found)
 }
 

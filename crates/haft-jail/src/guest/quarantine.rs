@@ -6,13 +6,14 @@
 //! What has to be looked at is on record before the guest starts: where haft is killed, the next one does it.
 
 use super::{
+    git_plain,
     host::Inner,
     links::{self, Awaited},
-    mask::{self, Findings, Granted},
+    mask::{Findings, Granted},
     survey::{self, FOLDER, Id, Met, Search, Seen, Step, What},
 };
 use haft_core::Violation;
-use haft_guard::names::{ProtectedNames, is_harmless_git_config};
+use haft_guard::names::ProtectedNames;
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
     fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat},
@@ -24,8 +25,8 @@ use std::{
     convert::Infallible,
     ffi::OsStr,
     fmt::Write as _,
-    fs::{self, DirBuilder, File},
-    io::{self, Read as _},
+    fs::{self, DirBuilder},
+    io,
     os::{
         fd::AsRawFd as _,
         unix::{
@@ -261,8 +262,8 @@ impl Cleaner<'_> {
             Some(seen) if self.watched.known.contains(&seen) => {
                 return if is_repository { Step::Enter } else { Step::Pass };
             }
-            Some(_) if mask::is_harmless_state(met) => return Step::Pass,
-            Some(_) if is_repository && is_harmless(met) => return Step::Plain,
+            Some(_) if git_plain::is_harmless_state(met) => return Step::Pass,
+            Some(_) if is_repository && git_plain::is_harmless_repository(met) => return Step::Plain,
             Some(_) => {}
         }
         self.take(met, why);
@@ -490,73 +491,6 @@ fn disarm(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
 /// link.
 fn chmod(handle: &OwnedFd, mode: u32) -> Result<(), Errno> {
     rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::from_raw_mode(mode))
-}
-
-/// Whether a new repository is such as `git init` and `git clone` make: nothing in it makes git run a program.
-fn is_harmless(met: &Met<'_>) -> bool {
-    let look = || -> Result<bool, Errno> {
-        let git = openat(met.folder, met.name, FOLDER, Mode::empty())?;
-        if has_link(&git)? {
-            return Ok(false);
-        }
-        let is_there = |path: &str| statat(&git, path, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        let never = [
-            "commondir",
-            "gitdir",
-            "config.worktree",
-            "info/attributes",
-            "info/grafts",
-            "modules",
-            "worktrees",
-        ];
-        if never.into_iter().chain(["objects/info/alternates", "rebase-merge", "sequencer"]).any(is_there) {
-            return Ok(false);
-        }
-        Ok(has_plain_config(&git)? && has_samples_only(&git)?)
-    };
-    look().unwrap_or(false)
-}
-
-/// Whether anything in a repository's folder leads elsewhere.
-fn has_link(git: &OwnedFd) -> Result<bool, Errno> {
-    let is_link = |path: &OsStr| {
-        statat(git, path, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
-    };
-    for entry in rustix::fs::Dir::read_from(git)? {
-        if is_link(OsStr::from_bytes(entry?.file_name().to_bytes())) {
-            return Ok(true);
-        }
-    }
-    Ok(is_link(OsStr::new("objects/info")))
-}
-
-fn has_plain_config(git: &OwnedFd) -> Result<bool, Errno> {
-    const MOST: u64 = 64 << 10;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    let file = File::from(match openat(git, "config", flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(true),
-        done => done?,
-    });
-    let is_file = file.metadata().is_ok_and(|found| found.is_file() && found.len() <= MOST);
-    let mut text = String::new();
-    let read = file.take(MOST).read_to_string(&mut text);
-    Ok(is_file && read.is_ok() && is_harmless_git_config(&text))
-}
-
-fn has_samples_only(git: &OwnedFd) -> Result<bool, Errno> {
-    let hooks = match openat(git, "hooks", FOLDER, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(true),
-        done => done?,
-    };
-    for entry in rustix::fs::Dir::read_from(&hooks)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name != b"." && name != b".." && !name.ends_with(b".sample") {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn violation(path: &Path, description: String, was_blocked: bool) -> Violation {

@@ -91,6 +91,37 @@ fn paths_too_long_to_be_named(jail: &str) {
     assert!(!said.out.contains(SECRET), "{said:?}");
 }
 
+/// Very many denied files: a folder of them is hidden whole, and a start does not take the time of as many mounts.
+fn very_many_files(jail: &str) {
+    const MANY: usize = 20_000;
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path();
+    for name in ["keys/a", "src"] {
+        fs::create_dir_all(at.join(name)).unwrap();
+    }
+    for number in 0..MANY {
+        fs::write(at.join(format!("keys/a/{number}.pem")), SECRET).unwrap();
+    }
+    fs::write(at.join("src/.env"), SECRET).unwrap();
+    fs::write(at.join("src/main"), "open").unwrap();
+    assert_eq!(without_jail(READ, at).matches(SECRET).count(), MANY + 1, "without a jail all are read");
+    let mut spec = spec(&format!("{READ}; cat src/main; : > new; mv keys/a b; mv keys k"), at);
+    let started = std::time::Instant::now();
+    let (_, heard) = block_on(run_guest(&*house.jail(jail), spec.clone())).unwrap();
+    // For a person who looks; on a busy machine no time is a promise.
+    println!("{jail}: {MANY} denied files take {:?}", started.elapsed());
+    assert!(!heard.out.contains(SECRET) && heard.out.contains("open"), "{heard:?}");
+    assert!(at.join("new").exists() && at.join("keys/a/0.pem").exists());
+    // In the granted folder itself they cannot be hidden so: the error says what to do.
+    spec.writable = vec![at.join("keys/a")];
+    let error = block_on(run_guest(&*house.jail(jail), spec)).unwrap_err();
+    let told = format!("{error:?}");
+    assert!(
+        told.contains("keys/a holds 20000 files") && told.contains("tools.sandbox.denied_patterns"),
+        "{told}"
+    );
+}
+
 /// A test of one jail.
 type Test = fn(&str);
 
@@ -98,7 +129,8 @@ pub fn trials() -> Vec<Trial> {
     let installed = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
     let others =
         installed.into_iter().filter(|(_, program)| is_root() && has_runtime(program)).map(|(jail, _)| jail);
-    let tests: [(&str, Test); 2] = [
+    let tests: [(&str, Test); 3] = [
+        ("very_many_files", very_many_files),
         ("names_that_are_no_text", names_that_are_no_text),
         ("paths_too_long_to_be_named", paths_too_long_to_be_named),
     ];
