@@ -194,13 +194,6 @@ pub(crate) struct SeatRequest {
     pub(crate) signaller: Vec<String>,
 }
 
-impl SeatRequest {
-    /// What is mounted from the machine, in the order in which it is: grants, then what of them is held in place.
-    pub(crate) fn mounted(&self) -> impl Iterator<Item = &Bind> {
-        self.binds.iter().chain(&self.pins)
-    }
-}
-
 /// Larger packets go through a file in memory: a socket takes only so much at once.
 const INLINE: usize = 48 * 1024;
 const MOST_DESCRIPTORS: usize = 8;

@@ -348,11 +348,7 @@ pub(super) fn fix_devices() -> Result<(), Failure> {
 /// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just those files
 /// that were looked at, whatever is done to their names meanwhile.
 pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
-    for (number, bind) in request.mounted().enumerate() {
-        // It is held in its grant's place instead.
-        if bind.path.to_str().is_none() {
-            continue;
-        }
+    for (number, bind) in request.binds.iter().enumerate() {
         let (file, _) = system::open_exactly(bind)?;
         let shown = bind.path.display();
         let place = format!("{}/{}", request.working_dir, bind_place(number));
@@ -362,11 +358,11 @@ pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
         put(&file, &target, read_only | mount_attr::NOSUID | mount_attr::NODEV)
             .stage(format!("mount {shown}"))?;
     }
-    for pin in request.pins.iter().filter(|pin| pin.path.to_str().is_none()) {
+    for pin in &request.pins {
         let (folder, below) = placed(request, &pin.path)?;
         pin_in(&folder, &below, pin)?;
     }
-    for mask in request.masks.iter().filter(|mask| mask.path.to_str().is_none()) {
+    for mask in &request.masks {
         let (folder, below) = placed(request, &mask.path)?;
         let shown = mask.path.display();
         let target = find(&folder, &below, mask.exactly).stage(format!("find {shown} to hide it"))?;
@@ -381,12 +377,15 @@ pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A runtime is told of mounts in JSON, which has no word for a name that is not UTF-8. What has one is mounted in the place of what
-/// is around it: that folder, and the path in it.
+/// The place of the grant that a path is in, and the path there. A runtime is told of grants only: it takes just so many mounts, and
+/// in JSON, which has no word for a name that is not UTF-8.
 fn placed(request: &SeatRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Failure> {
     let shown = path.display();
-    let named = request.mounted().enumerate().filter(|(_, bind)| bind.path.to_str().is_some());
-    let around = named.filter(|(_, bind)| path != bind.path && path.starts_with(&bind.path));
+    let around = request
+        .binds
+        .iter()
+        .enumerate()
+        .filter(|(_, bind)| path != bind.path && path.starts_with(&bind.path));
     let (number, bind) = around
         .max_by_key(|(_, bind)| bind.path.as_os_str().len())
         .ok_or(Errno::NOENT)

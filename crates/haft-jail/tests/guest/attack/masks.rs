@@ -112,6 +112,13 @@ fn very_many_files(jail: &str) {
     println!("{jail}: {MANY} denied files take {:?}", started.elapsed());
     assert!(!heard.out.contains(SECRET) && heard.out.contains("open"), "{heard:?}");
     assert!(at.join("new").exists() && at.join("keys/a/0.pem").exists());
+    // As many as are hidden one by one.
+    let few = tempfile::tempdir().unwrap();
+    for number in 0..990 {
+        fs::write(few.path().join(format!("{number}.pem")), SECRET).unwrap();
+    }
+    let (_, said) = in_jail(&house, jail, &format!("{READ}; : > new; ls | wc -l"), few.path());
+    assert_eq!(said.trim(), "991");
     // In the granted folder itself they cannot be hidden so: the error says what to do.
     spec.writable = vec![at.join("keys/a")];
     let error = block_on(run_guest(&*house.jail(jail), spec)).unwrap_err();
