@@ -1,11 +1,13 @@
 //! From what a caller asks for to what a seat has to do. Looks at files, changes nothing but an absent hooks folder.
 
 use super::{
-    environment, gather, limits,
+    environment, gather,
+    host::broken,
+    limits,
     limits::Means,
     mask::{self, Findings, Found, Granted},
     preset,
-    quarantine::Watched,
+    quarantine::{Watched, Window},
     seat::GATE_PORT,
     survey::Id,
     wire::{Bind, FilterKind, Mask, SeatRequest},
@@ -38,6 +40,8 @@ pub(crate) enum Walls {
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) home: PathBuf,
+    /// haft's state folder.
+    pub(crate) state: PathBuf,
     /// haft's own folders, which no guest may reach.
     pub(crate) protected: Vec<PathBuf>,
     /// Names of files that run programs later.
@@ -62,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) network: Network,
     /// Where to look for new names afterwards.
     pub(crate) watched: Watched,
+    /// Open until that is on record.
+    pub(crate) window: Option<Window>,
     /// Processes and threads in the guest's cgroups that are not the guest's.
     pub(crate) own_processes: u32,
 }
@@ -251,6 +257,8 @@ pub(crate) fn plan(
         let paths = spec.readable.iter().chain(&spec.writable);
         lead_where_they_say(paths.zip(granted.all()))?;
     }
+    let window = (!granted.writable.is_empty()).then(|| Window::open(&facts.state)).transpose();
+    let window = window.map_err(|error| broken("no record of it", error))?;
     let found = find(spec, &granted, facts)?;
     let pins = match walls {
         Walls::Process => {
@@ -326,7 +334,7 @@ pub(crate) fn plan(
         signaller: Vec::new(),
     };
     let watched = Watched::new(&granted, found);
-    Ok(Plan { request, enforcement, limits, network, watched, own_processes: 2 })
+    Ok(Plan { request, enforcement, limits, network, watched, window, own_processes: 2 })
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.

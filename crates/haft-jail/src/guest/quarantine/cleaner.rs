@@ -1,16 +1,12 @@
-//! What a guest left behind that would run programs later: found when it has ended, and taken out of the way before its
-//! end is told.
-//!
-//! A mount can hold what is there, and no mount and no Landlock rule knows names. So what is *new* under a protected name is
-//! moved into haft's state folder, which no guest reaches; where that is another file system, it gets another name in its place.
-//! What has to be looked at is on record before the guest starts: where haft is killed, the next one does it.
+//! Takes what is new out of the way.
 
 use super::{
-    git_plain,
-    host::Inner,
-    links::{self, Awaited},
-    mask::{Findings, Granted},
-    survey::{self, FOLDER, Id, Met, Search, Seen, Step, What},
+    Watched,
+    shown::{shown, undo},
+};
+use crate::guest::{
+    git_plain, links,
+    survey::{self, FOLDER, Id, Met, Search, Step, What},
 };
 use haft_core::Violation;
 use haft_guard::names::ProtectedNames;
@@ -19,174 +15,17 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, fchmod, fstat, openat, renameat, statat, unlinkat},
     io::Errno,
 };
-use serde::{Deserialize, Serialize};
 use std::{
-    collections::BTreeSet,
     convert::Infallible,
     ffi::OsStr,
-    fmt::Write as _,
     fs::{self, DirBuilder},
     io,
-    os::{
-        fd::AsRawFd as _,
-        unix::{
-            ffi::OsStrExt as _,
-            fs::{DirBuilderExt as _, MetadataExt as _},
-        },
-    },
+    os::{fd::AsRawFd as _, unix::fs::DirBuilderExt as _},
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
-/// What has to be looked at when a guest has ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Watched {
-    /// Folders that it could write.
-    roots: Vec<(PathBuf, Id)>,
-    /// What was there under a protected name before it was.
-    known: BTreeSet<Seen>,
-    /// What was hidden from it.
-    skip: BTreeSet<Seen>,
-    /// What protected names lead over.
-    #[serde(with = "links::pairs")]
-    awaited: Awaited,
-}
-
-impl Watched {
-    pub(crate) fn new(granted: &Granted, found: Findings) -> Self {
-        let root = |path: &PathBuf| {
-            let there = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
-            Some((path.clone(), Id { device: there.dev(), inode: there.ino() }))
-        };
-        let Findings { denied, known, awaited, .. } = found;
-        Watched {
-            roots: granted.writable.iter().filter_map(root).collect(),
-            known,
-            skip: denied.iter().filter_map(|denied| Seen::at(&denied.path)).collect(),
-            awaited,
-        }
-    }
-
-    /// Whether something is there that was not when this guest started, and that it could have made.
-    fn may_have_made(&self, seen: &Seen) -> bool {
-        self.roots.iter().any(|(root, _)| seen.is_below(root))
-            && !self.known.contains(seen)
-            && !self.skip.iter().any(|hidden| seen.is_in(hidden) && hidden.is_there())
-    }
-}
-
-/// A record of a guest that may run.
-#[derive(Debug, Serialize, Deserialize)]
-struct Record {
-    /// The run of haft whose guest it is.
-    instance: String,
-    watched: Watched,
-}
-
-/// Looks at what a guest leaves. Made before it starts.
-pub(super) struct Watch {
-    watched: Watched,
-    record: PathBuf,
-    folder: PathBuf,
-    names: Arc<ProtectedNames>,
-}
-
-impl Watch {
-    /// Puts on record what to look at; `None` where a guest can write nothing.
-    pub(super) fn begin(host: &Inner, name: &str, mut watched: Watched) -> io::Result<Option<Self>> {
-        if watched.roots.is_empty() {
-            return Ok(None);
-        }
-        let state = &host.options.state;
-        // What a guest made that still runs is nobody's yet: it may be moved about until its end.
-        for (path, record) in on_record(state) {
-            let other =
-                record.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?.watched;
-            watched.known.retain(|seen| !other.may_have_made(seen));
-        }
-        let record = records(state).join(format!("{name}.json"));
-        let text =
-            serde_json::to_vec(&Record { instance: host.instance.name.clone(), watched: watched.clone() })?;
-        // Others read it as soon as it is there, so it is whole by then.
-        let half = record.with_extension("new");
-        match fs::write(&half, &text) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                DirBuilder::new().recursive(true).mode(0o700).create(records(state))?;
-                fs::write(&half, &text)?;
-            }
-            done => done?,
-        }
-        fs::rename(half, &record)?;
-        let names = Arc::clone(&host.options.names);
-        Ok(Some(Watch { watched, record, folder: quarantine(state), names }))
-    }
-
-    /// Takes what is new out of the way. Nothing of the guest runs any more.
-    pub(super) fn settle(self) -> Vec<Violation> {
-        let violations = settle(&self.watched, &self.names, &self.folder);
-        let _ = fs::remove_file(&self.record);
-        violations
-    }
-
-    /// Forgets the record of a guest that never ran.
-    pub(super) fn never_ran(self) {
-        let _ = fs::remove_file(&self.record);
-    }
-}
-
-fn records(state: &Path) -> PathBuf {
-    state.join("watch")
-}
-
-fn quarantine(state: &Path) -> PathBuf {
-    state.join("quarantine")
-}
-
-/// Takes out of the way what guests of killed runs of haft left on record. To be called at the start: jails do it, too, but not
-/// every run makes one.
-pub fn recover_quarantine(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
-    if fs::read_dir(records(state)).into_iter().flatten().next().is_none() {
-        return Vec::new();
-    }
-    super::instance::end_dead(state);
-    catch_up(state, names)
-}
-
-/// Does what runs of haft did not come to that were killed. Those whose folder is there still run, or are not ended yet.
-pub(super) fn catch_up(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
-    let mut all = Vec::new();
-    for (path, record) in on_record(state) {
-        match record {
-            Ok(Record { instance, .. }) if state.join("instances").join(&instance).exists() => continue,
-            Ok(Record { watched, .. }) => all.extend(settle(&watched, names, &quarantine(state))),
-            Err(error) => {
-                let kept = path.with_extension("unreadable");
-                let text = format!(
-                    "a record of what a killed program could write cannot be read ({error}): what it made may still be there. \
-                     Look at {}, then remove it",
-                    shown(&kept)
-                );
-                let _ = fs::rename(&path, &kept);
-                all.push(violation(&kept, text, false));
-                continue;
-            }
-        }
-        let _ = fs::remove_file(&path);
-    }
-    all
-}
-
-/// What is on record. One that is removed meanwhile is not.
-fn on_record(state: &Path) -> impl Iterator<Item = (PathBuf, io::Result<Record>)> {
-    let entries = fs::read_dir(records(state)).into_iter().flatten().flatten().map(|entry| entry.path());
-    let whole = entries.filter(|path| path.extension() == Some(OsStr::new("json")));
-    whole.filter_map(|path| match fs::read(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        read => Some((path, read.and_then(|text| Ok(serde_json::from_slice(&text)?)))),
-    })
-}
-
-fn settle(watched: &Watched, names: &ProtectedNames, folder: &Path) -> Vec<Violation> {
+/// Looks through everything that a guest could write.
+pub(super) fn settle(watched: &Watched, names: &ProtectedNames, folder: &Path) -> Vec<Violation> {
     let mut cleaner = Cleaner { watched, names, folder, into: None, taken: 0, found: Vec::new(), more: 0 };
     for (root, id) in &watched.roots {
         links::changed(root, *id, &watched.awaited, &mut |met, why| cleaner.take(met, why));
@@ -408,49 +247,6 @@ fn is_there(met: &Met<'_>) -> bool {
     !matches!(statat(met.folder, met.name, AtFlags::SYMLINK_NOFOLLOW), Err(Errno::NOENT))
 }
 
-/// What a person is shown of a path: nothing in it moves a cursor or breaks a line.
-fn shown(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    text.chars().fold(String::new(), |mut all, c| {
-        match is_unseen(c) {
-            true => all.extend(c.escape_unicode()),
-            false => all.push(c),
-        }
-        all
-    })
-}
-
-fn is_unseen(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-}
-
-/// The command that puts something back.
-fn undo(from: &Path, to: &Path) -> String {
-    format!("mv -- {} {}", quoted(from), quoted(to))
-}
-
-/// A path as one word of a shell.
-fn quoted(path: &Path) -> String {
-    let bytes = path.as_os_str().as_bytes();
-    match str::from_utf8(bytes) {
-        Ok(text) if !text.chars().any(is_unseen) => format!("'{}'", text.replace('\'', "'\\''")),
-        _ => {
-            let mut all = String::from("$'");
-            for byte in bytes {
-                let _ = match byte {
-                    b'\'' | b'\\' => write!(all, "\\{}", char::from(*byte)),
-                    b' '..=b'~' => write!(all, "{}", char::from(*byte)),
-                    // Always three digits, so that what follows is not taken for one.
-                    byte => write!(all, "\\{byte:03o}"),
-                };
-            }
-            all.push('\'');
-            all
-        }
-    }
-}
-
 fn short() -> String {
     let random = uuid::Uuid::new_v4().simple().to_string();
     let now = jiff::Timestamp::now().as_second();
@@ -493,7 +289,7 @@ fn chmod(handle: &OwnedFd, mode: u32) -> Result<(), Errno> {
     rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::from_raw_mode(mode))
 }
 
-fn violation(path: &Path, description: String, was_blocked: bool) -> Violation {
+pub(super) fn violation(path: &Path, description: String, was_blocked: bool) -> Violation {
     Violation {
         kind: "RestrictedResourceAccess".to_owned(),
         resource: shown(path),
@@ -506,22 +302,8 @@ fn violation(path: &Path, description: String, was_blocked: bool) -> Violation {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
-    use super::*;
-    use std::{
-        ffi::OsString,
-        os::unix::{ffi::OsStringExt as _, fs::PermissionsExt as _},
-        process::Command,
-    };
-
-    fn granted(root: &Path) -> Granted {
-        Granted { readable: Vec::new(), writable: vec![root.to_owned()] }
-    }
-
-    fn watched(root: &Path) -> Watched {
-        let denied = crate::guest::mask::compile(&["*.pem".to_owned()]).unwrap();
-        let found = crate::guest::mask::find(&granted(root), &denied, &ProtectedNames::default()).unwrap();
-        Watched::new(&granted(root), found)
-    }
+    use super::{super::tests::watched, *};
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -566,75 +348,6 @@ mod tests {
     }
 
     #[test]
-    fn a_root_that_is_another_folder_now_is_not_looked_into() {
-        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (at, outside) = (root.path().join("w"), root.path().join("outside"));
-        fs::create_dir(&at).unwrap();
-        let watched = watched(&at);
-        fs::create_dir(&outside).unwrap();
-        fs::write(outside.join(".envrc"), "mine").unwrap();
-        fs::rename(&at, root.path().join("old")).unwrap();
-        std::os::unix::fs::symlink(&outside, &at).unwrap();
-        let found = settle(&watched, &ProtectedNames::default(), state.path());
-        assert!(found.len() == 1 && !found[0].was_blocked, "{found:?}");
-        assert!(outside.join(".envrc").exists());
-    }
-
-    #[test]
-    fn shut_folders_inside_of_each_other_are_looked_into_and_shut_again() {
-        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let at = root.path();
-        let watched = watched(at);
-        fs::create_dir_all(at.join("o/i/z")).unwrap();
-        fs::write(at.join("o/i/z/.envrc"), "evil").unwrap();
-        let shut = [("o/i/z", 0o500), ("o/i", 0o000), ("o", 0o000), ("", 0o000)];
-        for (name, mode) in shut {
-            set_mode(&at.join(name), mode);
-        }
-        let found = settle(&watched, &ProtectedNames::default(), state.path());
-        assert!(found.len() == 1 && found[0].was_blocked, "{found:?}");
-        for (name, expected) in shut.into_iter().rev() {
-            assert_eq!(mode(&at.join(name)), expected, "{name}");
-            set_mode(&at.join(name), 0o755);
-        }
-        assert!(!at.join("o/i/z/.envrc").exists());
-    }
-
-    #[test]
-    fn a_record_that_cannot_be_read_is_told_and_kept() {
-        let state = tempfile::tempdir().unwrap();
-        fs::create_dir(records(state.path())).unwrap();
-        fs::write(records(state.path()).join("haft-1-x.json"), "{").unwrap();
-        // Half of one that was being written when haft was killed: its program never started.
-        fs::write(records(state.path()).join("haft-2-x.new"), "{").unwrap();
-        let found = catch_up(state.path(), &ProtectedNames::default());
-        assert!(found.len() == 1 && !found[0].was_blocked, "{found:?}");
-        assert!(records(state.path()).join("haft-1-x.unreadable").exists());
-        assert_eq!(catch_up(state.path(), &ProtectedNames::default()), []);
-    }
-
-    #[test]
-    fn what_a_running_guest_made_is_not_known_to_the_next() {
-        let root = tempfile::tempdir().unwrap();
-        let at = root.path();
-        fs::create_dir(at.join("x.pem")).unwrap();
-        fs::write(at.join(".envrc"), "mine").unwrap();
-        let first = watched(at);
-        fs::create_dir(at.join("z")).unwrap();
-        fs::write(at.join("z/.envrc"), "evil").unwrap();
-        let second = watched(at);
-        let made: Vec<_> = second.known.iter().filter(|seen| first.may_have_made(seen)).collect();
-        assert!(second.known.len() == 2 && made.len() == 1, "{made:?}");
-        // What was hidden from it is not its own, as long as that is the same folder.
-        let inside = |name: &str| Seen::at(&at.join(name)).unwrap();
-        fs::write(at.join("x.pem/.envrc"), "mine").unwrap();
-        assert!(!first.may_have_made(&inside("x.pem/.envrc")));
-        fs::rename(at.join("x.pem"), at.join("q")).unwrap();
-        fs::rename(at.join("z"), at.join("x.pem")).unwrap();
-        assert!(first.may_have_made(&inside("x.pem/.envrc")));
-    }
-
-    #[test]
     fn what_cannot_be_moved_away_is_renamed_and_what_cannot_be_renamed_loses_its_rights() {
         let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let at = root.path();
@@ -659,24 +372,6 @@ mod tests {
     }
 
     #[test]
-    fn a_path_is_one_word_of_a_shell_and_moves_no_cursor() {
-        for bytes in [
-            &b"/plain"[..],
-            b"/it's; touch x; '",
-            b"/a\x1b[2J\nfake line\n7",
-            b"/\xff'\\n $HOME `id`",
-            "/a\u{202e}b".as_bytes(),
-            "/gr\u{fc}n".as_bytes(),
-        ] {
-            let path = PathBuf::from(OsString::from_vec(bytes.to_vec()));
-            let word = quoted(&path);
-            assert!(!word.chars().any(is_unseen) && !shown(&path).chars().any(is_unseen), "{word}");
-            let said = Command::new("bash").args(["-c", &format!("printf %s {word}")]).output().unwrap();
-            assert_eq!(said.stdout, bytes, "{word}");
-        }
-    }
-
-    #[test]
     fn many_are_counted_and_what_is_still_there_is_listed() {
         let (watched, names) = (Watched::default(), ProtectedNames::default());
         let folder = Path::new("/state");
@@ -696,5 +391,40 @@ mod tests {
         assert!(told.iter().any(|told| told.resource == "/w/left"));
         let last = told.last().unwrap();
         assert!(last.description.contains("4981 more") && !last.was_blocked, "{last:?}");
+    }
+
+    #[test]
+    fn shut_folders_inside_of_each_other_are_looked_into_and_shut_again() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let at = root.path();
+        let watched = watched(at);
+        fs::create_dir_all(at.join("o/i/z")).unwrap();
+        fs::write(at.join("o/i/z/.envrc"), "evil").unwrap();
+        let shut = [("o/i/z", 0o500), ("o/i", 0o000), ("o", 0o000), ("", 0o000)];
+        for (name, mode) in shut {
+            set_mode(&at.join(name), mode);
+        }
+        let found = settle(&watched, &ProtectedNames::default(), state.path());
+        assert!(found.len() == 1 && found[0].was_blocked, "{found:?}");
+        for (name, expected) in shut.into_iter().rev() {
+            assert_eq!(mode(&at.join(name)), expected, "{name}");
+            set_mode(&at.join(name), 0o755);
+        }
+        assert!(!at.join("o/i/z/.envrc").exists());
+    }
+
+    #[test]
+    fn a_root_that_is_another_folder_now_is_not_looked_into() {
+        let (root, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (at, outside) = (root.path().join("w"), root.path().join("outside"));
+        fs::create_dir(&at).unwrap();
+        let watched = watched(&at);
+        fs::create_dir(&outside).unwrap();
+        fs::write(outside.join(".envrc"), "mine").unwrap();
+        fs::rename(&at, root.path().join("old")).unwrap();
+        std::os::unix::fs::symlink(&outside, &at).unwrap();
+        let found = settle(&watched, &ProtectedNames::default(), state.path());
+        assert!(found.len() == 1 && !found[0].was_blocked, "{found:?}");
+        assert!(outside.join(".envrc").exists());
     }
 }
