@@ -46,7 +46,7 @@ pub(crate) fn whole_folders(
 }
 
 /// Whether a folder is inside of what is granted, and nothing that is granted is in it.
-fn can_be_hidden(folder: &Path, granted: &Granted) -> bool {
+pub(crate) fn can_be_hidden(folder: &Path, granted: &Granted) -> bool {
     granted.all().any(|root| folder != root && folder.starts_with(root))
         && !granted.all().any(|root| root.starts_with(folder))
 }

@@ -1,6 +1,7 @@
 //! Which existing paths a guest must not see, and which it must not change or move.
 
 use super::{
+    denied_links::DeniedLinks,
     git_plain::is_harmless_state,
     leads::{self, Leads},
     links::Awaited,
@@ -62,6 +63,9 @@ pub(crate) struct Findings {
     pub(crate) known: BTreeSet<Seen>,
     /// What protected names lead over, and has to be as it is when the guest has ended.
     pub(crate) awaited: Awaited,
+    /// Links under denied names.
+    pub(crate) hiding: DeniedLinks,
+    denied_links: Vec<PathBuf>,
     /// Protected links.
     links: Vec<PathBuf>,
     /// Settings of git.
@@ -114,6 +118,9 @@ pub(crate) fn find(
         let search = Search { denied: Some(denied), protected, skip: &BTreeSet::new() };
         survey::walk(root, search, &mut |met| Ok(found.take(met)), &mut count)?;
     }
+    for link in mem::take(&mut found.denied_links) {
+        found.hiding.add(&link, granted);
+    }
     found.follow(granted, &mut count)?;
     for list in [&mut found.denied, &mut found.fixed, &mut found.held] {
         list.sort();
@@ -127,6 +134,7 @@ impl Findings {
         let Some(id) = met.id() else { return Step::Pass };
         let found = Found { path: met.path.to_owned(), is_dir: met.kind == FileType::Directory, id };
         match met.what {
+            What::Denied if met.kind == FileType::Symlink => self.denied_links.push(found.path),
             What::Denied | What::Closed => self.denied.push(found),
             What::Repository => {
                 self.known.extend(met.seen());

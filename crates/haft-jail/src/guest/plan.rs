@@ -7,7 +7,7 @@ use super::{
     limits::Means,
     mask::{self, Findings, Found, Granted},
     preset,
-    quarantine::{Watched, Window},
+    quarantine::{self, Watched, Window},
     seat::GATE_PORT,
     survey::Id,
     wire::{Bind, FilterKind, Mask, SeatRequest},
@@ -257,7 +257,7 @@ pub(crate) fn plan(
         let paths = spec.readable.iter().chain(&spec.writable);
         lead_where_they_say(paths.zip(granted.all()))?;
     }
-    let window = (!granted.writable.is_empty()).then(|| Window::open(&facts.state)).transpose();
+    let window = granted.all().next().map(|_| Window::open(&facts.state)).transpose();
     let window = window.map_err(|error| broken("no record of it", error))?;
     let found = find(spec, &granted, facts)?;
     let pins = match walls {
@@ -365,6 +365,11 @@ fn find(spec: &GuestSpec, granted: &Granted, facts: &Facts) -> Result<Findings, 
             found.denied.push(Found::at(&own).ok_or_else(gone)?);
         }
     }
+    if granted.all().next().is_some() {
+        let others = quarantine::links_of_running(&facts.state);
+        found.hiding.add_all(others.map_err(|error| broken("what others hide is not known", error))?);
+    }
+    found.denied.extend(found.hiding.targets(granted).filter_map(|target| Found::at(target)));
     // What is inside of something hidden is hidden with it.
     found.denied.sort();
     found.denied.dedup_by(|inner, outer| mask::is_within(&inner.path, &outer.path));
@@ -402,6 +407,7 @@ fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Vec<Bind> {
         .all()
         .filter(|path| granted.writable.iter().any(|root| *path != root && path.starts_with(root)));
     let stay = found.denied.iter().map(|denied| &denied.path).chain(inner).map(PathBuf::as_path);
+    let stay = stay.chain(found.hiding.paths());
     let around = mask::folders_around(stay, &granted.writable);
     let around: Vec<Found> = around.iter().filter_map(|folder| Found::at(folder)).collect();
     let mut pins = BTreeMap::new();

@@ -301,17 +301,21 @@ impl<E> Walker<'_, E> {
         };
         let is_denied = || {
             let denied = self.search.denied.filter(|denied| denied.suspects(&name))?;
-            // Where a link leads is granted, or not there.
-            let path = folder.join(&name);
-            (kind != FileType::Symlink && denied.pattern(&path, []).is_some()).then_some(What::Denied)
+            denied.pattern(&folder.join(&name), []).map(|_| What::Denied)
         };
         let inside = place.git.as_ref().map(|inside| match &**inside {
             "" => name.to_string_lossy().into_owned(),
             inside => format!("{inside}/{}", name.to_string_lossy()),
         });
-        let what =
-            is_denied().or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         let path = || folder.join(&name);
+        let denied = is_denied();
+        if let Some(what) = denied.filter(|_| kind == FileType::Symlink) {
+            // What it leads to may be hidden; the link itself is looked at like any other.
+            (self.meet)(&Met { what, folder: here.as_fd(), name: &name, path: &path(), kind, again: false })?;
+        }
+        let what = denied
+            .filter(|_| kind != FileType::Symlink)
+            .or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         if self.is_skipped(here, &name, folder) {
             return Ok(Step::Pass);
         }

@@ -28,6 +28,7 @@ use std::{
 pub(super) fn settle(watched: &Watched, names: &ProtectedNames, folder: &Path) -> Vec<Violation> {
     let mut cleaner = Cleaner { watched, names, folder, into: None, taken: 0, found: Vec::new(), more: 0 };
     for (root, id) in &watched.roots {
+        cleaner.put_links_back(root, *id);
         links::changed(root, *id, &watched.awaited, &mut |met, why| cleaner.take(met, why));
         if let Err(error) = cleaner.look(root, *id) {
             let what = match error {
@@ -82,6 +83,32 @@ impl Cleaner<'_> {
             let _ = chmod(&handle, there.st_mode);
         }
         Ok(())
+    }
+
+    /// Links to what is hidden are as they were.
+    fn put_links_back(&mut self, root: &Path, id: Id) {
+        const WHY: &str = "a link was there that says what is hidden from programs";
+        let mut done = Vec::new();
+        let watched = self.watched;
+        let tell = &mut |path: &Path, how: Result<(), Errno>| done.push((path.to_owned(), how));
+        watched.hiding.put_back(root, id, &mut |met| self.take(met, WHY), tell);
+        for (path, how) in done {
+            match how {
+                Ok(()) => self.say(
+                    &path,
+                    "is a link to what is hidden; the program removed it, and haft put it back",
+                    true,
+                ),
+                // That folder is told of once.
+                Err(Errno::STALE) => {}
+                Err(error) => {
+                    let what = format!(
+                        "was a link to what is hidden, and cannot be put back ({error}): the next program sees that file"
+                    );
+                    self.say(&path, &what, false);
+                }
+            }
+        }
     }
 
     fn meet(&mut self, met: &Met<'_>) -> Step {

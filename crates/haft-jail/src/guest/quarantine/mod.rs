@@ -12,6 +12,7 @@ mod shown;
 pub(crate) use record::Window;
 
 use super::{
+    denied_links::DeniedLinks,
     host::Inner,
     links::{self, Awaited},
     mask::{Findings, Granted},
@@ -42,6 +43,8 @@ pub(crate) struct Watched {
     /// What protected names lead over.
     #[serde(with = "links::pairs")]
     awaited: Awaited,
+    /// Links that say what is hidden.
+    hiding: DeniedLinks,
 }
 
 impl Watched {
@@ -50,12 +53,13 @@ impl Watched {
             let there = fs::metadata(path).ok().filter(fs::Metadata::is_dir)?;
             Some((path.clone(), Id { device: there.dev(), inode: there.ino() }))
         };
-        let Findings { denied, known, awaited, .. } = found;
+        let Findings { denied, known, awaited, hiding, .. } = found;
         Watched {
             roots: granted.writable.iter().filter_map(root).collect(),
             known,
             skip: denied.iter().filter_map(|denied| Seen::at(&denied.path)).collect(),
             awaited,
+            hiding,
         }
     }
 
@@ -111,6 +115,18 @@ fn begin(state: &Path, instance: &str, name: &str, mut watched: Watched) -> io::
     let record = Record { instance: instance.to_owned(), watched };
     record::write(&path, &record)?;
     Ok((path, record.watched))
+}
+
+/// Links that say what is hidden, as guests found them that still run. The caller has a [`Window`] open.
+pub(super) fn links_of_running(state: &Path) -> io::Result<DeniedLinks> {
+    let mut all = DeniedLinks::default();
+    for (path, record) in on_record(state) {
+        let record = record.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?;
+        if !is_over(&path) {
+            all.add_all(record.watched.hiding);
+        }
+    }
+    Ok(all)
 }
 
 fn quarantine(state: &Path) -> PathBuf {

@@ -3,7 +3,14 @@
 use crate::world::{House, block_on, has_runtime, is_root, run as run_guest, sh};
 use haft_core::port::{GuestEnd, GuestSpec};
 use libtest_mimic::Trial;
-use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt as _, path::Path, process::Command, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::symlink},
+    path::Path,
+    process::Command,
+    time::Duration,
+};
 
 const SECRET: &str = "planted-secret";
 const READ: &str = "grep -ra planted . 2>/dev/null; true";
@@ -129,6 +136,58 @@ fn very_many_files(jail: &str) {
     );
 }
 
+/// A denied name that is a link: what it leads to is hidden, and stays so when a program removes the link.
+fn links_under_denied_names(jail: &str) {
+    let (house, folder) = (House::new(), tempfile::tempdir().unwrap());
+    let at = folder.path().canonicalize().unwrap();
+    let at = at.as_path();
+    fs::create_dir_all(at.join("envs")).unwrap();
+    fs::create_dir_all(at.join("app")).unwrap();
+    fs::write(at.join("envs/prod"), SECRET).unwrap();
+    fs::write(at.join("envs/test"), "open").unwrap();
+    symlink("envs", at.join("now")).unwrap();
+    symlink("../now/prod", at.join("app/.env")).unwrap();
+    let read = "cat app/.env envs/* now/*; grep -ra planted . 2>/dev/null; true";
+    assert!(without_jail(read, at).contains(SECRET), "without a jail it is read");
+    let (end, said) = in_jail(&house, jail, read, at);
+    assert!(!said.contains(SECRET) && said.contains("open"), "{said}");
+    assert!(end.violations.is_empty(), "{end:?}");
+    let attacks = [
+        "rm app/.env now; mv envs/prod x; mv envs e; mv app a",
+        "rm app/.env; ln -s /nothing app/.env; rm now; mkdir now",
+        "rm app/.env; echo other > app/.env; rm now; ln -s app now",
+    ];
+    for attack in attacks {
+        let script = format!("{attack}; : > made; while [ ! -e read ]; do sleep 0.05; done");
+        let jail = house.jail(jail);
+        // One that starts while the first runs, and one afterwards.
+        let (first, (second, meanwhile)) = block_on(async {
+            let running = run_guest(&*jail, spec(&script, at));
+            let reading = async {
+                while !at.join("made").exists() {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                let second = run_guest(&*jail, spec(read, at)).await.unwrap();
+                fs::write(at.join("read"), "").unwrap();
+                second
+            };
+            let (first, second) = tokio::join!(running, reading);
+            (first.unwrap().0, second)
+        });
+        assert!(!meanwhile.out.contains(SECRET), "{attack}: {meanwhile:?}");
+        let told = first.violations.iter().chain(&second.violations);
+        assert!(told.count() >= 2, "{attack}: one of them tells of each link: {first:?} {second:?}");
+        assert_eq!(fs::read_link(at.join("app/.env")).unwrap(), Path::new("../now/prod"), "{attack}");
+        assert_eq!(fs::read_link(at.join("now")).unwrap(), Path::new("envs"), "{attack}");
+        let (_, said) = block_on(run_guest(&*jail, spec(read, at))).unwrap();
+        assert!(!said.out.contains(SECRET), "{attack}: {said:?}");
+        for name in ["made", "read"] {
+            fs::remove_file(at.join(name)).unwrap();
+        }
+    }
+    assert_eq!(fs::read_to_string(at.join("app/.env")).unwrap(), SECRET, "the owner has it");
+}
+
 /// A test of one jail.
 type Test = fn(&str);
 
@@ -136,7 +195,8 @@ pub fn trials() -> Vec<Trial> {
     let installed = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
     let others =
         installed.into_iter().filter(|(_, program)| is_root() && has_runtime(program)).map(|(jail, _)| jail);
-    let tests: [(&str, Test); 3] = [
+    let tests: [(&str, Test); 4] = [
+        ("links_under_denied_names", links_under_denied_names),
         ("very_many_files", very_many_files),
         ("names_that_are_no_text", names_that_are_no_text),
         ("paths_too_long_to_be_named", paths_too_long_to_be_named),
