@@ -48,15 +48,23 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
+mod denied_links;
+#[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod gather;
+#[cfg(target_os = "linux")]
+mod git_plain;
 #[cfg(target_os = "linux")]
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
 mod instance;
+#[cfg(target_os = "linux")]
+mod leads;
 #[cfg(target_os = "linux")]
 mod links;
 #[cfg(target_os = "linux")]
@@ -75,6 +83,8 @@ mod probe;
 mod process;
 #[cfg(target_os = "linux")]
 mod quarantine;
+#[cfg(target_os = "linux")]
+mod raw;
 #[cfg(target_os = "linux")]
 mod rules;
 #[cfg(target_os = "linux")]

@@ -87,6 +87,10 @@ fn unescaped(path: &str) -> Option<PathBuf> {
 /// Folders deeper than this are not looked into: each takes a descriptor while it is.
 const MOST_DEPTH: usize = 128;
 
+/// Folders whose path is longer than this are not looked into: what is in them could not be named to be hidden. The kernel takes 4,096
+/// bytes, of which a runtime needs some for the place of the tree.
+const MOST_PATH: usize = 3_000;
+
 /// What a walk is after.
 #[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
@@ -225,7 +229,7 @@ impl<E> Walker<'_, E> {
     fn enter(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path, place: Place) -> Result<(), E> {
         let mut again = None;
         loop {
-            match open(parent, name, place.depth) {
+            match open(parent, name, path, place.depth) {
                 Ok((here, entries)) => {
                     // Done last: what is in there comes before it.
                     if let Some(mode) = again {
@@ -297,17 +301,21 @@ impl<E> Walker<'_, E> {
         };
         let is_denied = || {
             let denied = self.search.denied.filter(|denied| denied.suspects(&name))?;
-            // Where a link leads is granted, or not there.
-            let path = folder.join(&name);
-            (kind != FileType::Symlink && denied.pattern(&path, []).is_some()).then_some(What::Denied)
+            denied.pattern(&folder.join(&name), []).map(|_| What::Denied)
         };
         let inside = place.git.as_ref().map(|inside| match &**inside {
             "" => name.to_string_lossy().into_owned(),
             inside => format!("{inside}/{}", name.to_string_lossy()),
         });
-        let what =
-            is_denied().or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         let path = || folder.join(&name);
+        let denied = is_denied();
+        if let Some(what) = denied.filter(|_| kind == FileType::Symlink) {
+            // What it leads to may be hidden; the link itself is looked at like any other.
+            (self.meet)(&Met { what, folder: here.as_fd(), name: &name, path: &path(), kind, again: false })?;
+        }
+        let what = denied
+            .filter(|_| kind != FileType::Symlink)
+            .or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         if self.is_skipped(here, &name, folder) {
             return Ok(Step::Pass);
         }
@@ -387,9 +395,10 @@ impl<E> Walker<'_, E> {
 fn open(
     parent: BorrowedFd<'_>,
     name: &OsStr,
+    path: &Path,
     depth: usize,
 ) -> Result<(Arc<OwnedFd>, Vec<(OsString, FileType)>), Errno> {
-    if depth > MOST_DEPTH {
+    if depth > MOST_DEPTH || path.as_os_str().len() > MOST_PATH {
         return Err(Errno::TOOBIG);
     }
     let here = rustix::fs::openat(parent, name, FOLDER, Mode::empty())?;
