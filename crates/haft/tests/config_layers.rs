@@ -256,9 +256,33 @@ fn a_folder_has_no_say_in_what_is_the_users_own_affair() {
         for (user, folder) in [(one, other), (other, one)] {
             let with = resolved(&inputs(&line(key.path(), user), &line(key.path(), folder)));
             assert_eq!(key.get(&with.config), value(key, user), "{}", key.path());
-            assert!(with.notes.iter().any(is_ignored), "{}", key.path());
+            // An empty list that would be added changes nothing, so there is nothing to say.
+            let adds = key.rule().configured == Configured::Replaces || folder != "[]";
+            assert_eq!(with.notes.iter().any(is_ignored), adds, "{}", key.path());
         }
     }
+}
+
+/// What is taken out of results is hidden from the model: a folder that nobody trusts does not choose it.
+#[test]
+fn a_folder_chooses_no_secrets() {
+    let user = "redaction.patterns = ['mine: mine_[0-9]{8}']\n";
+    let folder = "[redaction]\npatterns = ['all: err[a-z ]*']\nvalues_from_environment = ['*']\n";
+    let with = resolved(&inputs(user, folder));
+    assert_eq!(with.config.redaction, resolved(&inputs(user, "")).config.redaction);
+    assert_eq!(
+        with.notes[0].to_string(),
+        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+         redaction.patterns = [\"all: err[a-z ]*\"] (line 2); in effect: [\"mine: mine_[0-9]{8}\"]; \
+         only your own file or a trusted one sets it\n  \
+         redaction.values_from_environment = [\"*\"] (line 3); in effect: []; \
+         only your own file or a trusted one sets it\n  \
+         help: read the file; if you want all of it to count, run `haft trust`"
+    );
+    // The control: trusted, it adds to what is the owner's.
+    let trusted = resolved(&trusted(inputs(user, folder))).config.redaction;
+    assert_eq!(trusted.patterns, ["mine: mine_[0-9]{8}", "all: err[a-z ]*"]);
+    assert_eq!(trusted.values_from_environment, ["*"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::place::Place;
+use super::rule::Tighter;
 use super::trust::TrustError;
 use super::value::Value;
 use super::visible;
@@ -93,6 +94,9 @@ impl fmt::Display for Note {
                         write!(f, " (line {})", position.line)?;
                     }
                     write!(f, "; in effect: {in_effect}")?;
+                    if super::key(key).is_some_and(|key| key.rule().tighter == Tighter::Nothing) {
+                        f.write_str("; only your own file or a trusted one sets it")?;
+                    }
                 }
             }
             Self::UnknownVariable { name, .. } => {
