@@ -42,7 +42,7 @@ impl DeniedLinks {
         };
         let is_writable = |path: &Path| granted.writable.iter().any(|root| path.starts_with(root));
         let on_the_way =
-            led.awaited.into_iter().filter(|(path, was)| is_writable(&path.0) && *was != Was::Nothing);
+            led.awaited.into_iter().filter(|(path, was)| is_writable(&path.0) && matches!(was, Was::Link(_)));
         self.links.extend(on_the_way);
         self.targets.insert(Raw(real));
     }

@@ -1,7 +1,7 @@
 //! What of git's own files makes it run no program.
 
 use super::survey::{FOLDER, Met};
-use haft_guard::names::{is_harmless_git_config, is_harmless_git_todo};
+use haft_guard::names::{is_harmless_git_bisect_names, is_harmless_git_config, is_harmless_git_todo};
 use rustix::{
     fd::OwnedFd,
     fs::{AtFlags, FileType, Mode, OFlags, openat, statat},
@@ -9,30 +9,39 @@ use rustix::{
 };
 use std::{ffi::OsStr, fs::File, io::Read as _, os::unix::ffi::OsStrExt as _};
 
-/// Whether this is the state of a rebase, a cherry-pick or a series of patches that runs no program when it goes on.
+/// Whether this is the state of a rebase, a cherry-pick, a series of patches or a bisection that runs no program when it goes on.
 pub(super) fn is_harmless_state(met: &Met<'_>) -> bool {
+    if met.name == OsStr::new("BISECT_NAMES") {
+        let text =
+            openat(met.folder, met.name, READ, Mode::empty()).and_then(|file| text_of(File::from(file)));
+        return text.ok().flatten().is_some_and(|text| is_harmless_git_bisect_names(&text));
+    }
     let is_state =
         ["rebase-merge", "rebase-apply", "sequencer"].iter().any(|name| met.name == OsStr::new(name));
     is_state && met.kind == FileType::Directory && has_harmless_files(met).unwrap_or(false)
 }
 
-fn has_harmless_files(met: &Met<'_>) -> Result<bool, Errno> {
+const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
+
+/// The text of a file; `None` where it is none, or too long.
+fn text_of(file: File) -> Result<Option<String>, Errno> {
     const MOST: u64 = 4 << 20;
+    let is_plain = file.metadata().is_ok_and(|found| found.is_file() && found.len() < MOST);
+    let mut text = Vec::new();
+    let is_read = is_plain && file.take(MOST).read_to_end(&mut text).is_ok();
+    Ok(is_read.then(|| String::from_utf8_lossy(&text).into_owned()))
+}
+
+fn has_harmless_files(met: &Met<'_>) -> Result<bool, Errno> {
     let folder = openat(met.folder, met.name, FOLDER, Mode::empty())?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
     for entry in rustix::fs::Dir::read_from(&folder)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes().to_ascii_lowercase();
         if name == b"." || name == b".." {
             continue;
         }
-        let file = File::from(openat(&folder, entry.file_name(), flags, Mode::empty())?);
-        let is_plain = file.metadata().is_ok_and(|found| found.is_file() && found.len() < MOST);
-        let mut text = Vec::new();
-        if !is_plain || file.take(MOST).read_to_end(&mut text).is_err() {
-            return Ok(false);
-        }
-        let text = String::from_utf8_lossy(&text);
+        let file = File::from(openat(&folder, entry.file_name(), READ, Mode::empty())?);
+        let Some(text) = text_of(file)? else { return Ok(false) };
         let is_harmless = match &*name {
             b"git-rebase-todo" | b"todo" => is_harmless_git_todo(&text),
             // Git runs `git-merge-` with this behind it.
@@ -65,6 +74,7 @@ pub(super) fn is_harmless_repository(met: &Met<'_>) -> bool {
             "info/grafts",
             "modules",
             "worktrees",
+            "BISECT_NAMES",
         ];
         if never.into_iter().chain(["objects/info/alternates", "rebase-merge", "sequencer"]).any(is_there) {
             return Ok(false);

@@ -1,7 +1,7 @@
 //! What protected names lead to, by links and by settings of git.
 
 use super::{
-    links::{self, Awaited},
+    links::{self, Awaited, Was},
     mask::{Found, Granted},
 };
 use haft_guard::names::git_config_names;
@@ -84,6 +84,17 @@ impl Leads<'_> {
         true
     }
 
+    /// A file that a command names and that is not there: made later, it would be run.
+    fn await_file(&mut self, path: &Path, bases: &[PathBuf]) {
+        for (path, was) in links::follow(path).awaited {
+            let is_gits = bases.iter().any(|git| is_written_by_git(&path.0, git));
+            if self.is_writable(&path.0) && !is_gits {
+                let was = if was == Was::Nothing { Was::NoFile } else { was };
+                self.awaited.entry(path).or_insert(was);
+            }
+        }
+    }
+
     /// Follows the links in folders, and what those lead to.
     pub(super) fn search(&mut self) -> Result<(), String> {
         let mut seen = BTreeSet::new();
@@ -145,13 +156,28 @@ impl Leads<'_> {
         for word in &names.words {
             for base in &bases {
                 let path = base.join(at_home(word));
-                let real = fs::canonicalize(&path).ok().filter(|real| real.is_file());
-                if real.is_some_and(|real| !bases.iter().any(|git| is_written_by_git(&real, git))) {
-                    self.lead(&path, file);
+                match fs::canonicalize(&path) {
+                    Ok(real) if real.is_file() && !bases.iter().any(|git| is_written_by_git(&real, git)) => {
+                        self.lead(&path, file);
+                    }
+                    Err(_) if could_be_program(word) => self.await_file(&path, &bases),
+                    Ok(_) | Err(_) => {}
                 }
             }
         }
     }
+}
+
+/// Whether a word of a command could be a file of the project that is not there yet. Most words are names of commands and branches, which
+/// are looked for elsewhere: what has neither a folder nor an ending is not taken for a file.
+fn could_be_program(word: &str) -> bool {
+    let has_ending = || {
+        let (stem, ending) = word.rsplit_once('.').unwrap_or_default();
+        !stem.is_empty()
+            && (1..=5).contains(&ending.len())
+            && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    !word.starts_with('-') && !word.ends_with('/') && (word.contains('/') || has_ending())
 }
 
 fn at_home(path: &str) -> PathBuf {

@@ -26,6 +26,8 @@ pub(crate) type Awaited = BTreeMap<Raw, Was>;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Was {
     Nothing,
+    /// Nothing; a folder may be made there.
+    NoFile,
     /// A link with this text.
     Link(Raw),
 }
@@ -156,6 +158,7 @@ fn look(
                     readlinkat(&folder, name, Vec::new())
                         .is_ok_and(|now| now.as_bytes() == text.as_os_str().as_bytes())
                 }
+                Was::NoFile => is_end && kind == FileType::Directory,
                 Was::Link(_) | Was::Nothing => false,
             };
             if !is_same {
@@ -206,6 +209,8 @@ mod tests {
         symlink("/etc", at.join("through")).unwrap();
         fs::write(at.join("file"), "").unwrap();
         fs::write(at.join("new"), "").unwrap();
+        fs::write(at.join("program"), "").unwrap();
+        fs::create_dir(at.join("folder")).unwrap();
         let x = || Was::Link(Raw(PathBuf::from("x")));
         let awaited = [
             ("same", x()),
@@ -214,6 +219,8 @@ mod tests {
             ("gone", x()),
             ("new", Was::Nothing),
             ("absent/deep", Was::Nothing),
+            ("folder", Was::NoFile),
+            ("program", Was::NoFile),
             ("through/passwd", Was::Nothing),
         ];
         let awaited = awaited.into_iter().map(|(name, was)| (Raw(at.join(name)), was)).collect();
@@ -221,6 +228,6 @@ mod tests {
         let there = fs::metadata(at).unwrap();
         let id = Id { device: there.dev(), inode: there.ino() };
         changed(at, id, &awaited, &mut |met, _| told.push(met.name.to_owned()));
-        assert_eq!(told, ["file", "new", "other", "through"]);
+        assert_eq!(told, ["file", "new", "other", "program", "through"]);
     }
 }

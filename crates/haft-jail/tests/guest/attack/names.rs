@@ -139,6 +139,7 @@ const LATER: &[Later] = &[
         "nested.pem/.envrc",
         "mkdir nested.pem; echo x > nested.pem/.envrc",
     ),
+    left_behind("bisection", ".git/BISECT_NAMES", "echo \"\\$(touch $MARK)\" > .git/BISECT_NAMES"),
     left_behind("attributes", ".git/info/attributes", "echo '* filter=x' > .git/info/attributes"),
     left_behind(
         "alternates",
