@@ -23,6 +23,7 @@ mod option;
 mod parse;
 mod place;
 mod program;
+mod runner;
 mod screen;
 mod script;
 mod simple;

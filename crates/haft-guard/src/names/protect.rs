@@ -265,7 +265,8 @@ impl ProtectedNames {
     /// ```
     pub fn reason_of_link(&self, below: &Path) -> Option<&'static str> {
         let by_way = || {
-            let folded = fold(&slashed(below));
+            let text = slashed(below);
+            let folded = fold(&text);
             self.ways.of_entry(&folded).filter(|_| self.allowed.first(&folded).is_none()).map(|_| WAY)
         };
         self.reason_of_entry(below).or_else(by_way)
