@@ -7,7 +7,12 @@ use rustix::{
     fs::{AtFlags, FileType, Mode, OFlags, openat, statat},
     io::Errno,
 };
-use std::{ffi::OsStr, fs::File, io::Read as _, os::unix::ffi::OsStrExt as _};
+use std::{
+    ffi::OsStr,
+    fs::{File, Metadata},
+    io::Read as _,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
+};
 
 /// Whether this is the state of a rebase, a cherry-pick, a series of patches or a bisection that runs no program when it goes on.
 pub(super) fn is_harmless_state(met: &Met<'_>) -> bool {
@@ -26,10 +31,15 @@ const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXE
 /// The text of a file; `None` where it is none, or too long.
 fn text_of(file: File) -> Result<Option<String>, Errno> {
     const MOST: u64 = 4 << 20;
-    let is_plain = file.metadata().is_ok_and(|found| found.is_file() && found.len() < MOST);
+    let is_plain = file.metadata().is_ok_and(|found| is_only_name(&found) && found.len() < MOST);
     let mut text = Vec::new();
     let is_read = is_plain && file.take(MOST).read_to_end(&mut text).is_ok();
     Ok(is_read.then(|| String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Whether it is a file that has no other name, by which it could be changed later.
+fn is_only_name(found: &Metadata) -> bool {
+    found.is_file() && found.nlink() == 1
 }
 
 fn has_harmless_files(met: &Met<'_>) -> Result<bool, Errno> {
@@ -105,7 +115,7 @@ fn has_plain_config(git: &OwnedFd) -> Result<bool, Errno> {
         Err(Errno::NOENT) => return Ok(true),
         done => done?,
     });
-    let is_file = file.metadata().is_ok_and(|found| found.is_file() && found.len() <= MOST);
+    let is_file = file.metadata().is_ok_and(|found| is_only_name(&found) && found.len() <= MOST);
     let mut text = String::new();
     let read = file.take(MOST).read_to_string(&mut text);
     Ok(is_file && read.is_ok() && is_harmless_git_config(&text))

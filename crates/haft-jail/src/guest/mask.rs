@@ -5,6 +5,7 @@ use super::{
     git_plain::is_harmless_state,
     leads::{self, Leads},
     links::Awaited,
+    other_names,
     survey::{self, Id, Met, Search, Seen, Step, What},
 };
 use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames};
@@ -121,7 +122,9 @@ pub(crate) fn find(
     for link in mem::take(&mut found.denied_links) {
         found.hiding.add(&link, granted);
     }
-    found.follow(granted, &mut count)?;
+    let others = other_names::find(granted, &found.denied, &found.fixed, &mut count)?;
+    found.denied.extend(others.denied);
+    found.follow(granted, others.fixed, &mut count)?;
     for list in [&mut found.denied, &mut found.fixed, &mut found.held] {
         list.sort();
         list.dedup();
@@ -173,10 +176,11 @@ impl Findings {
         Step::Pass
     }
 
-    /// Adds what protected names lead to.
+    /// Adds what protected names lead to, and other names of it.
     fn follow(
         &mut self,
         granted: &Granted,
+        others: Vec<Found>,
         count: &mut dyn FnMut() -> Result<(), String>,
     ) -> Result<(), String> {
         let folders =
@@ -200,7 +204,8 @@ impl Findings {
         let Leads { targets, awaited, .. } = leads;
         self.awaited = awaited;
         let is_fixed = |path: &Path| self.fixed.iter().any(|fixed| path.starts_with(&fixed.path));
-        let targets: Vec<Found> = targets.into_iter().filter(|target| !is_fixed(&target.path)).collect();
+        let targets: Vec<Found> =
+            targets.into_iter().chain(others).filter(|target| !is_fixed(&target.path)).collect();
         let around = folders_around(targets.iter().map(|target| &*target.path), &granted.writable);
         self.fixed.extend(targets);
         // Inside of something fixed nothing can be moved, and a mount of its own would be writable.

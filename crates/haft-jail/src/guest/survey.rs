@@ -380,7 +380,11 @@ impl<E> Walker<'_, E> {
             return None;
         }
         let path = folder.join(name);
-        let why = protected.reason_of_entry(path.strip_prefix(self.root).unwrap_or(&path))?;
+        let below = path.strip_prefix(self.root).unwrap_or(&path);
+        let why = match kind {
+            FileType::Symlink => protected.reason_of_link(below)?,
+            _ => protected.reason_of_entry(below)?,
+        };
         let is_git = name.as_bytes().eq_ignore_ascii_case(b".git");
         match kind {
             FileType::Directory if is_git => Some(What::Repository),

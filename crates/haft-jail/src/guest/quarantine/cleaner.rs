@@ -226,6 +226,7 @@ impl Cleaner<'_> {
         let name = self.taken.to_string();
         let moved = self.into().and_then(|(to, into)| {
             move_there(met, into.as_fd(), OsStr::new(&name))?;
+            let _ = part(into.as_fd(), OsStr::new(&name), 0);
             Ok(to.join(&name))
         });
         let moved = match moved {
@@ -235,6 +236,7 @@ impl Cleaner<'_> {
                 let name = format!("haft-quarantine-{}", short());
                 let name = OsStr::new(&name);
                 move_there(met, met.folder, name)?;
+                let _ = part(met.folder, name, 0);
                 if met.kind == FileType::Directory {
                     // A repository is one under any name, and what is in a folder has its own.
                     if let Ok(folder) = openat(met.folder, name, FOLDER, Mode::empty()) {
@@ -300,6 +302,41 @@ fn move_there(met: &Met<'_>, into: BorrowedFd<'_>, name: &OsStr) -> Result<(), E
         done => done,
     }
 }
+
+/// Makes a file its own: one that has another name, too, could be changed after its owner has looked at it. The same for files in
+/// a folder.
+fn part(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> Result<(), Errno> {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory if depth < MOST_DEPTH => {
+            let inside = openat(folder, name, FOLDER, Mode::empty())?;
+            for entry in rustix::fs::Dir::read_from(&inside)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name != "." && name != ".." {
+                    let _ = part(inside.as_fd(), name, depth + 1);
+                }
+            }
+            Ok(())
+        }
+        FileType::RegularFile if found.st_nlink > 1 => {
+            let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let write = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let copy = format!("copy-{}", short());
+            let mut from = fs::File::from(openat(folder, name, read, Mode::empty())?);
+            let mode = Mode::from_raw_mode(found.st_mode & 0o777);
+            let mut to = fs::File::from(openat(folder, &*copy, write, mode)?);
+            match io::copy(&mut from, &mut to) {
+                Ok(_) => renameat(folder, &*copy, folder, name),
+                Err(_) => unlinkat(folder, &*copy, AtFlags::empty()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Folders deeper than this are not looked into: each takes a descriptor while it is.
+const MOST_DEPTH: usize = 64;
 
 /// Takes all rights to something away. A link has none; where it leads is not meant, so that it goes.
 fn disarm(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
