@@ -9,7 +9,8 @@ use rustix::{
 };
 use std::{ffi::OsStr, fs::File, io::Read as _, os::unix::ffi::OsStrExt as _};
 
-/// Whether this is the state of a rebase, a cherry-pick, a series of patches or a bisection that runs no program when it goes on.
+/// Whether this is the state of a rebase, a cherry-pick, a series of patches or a bisection that runs no program when
+/// it goes on.
 pub(super) fn is_harmless_state(met: &Met<'_>) -> bool {
     if met.name == OsStr::new("BISECT_NAMES") {
         let file = openat(met.folder, met.name, READ, Mode::empty()).map(File::from);
