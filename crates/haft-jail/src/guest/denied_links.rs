@@ -1,7 +1,7 @@
 //! Links under denied names: what they lead to is hidden, as file tools refuse it by the name of the link.
 //!
-//! A link cannot be mounted on, so a guest can remove one, and the next guest would not know what it led to. It is put back when the
-//! guest has ended; guests that start meanwhile take it from the record of the one that runs.
+//! A link cannot be mounted on, so a guest can remove one, and the next guest would not know what it led to. It is put
+//! back when the guest has ended; guests that start meanwhile take it from the record of the one that runs.
 
 use super::{
     gather::can_be_hidden,
@@ -65,8 +65,8 @@ impl DeniedLinks {
         self.links.keys().map(|path| &*path.0)
     }
 
-    /// Makes links below a root again that are not there any more. `take` moves another thing away that is in the place of one, `tell` is
-    /// told how it went.
+    /// Makes links below a root again that are not there any more. `take` moves another thing away that is in the place
+    /// of one, `tell` is told how it went.
     pub(crate) fn put_back(
         &self,
         root: &Path,

@@ -1,4 +1,5 @@
-//! How much is hidden one by one. Each mask is a mount, and a start with very many of them takes seconds: then a folder is hidden whole.
+//! How much is hidden one by one. Each mask is a mount, and a start with very many of them takes seconds: then a folder
+//! is hidden whole.
 
 use super::mask::{Found, Granted};
 use std::{
@@ -9,8 +10,8 @@ use std::{
 /// More masks than this are not made.
 pub(crate) const MOST_MASKS: usize = 1_000;
 
-/// Folders to hide whole, so that no more than `most` are hidden: as few of the other files with them as can be. An error where what
-/// is denied is in a granted folder itself, which cannot be hidden. The paths have no path in another.
+/// Folders to hide whole, so that no more than `most` are hidden: as few of the other files with them as can be. An
+/// error where what is denied is in a granted folder itself, which cannot be hidden. The paths have no path in another.
 pub(crate) fn whole_folders(
     denied: &[Found],
     granted: &Granted,

@@ -14,12 +14,12 @@ use std::{
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
 };
 
-/// Whether this is the state of a rebase, a cherry-pick, a series of patches or a bisection that runs no program when it goes on.
+/// Whether this is the state of a rebase, a cherry-pick, a series of patches or a bisection that runs no program when
+/// it goes on.
 pub(super) fn is_harmless_state(met: &Met<'_>) -> bool {
     if met.name == OsStr::new("BISECT_NAMES") {
-        let text =
-            openat(met.folder, met.name, READ, Mode::empty()).and_then(|file| text_of(File::from(file)));
-        return text.ok().flatten().is_some_and(|text| is_harmless_git_bisect_names(&text));
+        let file = openat(met.folder, met.name, READ, Mode::empty()).map(File::from);
+        return file.ok().and_then(text_of).is_some_and(|text| is_harmless_git_bisect_names(&text));
     }
     let is_state =
         ["rebase-merge", "rebase-apply", "sequencer"].iter().any(|name| met.name == OsStr::new(name));
@@ -29,12 +29,12 @@ pub(super) fn is_harmless_state(met: &Met<'_>) -> bool {
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::NONBLOCK);
 
 /// The text of a file; `None` where it is none, or too long.
-fn text_of(file: File) -> Result<Option<String>, Errno> {
+fn text_of(file: File) -> Option<String> {
     const MOST: u64 = 4 << 20;
     let is_plain = file.metadata().is_ok_and(|found| is_only_name(&found) && found.len() < MOST);
     let mut text = Vec::new();
     let is_read = is_plain && file.take(MOST).read_to_end(&mut text).is_ok();
-    Ok(is_read.then(|| String::from_utf8_lossy(&text).into_owned()))
+    is_read.then(|| String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Whether it is a file that has no other name, by which it could be changed later.
@@ -51,7 +51,7 @@ fn has_harmless_files(met: &Met<'_>) -> Result<bool, Errno> {
             continue;
         }
         let file = File::from(openat(&folder, entry.file_name(), READ, Mode::empty())?);
-        let Some(text) = text_of(file)? else { return Ok(false) };
+        let Some(text) = text_of(file) else { return Ok(false) };
         let is_harmless = match &*name {
             b"git-rebase-todo" | b"todo" => is_harmless_git_todo(&text),
             // Git runs `git-merge-` with this behind it.

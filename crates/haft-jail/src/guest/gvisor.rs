@@ -178,8 +178,9 @@ impl Jail for Gvisor {
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let mut attempt = 1;
+            let mut granted = None;
             loop {
-                match self.try_start(spec.clone()).await {
+                match self.try_start(spec.clone(), &mut granted).await {
                     // Files were moved since they were looked at.
                     Err(error) if error.diagnostics.as_deref() == Some(STALE) && attempt < ATTEMPTS => {
                         attempt += 1;
@@ -192,11 +193,19 @@ impl Jail for Gvisor {
 }
 
 impl Gvisor {
-    fn try_start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+    /// `granted` is what an attempt before this one granted: another file in the place of a grant is refused.
+    fn try_start<'a>(
+        &'a self,
+        spec: GuestSpec,
+        granted: &'a mut Option<Vec<Bind>>,
+    ) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.host;
             let runsc = self.is_there().map_err(|unavailable| refusal(unavailable.into()))?;
             let mut plan = self.planned(&spec).map_err(refusal)?;
+            if granted.get_or_insert_with(|| plan.request.binds.clone()) != &plan.request.binds {
+                return Err(broken("what it is granted was moved while it started", "try again"));
+            }
             if !has_program(&plan.request) {
                 return Err(running::not_started(&spec, "start the program", libc::ENOENT));
             }

@@ -14,8 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What protected names lead to by links and settings. All of it is fixed, and the folders around it stay where they are: its own
-/// name says nothing, so that another thing in its place would not be noticed.
+/// What protected names lead to by links and settings. All of it is fixed, and the folders around it stay where they
+/// are: its own name says nothing, so that another thing in its place would not be noticed.
 pub(super) struct Leads<'a> {
     pub(super) granted: &'a Granted,
     pub(super) count: &'a mut dyn FnMut() -> Result<(), String>,
@@ -64,7 +64,8 @@ impl Leads<'_> {
         self.granted.writable.iter().any(|root| path != root.as_path() && path.starts_with(root))
     }
 
-    /// Follows a path; `around` is where it is named, and cannot be below what is fixed. `false` where that would be so.
+    /// Follows a path; `around` is where it is named, and cannot be below what is fixed. `false` where that would be
+    /// so.
     pub(super) fn lead(&mut self, path: &Path, around: &Path) -> bool {
         let led = links::follow(path);
         let awaited: Vec<_> = led.awaited.into_iter().filter(|(path, _)| self.is_writable(&path.0)).collect();
@@ -168,8 +169,8 @@ impl Leads<'_> {
     }
 }
 
-/// Whether a word of a command could be a file of the project that is not there yet. Most words are names of commands and branches, which
-/// are looked for elsewhere: what has neither a folder nor an ending is not taken for a file.
+/// Whether a word of a command could be a file of the project that is not there yet. Most words are names of commands
+/// and branches, which are looked for elsewhere: what has neither a folder nor an ending is not taken for a file.
 fn could_be_program(word: &str) -> bool {
     let has_ending = || {
         let (stem, ending) = word.rsplit_once('.').unwrap_or_default();

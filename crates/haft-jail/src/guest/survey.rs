@@ -22,14 +22,15 @@ pub(crate) struct Id {
     pub(crate) inode: u64,
 }
 
-/// Something as it was when it was seen: which file, under which path, and since when. A number alone says too little: files are
-/// renamed, and numbers of removed ones are given to new ones.
+/// Something as it was when it was seen: which file, under which path, and since when. A number alone says too little:
+/// files are renamed, and numbers of removed ones are given to new ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Seen {
     /// Escaped, so that every path can be told from every other and be written down.
     path: String,
     id: Id,
-    /// When it was made. Where the file system does not know, when it was last changed: a folder always is, and has none.
+    /// When it was made. Where the file system does not know, when it was last changed: a folder always is, and has
+    /// none.
     born: Option<(i64, u32)>,
 }
 
@@ -87,8 +88,8 @@ fn unescaped(path: &str) -> Option<PathBuf> {
 /// Folders deeper than this are not looked into: each takes a descriptor while it is.
 const MOST_DEPTH: usize = 128;
 
-/// Folders whose path is longer than this are not looked into: what is in them could not be named to be hidden. The kernel takes 4,096
-/// bytes, of which a runtime needs some for the place of the tree.
+/// Folders whose path is longer than this are not looked into: what is in them could not be named to be hidden. The
+/// kernel takes 4,096 bytes, of which a runtime needs some for the place of the tree.
 const MOST_PATH: usize = 3_000;
 
 /// What a walk is after.

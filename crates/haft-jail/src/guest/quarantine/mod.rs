@@ -1,9 +1,10 @@
 //! What a guest left behind that would run programs later: found when it has ended, and taken out of the way before its
 //! end is told.
 //!
-//! A mount can hold what is there, and no mount and no Landlock rule knows names. So what is *new* under a protected name is
-//! moved into haft's state folder, which no guest reaches; where that is another file system, it gets another name in its place.
-//! What has to be looked at is on record before the guest starts: where haft is killed, the next one does it.
+//! A mount can hold what is there, and no mount and no Landlock rule knows names. So what is *new* under a protected
+//! name is moved into haft's state folder, which no guest reaches; where that is another file system, it gets another
+//! name in its place. What has to be looked at is on record before the guest starts: where haft is killed, the next one
+//! does it.
 
 mod cleaner;
 mod record;
@@ -104,8 +105,8 @@ impl Watch {
     }
 }
 
-/// Writes a record, with what is known without what guests that still run could have made: that may be moved about until their end. The
-/// caller has a [`Window`] open since before the search.
+/// Writes a record, with what is known without what guests that still run could have made: that may be moved about
+/// until their end. The caller has a [`Window`] open since before the search.
 fn begin(state: &Path, instance: &str, name: &str, mut watched: Watched) -> io::Result<(PathBuf, Watched)> {
     for (path, record) in on_record(state) {
         let other = record.map_err(|error| io::Error::other(format!("{}: {error}", path.display())))?.watched;
@@ -133,8 +134,8 @@ fn quarantine(state: &Path) -> PathBuf {
     state.join("quarantine")
 }
 
-/// Takes out of the way what guests of killed runs of haft left on record. To be called at the start: jails do it, too, but not
-/// every run makes one.
+/// Takes out of the way what guests of killed runs of haft left on record. To be called at the start: jails do it, too,
+/// but not every run makes one.
 pub fn recover_quarantine(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
     if fs::read_dir(records(state)).into_iter().flatten().next().is_none() {
         return Vec::new();
@@ -143,7 +144,8 @@ pub fn recover_quarantine(state: &Path, names: &ProtectedNames) -> Vec<Violation
     catch_up(state, names)
 }
 
-/// Does what runs of haft did not come to that were killed. Those whose folder is there still run, or are not ended yet.
+/// Does what runs of haft did not come to that were killed. Those whose folder is there still run, or are not ended
+/// yet.
 pub(super) fn catch_up(state: &Path, names: &ProtectedNames) -> Vec<Violation> {
     let mut all = Vec::new();
     for (path, record) in on_record(state) {

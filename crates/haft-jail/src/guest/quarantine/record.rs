@@ -1,8 +1,8 @@
 //! What is on record of guests that may run, in haft's state folder.
 //!
-//! A guest that starts asks the records which names others made that still run. It does so after it looked through its folders: one that
-//! ends in between must still be on record then, or its names would be taken for the owner's. So records are removed only while no guest
-//! is between its search and its own record ([`Window`]).
+//! A guest that starts asks the records which names others made that still run. It does so after it looked through its
+//! folders: one that ends in between must still be on record then, or its names would be taken for the owner's. So
+//! records are removed only while no guest is between its search and its own record ([`Window`]).
 
 use super::Watched;
 use rustix::{
@@ -63,7 +63,8 @@ fn over(record: &Path) -> PathBuf {
 
 /// Forgets a record: at once, or when nobody is between a search and a record any more.
 pub(super) fn forget(record: &Path) {
-    // Where even that cannot be written, what is known to others matters less than a guest whose end is looked at twice.
+    // Where even that cannot be written, what is known to others matters less than a guest whose end is looked at
+    // twice.
     if fs::write(over(record), "").is_err() {
         let _ = fs::remove_file(record);
     }

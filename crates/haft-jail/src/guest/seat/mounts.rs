@@ -172,8 +172,8 @@ impl Tree {
 
     fn devices(&self) -> Result<(), Failure> {
         for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
-            // They are the machine's: on a read-only mount they are read and written as ever, and their modes, owners and
-            // times stay as they are.
+            // They are the machine's: on a read-only mount they are read and written as ever, and their modes, owners
+            // and times stay as they are.
             match self.bind(
                 Path::new(path),
                 mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NOEXEC,
@@ -332,8 +332,8 @@ pub(super) fn own_view() -> Result<(), Errno> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on of them
-/// is read and written as ever, and its mode, owner and times stay as they are.
+/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on
+/// of them is read and written as ever, and its mode, owner and times stay as they are.
 pub(super) fn fix_devices() -> Result<(), Failure> {
     for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
         let device = match rustix::fs::open(*path, PATH, Mode::empty()) {
@@ -345,8 +345,8 @@ pub(super) fn fix_devices() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just those files
-/// that were looked at, whatever is done to their names meanwhile.
+/// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just
+/// those files that were looked at, whatever is done to their names meanwhile.
 pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
     for (number, bind) in request.binds.iter().enumerate() {
         let (file, _) = system::open_exactly(bind)?;
@@ -377,8 +377,8 @@ pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The place of the grant that a path is in, and the path there. A runtime is told of grants only: it takes just so many mounts, and
-/// in JSON, which has no word for a name that is not UTF-8.
+/// The place of the grant that a path is in, and the path there. A runtime is told of grants only: it takes just so
+/// many mounts, and in JSON, which has no word for a name that is not UTF-8.
 fn placed(request: &SeatRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Failure> {
     let shown = path.display();
     let around = request
@@ -396,8 +396,8 @@ fn placed(request: &SeatRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Fail
     Ok((folder, path.strip_prefix(&bind.path).unwrap_or(path).to_owned()))
 }
 
-/// What is at a path of a tree. Where it is gone, or another file than the one that was looked at, everything has to be looked at
-/// again. `None` where only another user gets: the guest does not either, and cannot change that.
+/// What is at a path of a tree. Where it is gone, or another file than the one that was looked at, everything has to be
+/// looked at again. `None` where only another user gets: the guest does not either, and cannot change that.
 fn find(tree: &OwnedFd, path: &Path, exactly: Option<Id>) -> Result<Option<OwnedFd>, Errno> {
     let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     let found = open_inside(tree, below_root(path), strict);
