@@ -190,6 +190,13 @@ fn no_body(problem: &BodyProblem) -> Answer {
     answer
 }
 
+/// The head of a request is too large.
+fn large_head() -> Answer {
+    let mut answer = refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
+    answer.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    answer
+}
+
 /// There is no room for another session now.
 fn too_many(full: NoRoom) -> Answer {
     let (status, why) = match full {
