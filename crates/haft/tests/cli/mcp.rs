@@ -24,6 +24,10 @@ impl Lines {
     }
 
     fn ask(&mut self, request: &Value) -> Value {
+        self.ask_line(&request.to_string())
+    }
+
+    fn ask_line(&mut self, request: &str) -> Value {
         writeln!(self.to.as_mut().unwrap(), "{request}").unwrap();
         let mut line = String::new();
         self.from.read_line(&mut line).unwrap();
@@ -475,6 +479,42 @@ fn the_official_sdks_drive_it_over_http() {
     }
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+/// A call that says one thing twice is refused in the same words whichever way it comes, and runs nothing.
+#[test]
+fn a_call_says_everything_once() {
+    let place = Place::new();
+    place.write("a.txt", "the first\n");
+    place.write("b.txt", "the last\n");
+    let twice = r#"{"path":"a.txt","path":"b.txt"}"#;
+    let typed = place.haft(&["call", "read_file", "--args", twice, "--json"]);
+    let expected = typed.json()["error"].clone();
+    let words = "Invalid tool arguments JSON: the key \"path\" is there twice (line 1 column 22)";
+    assert_eq!((&expected["code"], &expected["message"]), (&json!("VALIDATION_FAILED"), &json!(words)));
+
+    let call = |id: u8| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"read_file\",\
+             \"arguments\":{twice}}}}}"
+        )
+    };
+    let mut lines = Lines::start(&place, &["mcp"]);
+    lines.begin();
+    for id in [5, 6] {
+        let answer = lines.ask_line(&call(id));
+        assert_eq!(
+            (&answer["id"], &answer["error"]["data"]["haft/error"]),
+            (&json!(id), &expected),
+            "{answer}"
+        );
+        assert!(answer.get("result").is_none(), "{answer}");
+    }
+    assert_eq!(
+        lines.call("read_file", json!({"path": "b.txt"}))["structuredContent"]["content"],
+        "the last\n"
+    );
+    assert_eq!(lines.end().code, 0);
 }
 
 /// What a server answers to a POST at `/mcp`: its status, and the whole answer.
