@@ -229,6 +229,38 @@ fn folders_of_the_client_narrow_what_is_granted() {
     lines.end();
 }
 
+/// Two clients that work in different folders make the same call: a yes to the one is none to the other.
+#[test]
+fn a_yes_holds_in_the_folders_of_its_client() {
+    let place = Place::new();
+    let write = json!({"path": "x.txt", "content": "hello"});
+    let mut clients = ["a", "b"].map(|folder| {
+        std::fs::create_dir(place.work().join(folder)).unwrap();
+        let mut lines = Lines::start(&place, &["mcp"]);
+        lines.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "test", "version": "1"},
+        }}));
+        let call = json!({"name": "write_file", "arguments": write});
+        let asked = lines.ask(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}));
+        let roots = json!([{"uri": format!("file://{}", place.work().join(folder).display())}]);
+        let open = lines.ask(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": roots}}));
+        let error = &open["result"]["_meta"]["haft/error"];
+        assert_eq!(error["code"], "CONFIRMATION_REQUIRED", "{open}");
+        (lines, error["data"]["approvalId"].as_str().unwrap().to_owned())
+    });
+    assert_ne!(clients[0].1, clients[1].1);
+    assert_eq!(place.haft(&["approvals", "approve", &clients[0].1]).code, 0);
+    // The other one first: it must not take the yes, nor use it up.
+    let open = clients[1].0.call("write_file", write.clone());
+    assert_eq!(open["_meta"]["haft/error"]["code"], "CONFIRMATION_REQUIRED", "{open}");
+    assert_ne!(clients[0].0.call("write_file", write)["isError"], true);
+    let there = |file: &str| place.work().join(file).exists();
+    assert!(there("a/x.txt") && !there("b/x.txt") && !there("x.txt"));
+    for (lines, _) in clients {
+        assert_eq!(lines.end().code, 0);
+    }
+}
+
 #[test]
 fn a_client_that_works_elsewhere_reaches_no_files() {
     let place = Place::new();
