@@ -646,7 +646,7 @@ fn declared_tools_are_unused_while_tools_run() {
     assert_eq!(resolved(&inputs(&format!("{text}tools.mode = 'parse_only'\n"), "")).notes, []);
 }
 
-/// Every host is what strict jails cannot give, and more than most want: whoever writes it hears of both.
+/// Every host is what strict jails cannot give, and more than most want: haft warns of both.
 #[test]
 fn every_host_is_warned_about() {
     let notes =

@@ -92,8 +92,8 @@ impl Keys {
             }
         };
         // Such a key is not made; one that an earlier haft made would be the owner.
-        let names = [&key.agent, &key.user].into_iter().flatten();
-        let is_somebody_else = names.into_iter().any(|name| super::is_reserved(name));
+        let is_somebody_else =
+            [&key.agent, &key.user].into_iter().flatten().any(|name| super::is_reserved(name));
         Ok((!is_somebody_else && key.counts(jiff::Timestamp::now())).then(|| claimed(&key)))
     }
 }
