@@ -646,6 +646,18 @@ fn declared_tools_are_unused_while_tools_run() {
     assert_eq!(resolved(&inputs(&format!("{text}tools.mode = 'parse_only'\n"), "")).notes, []);
 }
 
+/// Every host is what strict jails cannot give, and more than most want: haft warns of both.
+#[test]
+fn every_host_is_warned_about() {
+    let notes =
+        |text: &str| resolved(&inputs(text, "")).notes.iter().map(ToString::to_string).collect::<String>();
+    let strict = notes("tools.commands.hosts = ['*']\n");
+    assert!(strict.contains("keeps commands from running") && strict.contains("\"crates.io\""), "{strict}");
+    let standard = notes("tools.commands.hosts = ['*']\ntools.commands.isolation = 'standard'\n");
+    assert!(standard.contains("this machine's own services"), "{standard}");
+    assert_eq!(notes("tools.commands.hosts = ['*.example.com']\n"), "");
+}
+
 /// Values of each kind, as text for a file: some tight, some loose, some beside the point.
 fn any_value(key: &'static Key) -> BoxedStrategy<String> {
     let list = |pool: &'static [&'static str], least: usize| {
