@@ -49,15 +49,12 @@ impl Place {
         if path.starts_with('/') {
             return Place(folder.depth(path));
         }
-        Place(
-            names(path)
-                .try_fold(self.0, |depth, name| match (depth, name) {
-                    (None, _) => None,
-                    (Some(depth), "..") => depth.checked_sub(1).map(Some),
-                    (Some(depth), _) => Some(Some(depth + 1)),
-                })
-                .flatten(),
-        )
+        Place(self.0.and_then(|depth| {
+            names(path).try_fold(depth, |depth, name| match name {
+                ".." => depth.checked_sub(1),
+                _ => Some(depth + 1),
+            })
+        }))
     }
 }
 

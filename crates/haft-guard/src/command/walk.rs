@@ -35,6 +35,8 @@ pub(super) struct Walk<'a> {
     place: Place,
     /// The lowest place that it was at since the innermost loop began.
     lowest: Place,
+    /// Whether a `&>` was met in the list of `&&` and `||` that is read.
+    is_split: bool,
     /// Whether the shell may be in another folder by now.
     moved: bool,
     /// How many programs were named by a relative path so far.
@@ -50,6 +52,7 @@ impl<'a> Walk<'a> {
             folder,
             place: Place::START,
             lowest: Place::START,
+            is_split: false,
             moved: false,
             relative: 0,
         };
@@ -105,8 +108,10 @@ impl<'a> Walk<'a> {
         let mut last = After::both(self.place);
         for item in &list.0 {
             let before = self.place;
+            let around = std::mem::take(&mut self.is_split);
             last = self.pipeline(&item.0.first);
             for next in &item.0.additional {
+                last = self.unless_split(last, before);
                 last = match next {
                     AndOr::And(pipeline) => {
                         self.go(last.done);
@@ -120,12 +125,19 @@ impl<'a> Walk<'a> {
                     }
                 };
             }
-            if matches!(item.1, SeparatorOperator::Async) {
-                last = After::both(before);
-            }
+            last = match item.1 {
+                SeparatorOperator::Async => After::both(before),
+                SeparatorOperator::Sequence => self.unless_split(last, before),
+            };
+            self.is_split |= around;
             self.go(last.any());
         }
         last
+    }
+
+    /// To dash, all of `cd src && ls &>x` is in the background, in a shell of its own.
+    fn unless_split(&self, after: After, before: Place) -> After {
+        if self.is_split { After::both(after.any().min(before)) } else { after }
     }
 
     fn go(&mut self, place: Place) {
@@ -320,8 +332,6 @@ impl<'a> Walk<'a> {
         }
         let before = self.place;
         match self.moved_to(&words) {
-            // To dash, `cd src &>x` goes nowhere.
-            Some(place) if split.is_some() => After { done: place.min(before), failed: before },
             Some(place) => After { done: place, failed: before },
             None => After::both(before),
         }
@@ -428,7 +438,10 @@ impl<'a> Walk<'a> {
                 self.unread(Unread::HereDocument);
                 self.word(&word.value);
             }
-            IoRedirect::OutputAndError(word, _) => self.writes(&word.value),
+            IoRedirect::OutputAndError(word, _) => {
+                self.is_split = true;
+                self.writes(&word.value);
+            }
             IoRedirect::File(_, kind, target) => self.file(kind, target),
         }
     }
