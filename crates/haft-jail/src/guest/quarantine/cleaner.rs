@@ -20,7 +20,10 @@ use std::{
     ffi::OsStr,
     fs::{self, DirBuilder},
     io,
-    os::{fd::AsRawFd as _, unix::fs::DirBuilderExt as _},
+    os::{
+        fd::AsRawFd as _,
+        unix::{ffi::OsStrExt as _, fs::DirBuilderExt as _},
+    },
     path::{Path, PathBuf},
 };
 
