@@ -106,8 +106,6 @@ const ROWS: &[Row] = &[
         around: "tools.approval.mode = 'auto'\n",
         ..row("policy.rules", "[{ name = 'a', effect = 'deny', path = 'src/**' }]", "[]")
     },
-    row("redaction.patterns", "['acme: acme_[a-z0-9]{8}']", "[]"),
-    row("redaction.values_from_environment", "['SHOWN']", "[]"),
     row("store.durability", "'full'", "'effects'"),
     row("scheduling.strategy", "'sequential'", "'parallel'"),
     row("scheduling.max_parallelism", "1", "2"),
@@ -302,9 +300,9 @@ fn reached(config: &Config, world: &World) -> BTreeSet<String> {
 fn programs(config: &Config, world: &World, found: &mut Behaviour) {
     // What cannot be granted is not.
     let Ok(spec) = commands::template(config, &world.folders) else { return };
-    let level = ["restricted", "strict", "standard"]
-        .iter()
-        .position(|level| Value::Level(level) == crate::config::key("tools.commands.isolation").unwrap().get(config));
+    let level = ["restricted", "strict", "standard"].iter().position(|level| {
+        Value::Level(level) == crate::config::key("tools.commands.isolation").unwrap().get(config)
+    });
     found.limits.insert("how loose jails are", level.map_or(u64::MAX, |level| level as u64));
     let base = world.folders.working.parent().unwrap();
     let depth = |roots: &[PathBuf], path: &Path| {
