@@ -133,7 +133,7 @@ impl ApprovalRequest {
             Some("") => view.text("hidden", "secrets, which are all letters and digits"),
             Some(signs) => {
                 view.text("hidden", "secrets; besides letters and digits they hold these signs:");
-                view.text("", signs);
+                view.line("", text::spelled_line(signs), ViewKind::Text);
             }
         }
         for (label, resources) in [("reads", &footprint.reads), ("writes", &footprint.writes)] {

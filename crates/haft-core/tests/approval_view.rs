@@ -209,6 +209,15 @@ proptest! {
     }
 }
 
+/// The signs of hidden secrets are one line, whatever they are.
+#[test]
+fn hidden_signs_are_one_line() {
+    let mut request = request(json!({}));
+    request.detail.hidden = Some("$\n(\u{1b}".into());
+    let shown = request.view().to_string();
+    assert!(shown.contains("│ $⏎(⟨ESC⟩\n"), "{shown}");
+}
+
 /// Whatever of a question is changed, the view changes, unless it is a mere name of it.
 #[test]
 fn everything_that_a_yes_covers_is_seen() {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
-use haft_core::text::{spelled, spelled_line, spelled_summary};
+use haft_core::text::{one_line, spelled, spelled_line, spelled_summary};
 use proptest::prelude::*;
 use spelling::{hostile, read_back};
 
@@ -33,7 +33,10 @@ fn check(text: &str) {
     for line in many.split('\n') {
         assert!(!line.ends_with(' '), "{line:?}");
     }
-    assert!(spelled_summary(text, 200).chars().count() <= 200);
+    let summary = spelled_summary(text, 200);
+    assert!(summary.chars().count() <= 200);
+    // What is spelled passes the other door as it is: a summary is spelled once, where it is made.
+    assert_eq!((one_line(&one, usize::MAX), one_line(&summary, 200)), (one, summary));
 }
 
 proptest! {

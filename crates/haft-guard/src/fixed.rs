@@ -17,10 +17,11 @@ pub struct Fixed {
     /// Arguments that may be anything, because the grant says in words what they may be about.
     #[serde(default)]
     pub free: Vec<String>,
-    /// All others that the call had, by name. Any that it had not must be absent.
+    /// All others that the call had and that say something, by name. Any that it had not must be absent, and an empty one
+    /// must stay empty.
     #[serde(default)]
     pub names: Vec<String>,
-    /// SHA-256, in hex, over their values, which may be secret; empty where there are none.
+    /// SHA-256, in hex, over all others with their values, which may be secret; empty where there are none.
     #[serde(default)]
     pub digest: String,
 }
@@ -28,12 +29,13 @@ pub struct Fixed {
 impl Fixed {
     /// Everything but what is free, as it is in these arguments.
     pub fn of(arguments: &Map<String, Value>, free: Vec<String>) -> Self {
-        let kept = |name: &&String| !free.contains(name);
-        let names: Vec<String> = arguments.keys().filter(kept).cloned().collect();
-        let digest = match names.is_empty() {
+        let kept = others(arguments, &free);
+        let names =
+            kept.iter().filter(|(_, value)| !is_empty(value)).map(|(name, _)| (*name).clone()).collect();
+        let digest = match kept.is_empty() {
             true => String::new(),
             false => {
-                let values = names.iter().map(|name| (name.clone(), arguments[name].clone())).collect();
+                let values = kept.into_iter().map(|(name, value)| (name.clone(), value.clone())).collect();
                 let mut text = String::new();
                 canonical(&Value::Object(values), &mut text);
                 crate::hex(&Sha256::new_with_prefix(b"haft-grant-fixed-1\0").chain_update(text).finalize())
@@ -53,7 +55,26 @@ impl Fixed {
 
     /// Whether everything that is not free is as it was.
     pub(crate) fn fits(&self, arguments: &Map<String, Value>) -> bool {
-        *self == Fixed::of(arguments, self.free.clone())
+        let now = Fixed::of(arguments, self.free.clone());
+        // An earlier haft named the empty ones, too.
+        let all = || others(arguments, &self.free).into_iter().map(|(name, _)| name);
+        self.digest == now.digest && (self.names == now.names || all().eq(&self.names))
+    }
+}
+
+/// The arguments that are not free.
+fn others<'a>(arguments: &'a Map<String, Value>, free: &[String]) -> Vec<(&'a String, &'a Value)> {
+    arguments.iter().filter(|(name, _)| !free.contains(name)).collect()
+}
+
+/// Whether a value says nothing, as `env` does where it is filled in for a call that has none.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
     }
 }
 

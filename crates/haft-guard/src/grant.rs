@@ -13,7 +13,9 @@ use crate::{
     policy::host_allowed,
 };
 use haft_core::{
-    CallContext, Footprint, GrantOffer, Resource, ToolDefinition, port::Subject, text::spelled_line,
+    CallContext, Footprint, GrantOffer, Resource, ToolDefinition,
+    port::Subject,
+    text::{one_line, spelled_line},
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -31,7 +33,7 @@ pub enum Covers {
         tool: String,
         /// SHA-256, in hex, over the arguments and what they touch.
         digest: String,
-        /// What the call does, for people.
+        /// What the call does, for people: as a question has it, with everything spelled out.
         summary: String,
         /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -431,7 +433,8 @@ impl fmt::Display for Covers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Covers::ExactCall { tool, summary, folder, digest: _ } => {
-                let (tool, summary) = (spelled_line(tool), spelled_line(summary));
+                // The summary of a question is spelled out already: here only harm is kept out.
+                let (tool, summary) = (spelled_line(tool), one_line(summary, usize::MAX));
                 write!(f, "`{tool}`, only this very call ({summary}){}", bound_to(folder.as_deref()))
             }
             Covers::ToolInFolder { tool, folder, fixed } => {

@@ -74,11 +74,14 @@ fn strictness(policy: &PolicySet, text: &str) -> u8 {
 const NAMES: [&str; 3] = ["allow", "ask", "deny"];
 
 fn holds(table: &[(&str, &str)]) {
-    let policy = policy();
+    holds_with(&policy(), table);
+}
+
+fn holds_with(policy: &PolicySet, table: &[(&str, &str)]) {
     let wrong: Vec<String> = table
         .iter()
         .filter_map(|(text, expected)| {
-            let found = NAMES[usize::from(strictness(&policy, text))];
+            let found = NAMES[usize::from(strictness(policy, text))];
             (found != *expected)
                 .then(|| format!("{text:?}: {found}, not {expected}: {:?}", line(text, Shell::Posix)))
         })
@@ -108,6 +111,17 @@ fn lines_with_options_that_do_more() {
     let table = include!("command_lines/options.in");
     assert!(table.len() >= 150, "{}", table.len());
     holds(&table);
+}
+
+/// Interpreters and package managers, allowed as a whole: text does not become code, and no other program runs, unasked.
+#[test]
+fn programs_that_run_text_or_others() {
+    let rules = "[[rules]]\nname = 'tools'\neffect = 'allow'\nconfirms = true\n\
+                 command = ['ls', 'python3', 'node', 'uv', 'pnpm', 'npm', 'rustup', 'gcc']\n\
+                 [[rules]]\nname = 'never'\neffect = 'deny'\ncommand = ['rm']\n";
+    let lists = ListPolicy { denylist: [].into(), ..ListPolicy::default() };
+    let policy = PolicySet::new(lists, read_rules(rules, "/work").unwrap()).unwrap().for_shell(Shell::Posix);
+    holds_with(&policy, &include!("command_lines/runners.in"));
 }
 
 /// A rule that names the subcommand says nothing about its options either.

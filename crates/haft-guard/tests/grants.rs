@@ -204,13 +204,37 @@ fn what_stays_as_it_was_is_said() {
         ),
         (
             json!({"command": "git status", "env": {}, "stdin": "x", "working_dir": "y"}),
-            "`git status`, in the folder `/w`, with the same `env`, `stdin` and `working_dir` as here",
+            "`git status`, in the folder `/w`, with the same `stdin` and `working_dir` as here",
         ),
         (json!({"command": "git 'sta  tus'"}), "`git 'sta  tus'`, in the folder `/w`"),
     ];
     for (arguments, expected) in cases {
         assert_eq!(words(arguments.clone()), format!("{starts} {expected}"), "{arguments}");
     }
+    // An empty one is not said, and must stay empty all the same. One that an earlier haft named is known.
+    let run = |arguments: Value| Call::new("run_command", arguments, Footprint::undeclared(true));
+    let filled_in = run(json!({"command": "git status", "env": {}, "stdin": ""}));
+    let covers = Covers::suggestions(&filled_in.subject(), "x", Shell::Posix)[1].clone();
+    assert_eq!(covers.to_string(), format!("{starts} `git status`, in the folder `/w`"));
+    let mut earlier = covers.clone();
+    if let Covers::Commands { fixed, .. } = &mut earlier {
+        fixed.names = vec!["env".into(), "stdin".into()];
+    }
+    for (arguments, is_covered) in [
+        (json!({"command": "git status -s", "env": {}, "stdin": ""}), true),
+        (json!({"command": "git status", "env": {"PATH": "./bin"}, "stdin": ""}), false),
+        (json!({"command": "git status", "env": {}, "stdin": "x"}), false),
+        (json!({"command": "git status", "env": {}, "stdin": "", "timeout": 1}), false),
+    ] {
+        for covers in [&covers, &earlier] {
+            let call = run(arguments.clone());
+            let covered = always(covers.clone()).covers(&call.subject(), Shell::Posix);
+            assert_eq!(covered, is_covered, "{arguments}");
+        }
+    }
+    // A summary comes spelled out; the rest is spelled here.
+    let exact = &Covers::suggestions(&filled_in.subject(), "Run ls ⟨ESC⟩[2J", Shell::Posix)[0];
+    assert_eq!(exact.to_string(), "`run_command`, only this very call (Run ls ⟨ESC⟩[2J), in the folder `/w`");
     // Values are not in what is stored: a variable may be a secret.
     let secret = json!({"command": "git status", "env": {"TOKEN": "hunter2-hunter2"}});
     let call = Call::new("run_command", secret, Footprint::undeclared(true));

@@ -52,7 +52,7 @@ pub use host::{
 };
 #[cfg(fuzzing)]
 pub use identity::fuzz_token;
-pub use identity::{ApiSecret, JwksSource, TokenOptions};
+pub use identity::{ApiSecret, JwksSource, TokenOptions, is_reserved};
 pub use listen::Listener;
 pub use server::{Builder, Limits, Server};
 pub use tls::{TlsProblem, tls};

@@ -1,8 +1,13 @@
 //! Listeners: connections with deadlines and bounds.
 
 use crate::identity::{Peer, SameUser};
-use axum::{Router, body::Body};
-use haft_http::{Patient, Seats};
+use axum::{
+    Router,
+    body::Body,
+    http::{StatusCode, header},
+    response::IntoResponse as _,
+};
+use haft_http::{LARGEST_HEAD, Patient, Seats, head_bytes};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
@@ -55,8 +60,6 @@ pub(crate) struct Desk {
     pub(crate) cut: CancellationToken,
 }
 
-/// Bytes of a request's head, and of what waits to be written.
-const LARGEST_HEAD: usize = 64 << 10;
 /// Connections at once on a socket of this machine's owner, which strangers on an address cannot take.
 const OWN_SEATS: usize = 256;
 
@@ -146,6 +149,11 @@ fn send_away(stream: &TcpStream) {
     let _ = stream.try_write(answer);
 }
 
+/// The answer to a head that is too large, as the parser gives it where it sees that itself.
+fn large_head() -> axum::response::Response {
+    (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, [(header::CONNECTION, "close")]).into_response()
+}
+
 /// Who is at the other end, as far as a connection says.
 #[derive(Clone, Copy)]
 enum Way {
@@ -158,13 +166,20 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, f
     let Desk { router, head_time, write_silence, stop, cut, seats: _, addresses: _, connections: _ } = desk;
     let stream = Patient::new(stream, write_silence);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let is_large = head_bytes(request.method(), request.uri(), request.headers()) > LARGEST_HEAD;
         let mut request = request.map(Body::new);
         match from {
             Way::Address(address) => drop(request.extensions_mut().insert(Peer(address))),
             Way::SameUser => drop(request.extensions_mut().insert(SameUser)),
             Way::OtherUser => {}
         }
-        router.clone().oneshot(request)
+        let router = (!is_large).then(|| router.clone());
+        async move {
+            match router {
+                Some(router) => router.oneshot(request).await,
+                None => Ok(large_head()),
+            }
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())

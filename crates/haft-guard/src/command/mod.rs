@@ -17,17 +17,23 @@
 //! The line is given to `/bin/sh`, which is dash on some systems and bash on others. What the two read differently is
 //! unread here.
 
+mod constant;
 mod line;
 mod option;
+mod parse;
+mod place;
 mod program;
+mod runner;
 mod screen;
 mod script;
 mod simple;
+mod variable;
 mod walk;
 mod word;
 mod wrapper;
 
-pub use line::{Aside, Line, Part, Unread, line};
+pub use line::{Aside, Line, Part, Unread, line, line_in};
+pub use place::Folder;
 pub use simple::{NotSimple, Shell, words};
 pub use word::Word;
 

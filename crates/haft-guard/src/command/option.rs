@@ -4,6 +4,7 @@
 //! a row (`-rnoF`). A word that only the shell knows may be such an option.
 
 use super::{
+    runner::{Interpreter, behind_dashes, interpreter, is_compilers_program, runs_another},
     script,
     word::{MANY, ONE, Word},
     wrapper::Seen,
@@ -11,19 +12,19 @@ use super::{
 
 /// What of a program's options makes it more than it seems.
 #[derive(Clone, Copy, Default)]
-struct Risky {
+pub(super) struct Risky {
     /// Letters that run something.
-    runs: &'static str,
+    pub(super) runs: &'static str,
     /// Letters that write, or read what runs something.
-    writes: &'static str,
+    pub(super) writes: &'static str,
     /// Letters behind which the word is their value. One that is missing here only asks more often.
-    takes: &'static str,
+    pub(super) takes: &'static str,
     /// Long options that run something.
-    run: &'static [&'static str],
+    pub(super) run: &'static [&'static str],
     /// Long options that write.
-    write: &'static [&'static str],
+    pub(super) write: &'static [&'static str],
     /// Whether options go on behind `--`: old letters of `tar` may take it as a value.
-    goes_on: bool,
+    pub(super) goes_on: bool,
 }
 
 /// What an option does: the value with which it runs something, empty where that is the next word, or `None` where it
@@ -31,7 +32,7 @@ struct Risky {
 type Does<'a> = Option<&'a str>;
 
 impl Risky {
-    fn does<'a>(&self, word: &'a str) -> Option<Does<'a>> {
+    pub(super) fn does<'a>(&self, word: &'a str) -> Option<Does<'a>> {
         if word.starts_with("--") {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             let means =
@@ -88,8 +89,10 @@ fn line_of<'a>(value: &str) -> Seen<'a> {
     Seen::Line(value.trim_start_matches(['!', '|', '=']).to_owned())
 }
 
-/// Whether the shell may make an option of a word. A file can be called `--output=x.rs`, and `*.rs` finds it.
-fn may_be_option(word: &Word) -> bool {
+/// Whether the shell may make an option of a word. A file can be called `--output=x.rs`, and `*.rs` finds it. A pattern
+/// that begins with any other letter (`a*`, `./*`) finds no such file, and behind `--` it is none. It matters only for
+/// programs with an option that runs or writes: those without one have no row here, and `cat *.rs` is as good as `cat a.rs`.
+pub(super) fn may_be_option(word: &Word) -> bool {
     match word {
         Word::Exact(text) => text.starts_with('-'),
         Word::Glob(pattern) => pattern.starts_with(['-', MANY, ONE]),
@@ -105,6 +108,17 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         "sed" | "gsed" => (!script::is_tame_sed(words)).then(Vec::new),
         "make" | "gmake" => make(words),
         "uniq" => uniq(words),
+        "uv" | "pnpm" | "npm" | "yarn" | "bun" | "rustup" | "poetry" | "pdm" | "rye" | "hatch" | "pipenv"
+        | "conda" | "mamba" | "micromamba" | "bundle" | "bundler" | "mise" | "asdf" | "direnv" | "nix"
+        | "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "vagrant" | "volta" | "corepack"
+        | "dotenv" | "doppler" | "op"
+            if runs_another(stem, words) =>
+        {
+            Some(behind_dashes(words))
+        }
+        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
+            words.iter().any(is_compilers_program).then(Vec::new)
+        }
         "python" | "pypy" => interpreter(
             words,
             &Interpreter { code: "c", takes: "WX", flags: "BbdEiIOPqsSuvx", longs: &[], has_modules: true },
@@ -200,15 +214,17 @@ fn table(name: &str) -> Option<Risky> {
     })
 }
 
-/// Commands of git that are there to run something, or to write files wherever they are told to.
+/// Commands of git that are known: what of their options runs or writes is below. Any other may be there to run something
+/// (`for-each-repo`, `filter-branch`), to write files wherever it is told to, or be another name for something.
 #[rustfmt::skip]
-const GIT_RUNS: &[&str] = &[
-    "archimport", "citool", "credential", "credential-cache", "credential-cache--daemon", "credential-store",
-    "cvsexportcommit", "cvsimport", "cvsserver", "daemon", "difftool", "difftool--helper",
-    "fast-import", "filter-branch", "gui", "hook", "http-backend", "http-push", "imap-send", "index-pack", "instaweb", "mailinfo",
-    "mailsplit", "maintenance", "merge-file", "merge-index", "mergetool", "p4", "pack-objects", "quiltimport", "receive-pack", "remote-ext",
-    "remote-fd", "request-pull", "send-email", "shell", "submodule--helper", "svn", "unpack-file", "upload-archive", "upload-pack",
-    "web--browse",
+const GIT_KNOWN: &[&str] = &[
+    "apply", "archive", "bisect", "blame", "bugreport", "bundle", "check-attr", "check-ignore", "check-mailmap", "check-ref-format",
+    "checkout-index", "cherry", "cherry-pick", "clone", "column", "commit-tree", "config", "count-objects", "diagnose", "diff",
+    "diff-files", "diff-index", "diff-tree", "fetch", "for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "help",
+    "init", "log", "ls-remote", "ls-tree", "merge-base", "merge-tree", "mktag", "mktree", "name-rev", "notes", "patch-id", "prune",
+    "pull", "push", "range-diff", "read-tree", "rebase", "reflog", "rev-list", "revert", "shortlog", "show", "show-branch",
+    "show-index", "show-ref", "sparse-checkout", "stage", "stash", "stripspace", "submodule", "symbolic-ref", "update-index",
+    "update-ref", "var", "verify-commit", "verify-pack", "verify-tag", "version", "whatchanged", "worktree", "write-tree",
 ];
 
 /// Commands of git of which no option runs or writes, so that a word that only the shell knows may stand there.
@@ -252,7 +268,7 @@ fn settings(words: &[Word]) -> Vec<Seen<'_>> {
 }
 
 fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
-    if GIT_RUNS.contains(&name) {
+    if !GIT_KNOWN.contains(&name) && !GIT_TAME.contains(&name) {
         return Some(settings(rest));
     }
     let has = |text: &str| rest.iter().position(|word| word.may_be(text));
@@ -316,6 +332,7 @@ fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
                 "--index-output",
                 "--in-place",
                 "--unsafe-paths",
+                "--build-fake-ancestor",
             ],
         },
         goes_on: false,
@@ -370,46 +387,6 @@ fn is_tame_setting(setting: &str) -> bool {
         || key.starts_with("advice.")
         || KEYS.contains(&key)
         || KEYS.contains(&&*setting)
-}
-
-/// What an interpreter's options are.
-struct Interpreter {
-    /// Letters that run text, or load code.
-    code: &'static str,
-    /// Letters whose value is the rest of the word.
-    takes: &'static str,
-    /// Letters that are known to take nothing.
-    flags: &'static str,
-    /// Long options that run text, or load code.
-    longs: &'static [&'static str],
-    /// Whether `-m` names what is run.
-    has_modules: bool,
-}
-
-/// A program that runs a file, or text that it is given. Its options end at the file. Without one it runs its input.
-fn interpreter<'a>(words: &'a [Word], options: &Interpreter) -> Option<Vec<Seen<'a>>> {
-    let risky =
-        Risky { writes: options.code, takes: options.takes, write: options.longs, ..Risky::default() };
-    let is_flag =
-        |word: &str| word.len() > 1 && word[1..].chars().all(|letter| options.flags.contains(letter));
-    let mut has_file = false;
-    // Whether the next word may be the value of the one before.
-    let mut may_be_value = false;
-    for (place, word) in words.iter().enumerate() {
-        let Some(text) = word.exact() else { return Some(Vec::new()) };
-        match text {
-            "-" => return Some(Vec::new()),
-            "--version" | "-V" | "-v" | "--help" | "-h" if words.len() == 1 => return None,
-            "-m" if options.has_modules => {
-                return words.get(place + 1).and_then(Word::exact).is_none().then(Vec::new);
-            }
-            _ if risky.does(text).is_some() => return Some(Vec::new()),
-            _ if text.starts_with('-') => may_be_value = !is_flag(text),
-            _ if may_be_value => (has_file, may_be_value) = (true, false),
-            _ => return None,
-        }
-    }
-    (!has_file).then(Vec::new)
 }
 
 /// Its second file is written.

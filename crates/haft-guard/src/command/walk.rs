@@ -2,18 +2,18 @@
 
 use super::{
     line::{Aside, Part, Unread},
-    screen,
+    parse::{is_descriptor, is_sink, parse, substituted},
+    place::{After, Folder, Place},
+    program::program_name,
+    variable,
     word::{self, Word},
     wrapper::{Role, Seen, role},
 };
-use brush_parser::{
-    Parser, ParserOptions, SourceInfo,
-    ast::{
-        AndOr, Command, CommandPrefixOrSuffixItem as Item, CompoundCommand, CompoundList, IoFileRedirectKind,
-        IoFileRedirectTarget, IoRedirect, Pipeline, Program, RedirectList, SimpleCommand,
-    },
+use brush_parser::ast::{
+    AndOr, Assignment, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item,
+    CompoundCommand, CompoundList, IoFileRedirectKind, IoFileRedirectTarget, IoRedirect, Pipeline,
+    RedirectList, SeparatorOperator, SimpleCommand,
 };
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The most parts of a line. More are one unread part.
 const MOST: usize = 64;
@@ -27,19 +27,35 @@ const LOOP_NAMES: &[&str] = &[
 ];
 
 /// Collects the parts of a line.
-pub(super) struct Walk {
+pub(super) struct Walk<'a> {
     parts: Vec<Part>,
     depth: usize,
+    folder: Folder<'a>,
+    /// Where the shell is.
+    place: Place,
+    /// The lowest place that it was at since the innermost loop began.
+    lowest: Place,
+    /// Whether a `&>` was met in the list of `&&` and `||` that is read.
+    is_split: bool,
     /// Whether the shell may be in another folder by now.
     moved: bool,
     /// How many programs were named by a relative path so far.
     relative: usize,
 }
 
-impl Walk {
+impl<'a> Walk<'a> {
     /// The parts of a line.
-    pub(super) fn of(text: &str) -> Vec<Part> {
-        let mut walk = Walk { parts: Vec::new(), depth: 0, moved: false, relative: 0 };
+    pub(super) fn of(text: &str, folder: Folder<'a>) -> Vec<Part> {
+        let mut walk = Walk {
+            parts: Vec::new(),
+            depth: 0,
+            folder,
+            place: Place::START,
+            lowest: Place::START,
+            is_split: false,
+            moved: false,
+            relative: 0,
+        };
         walk.line(text);
         if walk.parts.len() > MOST {
             // Those that are there are still looked at by what denies.
@@ -60,7 +76,14 @@ impl Walk {
 
     fn line(&mut self, text: &str) {
         match parse(text) {
-            Ok(program) => program.complete_commands.iter().for_each(|list| self.list(list)),
+            Ok((program, runs_cat)) => {
+                if runs_cat {
+                    self.add(Part::Harmless(vec![Word::Exact("cat".to_owned())]));
+                }
+                for list in &program.complete_commands {
+                    self.list(list);
+                }
+            }
             Err(why) => {
                 self.unread(why);
                 // A shell runs what stands before a line that it cannot read.
@@ -80,31 +103,79 @@ impl Walk {
         }
     }
 
-    fn list(&mut self, list: &CompoundList) {
+    /// The commands of a list, from where the shell is; it is then where the last of them left it.
+    fn list(&mut self, list: &CompoundList) -> After {
+        let mut last = After::both(self.place);
         for item in &list.0 {
-            self.pipeline(&item.0.first);
+            let before = self.place;
+            let around = std::mem::take(&mut self.is_split);
+            last = self.pipeline(&item.0.first);
             for next in &item.0.additional {
-                match next {
-                    AndOr::And(pipeline) | AndOr::Or(pipeline) => self.pipeline(pipeline),
-                }
+                last = self.unless_split(last, before);
+                last = match next {
+                    AndOr::And(pipeline) => {
+                        self.go(last.done);
+                        let next = self.pipeline(pipeline);
+                        After { done: next.done, failed: last.failed.min(next.failed) }
+                    }
+                    AndOr::Or(pipeline) => {
+                        self.go(last.failed);
+                        let next = self.pipeline(pipeline);
+                        After { done: last.done.min(next.done), failed: next.failed }
+                    }
+                };
             }
+            last = match item.1 {
+                SeparatorOperator::Async => After::both(before),
+                SeparatorOperator::Sequence => self.unless_split(last, before),
+            };
+            self.is_split |= around;
+            self.go(last.any());
         }
+        last
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline) {
+    /// To dash, all of `cd src && ls &>x` is in the background, in a shell of its own.
+    fn unless_split(&self, after: After, before: Place) -> After {
+        if self.is_split { After::both(after.any().min(before)) } else { after }
+    }
+
+    fn go(&mut self, place: Place) {
+        self.place = place;
+        self.lowest = self.lowest.min(place);
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline) -> After {
         // A word of the language to some shells, a program to others.
         if pipeline.timed.is_some() {
             self.add(Part::Harmless(vec![Word::Exact("time".to_owned())]));
         }
-        pipeline.seq.iter().for_each(|command| self.command(command));
+        let before = self.place;
+        let mut after = After::both(before);
+        for command in &pipeline.seq {
+            self.go(before);
+            after = self.command(command);
+            self.go(after.any());
+        }
+        // Each command of a pipe is in a shell of its own; to some shells the last one is not.
+        if pipeline.seq.len() > 1 {
+            after = After::both(after.any().min(before));
+        }
+        if pipeline.bang { After { done: after.failed, failed: after.done } } else { after }
     }
 
-    fn command(&mut self, command: &Command) {
+    fn command(&mut self, command: &Command) -> After {
+        let before = self.place;
         match command {
-            Command::Simple(simple) => self.simple(simple),
+            Command::Simple(simple) => return self.simple(simple),
             Command::Compound(compound, redirects) => {
-                self.compound(compound);
+                let after = self.compound(compound);
                 self.redirects(redirects.as_ref());
+                // Where a file cannot be opened, nothing of it runs.
+                return match redirects {
+                    Some(_) => After { failed: after.failed.min(before), ..after },
+                    None => after,
+                };
             }
             Command::Function(function) => {
                 self.unread(Unread::Language);
@@ -113,25 +184,33 @@ impl Walk {
             }
             Command::ExtendedTest(_) => self.unread(Unread::Language),
         }
+        After::both(before.min(self.place))
     }
 
-    fn compound(&mut self, compound: &CompoundCommand) {
+    fn compound(&mut self, compound: &CompoundCommand) -> After {
+        let before = self.place;
         match compound {
-            CompoundCommand::BraceGroup(group) => self.list(&group.list),
+            CompoundCommand::BraceGroup(group) => return self.list(&group.list),
             CompoundCommand::Subshell(subshell) => {
                 let moved = self.moved;
                 self.list(&subshell.list);
                 self.moved = moved;
+                self.go(before);
             }
             CompoundCommand::IfClause(clause) => {
-                self.list(&clause.condition);
-                self.list(&clause.then);
+                let mut condition = self.list(&clause.condition);
+                self.go(condition.done);
+                let mut end = self.list(&clause.then).any();
                 for other in clause.elses.iter().flatten() {
-                    if let Some(condition) = &other.condition {
-                        self.list(condition);
+                    self.go(condition.failed);
+                    if let Some(list) = &other.condition {
+                        condition = self.list(list);
+                        self.go(condition.done);
                     }
-                    self.list(&other.body);
+                    end = end.min(self.list(&other.body).any());
                 }
+                // Perhaps none of them ran.
+                self.go(end.min(condition.failed));
             }
             CompoundCommand::WhileClause(clause) | CompoundCommand::UntilClause(clause) => {
                 self.repeated(&[&clause.0, &clause.1.list]);
@@ -147,7 +226,9 @@ impl Walk {
             }
             CompoundCommand::CaseClause(clause) => {
                 self.unread(Unread::Language);
-                clause.cases.iter().filter_map(|case| case.cmd.as_ref()).for_each(|list| self.list(list));
+                for list in clause.cases.iter().filter_map(|case| case.cmd.as_ref()) {
+                    self.list(list);
+                }
             }
             CompoundCommand::ArithmeticForClause(clause) => {
                 self.unread(Unread::Language);
@@ -159,15 +240,25 @@ impl Walk {
                 self.inner(&arithmetic.expr.value);
             }
         }
+        After::both(self.place)
     }
 
     /// Lists that may run again, in the folder that they went to.
     fn repeated(&mut self, lists: &[&CompoundList]) {
         let (moved, relative) = (self.moved, self.relative);
-        lists.iter().for_each(|list| self.list(list));
+        let (before, lowest) = (self.place, std::mem::replace(&mut self.lowest, self.place));
+        for list in lists {
+            self.list(list);
+        }
         if !moved && self.moved && self.relative > relative {
             self.unread(Unread::Moved);
         }
+        // `break` and `continue` leave it anywhere. One that was never lower than at its beginning stays so, however often.
+        if self.lowest < before {
+            self.unread(Unread::Outside);
+        }
+        self.lowest = self.lowest.min(lowest);
+        self.go(before.min(self.lowest));
     }
 
     /// What a command by its relative path is depends on the folder.
@@ -179,17 +270,40 @@ impl Walk {
                 self.unread(Unread::Moved);
             }
         }
-        self.moved |= program == "cd" && words.get(1).and_then(Word::exact) != Some(".");
+        let stays = words.get(1).and_then(Word::exact).is_some_and(|path| self.folder.stays(path));
+        self.moved |= program == "cd" && !stays;
     }
 
-    fn simple(&mut self, command: &SimpleCommand) {
+    /// Where a `cd` leads, where it is one that can be read.
+    fn moved_to(&self, words: &[Word]) -> Option<Place> {
+        match words {
+            [Word::Exact(program), Word::Exact(path)] if program == "cd" => {
+                Some(self.place.to(path, &self.folder))
+            }
+            _ => None,
+        }
+    }
+
+    /// A variable that a command is given, or that is set for the rest of the line.
+    fn sets(&mut self, assignment: &Assignment, raw: &str) {
+        let whole = self.word(raw);
+        let is_tame = match (&assignment.name, &assignment.value) {
+            (AssignmentName::VariableName(name), AssignmentValue::Scalar(value)) if !assignment.append => {
+                let value = word::read(&value.value);
+                whole.is_some() && value.is_ok_and(|value| variable::is_tame(name, &value))
+            }
+            _ => false,
+        };
+        if !is_tame {
+            self.add(Part::Aside(Aside::Sets));
+        }
+    }
+
+    fn simple(&mut self, command: &SimpleCommand) -> After {
         let mut words = Vec::new();
         for item in command.prefix.iter().flat_map(|prefix| &prefix.0) {
             match item {
-                Item::AssignmentWord(_, word) => {
-                    self.add(Part::Aside(Aside::Sets));
-                    self.word(&word.value);
-                }
+                Item::AssignmentWord(assignment, word) => self.sets(assignment, &word.value),
                 other => self.item(other, &mut words),
             }
         }
@@ -215,6 +329,11 @@ impl Walk {
         // `ls &>x rm y` is one command to bash. To dash it is `ls &`, and then `>x rm y`.
         if let Some(behind) = split.and_then(|at| words.get(at..)).filter(|behind| !behind.is_empty()) {
             self.words(behind);
+        }
+        let before = self.place;
+        match self.moved_to(&words) {
+            Some(place) => After { done: place, failed: before },
+            None => After::both(before),
         }
     }
 
@@ -249,7 +368,12 @@ impl Walk {
     fn words(&mut self, words: &[Word]) {
         self.place(words);
         match role(words) {
-            Role::Plain => self.add(Part::Command(words.to_vec())),
+            Role::Plain => {
+                if self.place.may_be_outside() || self.leads_outside(words) {
+                    self.unread(Unread::Outside);
+                }
+                self.add(Part::Command(words.to_vec()));
+            }
             Role::Harmless => self.add(Part::Harmless(words.to_vec())),
             Role::Passes(inner) => {
                 self.add(Part::Harmless(words.to_vec()));
@@ -266,6 +390,24 @@ impl Walk {
                 }
             }
         }
+    }
+
+    /// Whether git goes to a folder outside by itself, whose settings may run programs: `git -C .. status`.
+    fn leads_outside(&self, words: &[Word]) -> bool {
+        let is_git = words
+            .first()
+            .and_then(Word::exact)
+            .is_some_and(|program| program_name(program).eq_ignore_ascii_case("git"));
+        let mut place = self.place;
+        let mut rest = words.iter().skip(1).map_while(Word::exact);
+        while is_git && let Some(option) = rest.next().filter(|word| word.starts_with('-')) {
+            match option {
+                "-C" => place = rest.next().map_or(place, |path| place.to(path, &self.folder)),
+                "-c" => drop(rest.next()),
+                _ => {}
+            }
+        }
+        place.may_be_outside()
     }
 
     fn within(&mut self, words: &[Word]) {
@@ -296,7 +438,10 @@ impl Walk {
                 self.unread(Unread::HereDocument);
                 self.word(&word.value);
             }
-            IoRedirect::OutputAndError(word, _) => self.writes(&word.value),
+            IoRedirect::OutputAndError(word, _) => {
+                self.is_split = true;
+                self.writes(&word.value);
+            }
             IoRedirect::File(_, kind, target) => self.file(kind, target),
         }
     }
@@ -337,54 +482,4 @@ impl Walk {
             _ => self.add(Part::Aside(Aside::Reads)),
         }
     }
-}
-
-fn parse(text: &str) -> Result<Program, Unread> {
-    if let Some(why) = screen::problem(text) {
-        return Err(why);
-    }
-    let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
-    let source = SourceInfo::default();
-    // Its nesting is bounded above; should it give up on something else, that is no reason to end the process.
-    let parsed =
-        catch_unwind(AssertUnwindSafe(|| Parser::new(text.as_bytes(), &options, &source).parse_program()));
-    match parsed {
-        Ok(Ok(program)) => Ok(program),
-        Ok(Err(_)) | Err(_) => Err(Unread::Syntax),
-    }
-}
-
-fn is_descriptor(raw: &str) -> bool {
-    let digits = raw.strip_suffix('-').unwrap_or(raw);
-    !raw.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn is_sink(path: &str) -> bool {
-    matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr")
-}
-
-/// The lines in `$(…)` and between backquotes, as well as they can be seen. They only make a decision stricter.
-fn substituted(raw: &str) -> Vec<&str> {
-    let mut found = Vec::new();
-    let mut from = 0;
-    while let Some(start) = raw[from..].find("$(").map(|at| from + at + 2) {
-        let mut level = 1_usize;
-        let end = raw[start..].char_indices().find_map(|(at, letter)| {
-            match letter {
-                '(' => level += 1,
-                ')' => level -= 1,
-                _ => {}
-            }
-            (level == 0).then_some(start + at)
-        });
-        let end = end.unwrap_or(raw.len());
-        found.push(&raw[start..end]);
-        from = end;
-    }
-    let mut between = raw.split('`').skip(1);
-    while let Some(line) = between.next() {
-        found.push(line);
-        between.next();
-    }
-    found
 }

@@ -3,6 +3,7 @@
 use super::{
     line::Unread,
     option::does_more,
+    place,
     program::{is_wrapper, program_name},
     word::Word,
 };
@@ -227,7 +228,8 @@ fn is_harmless(name: &str, rest: &[Word]) -> bool {
         ("wait", Some([])) => true,
         ("command", Some(["-v" | "-V", _])) => true,
         ("set", Some(flags)) => !flags.is_empty() && flags.iter().all(|flag| is_tame_flag(flag)),
-        ("cd", Some([folder])) => leads_down(folder),
+        // Where it leads is followed by the walk.
+        ("cd", Some([folder])) => place::is_named(folder),
         _ => false,
     }
 }
@@ -237,9 +239,4 @@ fn is_tame_flag(flag: &str) -> bool {
         || flag.strip_prefix('-').is_some_and(|letters| {
             !letters.is_empty() && letters.bytes().all(|byte| matches!(byte, b'e' | b'u' | b'x' | b'o'))
         })
-}
-
-/// Whether a folder is below the one that the command starts in, as far as its name says.
-fn leads_down(folder: &str) -> bool {
-    !folder.is_empty() && !folder.starts_with(['/', '-', '~']) && !folder.split('/').any(|part| part == "..")
 }

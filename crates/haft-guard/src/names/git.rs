@@ -35,6 +35,8 @@ fn is_own_part(names: &[&str]) -> bool {
             | ["remotes" | "branches", _, ..]
             // What a rebase or cherry-pick goes on with: programs and ways to merge.
             | ["rebase-merge" | "rebase-apply" | "sequencer", ..]
+            // Up to git 2.39 a shell reads it.
+            | ["bisect_names"]
     )
 }
 
@@ -45,7 +47,7 @@ fn is_own_part(names: &[&str]) -> bool {
 /// ["HEAD", "objects", "refs", "config"].iter().for_each(|name| found.meet(name.as_bytes()));
 /// assert!(found.is_repository());
 /// ```
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GitEntries {
     head: bool,
     objects: bool,
@@ -63,6 +65,21 @@ impl GitEntries {
             _ if name.eq_ignore_ascii_case(b"commondir") => self.commondir = true,
             _ => {}
         }
+    }
+
+    /// Whether a new entry of that name could make the folder a repository, alone or with others that are made beside it: a head,
+    /// or anything that a head needs where there is one.
+    ///
+    /// ```
+    /// let mut found = haft_guard::names::GitEntries::default();
+    /// assert!(found.may_be_completed_by(b"HEAD") && !found.may_be_completed_by(b"refs"));
+    /// found.meet(b"HEAD");
+    /// assert!(!found.may_be_completed_by(b"HEAD") && found.may_be_completed_by(b"refs"));
+    /// ```
+    pub fn may_be_completed_by(self, name: &[u8]) -> bool {
+        let mut with = self;
+        with.meet(name);
+        with != self && with.head
     }
 
     /// Whether git would take the folder for a repository, whatever its name.
@@ -242,6 +259,28 @@ pub fn is_harmless_git_todo(text: &str) -> bool {
         let first = line.split([' ', '\t']).next().unwrap_or_default();
         line.is_empty() || line.starts_with('#') || HARMLESS.contains(&first)
     })
+}
+
+/// Whether the paths of a bisection are quoted words, as git writes them: a shell that reads them runs nothing.
+///
+/// ```
+/// use haft_guard::names::is_harmless_git_bisect_names;
+/// assert!(is_harmless_git_bisect_names(" 'src' 'it'\\''s'\n") && is_harmless_git_bisect_names("\n"));
+/// assert!(!is_harmless_git_bisect_names("'src'; make\n") && !is_harmless_git_bisect_names("$(make)"));
+/// ```
+pub fn is_harmless_git_bisect_names(text: &str) -> bool {
+    let mut is_quoted = false;
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match (letter, is_quoted) {
+            ('\'', _) => is_quoted = !is_quoted,
+            (_, true) | (' ' | '\n', false) => {}
+            // What a quoted word cannot have in it.
+            ('\\', false) if matches!(letters.next(), Some('\'' | '!')) => {}
+            _ => return false,
+        }
+    }
+    !is_quoted
 }
 
 #[cfg(test)]

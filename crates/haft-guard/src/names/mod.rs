@@ -19,7 +19,8 @@ mod suspects;
 
 pub use deny::{Anchoring, DEFAULT_DENIES, DeniedPaths};
 pub use git::{
-    GitConfigNames, GitEntries, git_config_names, is_git_part, is_harmless_git_config, is_harmless_git_todo,
+    GitConfigNames, GitEntries, git_config_names, is_git_part, is_harmless_git_bisect_names,
+    is_harmless_git_config, is_harmless_git_todo,
 };
 pub use patterns::BadPattern;
 pub use protect::{PROTECTED_NAMES, Protected, ProtectedNames};

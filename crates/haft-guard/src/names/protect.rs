@@ -23,9 +23,9 @@ const fn by(why: &'static str, pattern: &'static str) -> Protected {
 
 const GIT: &str = "git runs programs that it names, when the owner next uses git";
 const HOOKS: &str = "programs in it run with the owner's next commit";
-const HG: &str = "Mercurial runs programs that it names, when the owner next uses it";
+const HG: &str = "version control runs programs that it names, when the owner next uses it";
 const SSH: &str = "ssh runs programs that it names, and lets in whom it names";
-const SHELL: &str = "the owner's next shell runs it";
+const SHELL: &str = "the owner's next shell, or another program with a prompt, runs it";
 const EDITOR: &str = "the owner's editor runs what it names";
 const AGENT: &str = "the owner's agents run what it names";
 const DESKTOP: &str = "it runs when the owner next logs in";
@@ -44,6 +44,8 @@ pub const PROTECTED_NAMES: &[Protected] = &[
     by(HOOKS, "**/.githooks"),
     by(HOOKS, "**/.pre-commit-config.yaml"),
     by(HOOKS, "**/.overcommit.yml"),
+    by(HOOKS, "**/.lintstagedrc"),
+    by(HOOKS, "**/.lintstagedrc.*"),
     by(HOOKS, "**/lefthook.yml"),
     by(HOOKS, "**/lefthook.yaml"),
     by(HOOKS, "**/lefthook.toml"),
@@ -57,9 +59,12 @@ pub const PROTECTED_NAMES: &[Protected] = &[
     by(HG, "**/.hg/hgrc-not-shared"),
     by(HG, "**/.hg/sharedpath"),
     by(HG, "**/.hgrc"),
+    by(HG, "**/.jj/repo/config.toml"),
     by(SSH, "**/.ssh"),
     by(SHELL, "**/.envrc"),
     by(SHELL, "**/.direnv"),
+    by(SHELL, "**/.direnvrc"),
+    by(SHELL, "**/.config/direnv"),
     by(SHELL, "**/.autoenv"),
     by(SHELL, "**/.autoenv.zsh"),
     by(SHELL, "**/.bashrc"),
@@ -81,6 +86,13 @@ pub const PROTECTED_NAMES: &[Protected] = &[
     by(SHELL, "**/.inputrc"),
     by(SHELL, "**/.pam_environment"),
     by(SHELL, "**/.tmux.conf"),
+    by(SHELL, "**/.config/tmux"),
+    by(SHELL, "**/.screenrc"),
+    by(SHELL, "**/.Rprofile"),
+    by(SHELL, "**/.pdbrc"),
+    by(SHELL, "**/.irbrc"),
+    by(SHELL, "**/.pryrc"),
+    by(SHELL, "**/.ghci"),
     by(SHELL, "**/.rvmrc"),
     by(SHELL, "**/mise.toml"),
     by(SHELL, "**/mise.*.toml"),
@@ -100,6 +112,7 @@ pub const PROTECTED_NAMES: &[Protected] = &[
     by(DESKTOP, "**/.local/share/systemd"),
     by(EDITOR, "**/.vscode"),
     by(EDITOR, "**/*.code-workspace"),
+    by(EDITOR, "**/*.sublime-project"),
     by(EDITOR, "**/.idea"),
     by(EDITOR, "**/.fleet"),
     by(EDITOR, "**/.zed"),
@@ -153,6 +166,9 @@ pub const PROTECTED_NAMES: &[Protected] = &[
     by(HAFT, "**/.haft"),
 ];
 
+/// Why a link is protected on the way to protected names.
+const WAY: &str = "protected names such as .hg/hgrc or .config/fish would be found through it";
+
 /// Why names are protected that an operator added.
 const ADDED: &str = "it is on the list of protected names in haft's configuration";
 
@@ -171,6 +187,8 @@ pub struct ProtectedNames {
     patterns: Option<Patterns>,
     allowed: Patterns,
     why: Vec<&'static str>,
+    /// The folders on the way to names of several parts: a link there would lead those elsewhere.
+    ways: Patterns,
     suspects: Suspects,
 }
 
@@ -181,6 +199,7 @@ impl Default for ProtectedNames {
             patterns: None,
             allowed: Patterns::default(),
             why: Vec::new(),
+            ways: Patterns::default(),
             suspects: Suspects::every_name(),
         })
     }
@@ -194,12 +213,14 @@ impl ProtectedNames {
         let (patterns, why): (Vec<String>, Vec<&'static str>) =
             built_in.chain(added.iter().map(|pattern| (anywhere(pattern), ADDED))).unzip();
         let mut suspects = Suspects::default();
-        patterns.iter().for_each(|pattern| suspects.add_pattern(&fold(pattern)));
+        let ways: Vec<String> = patterns.iter().flat_map(|pattern| ways(pattern)).collect();
+        patterns.iter().chain(&ways).for_each(|pattern| suspects.add_pattern(&fold(pattern)));
         let allowed: Vec<String> = allowed.iter().map(|pattern| anywhere(pattern)).collect();
         Ok(ProtectedNames {
             patterns: Some(Patterns::new(&patterns)?),
             allowed: Patterns::new(&allowed)?,
             why,
+            ways: Patterns::new(&ways)?,
             suspects,
         })
     }
@@ -235,6 +256,22 @@ impl ProtectedNames {
         self.allowed.first(&folded).is_none().then(|| self.why.get(place).copied().unwrap_or(ADDED))
     }
 
+    /// Why a link is protected in a folder that is not: by its own path, or because protected names would be found through it.
+    ///
+    /// ```
+    /// let names = haft_guard::names::ProtectedNames::default();
+    /// assert!(names.reason_of_link("sub/.config".as_ref()).is_some(), "the way to .config/fish");
+    /// assert!(names.reason_of_entry("sub/.config".as_ref()).is_none(), "a folder of that name is not");
+    /// ```
+    pub fn reason_of_link(&self, below: &Path) -> Option<&'static str> {
+        let by_way = || {
+            let text = slashed(below);
+            let folded = fold(&text);
+            self.ways.of_entry(&folded).filter(|_| self.allowed.first(&folded).is_none()).map(|_| WAY)
+        };
+        self.reason_of_entry(below).or_else(by_way)
+    }
+
     /// Why a part of a repository is protected, unless an operator allowed it.
     pub fn reason_of_git_part(&self, below: &Path) -> Option<&'static str> {
         self.allowed.first(&fold(&slashed(below))).is_none().then_some(GIT)
@@ -245,6 +282,14 @@ impl ProtectedNames {
         let place = patterns.first(folded)?;
         self.allowed.first(folded).is_none().then(|| self.why.get(place).copied().unwrap_or(ADDED))
     }
+}
+
+/// The folders on the way to what a pattern means: `**/.config` for `**/.config/git`.
+fn ways(pattern: &str) -> Vec<String> {
+    let inner = pattern.strip_prefix("**/").unwrap_or(pattern).trim_end_matches("/**");
+    let front = &pattern[..pattern.len() - pattern.strip_prefix("**/").map_or(pattern.len(), str::len)];
+    let ends = inner.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+    ends.map(|at| format!("{front}{}", &inner[..at])).collect()
 }
 
 fn anywhere(pattern: &str) -> String {
@@ -275,6 +320,22 @@ mod tests {
 
     fn why(names: &ProtectedNames, path: &str) -> Option<&'static str> {
         names.reason(Path::new(path))
+    }
+
+    #[test]
+    fn a_link_on_the_way_to_protected_names_is_protected_and_a_folder_is_not() {
+        let names = ProtectedNames::default();
+        for way in [".hg", "sub/.Config", ".local", ".local/share", ".jj", ".jj/repo"] {
+            assert!(names.reason_of_link(way.as_ref()).is_some(), "{way}");
+            assert!(names.reason(way.as_ref()).is_none(), "{way}");
+            assert!(names.suspects(Path::new(way).file_name().unwrap()), "a walk would not look at {way}");
+        }
+        for other in ["share", "src", "repo", "sub/link"] {
+            assert!(names.reason_of_link(other.as_ref()).is_none(), "{other}");
+        }
+        let allowed = ProtectedNames::new(&["a/b/c".into()], &[".hg".into()]).unwrap();
+        assert!(allowed.reason_of_link("x/a/b".as_ref()).is_some());
+        assert!(allowed.reason_of_link(".hg".as_ref()).is_none());
     }
 
     #[test]
@@ -320,6 +381,8 @@ mod tests {
             "home/.bashrc",
             ".config/fish/config.fish",
             "haft.toml",
+            ".jj/repo/config.toml",
+            "sub/.Rprofile",
             "a/Haft.TOML",
             ".e\u{200c}nvrc",
         ] {

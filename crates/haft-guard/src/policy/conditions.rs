@@ -216,7 +216,10 @@ impl<'a> Looked<'a> {
     /// What the call does. Never empty.
     pub(super) fn steps(&self) -> &[Step] {
         self.steps.get_or_init(|| match command_text(self.subject) {
-            Some(text) => command::line(text, self.shell).parts.into_iter().map(Step::Part).collect(),
+            Some(text) => {
+                let line = command::line_in(text, self.shell, folder(self.subject));
+                line.parts.into_iter().map(Step::Part).collect()
+            }
             None if self.subject.definition.category == Category::CodeExecution => vec![Step::Hidden],
             None => vec![Step::NoCommand],
         })
@@ -241,6 +244,12 @@ impl<'a> Looked<'a> {
 /// The text of the command that a call would run, where its arguments name one.
 pub(crate) fn command_text<'a>(subject: &Subject<'a>) -> Option<&'a str> {
     subject.arguments.get("command").and_then(Value::as_str)
+}
+
+/// The folder that a call's command works in.
+fn folder<'a>(subject: &Subject<'a>) -> command::Folder<'a> {
+    let names_another = subject.arguments.get("working_dir").is_some_and(|folder| !folder.is_null());
+    command::Folder { path: subject.folder, is_start: !names_another }
 }
 
 /// A path from the root without `.`, `..` and empty names.

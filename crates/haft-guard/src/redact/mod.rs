@@ -4,6 +4,7 @@
 //! input and output. [`Secrets::results`] is for what a model gets back: only what has a look of its own, because names and
 //! randomness would also take out hashes, images and code.
 
+mod encoded;
 mod entropy;
 mod framed;
 mod known;

@@ -30,6 +30,17 @@ const DISCORD: &[&str] = &[
     "odu", "ody", "odc", "odg", "odk", "ota", "ote", "oti", "otm", "otq", "otu", "oty", "otc", "otg", "otk",
 ];
 
+/// Names of secrets in the query of a URL, also where its `&` is written out.
+#[rustfmt::skip]
+const URL_KEYS: &[&str] = &[
+    "?api_key=", "?apikey=", "?api-key=", "?access_token=", "?auth_token=", "?refresh_token=", "?client_secret=",
+    "?token=", "&api_key=", "&apikey=", "&api-key=", "&access_token=", "&auth_token=", "&refresh_token=",
+    "&client_secret=", "&token=", "amp;api_key=", "amp;apikey=", "amp;api-key=", "amp;access_token=",
+    "amp;auth_token=", "amp;refresh_token=", "amp;client_secret=", "amp;token=", "u0026api_key=", "u0026apikey=",
+    "u0026api-key=", "u0026access_token=", "u0026auth_token=", "u0026refresh_token=", "u0026client_secret=",
+    "u0026token=",
+];
+
 /// All of them.
 #[rustfmt::skip]
 pub(super) const OWN: &[Shape] = &[
@@ -41,6 +52,7 @@ pub(super) const OWN: &[Shape] = &[
     token("docker-token", &["dckr_pat_", "dckr_oat_"], r"dckr_[po]at_[A-Za-z0-9_-]{20,60}"),
     framed("npmrc-auth", &["_authtoken", "_auth", "_password"], Frame::Name(r#"[ \t]{0,5}=[ \t]{0,5}"?"#), r"[A-Za-z0-9_\-+/=~.]{8,}", End::Item).with_digit().at_boundary(),
     token("crates-io-token", &["cio"], r"cio[A-Za-z0-9]{32}").with_digit(),
+    token("artifactory-key", &["akcp"], r"AKCp[A-Za-z0-9]{40,100}").with_digit(),
     token("nuget-key", &["oy2"], r"oy2[a-z0-9]{43}"),
     framed("docker-config-auth", &["\"auth\""], Frame::After(r#"[ \t\r\n]{0,20}:[ \t\r\n]{0,20}""#), r"[A-Za-z0-9+/]{16,}={0,2}", End::Byte(b'"')).entropy(3.0),
     // Messengers.
@@ -55,6 +67,9 @@ pub(super) const OWN: &[Shape] = &[
     token("huggingface-token", &["hf_"], r"hf_[A-Za-z0-9]{34,40}"),
     token("openrouter-key", &["sk-or-"], r"sk-or-v1-[a-f0-9]{48,80}"),
     token("openai-key", &["sk-"], r"sk-[A-Za-z0-9]{48}|sk-(?:proj|svcacct|admin)-[A-Za-z0-9_-]{40,}").with_digit(),
+    // DeepSeek and others that answer as OpenAI does.
+    token("sk-key", &["sk-"], r"sk-[a-f0-9]{32}").with_digit(),
+    token("langfuse-key", &["sk-lf-"], r"sk-lf-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
     token("anthropic-key", &["sk-ant-"], r"sk-ant-[a-z0-9]{3,10}-[A-Za-z0-9_-]{40,}"),
     token("nvidia-key", &["nvapi-"], r"nvapi-[A-Za-z0-9_-]{60,80}"),
     token("fireworks-key", &["fw_"], r"fw_[A-Za-z0-9]{22,24}").with_digit(),
@@ -95,8 +110,16 @@ pub(super) const OWN: &[Shape] = &[
     token("pulumi-token", &["pul-"], r"pul-[a-f0-9]{40}"),
     token("zapier-token", &["zpka_"], r"zpka_[a-f0-9]{32}_[a-f0-9]{8}"),
     token("vercel-token", &["vcp_", "vci_", "vca_", "vcr_", "vck_"], r"vc[piark]_[A-Za-z0-9]{40,64}"),
+    token("sentry-token", &["sntrys_"], r"sntrys_[A-Za-z0-9+/=_-]{40,500}"),
+    token("netlify-token", &["nfp_", "nfc_", "nfo_", "nfu_"], r"nf[pcou]_[A-Za-z0-9]{36,60}"),
+    Shape::token("mailchimp-key", "mailchimp-key", &["-us"], r"[0-9a-f]{32}-us[0-9]{1,2}", End::Word).back(32).at_boundary(),
+    framed("okta-token", &["ssws"], Frame::After(r"[ \t]{1,5}"), r"00[A-Za-z0-9_-]{38,42}", End::Value).at_boundary(),
     token("gitlab-token", &["glpat-", "glptt-", "gldt-", "glrt-", "glsoat-", "glcbt-"], r"gl(?:pat|ptt|dt|rt|soat|cbt)-[A-Za-z0-9_.-]{20,}"),
-    // Clouds.
+    // Clouds, clusters and networks.
+    token("google-hmac-key", &["goog1e"], r"GOOG1E[A-Z0-9]{40,60}"),
+    framed("kubernetes-key", &["client-key-data"], Frame::Name(r#"["']?[ \t]{0,5}:[ \t]{0,5}["']?"#), r"[A-Za-z0-9+/]{40,}={0,2}", End::Value),
+    framed("wireguard-key", &["privatekey", "presharedkey"], Frame::Name(r#"["']?[ \t]{0,5}[:=][ \t]{0,5}["']?"#), r"[A-Za-z0-9+/]{43}=", End::Value).entropy(3.5),
+    framed("putty-key", &["private-lines"], Frame::Name(r":[ \t]{0,3}[0-9]{1,3}(?:\r?\n|(?:\\r)?\\n)"), r"(?:[A-Za-z0-9+/]{64}(?:\r?\n|(?:\\r)?\\n))*[A-Za-z0-9+/]{2,64}={0,2}", End::Value),
     framed("azure-account-key", &["accountkey", "sharedaccesskey"], Frame::Name(r"[ \t]{0,3}="), r"[A-Za-z0-9+/]{40,}={0,2}", End::Value),
     framed("azure-sas", &["sig="], Frame::After(""), r"[A-Za-z0-9%+/]{40,80}(?:%3D|=){1,2}", End::Value),
     framed("aws-signature", &["x-amz-signature=", "x-amz-security-token="], Frame::After(""), r"[A-Za-z0-9%+/=_-]{40,}", End::Free),
@@ -104,6 +127,12 @@ pub(super) const OWN: &[Shape] = &[
     // Names and passwords.
     framed("url-password", &["://"], Frame::After(r#"[^/\s:@"'<>]{0,64}:"#), r#"[^/\s@"'<>]{3,128}"#, End::Byte(b'@')),
     framed("connection-password", &[";password", ";pwd"], Frame::Name(r"[ \t]{0,3}=[ \t]{0,3}"), r#"[^;"'\s]{3,128}"#, End::Item),
+    framed("jdbc-password", &["jdbc:"], Frame::After(r#"[^\s"'<>]*[?;&,](?:password|pwd)="#), r#"[^$<{\[\s;&,"'][^;&,"'\s<>]{2,127}"#, End::Item),
+    framed("jdbc-password", &["jdbc:oracle:"], Frame::After(r#"[a-z]{1,8}:[^/\s"'<>@]{1,64}/"#), r#"[^$<{\[\s/@"'][^/@"'\s<>]{2,127}"#, End::Byte(b'@')),
+    framed("url-key", URL_KEYS, Frame::After(""), r"[A-Za-z0-9._~%+/=-]{16,}", End::Free).with_digit().entropy(3.0),
+    framed("curl-password", &["curl"], Frame::After(r#"[^\r\n]*[ \t](?-i:-u|--user|--proxy-user|-U)[= \t]{0,3}["']?[^\s:"'$/\[]{1,64}:"#), r#"[^$<{\[\s"':/\\][^\s"'\\]{2,127}"#, End::Item).at_boundary(),
+    framed("sshpass-password", &["sshpass"], Frame::After(r#"[ \t]+(?-i:-p)[ \t]*["']?"#), r#"[^$<{\[\s"'\\-][^\s"'\\]{2,127}"#, End::Item).at_boundary(),
+    framed("pgpass-password", &[":5432:", ":5433:", ":6432:", ":*:"], Frame::After(r"[A-Za-z0-9_*.-]{1,63}:[A-Za-z0-9_*.@-]{1,63}:"), r#"(?:\\[:\\]|[^\s:\\"'<>]){3,128}"#, End::Strict),
     framed("netrc-password", &["machine"], Frame::After(r"[ \t]+[^\s]+[ \t\r\n]+(?:login[ \t]+[^\s]+[ \t\r\n]+)?(?:account[ \t]+[^\s]+[ \t\r\n]+)?password[ \t]+"), r"[^\s]{3,}", End::Item),
     framed("environment-password", &["pgpassword", "mysql_pwd", "redis_password", "redisauth"], Frame::Name(r#"=["']?"#), r#"[^\s"']{3,}"#, End::Item),
     framed("password-hash", &["$2a$", "$2b$", "$2y$", "$argon2", "$6$", "$y$"], Frame::After(""), r"[A-Za-z0-9./$=,+]{30,}", End::Free).entropy(3.5),

@@ -5,7 +5,7 @@
 //! alive at the last byte, its candidate is open.
 
 use super::{
-    entropy,
+    encoded, entropy,
     framed::FRAMED,
     literals::Literals,
     own::OWN,
@@ -44,7 +44,7 @@ pub(super) const LONGEST: usize = 4096;
 /// counts are what makes automata large.
 const LONGEST_FRAME: usize = 256;
 /// A block with a private key may be that long.
-const LONGEST_BLOCK: usize = 32 * 1024;
+pub(super) const LONGEST_BLOCK: usize = 32 * 1024;
 /// How far an end of a piece is moved back to the beginning of what it would cut through.
 const LONGEST_RUN: usize = 512;
 
@@ -159,8 +159,8 @@ impl Scanner {
             .filter(|shape| is_full || shape.in_results)
             .map(|shape| Known { shape, value: OnceLock::new(), frame: OnceLock::new() })
             .collect();
-        let mut literals: Vec<&'static str> = vec![BLOCK_BEGIN];
-        let mut of_literal: Vec<Vec<usize>> = vec![Vec::new()];
+        let mut literals: Vec<&'static str> = vec![BLOCK_BEGIN, encoded::BEGIN];
+        let mut of_literal: Vec<Vec<usize>> = vec![Vec::new(); 2];
         for (index, known) in shapes.iter().enumerate() {
             for literal in known.shape.literals {
                 let place = literals.iter().position(|known| known == literal).unwrap_or_else(|| {
@@ -210,8 +210,10 @@ impl Scanner {
                 // Within a block there is none.
                 let is_inside =
                     scan.spans.iter().rev().take(8).any(|span| span.start < start && start < span.end);
-                if !is_inside {
-                    block(bytes, start, &mut scan);
+                match literal {
+                    _ if is_inside => {}
+                    0 => block(bytes, start, &mut scan),
+                    _ => encoded::block(bytes, start, &mut scan),
                 }
                 return;
             }
@@ -405,7 +407,7 @@ fn key_body(bytes: &[u8]) -> (usize, bool) {
 }
 
 /// Where a line ends, and where the next one begins. In a text within a text its end may be written out: `\n`.
-fn line_break(bytes: &[u8]) -> Option<(usize, usize)> {
+pub(super) fn line_break(bytes: &[u8]) -> Option<(usize, usize)> {
     memchr::memchr3_iter(b'\n', b'\r', b'\\', bytes).find_map(|at| match bytes[at] {
         b'\\' => {
             let slashes = bytes[at..].iter().take_while(|byte| **byte == b'\\').count();
@@ -415,7 +417,7 @@ fn line_break(bytes: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-fn is_base64(byte: u8) -> bool {
+pub(super) fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
 

@@ -10,8 +10,9 @@
 //! network stack: they are in a network of the seat's, which consists of a loopback with the gate on it.
 
 use super::{
-    host::{Inner, JailHost, broken},
+    host::{Inner, JailHost, STALE, broken},
     limits,
+    namespace::ATTEMPTS,
     plan::{self, Network, Plan, Walls},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
@@ -176,9 +177,35 @@ impl Jail for Gvisor {
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
+            let mut attempt = 1;
+            let mut granted = None;
+            loop {
+                match self.try_start(spec.clone(), &mut granted).await {
+                    // Files were moved since they were looked at.
+                    Err(error) if error.diagnostics.as_deref() == Some(STALE) && attempt < ATTEMPTS => {
+                        attempt += 1;
+                    }
+                    done => return done,
+                }
+            }
+        })
+    }
+}
+
+impl Gvisor {
+    /// `granted` is what an attempt before this one granted: another file in the place of a grant is refused.
+    fn try_start<'a>(
+        &'a self,
+        spec: GuestSpec,
+        granted: &'a mut Option<Vec<Bind>>,
+    ) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
+        Box::pin(async move {
             let host = &self.host;
             let runsc = self.is_there().map_err(|unavailable| refusal(unavailable.into()))?;
             let mut plan = self.planned(&spec).map_err(refusal)?;
+            if granted.get_or_insert_with(|| plan.request.binds.clone()) != &plan.request.binds {
+                return Err(broken("what it is granted was moved while it started", "try again"));
+            }
             if !has_program(&plan.request) {
                 return Err(running::not_started(&spec, "start the program", libc::ENOENT));
             }
@@ -209,8 +236,8 @@ impl Jail for Gvisor {
 
 /// Whether the guest will see its program. runsc tells it only in words of its own.
 fn has_program(request: &SeatRequest) -> bool {
-    let granted = request.binds.iter().map(|bind| bind.path.as_str());
-    let seen: Vec<&str> = SYSTEM.into_iter().chain(granted).collect();
+    let granted = request.binds.iter().map(|bind| bind.path.as_path());
+    let seen: Vec<&Path> = SYSTEM.into_iter().map(Path::new).chain(granted).collect();
     let is_seen = |path: &Path| seen.iter().any(|folder| path.starts_with(folder)) && path.is_file();
     request.programs.iter().any(|path| is_seen(Path::new(path)))
 }
@@ -279,9 +306,9 @@ fn prepare(folder: &Path, config: &Value, request: &SeatRequest) -> std::io::Res
     for name in ["root", "state", "hidden", "binds"] {
         fs::create_dir(folder.join(name))?;
     }
-    for (number, bind) in request.mounted().enumerate() {
+    for (number, bind) in request.binds.iter().enumerate() {
         let place = folder.join(bind_place(number));
-        if Path::new(&bind.path).is_dir() { fs::create_dir(place)? } else { fs::write(place, "")? }
+        if bind.path.is_dir() { fs::create_dir(place)? } else { fs::write(place, "")? }
     }
     fs::write(folder.join("hidden-file"), "")?;
     fs::write(folder.join("config.json"), serde_json::to_vec(config)?)
@@ -311,8 +338,6 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         argv: argv.into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: text(bundle),
-        // The seat puts what is granted into the bundle, and runsc mounts it from there.
-        masks: Vec::new(),
         limits: Vec::new(),
         filter: FilterKind::Runtime,
         landlock: false,
@@ -339,18 +364,11 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
         memory("/dev/shm", scratch),
     ];
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
-    for (number, Bind { path, writable, .. }) in request.mounted().enumerate() {
+    for (number, Bind { path, writable, .. }) in request.binds.iter().enumerate() {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
-        // Relative to the bundle, where the seat has mounted just what was looked at.
+        // Relative to the bundle, where the seat has mounted just what was looked at, and hidden and held what is in it.
         let source = bind_place(number);
-        mounts.push(json!({"type": "bind", "source": source, "destination": path, "options": options}));
-    }
-    for mask in &request.masks {
-        // Relative to the bundle.
-        let source = if mask.is_dir { "hidden" } else { "hidden-file" };
-        mounts.push(
-            json!({"type": "bind", "source": source, "destination": mask.path, "options": ["bind", "ro"]}),
-        );
+        mounts.push(json!({"type": "bind", "source": source, "destination": path.to_string_lossy(), "options": options}));
     }
     let own = if request.gate { None } else { Some(["network", "user"]) };
     let namespaces = ["pid", "ipc", "uts", "mount"].into_iter().chain(own.into_iter().flatten());

@@ -161,6 +161,7 @@ impl JailHost {
         protected.push(options.state.clone());
         let facts = Facts {
             home: options.home.clone(),
+            state: options.state.clone(),
             protected,
             names: Arc::clone(&options.names),
             landlock: rules::version(),

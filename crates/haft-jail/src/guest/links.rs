@@ -1,12 +1,16 @@
 //! Where links lead. A mount holds what is at the end of one; what is on the way, and an end that is not there yet, is looked at
 //! when a guest has ended.
 
-use super::survey::{Id, Met, What};
+use super::{
+    raw::Raw,
+    survey::{Id, Met, What},
+};
 use rustix::{
     fd::{AsFd as _, OwnedFd},
     fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, openat, readlinkat, statat},
     io::Errno,
 };
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, VecDeque},
     ffi::{OsStr, OsString},
@@ -15,10 +19,35 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Paths without links in front of their last name, and the text of the link there; `None` where nothing is.
-pub(crate) type Awaited = BTreeMap<PathBuf, Option<PathBuf>>;
+/// Paths without links in front of their last name, and what was there.
+pub(crate) type Awaited = BTreeMap<Raw, Was>;
 
-const HANDLE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// What was at a path that something protected leads over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Was {
+    Nothing,
+    /// Nothing; a folder may be made there.
+    NoFile,
+    /// A link with this text.
+    Link(Raw),
+}
+
+/// In JSON a map has text for keys, and a path may be none.
+pub(crate) mod pairs {
+    use super::{Awaited, Raw, Was};
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(awaited: &Awaited, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(awaited)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Awaited, D::Error> {
+        Vec::<(Raw, Was)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
+pub(crate) const HANDLE: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 const WHY: &str = "a protected name leads there, so that it runs programs later";
 
@@ -55,7 +84,7 @@ pub(crate) fn follow(path: &Path) -> Led {
                         false => at.push(name),
                     }
                 }
-                led.awaited.insert(at, None);
+                led.awaited.insert(Raw(at), Was::Nothing);
                 return led;
             }
             Err(_) => return led,
@@ -70,7 +99,7 @@ pub(crate) fn follow(path: &Path) -> Led {
                 rest.push_front(name);
             }
             let is_whole = text.is_absolute();
-            led.awaited.insert(at.clone(), Some(text));
+            led.awaited.insert(Raw(at.clone()), Was::Link(Raw(text)));
             at.pop();
             if is_whole {
                 at = PathBuf::from("/");
@@ -92,7 +121,7 @@ fn names(path: &Path) -> VecDeque<OsString> {
 
 /// Tells of everything below a root that is not as it was: something where nothing was, another thing where a link was.
 pub(crate) fn changed(root: &Path, id: Id, awaited: &Awaited, tell: &mut dyn FnMut(&Met<'_>, &str)) {
-    for (path, text) in awaited {
+    for (Raw(path), was) in awaited {
         let Ok(below) = path.strip_prefix(root) else { continue };
         let Ok(folder) = openat(CWD, root, HANDLE, Mode::empty()) else { return };
         if !rustix::fs::fstat(&folder)
@@ -100,7 +129,7 @@ pub(crate) fn changed(root: &Path, id: Id, awaited: &Awaited, tell: &mut dyn FnM
         {
             return;
         }
-        let _ = look(folder, root, below, text.as_deref(), tell);
+        let _ = look(folder, root, below, was, tell);
     }
 }
 
@@ -108,7 +137,7 @@ fn look(
     mut folder: OwnedFd,
     root: &Path,
     below: &Path,
-    text: Option<&Path>,
+    was: &Was,
     tell: &mut dyn FnMut(&Met<'_>, &str),
 ) -> Result<(), Errno> {
     let mut path = root.to_owned();
@@ -124,12 +153,14 @@ fn look(
             && kind == FileType::Directory
             && accessat(&folder, name, Access::EXEC_OK, AtFlags::EACCESS).is_err();
         if is_end || is_shut || kind == FileType::Symlink {
-            let is_same = is_end
-                && kind == FileType::Symlink
-                && text.is_some_and(|text| {
+            let is_same = match was {
+                Was::Link(Raw(text)) if is_end && kind == FileType::Symlink => {
                     readlinkat(&folder, name, Vec::new())
                         .is_ok_and(|now| now.as_bytes() == text.as_os_str().as_bytes())
-                });
+                }
+                Was::NoFile => is_end && kind == FileType::Directory,
+                Was::Link(_) | Was::Nothing => false,
+            };
             if !is_same {
                 let what = What::Protected(WHY);
                 tell(&Met { what, folder: folder.as_fd(), name, path: &path, kind, again: false }, WHY);
@@ -157,12 +188,13 @@ mod tests {
         symlink(at.join("d"), at.join("b")).unwrap();
         let led = follow(&at.join("a/e/f"));
         assert_eq!(led.real, Some(at.join("d/e/f")));
-        let expected = [(at.join("a"), Some("d/../b".into())), (at.join("b"), Some(at.join("d")))];
+        let link = |name: &str, text: PathBuf| (Raw(at.join(name)), Was::Link(Raw(text)));
+        let expected = [link("a", "d/../b".into()), link("b", at.join("d"))];
         assert_eq!(led.awaited, expected.into());
         symlink("no/where", at.join("c")).unwrap();
         let led = follow(&at.join("c"));
         assert_eq!(led.real, None);
-        let expected = [(at.join("c"), Some("no/where".into())), (at.join("no/where"), None)];
+        let expected = [link("c", "no/where".into()), (Raw(at.join("no/where")), Was::Nothing)];
         assert_eq!(led.awaited, expected.into());
         symlink("loop", at.join("loop")).unwrap();
         assert_eq!(follow(&at.join("loop")).real, None);
@@ -177,21 +209,25 @@ mod tests {
         symlink("/etc", at.join("through")).unwrap();
         fs::write(at.join("file"), "").unwrap();
         fs::write(at.join("new"), "").unwrap();
-        let x = || Some(PathBuf::from("x"));
+        fs::write(at.join("program"), "").unwrap();
+        fs::create_dir(at.join("folder")).unwrap();
+        let x = || Was::Link(Raw(PathBuf::from("x")));
         let awaited = [
             ("same", x()),
             ("other", x()),
             ("file", x()),
             ("gone", x()),
-            ("new", None),
-            ("absent/deep", None),
-            ("through/passwd", None),
+            ("new", Was::Nothing),
+            ("absent/deep", Was::Nothing),
+            ("folder", Was::NoFile),
+            ("program", Was::NoFile),
+            ("through/passwd", Was::Nothing),
         ];
-        let awaited = awaited.into_iter().map(|(name, text)| (at.join(name), text)).collect();
+        let awaited = awaited.into_iter().map(|(name, was)| (Raw(at.join(name)), was)).collect();
         let mut told = Vec::new();
         let there = fs::metadata(at).unwrap();
         let id = Id { device: there.dev(), inode: there.ino() };
         changed(at, id, &awaited, &mut |met, _| told.push(met.name.to_owned()));
-        assert_eq!(told, ["file", "new", "other", "through"]);
+        assert_eq!(told, ["file", "new", "other", "program", "through"]);
     }
 }

@@ -1,17 +1,19 @@
 //! Which existing paths a guest must not see, and which it must not change or move.
 
 use super::{
-    links::{self, Awaited},
+    denied_links::DeniedLinks,
+    git_plain::is_harmless_state,
+    leads::{self, Leads},
+    links::Awaited,
+    other_names,
     survey::{self, Id, Met, Search, Seen, Step, What},
 };
-use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames, git_config_names, is_harmless_git_todo};
-use rustix::fs::{FileType, Mode, OFlags};
+use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames};
+use rustix::fs::FileType;
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    fs,
-    io::Read as _,
-    mem,
+    fs, mem,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
@@ -52,6 +54,8 @@ impl Granted {
 pub(crate) struct Findings {
     /// To be hidden: denied, or folders in which nobody could look for what is.
     pub(crate) denied: Vec<Found>,
+    /// Of those, folders that hold too much to be hidden one by one.
+    pub(crate) whole: Vec<PathBuf>,
     /// To be read-only: what runs programs later.
     pub(crate) fixed: Vec<Found>,
     /// To stay where it is, and be writable: repositories, and folders around what is hidden or read-only.
@@ -60,6 +64,9 @@ pub(crate) struct Findings {
     pub(crate) known: BTreeSet<Seen>,
     /// What protected names lead over, and has to be as it is when the guest has ended.
     pub(crate) awaited: Awaited,
+    /// Links under denied names.
+    pub(crate) hiding: DeniedLinks,
+    denied_links: Vec<PathBuf>,
     /// Protected links.
     links: Vec<PathBuf>,
     /// Settings of git.
@@ -112,7 +119,12 @@ pub(crate) fn find(
         let search = Search { denied: Some(denied), protected, skip: &BTreeSet::new() };
         survey::walk(root, search, &mut |met| Ok(found.take(met)), &mut count)?;
     }
-    found.follow(granted, &mut count)?;
+    for link in mem::take(&mut found.denied_links) {
+        found.hiding.add(&link, granted);
+    }
+    let others = other_names::find(granted, &found.denied, &found.fixed, &mut count)?;
+    found.denied.extend(others.denied);
+    found.follow(granted, others.fixed, &mut count)?;
     for list in [&mut found.denied, &mut found.fixed, &mut found.held] {
         list.sort();
         list.dedup();
@@ -125,6 +137,7 @@ impl Findings {
         let Some(id) = met.id() else { return Step::Pass };
         let found = Found { path: met.path.to_owned(), is_dir: met.kind == FileType::Directory, id };
         match met.what {
+            What::Denied if met.kind == FileType::Symlink => self.denied_links.push(found.path),
             What::Denied | What::Closed => self.denied.push(found),
             What::Repository => {
                 self.known.extend(met.seen());
@@ -163,10 +176,11 @@ impl Findings {
         Step::Pass
     }
 
-    /// Adds what protected names lead to.
+    /// Adds what protected names lead to, and other names of it.
     fn follow(
         &mut self,
         granted: &Granted,
+        others: Vec<Found>,
         count: &mut dyn FnMut() -> Result<(), String>,
     ) -> Result<(), String> {
         let folders =
@@ -183,14 +197,15 @@ impl Findings {
             leads.lead(&link, &link);
         }
         for file in mem::take(&mut self.settings) {
-            let bases = file.parent().map(bases).unwrap_or_default();
+            let bases = file.parent().map(leads::bases).unwrap_or_default();
             leads.settings(&file, &bases, 0);
         }
         leads.search()?;
         let Leads { targets, awaited, .. } = leads;
         self.awaited = awaited;
         let is_fixed = |path: &Path| self.fixed.iter().any(|fixed| path.starts_with(&fixed.path));
-        let targets: Vec<Found> = targets.into_iter().filter(|target| !is_fixed(&target.path)).collect();
+        let targets: Vec<Found> =
+            targets.into_iter().chain(others).filter(|target| !is_fixed(&target.path)).collect();
         let around = folders_around(targets.iter().map(|target| &*target.path), &granted.writable);
         self.fixed.extend(targets);
         // Inside of something fixed nothing can be moved, and a mount of its own would be writable.
@@ -200,216 +215,6 @@ impl Findings {
         self.held.extend(around);
         Ok(())
     }
-}
-
-/// What protected names lead to by links and settings. All of it is fixed, and the folders around it stay where they are: its own
-/// name says nothing, so that another thing in its place would not be noticed.
-struct Leads<'a> {
-    granted: &'a Granted,
-    count: &'a mut dyn FnMut() -> Result<(), String>,
-    targets: BTreeSet<Found>,
-    awaited: Awaited,
-    /// Folders whose links are still to be followed.
-    folders: Vec<PathBuf>,
-    /// Settings that were read.
-    settings: BTreeSet<PathBuf>,
-}
-
-/// What git runs out of a folder of hooks.
-const HOOKS: [&str; 28] = [
-    "applypatch-msg",
-    "pre-applypatch",
-    "post-applypatch",
-    "pre-commit",
-    "pre-merge-commit",
-    "prepare-commit-msg",
-    "commit-msg",
-    "post-commit",
-    "pre-rebase",
-    "post-checkout",
-    "post-merge",
-    "pre-push",
-    "pre-receive",
-    "update",
-    "proc-receive",
-    "post-receive",
-    "post-update",
-    "reference-transaction",
-    "push-to-checkout",
-    "pre-auto-gc",
-    "post-rewrite",
-    "sendemail-validate",
-    "fsmonitor-watchman",
-    "p4-changelist",
-    "p4-prepare-changelist",
-    "p4-post-changelist",
-    "p4-pre-submit",
-    "post-index-change",
-];
-
-impl Leads<'_> {
-    fn is_writable(&self, path: &Path) -> bool {
-        self.granted.writable.iter().any(|root| path != root.as_path() && path.starts_with(root))
-    }
-
-    /// Follows a path; `around` is where it is named, and cannot be below what is fixed. `false` where that would be so.
-    fn lead(&mut self, path: &Path, around: &Path) -> bool {
-        let led = links::follow(path);
-        let awaited: Vec<_> = led.awaited.into_iter().filter(|(path, _)| self.is_writable(path)).collect();
-        self.awaited.extend(awaited);
-        let Some(real) = led.real else { return true };
-        if around.starts_with(&real) {
-            return false;
-        }
-        if let Some(found) =
-            Some(&real).filter(|real| self.is_writable(real)).and_then(|real| Found::at(real))
-        {
-            if found.is_dir {
-                self.folders.push(real);
-            }
-            self.targets.insert(found);
-        }
-        true
-    }
-
-    /// Follows the links in folders, and what those lead to.
-    fn search(&mut self) -> Result<(), String> {
-        let mut seen = BTreeSet::new();
-        while let Some(folder) = self.folders.pop() {
-            if !seen.insert(folder.clone()) {
-                continue;
-            }
-            for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-                (self.count)()?;
-                match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => self.folders.push(entry.path()),
-                    Ok(kind) if kind.is_symlink() => {
-                        self.lead(&entry.path(), &entry.path());
-                    }
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What a repository's settings name: hooks that are kept elsewhere, included settings, programs.
-    fn settings(&mut self, file: &Path, bases: &[PathBuf], depth: usize) {
-        const MOST: u64 = 1 << 20;
-        const MOST_DEPTH: usize = 10;
-        let Some(folder) = file.parent().filter(|_| depth < MOST_DEPTH) else { return };
-        if !self.settings.insert(file.to_owned()) {
-            return;
-        }
-        let mut text = Vec::new();
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let Ok(opened) = rustix::fs::openat(rustix::fs::CWD, file, flags, Mode::empty()) else { return };
-        let opened = fs::File::from(opened);
-        let is_file = opened.metadata().is_ok_and(|found| found.is_file());
-        if !is_file || opened.take(MOST).read_to_end(&mut text).is_err() {
-            return;
-        }
-        let names = git_config_names(&String::from_utf8_lossy(&text));
-        let mut bases = bases.to_vec();
-        bases.extend(names.worktree.map(|tree| folder.join(tree)));
-        for path in &names.paths {
-            for base in &bases {
-                let path = base.join(at_home(path));
-                if !self.lead(&path, file) {
-                    // The folder is one of everything; of that only the hooks are fixed.
-                    for hook in HOOKS {
-                        self.lead(&path.join(hook), file);
-                    }
-                }
-            }
-        }
-        for path in &names.includes {
-            let path = folder.join(at_home(path));
-            self.lead(&path, file);
-            if let Ok(real) = fs::canonicalize(&path) {
-                self.settings(&real, &bases, depth + 1);
-            }
-        }
-        for word in &names.words {
-            for base in &bases {
-                let path = base.join(at_home(word));
-                let real = fs::canonicalize(&path).ok().filter(|real| real.is_file());
-                if real.is_some_and(|real| !bases.iter().any(|git| is_written_by_git(&real, git))) {
-                    self.lead(&path, file);
-                }
-            }
-        }
-    }
-}
-
-fn at_home(path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
-        (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
-        _ => PathBuf::from(path),
-    }
-}
-
-/// Whether a path is what commits and branches write in a repository: a word such as `HEAD` is no program.
-fn is_written_by_git(real: &Path, git: &Path) -> bool {
-    let Ok(git) = fs::canonicalize(git) else { return false };
-    let Ok(inside) = real.strip_prefix(&git) else { return false };
-    if !git.join("HEAD").is_file() {
-        return false;
-    }
-    let first = inside.iter().next().and_then(OsStr::to_str).unwrap_or_default();
-    let is_state = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    is_state || ["refs", "logs", "objects", "index", "packed-refs", "shallow", "info"].contains(&first)
-}
-
-/// Where the settings of a repository start to look: its own folder, the one around it, and its other work trees.
-fn bases(git: &Path) -> Vec<PathBuf> {
-    let mut bases = vec![git.to_owned()];
-    bases.extend(git.parent().map(Path::to_owned));
-    for tree in fs::read_dir(git.join("worktrees")).into_iter().flatten().flatten() {
-        let link = fs::read_to_string(tree.path().join("gitdir")).unwrap_or_default();
-        bases.extend(Path::new(link.trim()).parent().filter(|tree| tree.is_absolute()).map(Path::to_owned));
-    }
-    bases
-}
-
-/// Whether this is the state of a rebase, a cherry-pick or a series of patches that runs no program when it goes on.
-pub(crate) fn is_harmless_state(met: &Met<'_>) -> bool {
-    let is_state =
-        ["rebase-merge", "rebase-apply", "sequencer"].iter().any(|name| met.name == OsStr::new(name));
-    is_state && met.kind == FileType::Directory && has_harmless_files(met).unwrap_or(false)
-}
-
-fn has_harmless_files(met: &Met<'_>) -> Result<bool, rustix::io::Errno> {
-    const MOST: u64 = 4 << 20;
-    let folder = rustix::fs::openat(met.folder, met.name, survey::FOLDER, Mode::empty())?;
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    for entry in rustix::fs::Dir::read_from(&folder)? {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes().to_ascii_lowercase();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        let file = fs::File::from(rustix::fs::openat(&folder, entry.file_name(), flags, Mode::empty())?);
-        let is_plain = file.metadata().is_ok_and(|found| found.is_file() && found.len() < MOST);
-        let mut text = Vec::new();
-        if !is_plain || file.take(MOST).read_to_end(&mut text).is_err() {
-            return Ok(false);
-        }
-        let text = String::from_utf8_lossy(&text);
-        let is_harmless = match &*name {
-            b"git-rebase-todo" | b"todo" => is_harmless_git_todo(&text),
-            // Git runs `git-merge-` with this behind it.
-            b"strategy" => {
-                ["", "ort", "recursive", "resolve", "octopus", "ours", "subtree"].contains(&text.trim())
-            }
-            b"opts" => !text.to_ascii_lowercase().contains("strategy"),
-            _ => true,
-        };
-        if !is_harmless {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 /// The folders that have to stay where they are, so that these paths do: all that are between a path and a root in which

@@ -48,9 +48,15 @@ mod cgroup;
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
+mod denied_links;
+#[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod gather;
+#[cfg(target_os = "linux")]
+mod git_plain;
 #[cfg(target_os = "linux")]
 mod gvisor;
 #[cfg(target_os = "linux")]
@@ -58,11 +64,15 @@ mod host;
 #[cfg(target_os = "linux")]
 mod instance;
 #[cfg(target_os = "linux")]
+mod leads;
+#[cfg(target_os = "linux")]
 mod links;
 #[cfg(target_os = "linux")]
 mod mask;
 #[cfg(target_os = "linux")]
 mod namespace;
+#[cfg(target_os = "linux")]
+mod other_names;
 #[cfg(target_os = "linux")]
 mod plan;
 #[cfg(target_os = "linux")]
@@ -75,6 +85,8 @@ mod probe;
 mod process;
 #[cfg(target_os = "linux")]
 mod quarantine;
+#[cfg(target_os = "linux")]
+mod raw;
 #[cfg(target_os = "linux")]
 mod rules;
 #[cfg(target_os = "linux")]

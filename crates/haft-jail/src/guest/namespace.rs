@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub struct Namespace(Arc<Inner>);
 
 /// So often everything is looked at anew where files are moved meanwhile.
-const ATTEMPTS: u32 = 5;
+pub(super) const ATTEMPTS: u32 = 5;
 
 impl Namespace {
     /// Such a jail.

@@ -1,11 +1,13 @@
 //! From what a caller asks for to what a seat has to do. Looks at files, changes nothing but an absent hooks folder.
 
 use super::{
-    environment, limits,
+    environment, gather,
+    host::broken,
+    limits,
     limits::Means,
     mask::{self, Findings, Found, Granted},
     preset,
-    quarantine::Watched,
+    quarantine::{self, Watched, Window},
     seat::GATE_PORT,
     survey::Id,
     wire::{Bind, FilterKind, Mask, SeatRequest},
@@ -38,6 +40,8 @@ pub(crate) enum Walls {
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     pub(crate) home: PathBuf,
+    /// haft's state folder.
+    pub(crate) state: PathBuf,
     /// haft's own folders, which no guest may reach.
     pub(crate) protected: Vec<PathBuf>,
     /// Names of files that run programs later.
@@ -62,6 +66,8 @@ pub(crate) struct Plan {
     pub(crate) network: Network,
     /// Where to look for new names afterwards.
     pub(crate) watched: Watched,
+    /// Open until that is on record.
+    pub(crate) window: Option<Window>,
     /// Processes and threads in the guest's cgroups that are not the guest's.
     pub(crate) own_processes: u32,
 }
@@ -180,8 +186,10 @@ impl Grants {
             .map_err(|error| refused(format!("{} cannot be granted: {error}", path.display())))?;
         let found = fs::metadata(&real)
             .map_err(|error| refused(format!("{} cannot be granted: {error}", path.display())))?;
-        let text = real.to_str().ok_or_else(|| refused(format!("{} is not UTF-8", path.display())))?;
-        let bind = Bind { path: text.to_owned(), writable, device: found.dev(), inode: found.ino() };
+        if real.to_str().is_none() {
+            return Err(refused(format!("{} is not UTF-8", path.display())));
+        }
+        let bind = Bind { path: real.clone(), writable, device: found.dev(), inode: found.ino() };
         let entry = self.binds.entry(real.clone()).or_insert_with(|| bind.clone());
         entry.writable |= writable;
         Ok(real)
@@ -249,13 +257,15 @@ pub(crate) fn plan(
         let paths = spec.readable.iter().chain(&spec.writable);
         lead_where_they_say(paths.zip(granted.all()))?;
     }
+    let window = granted.all().next().map(|_| Window::open(&facts.state)).transpose();
+    let window = window.map_err(|error| broken("no record of it", error))?;
     let found = find(spec, &granted, facts)?;
     let pins = match walls {
         Walls::Process => {
             without_mounts(&found, spec.level, &mut enforcement)?;
             Vec::new()
         }
-        Walls::Namespace => pins(&found, &granted, &grants)?,
+        Walls::Namespace => pins(&found, &granted, &grants),
     };
     let home = match (walls, scratch) {
         (Walls::Process, Some(scratch)) => {
@@ -283,16 +293,21 @@ pub(crate) fn plan(
     let means = Means { cgroups: facts.cgroups.is_some(), own_users: walls == Walls::Namespace };
     let say = &mut enforcement.details;
     say.insert("network".to_owned(), json!(network.name()));
-    let paths = |found: &[Found]| json!(found.iter().map(|found| &found.path).collect::<Vec<_>>());
+    let paths =
+        |found: &[Found]| json!(found.iter().map(|found| found.path.to_string_lossy()).collect::<Vec<_>>());
     if !found.denied.is_empty() {
         say.insert("masked".to_owned(), paths(&found.denied));
+    }
+    if !found.whole.is_empty() {
+        let whole = found.whole.iter().map(|folder| folder.to_string_lossy());
+        say.insert("maskedWhole".to_owned(), json!(whole.collect::<Vec<_>>()));
     }
     if walls == Walls::Namespace && !found.fixed.is_empty() {
         say.insert("readOnly".to_owned(), paths(&found.fixed));
     }
     let mask =
-        |found: &Found| Ok(Mask { path: text(&found.path)?, is_dir: found.is_dir, exactly: Some(found.id) });
-    let masks = found.denied.iter().map(mask).collect::<Result<_, ToolError>>()?;
+        |found: &Found| Mask { path: found.path.clone(), is_dir: found.is_dir, exactly: Some(found.id) };
+    let masks = found.denied.iter().map(mask).collect();
     let request = SeatRequest {
         programs: programs(name, &path),
         argv: spec.argv.clone(),
@@ -319,7 +334,7 @@ pub(crate) fn plan(
         signaller: Vec::new(),
     };
     let watched = Watched::new(&granted, found);
-    Ok(Plan { request, enforcement, limits, network, watched, own_processes: 2 })
+    Ok(Plan { request, enforcement, limits, network, watched, window, own_processes: 2 })
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.
@@ -350,9 +365,21 @@ fn find(spec: &GuestSpec, granted: &Granted, facts: &Facts) -> Result<Findings, 
             found.denied.push(Found::at(&own).ok_or_else(gone)?);
         }
     }
+    if granted.all().next().is_some() {
+        let others = quarantine::links_of_running(&facts.state);
+        found.hiding.add_all(others.map_err(|error| broken("what others hide is not known", error))?);
+    }
+    found.denied.extend(found.hiding.targets(granted).filter_map(|target| Found::at(target)));
     // What is inside of something hidden is hidden with it.
     found.denied.sort();
     found.denied.dedup_by(|inner, outer| mask::is_within(&inner.path, &outer.path));
+    found.whole = gather::whole_folders(&found.denied, granted, gather::MOST_MASKS).map_err(refused)?;
+    for folder in &found.whole {
+        let gone = || refused(format!("{} cannot be hidden: it is gone", folder.display()));
+        found.denied.retain(|denied| !mask::is_within(&denied.path, folder));
+        found.denied.push(Found::at(folder).ok_or_else(gone)?);
+    }
+    found.denied.sort();
     Ok(found)
 }
 
@@ -373,33 +400,23 @@ fn own_folder(path: &Path, granted: &Granted) -> Result<Option<PathBuf>, String>
     made.map(Some).map_err(|error| format!("{} is haft's own and cannot be hidden: {error}", path.display()))
 }
 
-fn text(path: &Path) -> Result<String, ToolError> {
-    let refused = || {
-        let text = format!(
-            "{} cannot be hidden or held, because its name is not UTF-8; rename it, or grant less",
-            path.display()
-        );
-        ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
-    };
-    path.to_str().map(str::to_owned).ok_or_else(refused)
-}
-
 /// What is mounted on itself: what must not change, read-only; repositories; and the folders around what is hidden or granted
 /// for reading only, because whoever moves one of those takes it out of its place for the next guest.
-fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Result<Vec<Bind>, ToolError> {
+fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Vec<Bind> {
     let inner = granted
         .all()
         .filter(|path| granted.writable.iter().any(|root| *path != root && path.starts_with(root)));
     let stay = found.denied.iter().map(|denied| &denied.path).chain(inner).map(PathBuf::as_path);
+    let stay = stay.chain(found.hiding.paths());
     let around = mask::folders_around(stay, &granted.writable);
     let around: Vec<Found> = around.iter().filter_map(|folder| Found::at(folder)).collect();
     let mut pins = BTreeMap::new();
     let writable = around.iter().chain(&found.held).map(|held| (held, true));
     for (pin, writable) in writable.chain(found.fixed.iter().map(|fixed| (fixed, false))) {
         let Id { device, inode } = pin.id;
-        pins.insert(&pin.path, Bind { path: text(&pin.path)?, writable, device, inode });
+        pins.insert(&pin.path, Bind { path: pin.path.clone(), writable, device, inode });
     }
-    Ok(pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect())
+    pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect()
 }
 
 /// Where nothing can be mounted, what would have to be hidden is refused, and what would have to be read-only is too where that

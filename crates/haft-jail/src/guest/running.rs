@@ -94,7 +94,7 @@ pub(super) async fn start(
     spec: GuestSpec,
     scratch: Option<Scratch>,
 ) -> Result<SeatGuest, ToolError> {
-    let Plan { mut request, enforcement, limits, network, watched, own_processes } = plan;
+    let Plan { mut request, enforcement, limits, network, watched, window, own_processes } = plan;
     request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
     host.limit(&seat.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
@@ -108,6 +108,7 @@ pub(super) async fn start(
     let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
     // On record before anything can happen.
     let watch = Watch::begin(host, &seat.name, watched).map_err(|error| broken("no record of it", error))?;
+    drop(window);
     let mut unseen = Unseen(watch);
     let started = Instant::now();
     wire::send(seat.socket.get_ref(), &ToSeat::Start(Box::new(request)), &descriptors)

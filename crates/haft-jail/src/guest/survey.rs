@@ -22,14 +22,15 @@ pub(crate) struct Id {
     pub(crate) inode: u64,
 }
 
-/// Something as it was when it was seen: which file, under which path, and since when. A number alone says too little: files are
-/// renamed, and numbers of removed ones are given to new ones.
+/// Something as it was when it was seen: which file, under which path, and since when. A number alone says too little:
+/// files are renamed, and numbers of removed ones are given to new ones.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Seen {
     /// Escaped, so that every path can be told from every other and be written down.
     path: String,
     id: Id,
-    /// When it was made. Where the file system does not know, when it was last changed: a folder always is, and has none.
+    /// When it was made. Where the file system does not know, when it was last changed: a folder always is, and has
+    /// none.
     born: Option<(i64, u32)>,
 }
 
@@ -86,6 +87,10 @@ fn unescaped(path: &str) -> Option<PathBuf> {
 
 /// Folders deeper than this are not looked into: each takes a descriptor while it is.
 const MOST_DEPTH: usize = 128;
+
+/// Folders whose path is longer than this are not looked into: what is in them could not be named to be hidden. The
+/// kernel takes 4,096 bytes, of which a runtime needs some for the place of the tree.
+const MOST_PATH: usize = 3_000;
 
 /// What a walk is after.
 #[derive(Clone, Copy)]
@@ -225,7 +230,7 @@ impl<E> Walker<'_, E> {
     fn enter(&mut self, parent: BorrowedFd<'_>, name: &OsStr, path: &Path, place: Place) -> Result<(), E> {
         let mut again = None;
         loop {
-            match open(parent, name, place.depth) {
+            match open(parent, name, path, place.depth) {
                 Ok((here, entries)) => {
                     // Done last: what is in there comes before it.
                     if let Some(mode) = again {
@@ -297,17 +302,21 @@ impl<E> Walker<'_, E> {
         };
         let is_denied = || {
             let denied = self.search.denied.filter(|denied| denied.suspects(&name))?;
-            // Where a link leads is granted, or not there.
-            let path = folder.join(&name);
-            (kind != FileType::Symlink && denied.pattern(&path, []).is_some()).then_some(What::Denied)
+            denied.pattern(&folder.join(&name), []).map(|_| What::Denied)
         };
         let inside = place.git.as_ref().map(|inside| match &**inside {
             "" => name.to_string_lossy().into_owned(),
             inside => format!("{inside}/{}", name.to_string_lossy()),
         });
-        let what =
-            is_denied().or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         let path = || folder.join(&name);
+        let denied = is_denied();
+        if let Some(what) = denied.filter(|_| kind == FileType::Symlink) {
+            // What it leads to may be hidden; the link itself is looked at like any other.
+            (self.meet)(&Met { what, folder: here.as_fd(), name: &name, path: &path(), kind, again: false })?;
+        }
+        let what = denied
+            .filter(|_| kind != FileType::Symlink)
+            .or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         if self.is_skipped(here, &name, folder) {
             return Ok(Step::Pass);
         }
@@ -372,7 +381,11 @@ impl<E> Walker<'_, E> {
             return None;
         }
         let path = folder.join(name);
-        let why = protected.reason_of_entry(path.strip_prefix(self.root).unwrap_or(&path))?;
+        let below = path.strip_prefix(self.root).unwrap_or(&path);
+        let why = match kind {
+            FileType::Symlink => protected.reason_of_link(below)?,
+            _ => protected.reason_of_entry(below)?,
+        };
         let is_git = name.as_bytes().eq_ignore_ascii_case(b".git");
         match kind {
             FileType::Directory if is_git => Some(What::Repository),
@@ -387,9 +400,10 @@ impl<E> Walker<'_, E> {
 fn open(
     parent: BorrowedFd<'_>,
     name: &OsStr,
+    path: &Path,
     depth: usize,
 ) -> Result<(Arc<OwnedFd>, Vec<(OsString, FileType)>), Errno> {
-    if depth > MOST_DEPTH {
+    if depth > MOST_DEPTH || path.as_os_str().len() > MOST_PATH {
         return Err(Errno::TOOBIG);
     }
     let here = rustix::fs::openat(parent, name, FOLDER, Mode::empty())?;

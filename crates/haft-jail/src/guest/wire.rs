@@ -1,7 +1,7 @@
 //! What haft, its spawner and the seats say to each other: one JSON document a packet, with descriptors.
 
 use super::cgroup::SeatCgroups;
-use super::survey::Id;
+use super::{raw, survey::Id};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
     fs::MemfdFlags,
@@ -110,7 +110,8 @@ pub(crate) struct SeatEnd {
 /// One path of the machine in the guest's tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Bind {
-    pub(crate) path: String,
+    #[serde(with = "raw")]
+    pub(crate) path: PathBuf,
     pub(crate) writable: bool,
     /// Device and inode when the request was made: what is bound has to be just that.
     pub(crate) device: u64,
@@ -120,7 +121,8 @@ pub(crate) struct Bind {
 /// Something of the tree that is hidden.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mask {
-    pub(crate) path: String,
+    #[serde(with = "raw")]
+    pub(crate) path: PathBuf,
     pub(crate) is_dir: bool,
     /// What has to be there when it is hidden, where that was looked at before.
     pub(crate) exactly: Option<Id>,
@@ -190,13 +192,6 @@ pub(crate) struct SeatRequest {
     pub(crate) container: Option<Container>,
     /// Where the program is a runtime that does not pass signals on: the command that does. The number comes last.
     pub(crate) signaller: Vec<String>,
-}
-
-impl SeatRequest {
-    /// What is mounted from the machine, in the order in which it is: grants, then what of them is held in place.
-    pub(crate) fn mounted(&self) -> impl Iterator<Item = &Bind> {
-        self.binds.iter().chain(&self.pins)
-    }
 }
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.

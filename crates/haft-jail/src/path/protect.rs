@@ -30,32 +30,25 @@ impl PathJail {
         by_name.or_else(|| self.is_part_of_bare_repository(full).then_some(BY_GIT))
     }
 
-    /// Whether git takes a folder around it for a repository, whatever that is called, and would run what it names.
+    /// Whether git takes a folder around it for a repository, whatever that is called, and would run what it names; or would, with
+    /// this in it. What else the same call makes is not looked at, so a part of a repository is enough.
     fn is_part_of_bare_repository(&self, full: &Path) -> bool {
-        let makes_one = full
+        let is_own = |below: &Path| below.iter().any(|name| name.eq_ignore_ascii_case(".git"));
+        if self.below_roots(full).any(is_own) {
+            return false;
+        }
+        let is_head = full
             .file_name()
             .is_some_and(|name| ["HEAD", "commondir"].iter().any(|head| name.eq_ignore_ascii_case(head)));
-        let is_inside = full.ancestors().skip(1).any(|folder| {
-            let inside = full.strip_prefix(folder).ok().and_then(Path::to_str).unwrap_or_default();
-            // Where it would make one, what else is there does not matter.
-            (makes_one || is_git_part(inside)) && self.is_repository(folder)
-        });
-        let is_own = |below: &Path| below.iter().any(|name| name.eq_ignore_ascii_case(".git"));
-        let in_git = self.below_roots(full).any(is_own);
-        !in_git && (is_inside || (makes_one && self.has_some_of_a_repository(full)))
-    }
-
-    fn is_repository(&self, folder: &Path) -> bool {
-        self.git_entries(folder).is_some_and(GitEntries::is_repository)
-    }
-
-    /// Whether a new head would make its folder a repository.
-    fn has_some_of_a_repository(&self, head: &Path) -> bool {
-        let Some(mut entries) = head.parent().and_then(|folder| self.git_entries(folder)) else {
-            return false;
-        };
-        entries.meet(head.file_name().unwrap_or_default().as_encoded_bytes());
-        entries.is_repository()
+        full.ancestors().skip(1).any(|folder| {
+            let (Ok(inside), Some(entries)) = (full.strip_prefix(folder), self.git_entries(folder)) else {
+                return false;
+            };
+            // Folders on the way are made with it.
+            let entry = inside.iter().next().unwrap_or_default();
+            let is_part = is_head || is_git_part(inside.to_str().unwrap_or_default());
+            (is_part && entries.is_repository()) || entries.may_be_completed_by(entry.as_encoded_bytes())
+        })
     }
 
     fn git_entries(&self, folder: &Path) -> Option<GitEntries> {

@@ -28,6 +28,7 @@ use std::{
 
 mod kernel;
 mod list;
+mod masks;
 pub mod names;
 mod names_git;
 mod privilege;
@@ -404,6 +405,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
     }
+    trials.extend(masks::trials());
     trials.extend(names::trials());
     trials.extend(names_git::trials());
     trials.push(Trial::test("attack::the_documentation_names_tests_that_exist", || {

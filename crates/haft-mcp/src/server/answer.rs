@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// On every result: the walk of the call, by which records name it.
 const EXECUTION: &str = "haft/executionId";
 /// On a result that is no success: the row of the error table, with its facts.
-const ERROR: &str = "haft/error";
+pub(super) const ERROR: &str = "haft/error";
 /// On a result whose output was cut: how long the whole is, and by which handle it is read.
 const OUTPUT: &str = "haft/output";
 

@@ -141,8 +141,7 @@ pub(super) fn decision(answer: Value) -> Decision {
 /// no room for all of it: then it cannot be agreed to here.
 pub(super) fn question(request: &ApprovalRequest) -> Result<Option<InputRequest>, haft_core::ToolError> {
     let tool = text::spelled_line(&request.tool);
-    let message =
-        format!("May {tool} run?\n{}\n\n{}", text::spelled_summary(&request.summary, 200), request.view());
+    let message = format!("May {tool} run?\n{}\n\n{}", text::one_line(&request.summary, 200), request.view());
     if message.chars().count() > MOST_SHOWN {
         return Ok(None);
     }
@@ -187,6 +186,18 @@ mod tests {
         let long = asked(&format!("echo {}; touch X", "hello ".repeat(1000)));
         assert!(question(&long).unwrap().is_none() && !can_be_shown(&long));
         assert!(can_be_shown(&asked("echo hello")));
+    }
+
+    /// A summary comes spelled out from where it is made.
+    #[test]
+    fn a_summary_is_spelled_once() {
+        let mut request = asked("ls \u{1b}[2J");
+        request.detail.does = "Run ls \u{1b}[2J".into();
+        request.summary = text::spelled_summary(&request.detail.does, 200);
+        let form = serde_json::to_value(question(&request).unwrap().unwrap()).unwrap();
+        let message = form.pointer("/params/message").and_then(Value::as_str).unwrap();
+        assert!(message.starts_with("May run_command run?\nRun ls ⟨ESC⟩[2J\n"), "{message}");
+        assert!(!message.contains("⟨U+27E8⟩"), "{message}");
     }
 
     /// A yes to what no form showed is none; a no is one.

@@ -53,6 +53,7 @@ mod roots;
 mod round;
 mod session;
 mod stdio;
+mod strict;
 mod tasks;
 mod tools;
 

@@ -1,6 +1,10 @@
 //! The way in through pipes.
 
-use super::{beginning::FromTheBeginning, builder::McpServer};
+use super::{
+    beginning::FromTheBeginning,
+    builder::McpServer,
+    strict::{Lines, Strict},
+};
 use crate::bounded::{Beyond, Bounded, Bounds};
 use rmcp::{
     RoleServer,
@@ -27,8 +31,10 @@ pub enum ServeError {
 ///
 /// Nothing else may write to standard output meanwhile.
 pub async fn serve_stdio(server: &McpServer, stop: CancellationToken) -> Result<(), ServeError> {
-    let pipes = IntoTransport::<RoleServer, _, _>::into_transport(stdio_pipes());
-    let transport = FromTheBeginning::new(Bounded::new(pipes, BOUNDS));
+    let (from, to) = stdio_pipes();
+    let (lines, refusals) = Lines::new(from);
+    let pipes = IntoTransport::<RoleServer, _, _>::into_transport((lines, to));
+    let transport = FromTheBeginning::new(Bounded::new(Strict::new(pipes, refusals), BOUNDS));
     let running = match serve_server_with_ct(server.session(), transport, stop).await {
         Ok(running) => running,
         // A client that looked and went is none that failed.

@@ -46,6 +46,58 @@ async fn a_person_before_the_client_decides_while_the_call_waits() {
     }
 }
 
+/// Two sessions that work in different folders ask the same at once: each is answered by its own client only.
+#[tokio::test]
+async fn a_yes_in_one_session_is_none_in_another() {
+    for version in LEGACY {
+        let server = server(haft()).approvals(Approvals::ThroughClient).build();
+        let mut sessions = Vec::new();
+        for folder in ["a", "b"] {
+            let mut wire = Wire::new(&server, version, json!({"elicitation": {}, "roots": {}})).await;
+            let id = wire.request("tools/call", json!({"name": "deploy", "arguments": {}})).await;
+            let folders = wire.line().await;
+            assert_eq!(folders["method"], "roots/list", "{folders}");
+            let roots = json!({"roots": [{"uri": format!("file:///work/{folder}")}]});
+            wire.send(json!({"jsonrpc": "2.0", "id": folders["id"], "result": roots})).await;
+            let question = wire.line().await;
+            assert_eq!(question["method"], "elicitation/create", "{question}");
+            sessions.push((wire, id, question["id"].clone()));
+        }
+        // A yes to the first; the second says no after that, and it counts: nothing had answered it.
+        let answers = [yes(), json!({"action": "decline"})];
+        let mut results = Vec::new();
+        for ((wire, id, question), answer) in sessions.iter_mut().zip(answers) {
+            wire.send(json!({"jsonrpc": "2.0", "id": question, "result": answer})).await;
+            results.push(wire.answer(*id).await.0["result"].clone());
+        }
+        assert_eq!(results[0]["content"][0]["text"], "deployed", "{version}");
+        assert_eq!(
+            results[1]["_meta"]["haft/error"]["code"], "CONFIRMATION_DENIED",
+            "{version}: {}",
+            results[1]
+        );
+    }
+    // Between rounds: what the first session agreed to leaves the second one's question open.
+    let server = server(haft()).approvals(Approvals::ThroughClient).build();
+    let capabilities = json!({"elicitation": {}, "roots": {}});
+    let mut first = Wire::new(&server, STATELESS, capabilities.clone()).await;
+    let mut second = Wire::new(&server, STATELESS, capabilities).await;
+    let mut states = Vec::new();
+    for (wire, folder) in [(&mut first, "a"), (&mut second, "b")] {
+        let roots = json!({"roots": [{"uri": format!("file:///work/{folder}")}]});
+        let call = json!({"name": "deploy", "arguments": {}, "inputResponses": {"haft_roots": roots}});
+        let asked = wire.ask("tools/call", call).await["result"].clone();
+        assert_eq!(asked["inputRequests"]["haft_approval"]["method"], "elicitation/create", "{asked}");
+        states.push(asked["requestState"].clone());
+    }
+    let own = first.ask("tools/call", again(&json!({}), &states[0], yes())).await;
+    assert_eq!(own["result"]["content"][0]["text"], "deployed", "{own}");
+    let other = second.call("deploy", json!({})).await["result"].clone();
+    assert_eq!(other["resultType"], "input_required", "{other}");
+    let used = second.ask("tools/call", again(&json!({}), &states[0], yes())).await;
+    assert_ne!(used["result"]["content"][0]["text"], "deployed", "a yes is good once: {used}");
+}
+
 /// A form shows everything that the call is, written out; where it has no room for that, there is no form, and no answer
 /// counts.
 #[tokio::test]

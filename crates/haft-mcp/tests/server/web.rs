@@ -56,6 +56,29 @@ async fn guarded() -> (SocketAddr, String) {
     (address, secret)
 }
 
+/// A message that says one thing twice is refused as on pipes.
+#[tokio::test]
+async fn a_message_says_everything_once() {
+    let (address, secret) = guarded().await;
+    let body = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":{"text":"a","text":"b"}}}"#;
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: application/json, \
+         text/event-stream\r\nAuthorization: Bearer {secret}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 400 "), "{answer}");
+    let body: Value = serde_json::from_str(body).unwrap();
+    let words = "Invalid tool arguments JSON: the key \"text\" is there twice (line 1 column 18)";
+    let error = &body["error"]["data"]["haft/error"];
+    assert_eq!((&body["id"], &error["message"]), (&json!(4), &json!(words)), "{body}");
+    assert_eq!(error["code"], "VALIDATION_FAILED");
+}
+
 #[tokio::test]
 async fn only_who_has_the_token_is_let_in() {
     let (address, secret) = guarded().await;

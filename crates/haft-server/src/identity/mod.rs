@@ -275,8 +275,15 @@ impl Identifier {
     }
 }
 
-/// Whether haft itself gives that name: to the owner, to MCP clients of the owner, to keys. However it is written.
-fn is_reserved(name: &str) -> bool {
+/// Whether haft itself gives that name: to the owner, to MCP clients of the owner, to keys. However it is written. No key and
+/// no token stands for such a one.
+///
+/// ```
+/// use haft_server::is_reserved;
+/// assert!(is_reserved("owner") && is_reserved(" Owner/x") && is_reserved("mcp:Code") && is_reserved("key_1"));
+/// assert!(!is_reserved("builder"));
+/// ```
+pub fn is_reserved(name: &str) -> bool {
     let name = name.trim().to_lowercase();
     name == "owner" || ["owner/", "mcp:", "key_"].iter().any(|start| name.starts_with(start))
 }

@@ -101,6 +101,56 @@ async fn a_head_that_drips_is_not_waited_for() {
     drip.abort();
 }
 
+/// The bound is a bound, in however many pieces the head comes, and one header or many.
+#[tokio::test]
+async fn a_head_has_64_kib() {
+    const MOST: usize = 64 << 10;
+    let (address, key, _guard) = served(Limits::default()).await;
+    let sized = |length: usize, headers: usize| {
+        let start = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n");
+        let room = length - start.len() - "\r\n".len();
+        let each = room / headers;
+        let header = |of: usize| format!("X-A: {}\r\n", "a".repeat(of - "X-A: \r\n".len()));
+        let padding = header(each).repeat(headers - 1) + &header(room - each * (headers - 1));
+        let head = format!("{start}{padding}\r\n");
+        assert_eq!(head.len(), length);
+        head
+    };
+    for (length, expected) in [
+        (1000, "200"),
+        (MOST - 1, "200"),
+        (MOST, "200"),
+        (MOST + 1, "431"),
+        (66_000, "431"),
+        (100_000, "431"),
+    ] {
+        for headers in [1, 50] {
+            for piece in [1 << 20, 4096] {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                let (mut read, mut write) = stream.split();
+                let head = sized(length, headers);
+                // A server that has seen enough closes: then the rest cannot be written.
+                let writing = async {
+                    for piece in head.as_bytes().chunks(piece) {
+                        if write.write_all(piece).await.is_err() {
+                            break;
+                        }
+                    }
+                };
+                let reading = async {
+                    let mut answer = vec![0; 64];
+                    let length = read.read(&mut answer).await.unwrap();
+                    String::from_utf8_lossy(&answer[..length]).into_owned()
+                };
+                let both = async { tokio::join!(writing, reading).1 };
+                let answer = timeout(Duration::from_secs(10), both).await.expect("it answers");
+                let at = format!("{length} bytes, {headers} headers, pieces of {piece}: {answer}");
+                assert!(answer.starts_with(&format!("HTTP/1.1 {expected} ")), "{at}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn bodies_have_bounds_together() {
     let limits = Limits { body_bytes: 64 << 10, bodies_bytes: 256 << 10, ..Limits::default() };

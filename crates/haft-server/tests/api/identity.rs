@@ -54,6 +54,16 @@ async fn a_key_that_is_over_counts_no_more() {
     for over in [&expired, &revoked] {
         assert_eq!(world.get(over, "/v1/me").await.status, StatusCode::UNAUTHORIZED);
     }
+    // Names that haft gives itself: such a key would be the owner.
+    for name in ["owner", "mcp:Code", "key_other"] {
+        let agent = key(&world.keys, "acme", &[Right::Invoke], |key| key.agent = Some(name.into())).await;
+        let user = key(&world.keys, "acme", &[Right::Invoke], |key| key.user = Some(name.into())).await;
+        for taken in [&agent, &user] {
+            assert_eq!(world.get(taken, "/v1/me").await.status, StatusCode::UNAUTHORIZED, "{name}");
+        }
+    }
+    let bound = key(&world.keys, "acme", &[Right::Invoke], |key| key.agent = Some("builder".into())).await;
+    assert_eq!(world.get(&bound, "/v1/me").await.status, StatusCode::OK, "the control");
     let id = "key_soon".to_owned();
     let soon = key(&world.keys, "acme", &[Right::Invoke], |key| key.id.clone_from(&id)).await;
     assert_eq!(world.get(&soon, "/v1/me").await.status, StatusCode::OK);

@@ -10,7 +10,7 @@ use super::{
 use crate::port::{ApiKey, KeyStore as _, Right};
 use clap::Args;
 use haft_core::text::one_line;
-use haft_server::ApiSecret;
+use haft_server::{ApiSecret, is_reserved};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use std::time::Duration;
@@ -94,6 +94,12 @@ pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) 
         return Err(bad(
             format!("`{shown}` cannot be a name"),
             "names have 1 to 255 bytes and no control characters",
+        ));
+    }
+    if let Some(taken) = [&args.agent, &args.user].into_iter().flatten().find(|name| is_reserved(name)) {
+        return Err(bad(
+            format!("a key cannot stand for `{}`", words::name(taken)),
+            "the names `owner`, `mcp:…` and `key_…` are haft's own: choose another one",
         ));
     }
     if let Some(unknown) = args.roles.iter().find(|role| !is_role(&memory.config, &args.tenant, role)) {

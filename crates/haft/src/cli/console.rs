@@ -141,6 +141,13 @@ impl Console {
         let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
         (width.0 > 0).then_some(usize::from(width.0))
     }
+
+    /// The same for standard error.
+    #[cfg(feature = "durable")]
+    pub(super) fn side_width(&self) -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
+        (width.0 > 0).then_some(usize::from(width.0))
+    }
 }
 
 fn with_help(word: &str, style: Style, message: &str, help: Option<&str>) -> String {

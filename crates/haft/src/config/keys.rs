@@ -447,10 +447,10 @@ key_table! {
 
     /// Secrets that only you know of: taken out of results, and of everything that is kept.
     [redaction] = RedactionConfig {
-        /// What they look like: "acme-token: acme_[a-z0-9]{32}". A list is added to those below it.
-        patterns: Vec<String> = Vec::new(), rule::added_deny_list();
-        /// More variables whose values are secrets. A list is added to those below it.
-        values_from_environment: Vec<String> = Vec::new(), rule::added_deny_list();
+        /// What they look like: "acme-token: acme_[a-z0-9]{32}". Lists add up. Only your own file sets it.
+        patterns: Vec<String> = Vec::new(), rule::own_added_list();
+        /// More variables whose values are secrets. Lists add up. Only your own file sets it.
+        values_from_environment: Vec<String> = Vec::new(), rule::own_added_list();
         /// A file with a secret in each line; "" is none. Lines of fewer than 8 bytes are refused.
         values_file: String = String::new(), rule::own(Kind::Text);
     }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use super::place::Place;
+use super::rule::Tighter;
 use super::trust::TrustError;
 use super::value::Value;
 use super::visible;
@@ -31,6 +32,11 @@ pub enum Note {
     DefinitionsUnused {
         /// How many.
         count: usize,
+    },
+    /// `tools.commands.hosts` is every host.
+    EveryHost {
+        /// Whether the least containment is one that can give that.
+        is_given: bool,
     },
     /// The record of trusted files cannot be used, so nothing is trusted.
     NothingTrusted {
@@ -70,6 +76,9 @@ impl Note {
             Self::DefinitionsUnused { .. } => {
                 "set mode = \"parse_only\" under [tools] to offer them, or remove them".to_owned()
             }
+            Self::EveryHost { .. } => {
+                "list the hosts that commands need, such as \"crates.io\" or \"*.example.com\"".to_owned()
+            }
             Self::NothingTrusted { why } => why.help(),
         }
     }
@@ -93,6 +102,9 @@ impl fmt::Display for Note {
                         write!(f, " (line {})", position.line)?;
                     }
                     write!(f, "; in effect: {in_effect}")?;
+                    if super::key(key).is_some_and(|key| key.rule().tighter == Tighter::Nothing) {
+                        f.write_str("; only your own file or a trusted one sets it")?;
+                    }
                 }
             }
             Self::UnknownVariable { name, .. } => {
@@ -104,6 +116,14 @@ impl fmt::Display for Note {
                     "tools.definitions declares {count} tools that are not offered while tools.mode is enabled"
                 )?;
             }
+            Self::EveryHost { is_given: true } => f.write_str(
+                "tools.commands.hosts = [\"*\"] lets commands in the `process` jail reach every host, this machine's \
+                 own services too; the other jails refuse it",
+            )?,
+            Self::EveryHost { is_given: false } => f.write_str(
+                "tools.commands.hosts = [\"*\"] keeps commands from running: only the `process` jail, at \
+                 tools.commands.isolation = \"standard\", can give every host",
+            )?,
             Self::NothingTrusted { why } => write!(f, "no folder is trusted: {why}")?,
         }
         write!(f, "\n  help: {}", self.help())

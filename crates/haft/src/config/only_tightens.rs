@@ -106,8 +106,6 @@ const ROWS: &[Row] = &[
         around: "tools.approval.mode = 'auto'\n",
         ..row("policy.rules", "[{ name = 'a', effect = 'deny', path = 'src/**' }]", "[]")
     },
-    row("redaction.patterns", "['acme: acme_[a-z0-9]{8}']", "[]"),
-    row("redaction.values_from_environment", "['SHOWN']", "[]"),
     row("store.durability", "'full'", "'effects'"),
     row("scheduling.strategy", "'sequential'", "'parallel'"),
     row("scheduling.max_parallelism", "1", "2"),

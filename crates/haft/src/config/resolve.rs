@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use haft_core::ToolsMode;
+use haft_core::{IsolationLevel, ToolsMode};
 
 use super::entries;
 use super::keys::Config;
@@ -197,6 +197,10 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     let config = stack.config()?;
     if !config.tools.definitions.is_empty() && config.tools.mode == ToolsMode::Enabled {
         notes.push(Note::DefinitionsUnused { count: config.tools.definitions.len() });
+    }
+    if config.tools.commands.hosts == ["*"] {
+        let is_given = config.tools.commands.isolation <= IsolationLevel::Standard;
+        notes.push(Note::EveryHost { is_given });
     }
     Ok(Resolved { config, notes, origins: stack.origins })
 }

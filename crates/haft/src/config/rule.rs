@@ -151,6 +151,12 @@ pub(super) const fn own(kind: Kind) -> Rule {
     replacing(kind, Tighter::Nothing)
 }
 
+/// The same for a list that each layer adds to: a folder that could add to what is taken out of results would choose what a model
+/// gets to see.
+pub(super) const fn own_added_list() -> Rule {
+    Rule { configured: Configured::Adds, ..own(Kind::Names) }
+}
+
 /// Declaring a tool runs nothing, but it puts words of the file's author before a model: it counts as
 /// loosening.
 pub(super) const fn declared_tools() -> Rule {
@@ -227,6 +233,12 @@ impl Rule {
                 let real = |folders: &[PathBuf]| folders.iter().map(|folder| ground.real(folder)).collect();
                 let same = matches!((real(old), real(new)), (Some::<Vec<_>>(old), Some(new)) if old == new);
                 Tightened { value: current.clone(), ignored: old != new && !same }
+            }
+            (Tighter::Nothing, Value::Names(old), Value::Names(new))
+                if self.configured == Configured::Adds =>
+            {
+                // What is there already would add nothing.
+                Tightened { value: current.clone(), ignored: !is_subset(new, old) }
             }
             (Tighter::Nothing, old, new) => stricter(current, proposed, old == new),
             _ => Tightened { value: current.clone(), ignored: true },

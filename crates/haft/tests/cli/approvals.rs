@@ -48,6 +48,34 @@ fn a_yes_from_another_process_lets_the_same_call_run_once() {
     }
 }
 
+/// What is approved has been seen: each call is shown whole before it is answered, also those that `--all` brings along.
+#[test]
+fn a_yes_shows_what_it_covers() {
+    let place = Place::new();
+    let name = "p\u{430}y.txt";
+    let content = format!("one\n{}\nthe last line", "x".repeat(300));
+    let calls = json!([
+        {"id": "1", "name": "write_file", "arguments": {"path": name, "content": content}},
+        {"id": "2", "name": "write_file", "arguments": {"path": "other.txt", "content": "of the other call"}},
+    ]);
+    place.write("calls.json", calls.to_string());
+    assert_eq!(place.haft(&["batch", "calls.json", "--json"]).code, 5);
+    let id = open(&place)[0]["id"].as_str().unwrap().to_owned();
+    let shown = place.haft(&["approvals", "show", &id]).stdout;
+    let said = place.haft(&["approvals", "approve", &id, "--all"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    for part in ["everything that a yes covers", "the last line", "of the other call", "p⟨U+0430⟩y.txt"] {
+        assert!(said.stderr.contains(part), "{part}: {said:?}");
+    }
+    for text in [shown, said.stderr, said.stdout] {
+        assert!(!text.contains("⟨U+27E8⟩"), "spelled twice: {text}");
+    }
+    // A program that reads JSON gets that alone.
+    let id = question(&place.haft(&WRITE));
+    let said = place.haft(&["approvals", "approve", &id, "--json"]);
+    assert!(said.code == 0 && said.stderr.is_empty(), "{said:?}");
+}
+
 #[test]
 fn a_no_reaches_the_model_with_its_reason_and_the_next_step() {
     let place = Place::new();

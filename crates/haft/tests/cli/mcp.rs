@@ -24,6 +24,10 @@ impl Lines {
     }
 
     fn ask(&mut self, request: &Value) -> Value {
+        self.ask_line(&request.to_string())
+    }
+
+    fn ask_line(&mut self, request: &str) -> Value {
         writeln!(self.to.as_mut().unwrap(), "{request}").unwrap();
         let mut line = String::new();
         self.from.read_line(&mut line).unwrap();
@@ -223,6 +227,38 @@ fn folders_of_the_client_narrow_what_is_granted() {
     assert_ne!(lines.call("read_file", json!({"path": "in.txt"}))["isError"], true);
     assert_eq!(lines.call("read_file", json!({"path": "../out.txt"}))["isError"], true);
     lines.end();
+}
+
+/// Two clients that work in different folders make the same call: a yes to the one is none to the other.
+#[test]
+fn a_yes_holds_in_the_folders_of_its_client() {
+    let place = Place::new();
+    let write = json!({"path": "x.txt", "content": "hello"});
+    let mut clients = ["a", "b"].map(|folder| {
+        std::fs::create_dir(place.work().join(folder)).unwrap();
+        let mut lines = Lines::start(&place, &["mcp"]);
+        lines.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"roots": {}}, "clientInfo": {"name": "test", "version": "1"},
+        }}));
+        let call = json!({"name": "write_file", "arguments": write});
+        let asked = lines.ask(&json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": call}));
+        let roots = json!([{"uri": format!("file://{}", place.work().join(folder).display())}]);
+        let open = lines.ask(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": roots}}));
+        let error = &open["result"]["_meta"]["haft/error"];
+        assert_eq!(error["code"], "CONFIRMATION_REQUIRED", "{open}");
+        (lines, error["data"]["approvalId"].as_str().unwrap().to_owned())
+    });
+    assert_ne!(clients[0].1, clients[1].1);
+    assert_eq!(place.haft(&["approvals", "approve", &clients[0].1]).code, 0);
+    // The other one first: it must not take the yes, nor use it up.
+    let open = clients[1].0.call("write_file", write.clone());
+    assert_eq!(open["_meta"]["haft/error"]["code"], "CONFIRMATION_REQUIRED", "{open}");
+    assert_ne!(clients[0].0.call("write_file", write)["isError"], true);
+    let there = |file: &str| place.work().join(file).exists();
+    assert!(there("a/x.txt") && !there("b/x.txt") && !there("x.txt"));
+    for (lines, _) in clients {
+        assert_eq!(lines.end().code, 0);
+    }
 }
 
 #[test]
@@ -475,6 +511,42 @@ fn the_official_sdks_drive_it_over_http() {
     }
     server.kill().unwrap();
     server.wait().unwrap();
+}
+
+/// A call that says one thing twice is refused in the same words whichever way it comes, and runs nothing.
+#[test]
+fn a_call_says_everything_once() {
+    let place = Place::new();
+    place.write("a.txt", "the first\n");
+    place.write("b.txt", "the last\n");
+    let twice = r#"{"path":"a.txt","path":"b.txt"}"#;
+    let typed = place.haft(&["call", "read_file", "--args", twice, "--json"]);
+    let expected = typed.json()["error"].clone();
+    let words = "Invalid tool arguments JSON: the key \"path\" is there twice (line 1 column 22)";
+    assert_eq!((&expected["code"], &expected["message"]), (&json!("VALIDATION_FAILED"), &json!(words)));
+
+    let call = |id: u8| {
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":\"read_file\",\
+             \"arguments\":{twice}}}}}"
+        )
+    };
+    let mut lines = Lines::start(&place, &["mcp"]);
+    lines.begin();
+    for id in [5, 6] {
+        let answer = lines.ask_line(&call(id));
+        assert_eq!(
+            (&answer["id"], &answer["error"]["data"]["haft/error"]),
+            (&json!(id), &expected),
+            "{answer}"
+        );
+        assert!(answer.get("result").is_none(), "{answer}");
+    }
+    assert_eq!(
+        lines.call("read_file", json!({"path": "b.txt"}))["structuredContent"]["content"],
+        "the last\n"
+    );
+    assert_eq!(lines.end().code, 0);
 }
 
 /// What a server answers to a POST at `/mcp`: its status, and the whole answer.

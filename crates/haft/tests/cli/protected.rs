@@ -34,6 +34,8 @@ fn place(config: &str) -> Place {
         ("bare/HEAD", "x"),
         ("bare/refs/x", ""),
         ("bare/objects/x", ""),
+        ("half/HEAD", "x"),
+        ("half/refs/x", ""),
     ] {
         std::fs::create_dir_all(place.work().join(name).parent().unwrap()).unwrap();
         place.write(name, text);
@@ -56,6 +58,9 @@ fn changing_what_runs_later_is_asked_about_whatever_is_allowed() {
     let place = place(ALLOWED);
     let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
     let patch = "*** Begin Patch\n*** Add File: deep/.ENVRC\n+x\n*** End Patch\n";
+    // A repository, in one change and part by part: its settings name programs, and git needs no `.git` to read them.
+    let repository = "*** Begin Patch\n*** Add File: e/config\n+x\n*** Add File: e/HEAD\n+x\n*** Add File: e/objects/x\n+x\n\
+                      *** Add File: e/refs/x\n+x\n*** End Patch\n";
     let asked = [
         write(".envrc"),
         write("new/.vscode/settings.json"),
@@ -64,6 +69,10 @@ fn changing_what_runs_later_is_asked_about_whatever_is_allowed() {
         write("haft.toml"),
         write("bare/config"),
         ("apply_patch", json!({"patch": patch})),
+        ("apply_patch", json!({"patch": repository})),
+        write("new/head"),
+        write("half/Objects/x"),
+        ("move_file", json!({"source": "plain", "destination": "half/objects"})),
         ("move_file", json!({"source": "plain", "destination": ".claude"})),
         ("move_file", json!({"source": "sub", "destination": "other"})),
         ("delete_file", json!({"path": "sub"})),
@@ -81,6 +90,8 @@ fn changing_what_runs_later_is_asked_about_whatever_is_allowed() {
     for (tool, arguments) in [
         write("envrc"),
         write(".git/refs/heads/topic"),
+        write("plain/objects/x"),
+        write("half/refs/y"),
         ("move_file", json!({"source": "plain", "destination": "moved"})),
         ("delete_file", json!({"path": "moved"})),
     ] {

@@ -113,6 +113,22 @@ fn a_key_with_a_role_that_is_none_is_not_made() {
 }
 
 #[test]
+fn a_key_does_not_stand_for_the_owner() {
+    let place = Place::new();
+    let key = |which: &str, name: &str| {
+        place.haft(&["keys", "create", "x", "--right", "invoke", "--role", "editor", which, name])
+    };
+    for name in ["owner", " Owner", "owner/x", "mcp:Code", "key_1"] {
+        for which in ["--agent", "--user"] {
+            let said = key(which, name);
+            let told = said.stderr.contains("a key cannot stand for") && said.stderr.contains("haft's own");
+            assert!(said.code == 2 && told, "{which} {name}: {}", said.shown());
+        }
+    }
+    assert_eq!(key("--agent", "owners").code, 0);
+}
+
+#[test]
 fn a_key_that_both_calls_and_approves_must_be_wished_for() {
     let place = Place::new();
     let both = ["keys", "create", "both", "--right", "invoke", "--right", "approve", "--role", "editor"];

@@ -298,7 +298,7 @@ impl<'a> Seat<'a> {
                     rules = rules
                         .map(|rules| rules.allow(&open.0, right, open.1))
                         .transpose()
-                        .stage(format!("allow {}", bind.path))?;
+                        .stage(format!("allow {}", bind.path.display()))?;
                 }
                 Ok(rules)
             }

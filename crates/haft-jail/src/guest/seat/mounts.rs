@@ -15,9 +15,13 @@ use rustix::{
         MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_change,
         mount_remount, move_mount, open_tree, unmount,
     },
+    path::Arg,
     process::{chdir, pivot_root},
 };
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// The guest's home.
 pub(crate) const HOME: &str = "/home/haft";
@@ -101,8 +105,8 @@ impl Tree {
         tree.has_proc = proc == Proc::Now && mount("proc", "/new/proc", "proc", flags, None).is_ok();
         if tree.has_proc {
             for name in PROC_HIDDEN {
-                let path = format!("/proc/{name}");
-                if let Ok(found) = fs::metadata(format!("/new{path}")) {
+                if let Ok(found) = fs::metadata(format!("/new/proc/{name}")) {
+                    let path = format!("/proc/{name}").into();
                     tree.mask(&Mask { path, is_dir: found.is_dir(), exactly: None })?;
                 }
             }
@@ -129,7 +133,7 @@ impl Tree {
             match readlinkat(&self.old, name, Vec::new()) {
                 Ok(target) => symlinkat(target.as_c_str(), &self.new, name).stage(format!("link {path}"))?,
                 Err(Errno::INVAL) => drop(self.bind(
-                    path,
+                    Path::new(path),
                     mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NODEV,
                     None,
                 )?),
@@ -142,7 +146,11 @@ impl Tree {
 
     fn settings(&self) -> Result<(), Failure> {
         for path in system::SETTINGS {
-            match self.bind(path, mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NODEV, None) {
+            match self.bind(
+                Path::new(path),
+                mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NODEV,
+                None,
+            ) {
                 Ok(_) | Err(Failure { errno: Errno::NOENT, .. }) => {}
                 Err(failure) => return Err(failure),
             }
@@ -164,9 +172,13 @@ impl Tree {
 
     fn devices(&self) -> Result<(), Failure> {
         for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
-            // They are the machine's: on a read-only mount they are read and written as ever, and their modes, owners and
-            // times stay as they are.
-            match self.bind(path, mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NOEXEC, None) {
+            // They are the machine's: on a read-only mount they are read and written as ever, and their modes, owners
+            // and times stay as they are.
+            match self.bind(
+                Path::new(path),
+                mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NOEXEC,
+                None,
+            ) {
                 Ok(_) | Err(Failure { errno: Errno::NOENT, .. }) => {}
                 Err(failure) => return Err(failure),
             }
@@ -182,28 +194,28 @@ impl Tree {
         for (name, at) in SCRATCH {
             let from = format!("/scratch/{name}");
             fs::create_dir(&from).stage("make scratch space")?;
-            let to = self.target(at, true)?;
+            let to = self.target(Path::new(at), true)?;
             self.attach(&from, &to, 0)?;
         }
         fs::create_dir_all("/new/run").stage("make /run")
     }
 
     /// Puts something of the machine where it is, into the guest's tree.
-    fn bind(&self, path: &str, attributes: u64, exactly: Option<&Bind>) -> Result<(OwnedFd, bool), Failure> {
+    fn bind(&self, path: &Path, attributes: u64, exactly: Option<&Bind>) -> Result<(OwnedFd, bool), Failure> {
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let source =
-            open_inside(&self.old, path.trim_start_matches('/'), inside).stage(format!("open {path}"))?;
+        let shown = path.display();
+        let source = open_inside(&self.old, below_root(path), inside).stage(format!("open {shown}"))?;
         let is_dir = match exactly {
             Some(bind) => system::is_exactly(&source, bind)?,
             None => {
-                let stat = fstat(&source).stage(format!("look at {path}"))?;
+                let stat = fstat(&source).stage(format!("look at {shown}"))?;
                 FileType::from_raw_mode(stat.st_mode) == FileType::Directory
             }
         };
         let target = self.target(path, is_dir)?;
-        let copy = open_tree(&source, "", copy_flags()).stage(format!("copy the mount of {path}"))?;
-        sys::mount_setattr(copy.as_fd(), attributes, true).stage(format!("restrict the mount of {path}"))?;
-        move_onto(&copy, &target).stage(format!("mount {path}"))?;
+        let copy = open_tree(&source, "", copy_flags()).stage(format!("copy the mount of {shown}"))?;
+        sys::mount_setattr(copy.as_fd(), attributes, true).stage(format!("restrict the mount of {shown}"))?;
+        move_onto(&copy, &target).stage(format!("mount {shown}"))?;
         Ok((copy, is_dir))
     }
 
@@ -217,13 +229,13 @@ impl Tree {
     }
 
     /// The place of a path in the guest's tree, made where it is missing. Follows no link on the way.
-    fn target(&self, path: &str, is_dir: bool) -> Result<OwnedFd, Failure> {
-        let relative = path.trim_matches('/');
-        if relative.is_empty() {
+    fn target(&self, path: &Path, is_dir: bool) -> Result<OwnedFd, Failure> {
+        let relative = below_root(path);
+        if relative == Path::new(".") {
             return Err(Errno::INVAL).stage("mount /: grant folders below it instead");
         }
         let mut at: Option<OwnedFd> = None;
-        let mut names = relative.split('/').peekable();
+        let mut names = relative.iter().peekable();
         while let Some(name) = names.next() {
             let here = at.as_ref().unwrap_or(&self.new);
             let folder = names.peek().is_some() || is_dir;
@@ -237,47 +249,16 @@ impl Tree {
             }
             let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
             let next = open_inside(here, name, strict);
-            at = Some(next.stage(format!("make a place for {path}"))?);
+            at = Some(next.stage(format!("make a place for {}", path.display()))?);
         }
         at.ok_or(Errno::INVAL).stage("make a place for a mount")
     }
 
     fn mask(&self, mask: &Mask) -> Result<(), Failure> {
-        let target = self.find(&mask.path, mask.exactly).stage(format!("find {} to hide it", mask.path))?;
+        let shown = mask.path.display();
+        let target = find(&self.new, &mask.path, mask.exactly).stage(format!("find {shown} to hide it"))?;
         let Some(target) = target else { return Ok(()) };
         self.attach(if mask.is_dir { "/hidden" } else { "/hidden-file" }, &target, mount_attr::RDONLY)
-    }
-
-    /// What is at a path of the guest's tree. Where it is gone, or another file than the one that was looked at, everything has
-    /// to be looked at again. `None` where only another user gets: the guest does not either, and cannot change that.
-    fn find(&self, path: &str, exactly: Option<Id>) -> Result<Option<OwnedFd>, Errno> {
-        let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
-        let found = open_inside(&self.new, path.trim_start_matches('/'), strict);
-        let Some(id) = exactly else { return found.map(Some) };
-        let found = match found {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Errno::STALE),
-            Err(Errno::ACCESS) => return Ok(None),
-            done => done?,
-        };
-        let stat = fstat(&found)?;
-        match (Id { device: stat.st_dev, inode: stat.st_ino }) == id {
-            true => Ok(Some(found)),
-            false => Err(Errno::STALE),
-        }
-    }
-
-    /// Mounts something of the guest's tree on itself: it stays where it is, and can be made read-only.
-    fn pin(&self, pin: &Bind) -> Result<(), Failure> {
-        let path = &pin.path;
-        let id = Id { device: pin.device, inode: pin.inode };
-        let target = self.find(path, Some(id)).stage(format!("find {path} to hold it"))?;
-        let Some(target) = target else { return Ok(()) };
-        let copy = open_tree(&target, "", copy_flags()).stage(format!("copy the mount of {path}"))?;
-        if !pin.writable {
-            sys::mount_setattr(copy.as_fd(), mount_attr::RDONLY, true)
-                .stage(format!("make {path} read-only"))?;
-        }
-        move_onto(&copy, &target).stage(format!("hold {path}"))
     }
 
     /// Adds what the request grants.
@@ -292,11 +273,11 @@ impl Tree {
                 rules = rules
                     .map(|rules| rules.allow(&mounted, Right::Write, is_dir))
                     .transpose()
-                    .stage(format!("allow {}", bind.path))?;
+                    .stage(format!("allow {}", bind.path.display()))?;
             }
         }
         for pin in &request.pins {
-            self.pin(pin)?;
+            pin_in(&self.new, &pin.path, pin)?;
         }
         for mask in &request.masks {
             self.mask(mask)?;
@@ -328,15 +309,12 @@ impl Tree {
     pub(super) fn hand_over(self, request: &SeatRequest, container: &Container) -> Result<(), Failure> {
         self.fill(request, None)?;
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let at = |path: &str| {
-            let relative = path.trim_start_matches('/');
-            open_inside(&self.new, if relative.is_empty() { "." } else { relative }, inside)
-        };
+        let at = |path: &str| open_inside(&self.new, below_root(Path::new(path)), inside);
         let found = container.programs.iter().any(|path| at(path).is_ok_and(|file| is_file(&file)));
         found.then_some(()).ok_or(Errno::NOENT).stage("start the program")?;
         let folder = at(&container.working_dir).stage("enter the working folder")?;
         (!is_file(&folder)).then_some(()).ok_or(Errno::NOTDIR).stage("enter the working folder")?;
-        let root = open_inside(&self.old, container.root.trim_start_matches('/'), inside)
+        let root = open_inside(&self.old, below_root(Path::new(&container.root)), inside)
             .stage("find the place of the root")?;
         move_onto(&self.new, &root).stage("put the root in its place")?;
         rustix::process::fchdir(&self.old).stage("enter the machine's tree")?;
@@ -354,8 +332,8 @@ pub(super) fn own_view() -> Result<(), Errno> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on of them
-/// is read and written as ever, and its mode, owner and times stay as they are.
+/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on
+/// of them is read and written as ever, and its mode, owner and times stay as they are.
 pub(super) fn fix_devices() -> Result<(), Failure> {
     for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
         let device = match rustix::fs::open(*path, PATH, Mode::empty()) {
@@ -367,19 +345,95 @@ pub(super) fn fix_devices() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just those files
-/// that were looked at, whatever is done to their names meanwhile.
+/// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just
+/// those files that were looked at, whatever is done to their names meanwhile.
 pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
-    for (number, bind) in request.mounted().enumerate() {
+    for (number, bind) in request.binds.iter().enumerate() {
         let (file, _) = system::open_exactly(bind)?;
+        let shown = bind.path.display();
         let place = format!("{}/{}", request.working_dir, bind_place(number));
         let target = rustix::fs::open(&place, PATH | OFlags::NOFOLLOW, Mode::empty())
-            .stage(format!("find the place of {}", bind.path))?;
+            .stage(format!("find the place of {shown}"))?;
         let read_only = if bind.writable { 0 } else { mount_attr::RDONLY };
         put(&file, &target, read_only | mount_attr::NOSUID | mount_attr::NODEV)
-            .stage(format!("mount {}", bind.path))?;
+            .stage(format!("mount {shown}"))?;
+    }
+    for pin in &request.pins {
+        let (folder, below) = placed(request, &pin.path)?;
+        pin_in(&folder, &below, pin)?;
+    }
+    for mask in &request.masks {
+        let (folder, below) = placed(request, &mask.path)?;
+        let shown = mask.path.display();
+        let target = find(&folder, &below, mask.exactly).stage(format!("find {shown} to hide it"))?;
+        let Some(target) = target else { continue };
+        let nothing =
+            format!("{}/{}", request.working_dir, if mask.is_dir { "hidden" } else { "hidden-file" });
+        let nothing = rustix::fs::open(&nothing, PATH | OFlags::NOFOLLOW, Mode::empty())
+            .stage(format!("open {nothing}"))?;
+        put(&nothing, &target, mount_attr::RDONLY | mount_attr::NOSUID | mount_attr::NODEV)
+            .stage(format!("hide {shown}"))?;
     }
     Ok(())
+}
+
+/// The place of the grant that a path is in, and the path there. A runtime is told of grants only: it takes just so
+/// many mounts, and in JSON, which has no word for a name that is not UTF-8.
+fn placed(request: &SeatRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Failure> {
+    let shown = path.display();
+    let around = request
+        .binds
+        .iter()
+        .enumerate()
+        .filter(|(_, bind)| path != bind.path && path.starts_with(&bind.path));
+    let (number, bind) = around
+        .max_by_key(|(_, bind)| bind.path.as_os_str().len())
+        .ok_or(Errno::NOENT)
+        .stage(format!("find the grant around {shown}"))?;
+    let place = format!("{}/{}", request.working_dir, bind_place(number));
+    let folder = rustix::fs::open(&place, PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+        .stage(format!("find the place of {}", bind.path.display()))?;
+    Ok((folder, path.strip_prefix(&bind.path).unwrap_or(path).to_owned()))
+}
+
+/// What is at a path of a tree. Where it is gone, or another file than the one that was looked at, everything has to be
+/// looked at again. `None` where only another user gets: the guest does not either, and cannot change that.
+fn find(tree: &OwnedFd, path: &Path, exactly: Option<Id>) -> Result<Option<OwnedFd>, Errno> {
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    let found = open_inside(tree, below_root(path), strict);
+    let Some(id) = exactly else { return found.map(Some) };
+    let found = match found {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Err(Errno::STALE),
+        Err(Errno::ACCESS) => return Ok(None),
+        done => done?,
+    };
+    let stat = fstat(&found)?;
+    match (Id { device: stat.st_dev, inode: stat.st_ino }) == id {
+        true => Ok(Some(found)),
+        false => Err(Errno::STALE),
+    }
+}
+
+/// Mounts something of a tree on itself: it stays where it is, and can be made read-only.
+fn pin_in(tree: &OwnedFd, path: &Path, pin: &Bind) -> Result<(), Failure> {
+    let shown = pin.path.display();
+    let id = Id { device: pin.device, inode: pin.inode };
+    let target = find(tree, path, Some(id)).stage(format!("find {shown} to hold it"))?;
+    let Some(target) = target else { return Ok(()) };
+    let copy = open_tree(&target, "", copy_flags()).stage(format!("copy the mount of {shown}"))?;
+    if !pin.writable {
+        sys::mount_setattr(copy.as_fd(), mount_attr::RDONLY, true)
+            .stage(format!("make {shown} read-only"))?;
+    }
+    move_onto(&copy, &target).stage(format!("hold {shown}"))
+}
+
+/// A path as it is said inside of a tree.
+fn below_root(path: &Path) -> &Path {
+    match path.strip_prefix("/").unwrap_or(path) {
+        root if root.as_os_str().is_empty() => Path::new("."),
+        below => below,
+    }
 }
 
 /// Where the grant of that number is, in a runtime's bundle.
@@ -414,7 +468,7 @@ fn is_file(file: &OwnedFd) -> bool {
 
 /// Opens a path below a folder. The kernel gives up when something is renamed or mounted anywhere at the same moment,
 /// and says so; then it is tried again.
-fn open_inside(folder: &OwnedFd, path: &str, how: ResolveFlags) -> Result<OwnedFd, Errno> {
+fn open_inside(folder: &OwnedFd, path: impl Arg + Copy, how: ResolveFlags) -> Result<OwnedFd, Errno> {
     let mut tries = 0;
     loop {
         match openat2(folder, path, PATH, Mode::empty(), how) {

@@ -68,18 +68,18 @@ pub(super) fn with_network(rules: Rules) -> Result<Rules, RulesetError> {
 
 /// Opens just what the request was made for, and says whether it is a folder.
 pub(super) fn open_exactly(bind: &Bind) -> Result<(OwnedFd, bool), Failure> {
-    let path = bind.path.as_str();
+    let path = &bind.path;
     let file = open(path, OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty())
-        .stage(format!("open {path}"))?;
+        .stage(format!("open {}", path.display()))?;
     let is_dir = is_exactly(&file, bind)?;
     Ok((file, is_dir))
 }
 
 /// Whether it is a folder; an error when it is not what the request was made for.
 pub(super) fn is_exactly(file: &OwnedFd, bind: &Bind) -> Result<bool, Failure> {
-    let stat = fstat(file).stage(format!("look at {}", bind.path))?;
+    let stat = fstat(file).stage(format!("look at {}", bind.path.display()))?;
     if (stat.st_dev, stat.st_ino) != (bind.device, bind.inode) {
-        return Err(Errno::STALE).stage(format!("open {}, which is another file now", bind.path));
+        return Err(Errno::STALE).stage(format!("open {}, which is another file now", bind.path.display()));
     }
     Ok(FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }

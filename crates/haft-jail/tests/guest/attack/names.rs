@@ -139,6 +139,7 @@ const LATER: &[Later] = &[
         "nested.pem/.envrc",
         "mkdir nested.pem; echo x > nested.pem/.envrc",
     ),
+    left_behind("bisection", ".git/BISECT_NAMES", "echo \"\\$(touch $MARK)\" > .git/BISECT_NAMES"),
     left_behind("attributes", ".git/info/attributes", "echo '* filter=x' > .git/info/attributes"),
     left_behind(
         "alternates",
@@ -461,6 +462,54 @@ fn starts_while_folders_move(jail: &str) {
     assert!(!heard.out.contains("moved"), "what is around hidden files stays in place");
 }
 
+/// A mount holds a name. A guest that made another one while the file was nothing special still cannot use it.
+fn second_names_are_no_way_round(jail: &str) {
+    let (house, workspace) = (House::new(), Workspace::new());
+    let at = workspace.path();
+    let append = |name: &str| fs::OpenOptions::new().append(true).open(at.join(name)).unwrap();
+    let making = "echo ok > x; ln x y; echo ok > p; ln p q; touch .env; ln .env keep; mkdir d; echo ok > d/t; ln d/t u; \
+                  git init -q n; ln n/.git/config cfg; mkdir c; ln -s c .config; mkdir h; ln -s h .hg; true";
+    in_jail(&house, jail, making, at);
+    // A repository whose settings have another name is none that `git init` made.
+    assert!(!at.join("n/.git").exists() && at.join("cfg").exists());
+    for link in [".config", ".hg"] {
+        assert!(at.join(link).symlink_metadata().is_err(), "{link} is the way to protected names");
+    }
+    let taken = walk(house.state.path())
+        .into_iter()
+        .find(|path| path.ends_with("1/config") || path.ends_with("2/config"));
+    let nlink = |path: &Path| std::os::unix::fs::MetadataExt::nlink(&fs::metadata(path).unwrap());
+    assert_eq!(taken.map(|path| nlink(&path)), Some(1), "what is in quarantine is its own");
+    // The owner says yes to these, and fills the other.
+    fs::rename(at.join("x"), at.join(".envrc")).unwrap();
+    fs::rename(at.join("d"), at.join(".vscode")).unwrap();
+    std::io::Write::write_all(&mut append(".env"), b"planted-secret").unwrap();
+    let using = "echo evil >> y; echo evil >> u; echo evil >> q; cat keep";
+    let (_, said) = in_jail(&house, jail, using, at);
+    assert!(!said.contains("planted-secret"), "{said}");
+    let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+    assert_eq!((&*text(".envrc"), &*text(".vscode/t")), ("ok\n", "ok\n"));
+    assert_eq!(text("p"), "ok\nevil\n", "the control: of a file that nothing runs");
+    let control = Command::new("sh").args(["-c", using]).current_dir(at).output().unwrap();
+    assert!(
+        String::from_utf8_lossy(&control.stdout).contains("planted-secret"),
+        "without a jail it is found"
+    );
+    assert_eq!(text(".envrc"), "ok\nevil\n", "and the other name works");
+}
+
+/// Every file below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type().unwrap().is_dir() {
+            true => files.extend(walk(&entry.path())),
+            false => files.push(entry.path()),
+        }
+    }
+    files
+}
+
 /// A guest that is ended in the middle, or let go of, leaves nothing that runs either.
 fn cut_short(jail: &str) {
     let (house, workspace) = (House::new(), Workspace::new());
@@ -527,7 +576,8 @@ pub fn trials() -> Vec<Trial> {
     let installed = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
     let others =
         installed.into_iter().filter(|(_, program)| is_root() && has_runtime(program)).map(|(jail, _)| jail);
-    let tests: [(&str, Test); 7] = [
+    let tests: [(&str, Test); 8] = [
+        ("second_names_are_no_way_round", second_names_are_no_way_round),
         ("existing_names_stay", existing_names_stay),
         ("git_goes_on", git_goes_on),
         ("masks_hold", masks_hold),

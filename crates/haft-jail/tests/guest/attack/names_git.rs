@@ -33,6 +33,30 @@ const ATTACKS: &[Attack] = &[
         later: "git status; true",
     },
     Attack {
+        name: "a_program_that_is_not_there_yet",
+        owner: "git config core.fsmonitor tools/monitor",
+        guest: "mkdir tools; hook tools/monitor",
+        later: "git status; true",
+    },
+    Attack {
+        name: "a_script_that_is_not_there_yet",
+        owner: "git config filter.x.clean 'sh clean.sh'; echo '*.t filter=x' > .gitattributes",
+        guest: "printf 'touch %s; cat' $MARK > clean.sh",
+        later: "echo 1 > a.t; git add a.t; true",
+    },
+    Attack {
+        name: "a_folder_that_becomes_a_link",
+        owner: "git config core.fsmonitor tools/monitor",
+        guest: "mkdir other; hook other/monitor; ln -s other tools",
+        later: "git status; true",
+    },
+    Attack {
+        name: "a_work_tree_with_settings",
+        owner: "git config extensions.worktreeConfig true",
+        guest: "git worktree add -q more; git -C more config --worktree core.fsmonitor \"touch $MARK; false\"",
+        later: "git -C more status; git status; git worktree prune; git worktree list; true",
+    },
+    Attack {
         name: "a_hook_that_is_a_link",
         owner: "mkdir scripts; printf '#!/bin/sh\\n' > scripts/pc.sh; chmod +x scripts/pc.sh; \
                 ln -s ../../scripts/pc.sh .git/hooks/pre-commit",
@@ -179,7 +203,7 @@ fn honest_git_goes_on() {
     let house = House::new();
     let owner = "mkdir -p tools/hooks src; echo > tools/hooks/readme; echo > src/a; echo 1 > f; git add .; git commit -qm 1; \
                  git checkout -q -b other; echo 2 > f; git commit -qam 2; git checkout -q main; echo 3 > f; git commit -qam 3; \
-                 git config core.hooksPath tools/hooks";
+                 git config core.hooksPath tools/hooks; git config alias.st status; git config alias.o '!ls out/log'";
     let workspace = Workspace::new(owner);
     let at = workspace.folder.path();
     let calls = [
@@ -187,6 +211,9 @@ fn honest_git_goes_on() {
         "git checkout -q other; git rebase -q main; test -d .git/rebase-merge && echo fine",
         "echo 5 > f; git add f; GIT_EDITOR=true git rebase --continue && test ! -e .git/rebase-merge && echo fine",
         "git clone -q . copy && git clone -q $PWD another && git -C copy pull -q && echo fine",
+        "git bisect start HEAD HEAD~1 -- f src && test -s .git/BISECT_NAMES && echo fine",
+        "git bisect log | grep -q start && git bisect reset && echo fine",
+        "echo > status; mkdir out; mkdir out/log; echo fine",
         "git mv src/a src/b && git mv src lib && mv lib more && echo fine",
     ];
     for call in calls {

@@ -2,13 +2,21 @@
 
 use super::Answer;
 use ::http::Request;
-use haft_http::Patient;
+use futures_util::future::Either;
+use haft_http::{LARGEST_HEAD, Patient, head_bytes};
 use hyper::{body::Incoming, server::conn::http1};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use std::{convert::Infallible, io, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+    io,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tower_service::Service;
@@ -19,10 +27,32 @@ const MOST_CONNECTIONS: usize = 512;
 const HEAD_TIME: Duration = Duration::from_secs(15);
 /// How long a client may take nothing of its answer.
 const WRITE_SILENCE: Duration = Duration::from_secs(60);
-/// The longest head of a request.
-const LARGEST_HEAD: usize = 64 << 10;
 /// How long connections may take to end.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// A service that is asked nothing with too large a head.
+#[derive(Clone)]
+struct WithHead<S>(S);
+
+impl<S> Service<Request<Incoming>> for WithHead<S>
+where
+    S: Service<Request<Incoming>, Response = Answer, Error = Infallible>,
+{
+    type Response = Answer;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Answer, Infallible>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.0.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Incoming>) -> Self::Future {
+        match head_bytes(request.method(), request.uri(), request.headers()) > LARGEST_HEAD {
+            false => Either::Left(self.0.call(request)),
+            true => Either::Right(ready(Ok(super::large_head()))),
+        }
+    }
+}
 
 /// Serves HTTP/1 until `stop` says so; then lets connections end for a while.
 pub async fn listen<S>(listener: TcpListener, service: S, stop: CancellationToken) -> io::Result<()>
@@ -57,7 +87,7 @@ where
             .max_buf_size(LARGEST_HEAD)
             .serve_connection(
                 TokioIo::new(Patient::new(stream, WRITE_SILENCE)),
-                TowerToHyperService::new(service.clone()),
+                TowerToHyperService::new(WithHead(service.clone())),
             );
         let stop = stop.clone();
         connections.spawn(async move {

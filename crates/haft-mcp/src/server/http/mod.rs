@@ -30,14 +30,22 @@ pub use listener::listen;
 pub use sessions::SessionLimits;
 pub use token::{Guarded, Token};
 
-use super::{builder::McpServer, callers::Caller, callers::Callers};
+use super::{
+    builder::McpServer,
+    callers::Caller,
+    callers::Callers,
+    strict::{self, Refusal},
+};
 use ::http::{Request, Response, StatusCode, header};
 use bytes::Bytes;
 use haft_http::{Bodies, BodyLimits, BodyProblem, Full as NoRoom};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use owned::Owners;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{
+    model::ServerJsonRpcMessage,
+    transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService},
+};
 use sessions::{Beginning, Sessions};
 use std::{
     convert::Infallible,
@@ -149,8 +157,8 @@ where
                 Ok(whole) => whole,
                 Err(problem) => return Ok(no_body(&problem)),
             };
-            if let Some(why) = repeated_key(&whole.bytes) {
-                return Ok(refused(StatusCode::BAD_REQUEST, &why));
+            if let Some(refusal) = strict::refusal(&whole.bytes) {
+                return Ok(not_taken(refusal));
             }
             let request = Request::from_parts(parts, Full::new(whole.bytes));
             let (answer, refused) = Beginning::new(Arc::clone(&caller)).scope(service.call(request)).await;
@@ -164,12 +172,13 @@ where
     }
 }
 
-/// What is wrong with a message that says one thing twice: whoever read the first would see another call than haft, which would
-/// take the last. What is no JSON at all is answered by those who read it.
-fn repeated_key(bytes: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    serde_json::from_str::<serde::de::IgnoredAny>(text).ok()?;
-    haft_core::json::parse(text).err().map(|problem| problem.message)
+/// A message that says one thing twice, answered as the protocol answers.
+fn not_taken(Refusal { id, error }: Refusal) -> Answer {
+    let answer = ServerJsonRpcMessage::error(error, id);
+    let mut answer = refused(StatusCode::BAD_REQUEST, &serde_json::to_string(&answer).unwrap_or_default());
+    let kind = header::HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
 }
 
 /// What came of a request was no body. Nothing more is read on its connection.
@@ -187,6 +196,13 @@ fn no_body(problem: &BodyProblem) -> Answer {
     if matches!(problem, BodyProblem::NoRoom(_)) {
         headers.insert(header::RETRY_AFTER, header::HeaderValue::from_static("1"));
     }
+    answer
+}
+
+/// The head of a request is too large.
+fn large_head() -> Answer {
+    let mut answer = refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "");
+    answer.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
     answer
 }
 
@@ -212,18 +228,4 @@ fn refused(status: StatusCode, why: &str) -> Answer {
         answer.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     }
     answer
-}
-
-#[cfg(test)]
-mod tests {
-    use super::repeated_key;
-
-    #[test]
-    fn a_message_says_everything_once() {
-        let twice = br#"{"method":"tools/call","params":{"arguments":{"path":"a","path":"b"}}}"#;
-        assert!(repeated_key(twice).is_some_and(|why| why.contains("\"path\" is there twice")));
-        for fine in [&br#"{"a":{"b":1},"c":{"b":1}}"#[..], b"", b"no json", b"\xff"] {
-            assert_eq!(repeated_key(fine), None, "{fine:?}");
-        }
-    }
 }

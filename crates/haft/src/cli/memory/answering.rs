@@ -2,7 +2,7 @@
 
 use super::{
     Memory,
-    approvals::{ApproveArgs, DenyArgs, Remember, find, open_questions, short, shown, state},
+    approvals::{ApproveArgs, DenyArgs, Remember, covered, find, open_questions, short, shown, state},
     tenant_or_own,
 };
 use crate::{
@@ -44,6 +44,12 @@ pub(super) async fn approve(
     let mut remembered = Vec::new();
     for question in &named {
         remembered.extend(remember(args, memory, question)?);
+    }
+    if !args.json {
+        // What is approved has been seen, also what `--all` brings along.
+        for question in &named {
+            console.say(covered(question, console.side_width()).trim_end());
+        }
     }
     let mut answered = Vec::new();
     for question in &named {

@@ -19,7 +19,7 @@ use crate::{
     port::{Question, QuestionFilter, QuestionState, TenantStore as _},
 };
 use clap::{Args, Subcommand, ValueEnum};
-use haft_core::text::{one_line, spelled_line, spelled_summary};
+use haft_core::text::{one_line, spelled_line};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -286,8 +286,27 @@ async fn past(memory: &Memory, tenant: Option<&str>, question: &Question) -> Res
     Ok(past)
 }
 
-/// A question, whole.
+/// A question, whole, with what could be remembered of a yes.
 pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>) -> String {
+    let request = &question.request;
+    let mut out = covered(question, width);
+    if question.state == QuestionState::Open && !request.offers.is_empty() {
+        out.push_str(&format!("{STRONG}what could be remembered{STRONG:#}\n"));
+        for offer in &request.offers {
+            let Some(typed) = Remember::typed(offer.kind()) else { continue };
+            let spared = grants::spared(offer, past);
+            let text = format!("--remember {typed}: {}", one_line(&offer.words, usize::MAX));
+            out.push_str(&layout::indented(&text, 2, width));
+            let spared =
+                format!("would have spared {spared} of {}", words::count(past.len(), "earlier question"));
+            out.push_str(&format!("{QUIET}{}{QUIET:#}\n", layout::indented(&spared, 4, width).trim_end()));
+        }
+    }
+    out
+}
+
+/// A question with everything that a yes covers.
+pub(super) fn covered(question: &Question, width: Option<usize>) -> String {
     let request = &question.request;
     let style = match request.risk {
         Risk::Low => GOOD,
@@ -299,7 +318,7 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
         words::name(&request.tool),
         risk_word(request.risk)
     );
-    out.push_str(&layout::indented(&spelled_summary(&request.summary, 200), 2, width));
+    out.push_str(&layout::indented(&one_line(&request.summary, 200), 2, width));
     let mut rows = vec![
         ("id".to_owned(), request.id.to_string()),
         ("asked".to_owned(), question.asked_at.to_string()),
@@ -313,18 +332,6 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
     out.push_str(&layout::list(&rows, width));
     out.push_str(&format!("{STRONG}everything that a yes covers{STRONG:#}\n"));
     out.push_str(&call_view::rows(&request.view(), width));
-    if question.state == QuestionState::Open && !request.offers.is_empty() {
-        out.push_str(&format!("{STRONG}what could be remembered{STRONG:#}\n"));
-        for offer in &request.offers {
-            let Some(typed) = Remember::typed(offer.kind()) else { continue };
-            let spared = grants::spared(offer, past);
-            let text = format!("--remember {typed}: {}", one_line(&offer.words, usize::MAX));
-            out.push_str(&layout::indented(&text, 2, width));
-            let spared =
-                format!("would have spared {spared} of {}", words::count(past.len(), "earlier question"));
-            out.push_str(&format!("{QUIET}{}{QUIET:#}\n", layout::indented(&spared, 4, width).trim_end()));
-        }
-    }
     out
 }
 

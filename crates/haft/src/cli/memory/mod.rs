@@ -66,6 +66,12 @@ impl Memory {
         let Configured { surroundings, resolved } = configured;
         let state = surroundings.state_folder().ok_or(Failure::NoStateFolder)?;
         take_back(&state, console);
+        if let Some(folders) = setup::folders(&surroundings, &resolved.config) {
+            match crate::commands::recover(&resolved.config, &folders) {
+                Ok(found) => found.iter().for_each(|found| console.warn(&found.description)),
+                Err(problem) => console.warn(&problem),
+            }
+        }
         let owner = setup::owner(&surroundings);
         Ok(Memory {
             store,
@@ -161,13 +167,6 @@ pub(super) fn audit(command: &AuditCommand, ground: &Ground, console: &mut Conso
 }
 
 pub(super) fn recover(args: &RecoverArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
-    let configured = ground.configured(console)?;
-    if let Some(folders) = setup::folders(&configured.surroundings, &configured.resolved.config) {
-        match crate::commands::recover(&configured.resolved.config, &folders) {
-            Ok(found) => found.iter().for_each(|found| console.warn(&found.description)),
-            Err(problem) => console.warn(&problem),
-        }
-    }
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(recover::run(args, &memory, console));

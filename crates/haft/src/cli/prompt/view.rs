@@ -10,7 +10,7 @@ use crate::{
     },
 };
 use anstyle::Style;
-use haft_core::text::{one_line, spelled_summary};
+use haft_core::text::one_line;
 
 /// What a question is shown with.
 pub(super) struct View<'a> {
@@ -56,7 +56,7 @@ impl View<'_> {
         let fits = asks.chars().count() + count.chars().count() + risk.len() + " risk".len() + 2 <= width;
         let gap = if fits { "  " } else { "\n  " };
         let mut out = format!("{STRONG}{asks}{STRONG:#}{count}{gap}{style}{risk} risk{style:#}\n");
-        out.push_str(&layout::indented(&spelled_summary(&request.summary, 200), 2, Some(width)));
+        out.push_str(&layout::indented(&one_line(&request.summary, 200), 2, Some(width)));
         out.push_str(&self.everything(size));
         out
     }

@@ -117,6 +117,17 @@ fn what_would_deceive_is_shown_by_name() {
     }
 }
 
+/// A summary comes spelled out from where it is made: spelled once more, nobody could read it.
+#[test]
+fn a_summary_is_spelled_once() {
+    let spelled = haft_core::text::spelled_summary("Run ls \u{1b}[2J\n", 200);
+    let mut request = ApprovalRequest { summary: spelled.clone(), ..request() };
+    request.detail.does = "Run ls \u{1b}[2J\n".into();
+    let text = all(&request, 80);
+    assert!(text.contains(&format!("  {spelled}\n")) && text.contains("⟨ESC⟩[2J"), "{text}");
+    assert!(!text.contains("⟨U+27E8⟩"), "{text}");
+}
+
 /// Whatever does not fit the screen is printed all the same, before the keys.
 #[test]
 fn a_long_change_is_shown_whole() {
