@@ -141,7 +141,6 @@ impl Console {
     }
 
     /// The same for standard error.
-    #[cfg(feature = "durable")]
     pub(super) fn side_width(&self) -> Option<usize> {
         let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
         (width.0 > 0).then_some(usize::from(width.0))

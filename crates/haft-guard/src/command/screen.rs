@@ -20,6 +20,9 @@ pub(super) fn problem(text: &str) -> Option<Unread> {
     if text.chars().any(is_misleading) {
         return Some(Unread::Invisible);
     }
+    if has_nameless_document(text) {
+        return Some(Unread::Syntax);
+    }
     (openers(text) > DEEPEST).then_some(Unread::TooDeep)
 }
 
@@ -32,6 +35,17 @@ fn is_misleading(letter: char) -> bool {
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
             | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a document has no name, as in `cat <<''`: the parser would look for its end for ever, and take all memory.
+fn has_nameless_document(text: &str) -> bool {
+    text.match_indices("<<").any(|(at, sign)| {
+        let name = text[at + sign.len()..].trim_start_matches(['-', ' ', '\t']);
+        let rest = name.trim_start_matches(['\'', '"', '\\']);
+        rest.is_empty()
+            || (rest.len() < name.len()
+                && rest.starts_with([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']))
+    })
 }
 
 fn openers(text: &str) -> usize {
