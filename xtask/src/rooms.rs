@@ -84,6 +84,23 @@ mod tests {
     }
 
     #[test]
+    fn the_facade_compiles_no_command_line() {
+        let tree = |package: &str| {
+            let mut cargo = std::process::Command::new(env!("CARGO"));
+            cargo.args(["tree", "--package", package, "--edges", "normal", "--prefix", "none", "--offline"]);
+            let output = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8(output.stdout).unwrap()
+        };
+        let of_a_terminal = |tree: &str| {
+            let names = ["clap ", "anstream ", "terminal_size "];
+            tree.lines().filter(|line| names.iter().any(|name| line.starts_with(name))).count()
+        };
+        assert_eq!(of_a_terminal(&tree("haft")), 0);
+        assert!(of_a_terminal(&tree("haft-cli")) >= 3, "the control");
+    }
+
+    #[test]
     fn a_crate_that_knows_more_or_less_than_its_row_is_told() {
         let rooms = table(
             "| crate | what | knows |\n|---|---|---|\n| [`haft-a`](crates/haft-a) | x | – |\n| [`haft-b`](b) | y | a, c |\n",

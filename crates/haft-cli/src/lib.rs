@@ -211,3 +211,7 @@ fn user_id() -> Option<u32> {
 fn user_id() -> Option<u32> {
     None
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -73,3 +73,7 @@ pub use rule::{Configured, Effect, Kind, Rule, Tighter};
 pub use template::template;
 pub use trust::{Pin, TrustError, TrustStore};
 pub use value::{DeclaredTool, McpApprovals, StoreBackend, StoreDurability, Value};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -55,3 +55,7 @@ fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -38,3 +38,7 @@ pub use error::{ApplyError, PatchError, PatchErrorKind};
 pub use nearest::{Nearest, Why, nearest};
 pub use patch::{Format, Patch, PathAction, PathUse, Remark, parse, recognise};
 pub use stage::{ChangeKind, FileChange, ReadFile, apply, inverse};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

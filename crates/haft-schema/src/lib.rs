@@ -36,3 +36,7 @@ pub use level::beyond_basic;
 pub use options::{Formats, Options};
 pub use schema::Schema;
 pub use trouble::BadSchema;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -47,3 +47,7 @@ pub use haft_core::{Footprint, OutputStream, Resource, ToolDefinition, ToolError
 pub use into_output::{IntoToolOutput, Json};
 pub use tool::{Args, Prepared, Tool, ToolFuture};
 pub use typed::{Typed, TypedTool, typed, typed_with};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -121,3 +121,7 @@ pub use jiff;
 pub use schemars;
 pub use serde;
 pub use serde_json;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
