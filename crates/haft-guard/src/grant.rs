@@ -23,6 +23,9 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
+mod program;
+use program::says_enough;
+
 /// What a grant covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]
@@ -185,85 +188,6 @@ impl Covers {
             }
         }
     }
-}
-
-/// Whether so many words of a command say what will be done, whatever stands behind them.
-fn says_enough(program: &str, named: usize) -> bool {
-    // What follows is a file or an address, and the next one may be any other.
-    const NEVER: &[&str] = &[
-        "chgrp", "chmod", "chown", "cp", "curl", "dd", "install", "kill", "killall", "ln", "mkfs", "mv",
-        "nc", "npx", "pkill", "rm", "rmdir", "rsync", "scp", "shred", "tee", "truncate", "unlink", "uvx",
-        "wget",
-    ];
-    let name = command::program_name(program).to_ascii_lowercase();
-    !NEVER.contains(&name.as_str()) && (named > 1 || !says_little(program))
-}
-
-/// Programs whose name alone says nothing about what they will do, or nothing that anybody would agree to ahead of time.
-fn says_little(program: &str) -> bool {
-    const NAMES: &[&str] = &[
-        "awk",
-        "bash",
-        "bun",
-        "busybox",
-        "cargo",
-        "chmod",
-        "chown",
-        "cmd",
-        "cmd.exe",
-        "cp",
-        "curl",
-        "dash",
-        "dd",
-        "deno",
-        "doas",
-        "docker",
-        "env",
-        "eval",
-        "exec",
-        "find",
-        "fish",
-        "gh",
-        "git",
-        "go",
-        "ksh",
-        "kubectl",
-        "mv",
-        "node",
-        "nohup",
-        "npm",
-        "npx",
-        "perl",
-        "php",
-        "pip",
-        "pnpm",
-        "podman",
-        "powershell",
-        "powershell.exe",
-        "pwsh",
-        "python",
-        "python3",
-        "rm",
-        "rmdir",
-        "rsync",
-        "ruby",
-        "sed",
-        "sh",
-        "ssh",
-        "su",
-        "sudo",
-        "tee",
-        "time",
-        "timeout",
-        "uv",
-        "uvx",
-        "wget",
-        "xargs",
-        "yarn",
-        "zsh",
-    ];
-    let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
-    NAMES.binary_search(&name.as_str()).is_ok()
 }
 
 fn touches_only<'a>(

@@ -206,7 +206,7 @@ fn what_stays_as_it_was_is_said() {
             json!({"command": "git status", "env": {}, "stdin": "x", "working_dir": "y"}),
             "`git status`, in the folder `/w`, with the same `stdin` and `working_dir` as here",
         ),
-        (json!({"command": "git 'sta  tus'"}), "`git 'sta  tus'`, in the folder `/w`"),
+        (json!({"command": "cargo 'te  st'"}), "`cargo 'te  st'`, in the folder `/w`"),
     ];
     for (arguments, expected) in cases {
         assert_eq!(words(arguments.clone()), format!("{starts} {expected}"), "{arguments}");

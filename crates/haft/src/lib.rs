@@ -44,8 +44,10 @@
 //! the type. `#[derive(JsonSchema)]` finds [`schemars`] through the [`prelude`]; without it, the program depends on
 //! `schemars` 1 itself or writes `#[schemars(crate = "haft::schemars")]`.
 
+mod admission;
 mod approver;
 pub mod assembly;
+mod builder;
 mod commands;
 pub mod doctor;
 mod error;
@@ -64,8 +66,9 @@ mod wiring;
 mod workspace;
 
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
+pub use builder::Builder;
 pub use error::Error;
-pub use facade::{Builder, Haft};
+pub use facade::Haft;
 #[cfg(feature = "durable")]
 pub use grants::StoredGrants;
 pub use haft_files::TakenBack;

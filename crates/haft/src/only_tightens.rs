@@ -465,7 +465,7 @@ fn secrets(config: &Config, _world: &World, found: &mut Behaviour) {
 }
 
 fn engine(config: &Config, _world: &World, found: &mut Behaviour) {
-    let (settings, around) = (wiring::settings(config), wiring::around(config));
+    let (settings, around) = (wiring::settings(config), wiring::admission(config));
     found.may("calls run", settings.mode == ToolsMode::Enabled);
     found.may("calls are taken", settings.mode != ToolsMode::Disabled);
     found.may("calls of one answer run at the same time", settings.allow_parallel);
