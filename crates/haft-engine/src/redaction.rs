@@ -252,10 +252,10 @@ fn unescaped(text: &str) -> String {
     out + rest
 }
 
-/// The strengths of redaction: what is kept is held to more than what a caller gets back, where names and randomness
+/// The redaction_levels of redaction: what is kept is held to more than what a caller gets back, where names and randomness
 /// would also take out hashes, images and code.
 #[derive(Clone, Default)]
-pub(crate) struct Strengths {
+pub(crate) struct RedactionLevels {
     /// Results, as the caller gets them.
     pub(crate) results: Redaction,
     /// The same as they are stored: also where results go out as they are.
@@ -264,7 +264,7 @@ pub(crate) struct Strengths {
     pub(crate) is_one: bool,
 }
 
-impl Strengths {
+impl RedactionLevels {
     /// `kept` is for what people and files keep.
     pub(crate) fn new(
         kept: Option<&Arc<dyn Redactor>>,
@@ -274,7 +274,7 @@ impl Strengths {
         let is_one = results.is_none() && !show_results_as_they_are;
         let stored = Redaction(results.or_else(|| kept.cloned()));
         let results = if show_results_as_they_are { Redaction::default() } else { stored.clone() };
-        Strengths { results, stored, is_one }
+        RedactionLevels { results, stored, is_one }
     }
 }
 

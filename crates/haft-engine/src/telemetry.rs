@@ -14,7 +14,7 @@
 //!         └── haft.finish
 //! ```
 
-use crate::{frame::Frame, redaction::Redaction};
+use crate::{pipeline::types::CallState, redaction::Redaction};
 use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
@@ -67,7 +67,7 @@ pub(crate) fn may_be_heard() -> bool {
 }
 
 /// The span of everything that happens to calls that came in together.
-pub(crate) fn walk(frames: &[std::sync::Arc<Frame>]) -> Span {
+pub(crate) fn walk(frames: &[std::sync::Arc<CallState>]) -> Span {
     if !is_on() {
         return Span::none();
     }
@@ -90,7 +90,7 @@ pub(crate) fn walk(frames: &[std::sync::Arc<Frame>]) -> Span {
 }
 
 /// The span of one call, from its turn to its end.
-pub(crate) fn execute_tool(redaction: &Redaction, frame: &Frame) -> Span {
+pub(crate) fn execute_tool(redaction: &Redaction, frame: &CallState) -> Span {
     if !is_on() {
         return Span::none();
     }
@@ -147,7 +147,7 @@ fn is_on() -> bool {
 }
 
 /// A tool begins.
-pub(crate) fn started(redaction: &Redaction, frame: &Frame) {
+pub(crate) fn started(redaction: &Redaction, frame: &CallState) {
     tracing::info!(
         target: target!(),
         code = CODE,
@@ -158,7 +158,7 @@ pub(crate) fn started(redaction: &Redaction, frame: &Frame) {
 }
 
 /// A call has ended.
-pub(crate) fn ended(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
+pub(crate) fn ended(redaction: &Redaction, frame: &CallState, result: &ToolResult) {
     // One comparison where nobody listens.
     if tracing::enabled!(target: target!(), Level::WARN) {
         tell(redaction, frame, result);
@@ -166,7 +166,7 @@ pub(crate) fn ended(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
 }
 
 #[cold]
-fn tell(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
+fn tell(redaction: &Redaction, frame: &CallState, result: &ToolResult) {
     let (execution_id, tool) = (frame.id, shown(redaction, frame.tool_name()));
     match result.error_code() {
         Some(ErrorCode::ToolNotFound) => {

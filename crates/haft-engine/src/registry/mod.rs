@@ -1,9 +1,11 @@
 //! Which tools there are. Reading never waits for a writer: a change makes a new snapshot, which shares nearly all
 //! of the old one.
 
+mod event;
 mod query;
 mod terms;
 
+pub use event::ToolsEvent;
 pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
 

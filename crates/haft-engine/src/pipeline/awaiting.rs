@@ -1,0 +1,87 @@
+//! Calls whose result comes from elsewhere: from a person in parse-only mode, or from the same call that runs
+//! already.
+
+use super::types::{CallState, Decided, RunOutcome, cancelled, unless_cancelled};
+use crate::{live_calls::LiveCalls, ports::Ports};
+use haft_core::{ErrorCode, ExecutionId, ToolError, ToolOutput, port::Claim};
+use std::time::Duration;
+
+/// Lists all calls of a batch that wait for a person at once, so that they can be answered in any order.
+pub(crate) fn announce(live: &LiveCalls, decided: &[Decided]) {
+    for decided in decided {
+        if let Decided::AwaitingResult(frame) = decided {
+            live.awaiting.announce(frame);
+        }
+    }
+}
+
+/// Waits until somebody supplies the result.
+pub(crate) async fn wait(live: &LiveCalls, frame: &CallState) -> Result<ToolOutput, ToolError> {
+    unless_cancelled(frame, live.awaiting.supplied(frame.id)).await.and_then(|supplied| supplied)
+}
+
+/// How often a call that another process runs is looked at.
+const ELSEWHERE: Duration = Duration::from_millis(50);
+
+/// Waits for the call that has the same idempotency key, and takes its result.
+pub(crate) async fn follow(
+    ports: &Ports,
+    live: &LiveCalls,
+    frame: &CallState,
+    leader: ExecutionId,
+) -> RunOutcome {
+    let over = async {
+        let mut leader = leader;
+        loop {
+            match live.executions.call(leader) {
+                Some(leader) => leader.log.ended().await,
+                // Another process has it, and cannot tell this one: what it leaves is looked at.
+                None => tokio::time::sleep(ELSEWHERE).await,
+            }
+            match look(ports, frame).await {
+                Looked::Over(raw) => return raw,
+                Looked::Runs(still) => leader = still,
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        raw = over => raw,
+        reason = frame.cancel.cancelled() => RunOutcome::Error(cancelled(&frame.cancel, reason)),
+        () = tokio::time::sleep(frame.timeout()) => RunOutcome::Error(still_running()),
+    }
+}
+
+enum Looked {
+    Over(RunOutcome),
+    Runs(ExecutionId),
+}
+
+/// What the call with the same idempotency key has left, if it has ended.
+async fn look(ports: &Ports, frame: &CallState) -> Looked {
+    let (Some(key), Some(registered)) = (&frame.call.idempotency_key, frame.registered.get()) else {
+        return Looked::Over(RunOutcome::Error(still_running()));
+    };
+    let request = frame.claim_request(registered, key);
+    frame.facts().claim = Some(Box::new(request.clone()));
+    let claim = ports.store.claim(request).await;
+    if !matches!(claim, Ok(Claim::Fresh | Claim::Waiting(_))) {
+        frame.facts().claim = None;
+    }
+    Looked::Over(match claim {
+        Ok(Claim::InFlight(leader)) => return Looked::Runs(leader),
+        Ok(Claim::Settled(result)) => RunOutcome::Replay(result),
+        // The leader never started, so there is no result to share; this one gives the key back at its end.
+        Ok(Claim::Fresh | Claim::Waiting(_)) => RunOutcome::Error(ToolError::new(
+            ErrorCode::NotStarted,
+            "Not started, because the call with the same idempotency key did not start. Send it again",
+        )),
+        Ok(Claim::Conflict) => RunOutcome::Error(ErrorCode::IdempotencyConflict.into()),
+        Ok(Claim::OutcomeUnknown(_)) => RunOutcome::Error(ErrorCode::OutcomeUnknown.into()),
+        Err(error) => RunOutcome::Error(ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error)),
+    })
+}
+
+fn still_running() -> ToolError {
+    ToolError::new(ErrorCode::Timeout, "The call with the same idempotency key still runs. Ask again later")
+}

@@ -1,0 +1,143 @@
+//! The executor: one call or one batch, through the five stages, in one direction.
+
+use super::{
+    approve::approve,
+    awaiting,
+    finish::finish,
+    journal,
+    plan::{Purpose, plan},
+    run::Runner,
+    schedule::{Turn, admit::admit, order::BatchPlan, schedule},
+    types::{Batch, CallState, Decided, RunOutcome, cancelled_with},
+};
+use crate::{
+    inner::Inner,
+    telemetry::{self, Stage, stage, within},
+};
+use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, ToolResult};
+use haft_sdk::CancelReason;
+use std::sync::{Arc, atomic::Ordering};
+
+/// Takes calls that belong together through plan, approve, schedule, run and finish. One result each, in call order.
+pub(crate) async fn execute(
+    pending: &PendingCalls,
+    options: Option<&BatchOptions>,
+    batch_plan: &BatchPlan,
+) -> Vec<ToolResult> {
+    let PendingCalls { engine, frames, batch } = pending;
+    let origin = options.map(|options| options.origin);
+    let planned = within!(stage(Stage::Plan), plan(&engine.ports, origin, frames, Purpose::Run));
+    let mut decided = within!(stage(Stage::Approve), approve(&engine.ports, planned));
+    if engine.ports.wants.journal && batch.is_some() {
+        decided = Box::pin(journal::decided(&engine.ports, decided)).await;
+    }
+    awaiting::announce(&engine.live, &decided);
+    if let (Some(batch), true) = (batch, batch_plan.strategy != Strategy::Sequential) {
+        let (read_only, mutating) = pending.kinds();
+        batch.emit(EventPayload::ParallelStarted { read_only, mutating }, false);
+    }
+    let continue_on_failure = options.is_none_or(|options| options.continue_on_failure);
+    within!(
+        stage(Stage::Schedule),
+        schedule(batch.as_deref(), continue_on_failure, batch_plan, decided, |turn| run_turn(engine, turn))
+    )
+}
+
+/// A call's turn has come: run and finish.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "an async fn keeps its arguments twice, and this is moved with every call"
+)]
+pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
+    async move {
+        let frame = Arc::clone(turn.decided.frame());
+        if frame.batch.is_some() {
+            frame.begin_turn();
+        }
+        let ports = &engine.ports;
+        let span = telemetry::execute_tool(&ports.redaction, &frame);
+        let running = || span.in_scope(|| stage(Stage::Run));
+        let outcome = match turn.decided {
+            _ if turn.skipped.is_some() => {
+                RunOutcome::Error(turn.skipped.take().map_or(ErrorCode::NotStarted.into(), |error| *error))
+            }
+            Decided::Go(ref mut ready) => {
+                within!(running(), admit(&engine.controls, ports, ready, Runner(ports))).into()
+            }
+            Decided::AwaitingResult(frame) => Box::pin(awaiting::wait(&engine.live, &frame)).await.into(),
+            Decided::Follows(frame, leader) => {
+                Box::pin(awaiting::follow(ports, &engine.live, &frame, leader)).await
+            }
+            Decided::Resolved(_, exit) => RunOutcome::from(exit),
+        };
+        let outcome = engine.controls.note(&frame, outcome);
+        let finishing = finish(ports, &engine.live, &frame, outcome);
+        let result = within!(span.in_scope(|| stage(Stage::Finish)), finishing);
+        engine.controls.ended(ports, &frame, &result);
+        telemetry::outcome(&span, &result);
+        result
+    }
+}
+
+/// Ends a call that does not run.
+pub(crate) async fn end(engine: &Inner, frame: &CallState, error: ToolError) -> ToolResult {
+    finish(&engine.ports, &engine.live, frame, RunOutcome::Error(error)).await
+}
+
+/// Ends calls that cannot be taken at all, each with the same error.
+pub(crate) async fn refuse(pending: &PendingCalls, error: ToolError) -> Vec<ToolResult> {
+    let mut results = Vec::with_capacity(pending.frames.len());
+    for frame in &pending.frames {
+        results.push(end(&pending.engine, frame, error.clone()).await);
+    }
+    results
+}
+
+/// Calls that have no result yet. Should the caller go away, each is still ended, recorded and announced.
+pub(crate) struct PendingCalls {
+    pub(crate) engine: Arc<Inner>,
+    pub(crate) frames: Vec<Arc<CallState>>,
+    pub(crate) batch: Option<Arc<Batch>>,
+}
+
+impl PendingCalls {
+    /// How many of the calls change nothing, and how many may.
+    pub(crate) fn kinds(&self) -> (usize, usize) {
+        let is_harmless = |frame: &&Arc<CallState>| {
+            frame.registered.get().is_some_and(|registered| !registered.definition.has_side_effects())
+        };
+        let read_only = self.frames.iter().filter(is_harmless).count();
+        (read_only, self.frames.len() - read_only)
+    }
+}
+
+impl Drop for PendingCalls {
+    fn drop(&mut self) {
+        let batch = self.batch.take();
+        let mut left = std::mem::take(&mut self.frames);
+        left.retain(|frame| !frame.finished.load(Ordering::Acquire));
+        if left.is_empty() {
+            end_batch(&self.engine, batch.as_deref());
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        engine.runtime().end_there(async move {
+            for frame in left {
+                frame.stop(CancelReason::Abandoned, None);
+                let error = cancelled_with(frame.cancel.note(), CancelReason::Abandoned);
+                end(&engine, &frame, error).await;
+            }
+            journal::abandoned(&engine.ports, batch.as_deref()).await;
+            end_batch(&engine, batch.as_deref());
+        });
+    }
+}
+
+fn end_batch(engine: &Inner, batch: Option<&Batch>) {
+    if let Some(batch) = batch {
+        // Where the batch has completed, its log has ended and this is not heard.
+        let message = CancelReason::Abandoned.model_text().to_owned();
+        batch.emit(EventPayload::Cancelled { code: ErrorCode::Cancelled, message }, true);
+        engine.live.executions.end_batch(batch);
+    }
+}

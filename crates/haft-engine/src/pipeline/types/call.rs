@@ -1,0 +1,462 @@
+//! One call on its way through the stages: who and what, what is known so far, its log and its output.
+
+use super::{
+    batch::{Batch, Runs},
+    facts::{Bounds, Facts},
+};
+use crate::{
+    events::{EventLog, Logged, Redactors, Source, Spool},
+    ports::Ports,
+    registry::Registered,
+    sandboxes::Entry as SandboxEntry,
+};
+use haft_core::{
+    ApprovalId, Arguments, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits,
+    OutputStream, ResultMetadata, Scheduling, TaskId, ToolCall,
+    port::{Approver, ClaimRequest},
+};
+use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
+use jiff::{SignedDuration, Timestamp};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// What makes a walk the walk of a task.
+pub(crate) struct TaskOrigin {
+    pub(crate) id: TaskId,
+    /// The question that it waited for.
+    pub(crate) asked_before: Option<ApprovalId>,
+}
+
+/// A call whose arguments a person changed.
+#[derive(Default)]
+struct Edited {
+    arguments: Option<Arguments>,
+    bounds: Option<Bounds>,
+}
+
+/// One call on its walk.
+pub(crate) struct CallState {
+    pub(crate) id: ExecutionId,
+    pub(crate) batch: Option<(Arc<Batch>, u32)>,
+    pub(crate) call: ToolCall,
+    pub(crate) context: Arc<CallContext>,
+    pub(crate) options: Arc<CallOptions>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) arrived_at: Timestamp,
+    pub(crate) arrived: Instant,
+    /// Seen by the first attempt, and by everything before it.
+    pub(crate) cancel: Arc<Cancel>,
+    later: Mutex<Later>,
+    /// Made by a call that runs: it has that one's slot.
+    pub(crate) is_inside: bool,
+    /// The task whose walk this is.
+    pub(crate) task: Option<Box<TaskOrigin>>,
+    /// The call that made it, where one did.
+    pub(crate) outer: Option<Arc<CallState>>,
+    pub(crate) log: EventLog,
+    /// The tool, once it is known.
+    pub(crate) registered: OnceLock<Arc<Registered>>,
+    /// The sandbox around it, where it is one of this engine.
+    pub(crate) sandbox: OnceLock<Arc<SandboxEntry>>,
+    /// What it may reach in the folders that it keeps to.
+    kept: OnceLock<Capabilities>,
+    pub(crate) bounds: OnceLock<Bounds>,
+    /// What a person made of the call when they were asked. Apart, because hardly anybody does.
+    edited: Mutex<Edited>,
+    is_edited: AtomicBool,
+    pub(crate) finished: AtomicBool,
+    /// Bytes of its batch's capacity that are its own.
+    claimed: AtomicUsize,
+    facts: Mutex<Facts>,
+    spool: Mutex<SpoolState>,
+    last_sign_of_life: AtomicU64,
+    /// When its turn came, as nanoseconds since it came in: what was spent waiting for others is not its own.
+    turn: AtomicU64,
+    ports: Arc<Ports>,
+}
+
+impl Logged for CallState {
+    fn log(&self) -> &EventLog {
+        &self.log
+    }
+
+    fn source(&self) -> Source {
+        Source {
+            execution_id: Some(self.id),
+            batch: self.batch.as_ref().map(|(batch, index)| (batch.id, Some(*index))),
+            tool: Arc::clone(self.tool_name()),
+        }
+    }
+}
+
+/// Attempts after the first one.
+#[derive(Default)]
+struct Later {
+    /// The switch of the present one.
+    cancel: Option<Arc<Cancel>>,
+    /// Whether somebody cancelled the call, rather than a deadline one attempt at it.
+    is_stopped: bool,
+}
+
+/// Made with the first byte, closed when the call ends.
+#[derive(Default)]
+struct SpoolState {
+    spool: Option<Box<Spool>>,
+    is_closed: bool,
+}
+
+/// What a frame is made of.
+pub(crate) struct Arrival {
+    pub(crate) call: ToolCall,
+    pub(crate) context: Arc<CallContext>,
+    pub(crate) options: Arc<CallOptions>,
+    pub(crate) approver: Option<Arc<dyn Approver>>,
+    pub(crate) batch: Option<(Arc<Batch>, u32)>,
+    pub(crate) is_inside: bool,
+    pub(crate) task: Option<Box<TaskOrigin>>,
+    pub(crate) outer: Option<Arc<CallState>>,
+    pub(crate) at: Timestamp,
+    pub(crate) instant: Instant,
+}
+
+impl CallState {
+    pub(crate) fn new(ports: &Arc<Ports>, id: ExecutionId, arrival: Arrival) -> Self {
+        CallState {
+            id,
+            batch: arrival.batch,
+            call: arrival.call,
+            context: arrival.context,
+            options: arrival.options,
+            approver: arrival.approver,
+            arrived_at: arrival.at,
+            arrived: arrival.instant,
+            cancel: Arc::default(),
+            later: Mutex::default(),
+            is_inside: arrival.is_inside,
+            task: arrival.task,
+            outer: arrival.outer,
+            log: EventLog::new(arrival.at, ports.settings.event_log_capacity),
+            registered: OnceLock::new(),
+            sandbox: OnceLock::new(),
+            kept: OnceLock::new(),
+            bounds: OnceLock::new(),
+            edited: Mutex::default(),
+            is_edited: AtomicBool::new(false),
+            finished: AtomicBool::new(false),
+            claimed: AtomicUsize::new(0),
+            facts: Mutex::default(),
+            spool: Mutex::default(),
+            last_sign_of_life: AtomicU64::new(0),
+            turn: AtomicU64::new(0),
+            ports: Arc::clone(ports),
+        }
+    }
+
+    /// What the call may reach: less than the engine, where its context names folders to keep to.
+    pub(crate) fn reach(&self) -> &Capabilities {
+        match &self.context.roots {
+            None => &self.ports.capabilities,
+            Some(roots) => self.kept.get_or_init(|| self.ports.capabilities.kept_to(roots)),
+        }
+    }
+
+    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes something that happened around the start.
+    pub(crate) fn scheduling(&self, note: impl FnOnce(&mut Scheduling)) {
+        note(self.facts().scheduling.get_or_insert_default());
+    }
+
+    /// Cancels the call, whichever attempt it is at; false if it was cancelled already.
+    pub(crate) fn stop(&self, reason: CancelReason, note: Option<&str>) -> bool {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !std::mem::replace(&mut later.is_stopped, true);
+        let of_the_first = self.cancel.cancel(reason, note);
+        match &later.cancel {
+            Some(cancel) => cancel.cancel(reason, note),
+            None => of_the_first && is_first,
+        }
+    }
+
+    /// The switch of the next attempt; `None` where somebody has cancelled the call.
+    pub(crate) fn next_switch(&self) -> Option<Arc<Cancel>> {
+        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        if later.is_stopped {
+            return None;
+        }
+        let cancel = Arc::new(Cancel::new());
+        later.cancel = Some(Arc::clone(&cancel));
+        Some(cancel)
+    }
+
+    /// The claim on an idempotency key of its caller.
+    pub(crate) fn claim_request(&self, registered: &Registered, key: &Arc<str>) -> ClaimRequest {
+        ClaimRequest {
+            execution_id: self.id,
+            tenant: Arc::clone(&self.context.tenant),
+            principal: principal(&self.context),
+            tool: Arc::clone(&registered.name),
+            key: Arc::clone(key),
+            arguments: self.call.arguments.clone(),
+        }
+    }
+
+    /// The limits of the sandbox around it; none where there is no sandbox.
+    pub(crate) fn parent_limits(&self) -> Limits {
+        let said = self.context.parent.as_ref().map(|parent| parent.limits.clone()).unwrap_or_default();
+        match self.sandbox.get() {
+            Some(sandbox) => said.within(&sandbox.grant.limits),
+            None => said,
+        }
+    }
+
+    /// Says that it runs, for as long as what comes back is not dropped.
+    pub(crate) fn runs(&self) -> Runs<'_> {
+        Runs::begin(self.batch.as_ref().map(|(batch, place)| (&**batch, *place)))
+    }
+
+    fn redactors(&self) -> Redactors<'_> {
+        Redactors {
+            result: self.ports.redaction_levels.results.0.as_deref(),
+            events: self.ports.redaction.0.as_deref(),
+            is_one: self.ports.redaction_levels.is_one,
+        }
+    }
+
+    fn spool(&self) -> MutexGuard<'_, SpoolState> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The canonical name, or what was asked for. Where both are the same it is the call's own copy, which other
+    /// threads do not count references to.
+    pub(crate) fn tool_name(&self) -> &Arc<str> {
+        match self.registered.get() {
+            Some(registered) if registered.name != self.call.name => &registered.name,
+            _ => &self.call.name,
+        }
+    }
+
+    pub(crate) fn batch_place(&self) -> Option<(BatchId, u32)> {
+        self.batch.as_ref().map(|(batch, index)| (batch.id, *index))
+    }
+
+    /// Its turn has come: the calls before it have ended, and whoever had to be asked has answered.
+    pub(crate) fn begin_turn(&self) {
+        let nanos = u64::try_from(self.arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.turn.store(nanos, Ordering::Release);
+    }
+
+    /// What it spent waiting for its turn.
+    pub(crate) fn waited(&self) -> Duration {
+        Duration::from_nanos(self.turn.load(Ordering::Acquire))
+    }
+
+    /// What is known about the walk as such; it ends now.
+    pub(crate) fn metadata(&self) -> ResultMetadata {
+        let waited = self.waited();
+        let elapsed = self.arrived.elapsed();
+        let after = |time: Duration| {
+            let time = SignedDuration::try_from(time).unwrap_or_default();
+            self.arrived_at.checked_add(time).unwrap_or(self.arrived_at)
+        };
+        let started_at = if waited.is_zero() { self.arrived_at } else { after(waited) };
+        let place = self.batch_place();
+        ResultMetadata {
+            batch_id: place.map(|(id, _)| id),
+            batch_index: place.map(|(_, index)| index),
+            started_at,
+            completed_at: after(elapsed),
+            duration: elapsed.saturating_sub(waited),
+            correlation_id: self.context.correlation_id.clone(),
+            ..ResultMetadata::not_started(self.id, self.arrived_at)
+        }
+    }
+
+    fn edited(&self) -> Option<MutexGuard<'_, Edited>> {
+        let is_edited = self.is_edited.load(Ordering::Acquire);
+        is_edited.then(|| self.edited.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes other arguments in place of those that were sent. It has to be planned anew with them.
+    pub(crate) fn edit(&self, arguments: Arguments) {
+        self.is_edited.store(true, Ordering::Release);
+        if let Some(mut edited) = self.edited() {
+            *edited = Edited { arguments: Some(arguments), bounds: None };
+        }
+    }
+
+    /// The arguments that count: those that were sent, unless a person changed them.
+    pub(crate) fn arguments(&self) -> Arguments {
+        let edited = self.edited().and_then(|edited| edited.arguments.clone());
+        edited.unwrap_or_else(|| self.call.arguments.clone())
+    }
+
+    /// The arguments that a person put in place of those that were sent.
+    pub(crate) fn edited_arguments(&self) -> Option<Arguments> {
+        self.edited().and_then(|edited| edited.arguments.clone())
+    }
+
+    /// What planning allows the call.
+    pub(crate) fn set_bounds(&self, bounds: Bounds) {
+        match self.edited() {
+            Some(mut edited) => edited.bounds = Some(bounds),
+            None => drop(self.bounds.set(bounds)),
+        }
+    }
+
+    fn bounds(&self) -> Option<Bounds> {
+        self.edited().and_then(|edited| edited.bounds).or_else(|| self.bounds.get().copied())
+    }
+
+    /// Bytes of results that the model behind the call can still take.
+    pub(crate) fn capacity(&self) -> usize {
+        match &self.batch {
+            Some((batch, _)) => batch.capacity.load(Ordering::Acquire),
+            None => self.options.model.available_bytes(),
+        }
+    }
+
+    /// The most bytes that its text may have, of those that it would like. Taken from what its batch can still take at
+    /// once, so that results which are made at the same time do not both count on the same rest.
+    pub(crate) fn claim_output(&self, wanted: usize) -> usize {
+        let Some((batch, _)) = &self.batch else { return self.output_limit() };
+        let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        let wanted = wanted.min(bound);
+        let claim = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(wanted));
+        match batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim) {
+            Ok(before) => {
+                let granted = wanted.min(before);
+                self.claimed.store(granted, Ordering::Release);
+                granted
+            }
+            // There is no end to it.
+            Err(_) => bound,
+        }
+    }
+
+    /// Gives back what it claimed and did not use.
+    pub(crate) fn settle_output(&self, used: usize) {
+        let Some((batch, _)) = &self.batch else { return };
+        let claimed = self.claimed.swap(0, Ordering::AcqRel);
+        let settle = |capacity: usize| {
+            (capacity != usize::MAX).then(|| capacity.saturating_add(claimed).saturating_sub(used))
+        };
+        let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, settle);
+    }
+
+    /// Adds an event to the call's log, and to its batch's.
+    pub(crate) fn emit(&self, payload: EventPayload) {
+        self.emit_at(self.arrived.elapsed(), payload);
+    }
+
+    /// The same at a time that is known already.
+    pub(crate) fn emit_at(&self, elapsed: Duration, payload: EventPayload) {
+        if payload.is_droppable() && !self.context.tier.full_progress() {
+            return;
+        }
+        let is_last = payload.is_terminal();
+        if let Some((batch, _)) = &self.batch {
+            let source = Some(Box::new(self.source()));
+            batch.log.push(batch.arrived.elapsed(), source, payload.clone(), false);
+        }
+        self.log.push(elapsed, None, payload, is_last);
+    }
+
+    /// When the tool last put something out or reported progress, as time since the call came in.
+    pub(crate) fn last_sign_of_life(&self) -> Duration {
+        Duration::from_millis(self.last_sign_of_life.load(Ordering::Relaxed))
+    }
+
+    fn is_alive(&self) {
+        let elapsed = u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last_sign_of_life.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// Whether anything was streamed.
+    pub(crate) fn has_spooled(&self) -> bool {
+        self.spool().spool.is_some()
+    }
+
+    /// Lets go of what a try has streamed that failed: the next one begins anew.
+    pub(crate) fn forget_spool(&self) {
+        let gone = self.spool().spool.take();
+        drop(gone);
+    }
+
+    /// Everything that was streamed: bytes that were kept, and how many there were. Nothing is taken after that: a
+    /// thread that outlived its call is not heard.
+    pub(crate) fn take_spool(&self) -> Option<(Vec<u8>, u64)> {
+        let mut state = self.spool();
+        state.is_closed = true;
+        let mut spool = state.spool.take()?;
+        drop(state);
+        for (stream, piece) in spool.finish(self.redactors()) {
+            self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
+        }
+        let total = spool.total();
+        Some((spool.into_bytes(), total))
+    }
+}
+
+impl CallState {
+    /// The time that one attempt has.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.bounds().map_or(self.ports.settings.default_timeout, |bounds| bounds.timeout)
+    }
+
+    /// How many bytes of output can reach the caller.
+    pub(crate) fn output_limit(&self) -> usize {
+        let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+        // Asked for again each time: earlier results of a batch leave less.
+        bound.min(self.capacity())
+    }
+    /// Says how far the tool is.
+    pub(crate) fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+        self.is_alive();
+        let message = message.map(|message| self.ports.redaction.model_string(message.to_owned()));
+        self.emit(EventPayload::InProgress { percent, message });
+    }
+
+    /// Passes on a warning of the tool.
+    pub(crate) fn warn(&self, message: &str) {
+        self.is_alive();
+        self.emit(EventPayload::Warning { message: self.ports.redaction.model_string(message.to_owned()) });
+    }
+
+    /// Takes output of an attempt.
+    pub(crate) fn put_out(&self, stream: OutputStream, bytes: &[u8]) {
+        self.is_alive();
+        let mut state = self.spool();
+        if bytes.is_empty() || state.is_closed {
+            return;
+        }
+        let limit =
+            self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
+        let begin = || {
+            // What has no effect can be asked for again; what may have had one can not.
+            let running = self.facts().had_intent.then(|| self.ports.store.running_output(self.id, limit));
+            Box::new(Spool::new(usize::try_from(limit).unwrap_or(usize::MAX), running.flatten()))
+        };
+        let piece = state.spool.get_or_insert_with(begin).write(stream, bytes, self.redactors());
+        // Under the lock, so that chunks reach the log in the order of their offsets.
+        if let Some(piece) = piece {
+            self.emit(EventPayload::Output { stream, offset: piece.offset, chunk: piece.text });
+        }
+    }
+}
+
+/// Who makes a call, for what is remembered of it: the user, or else the agent. One cannot be called like the other: no name
+/// has a control character.
+pub(crate) fn principal(context: &CallContext) -> Arc<str> {
+    match &context.user {
+        Some(user) => Arc::clone(user),
+        None => format!("\u{1f}{}", context.agent).into(),
+    }
+}

@@ -1,0 +1,19 @@
+//! What travels through the stages: data, and small methods that decide nothing for a stage.
+
+mod attempt;
+mod batch;
+mod call;
+mod cancelled;
+pub(crate) mod containment;
+mod facts;
+mod planned;
+
+pub(crate) use attempt::Attempt;
+pub(crate) use batch::Batch;
+pub(crate) use call::{Arrival, CallState, TaskOrigin, principal};
+pub(crate) use cancelled::{cancelled, cancelled_with, unless_cancelled};
+pub(crate) use containment::Containment;
+pub(crate) use facts::Bounds;
+pub(crate) use planned::{
+    AttemptOutcome, Decided, EarlyExit, NeedsApproval, Planned, Ready, RunOutcome, Start,
+};
