@@ -124,7 +124,7 @@ impl Engine {
         let batch =
             Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, &ports.settings));
         let call_options = Arc::new(options.call.clone());
-        let frames: Vec<_> = calls
+        let calls: Vec<_> = calls
             .into_iter()
             .zip(0_u32..)
             .map(|(call, index)| {
@@ -143,7 +143,7 @@ impl Engine {
                 Arc::new(CallState::new(ports, ExecutionId::at(at), arrival))
             })
             .collect();
-        let planned = plan(ports, Some(options.origin), &frames, Purpose::DryRun).await;
+        let planned = plan(ports, Some(options.origin), &calls, Purpose::DryRun).await;
         let mut previews = Vec::with_capacity(planned.len());
         for planned in planned {
             previews.push(preview(ports, planned).await);
@@ -193,7 +193,7 @@ impl Engine {
     pub fn is_of(&self, target: impl Into<Target>, tenant: &str) -> bool {
         match target.into() {
             Target::Call(id) => {
-                self.0.live.executions.call(id).is_some_and(|frame| *frame.context.tenant == *tenant)
+                self.0.live.executions.call(id).is_some_and(|call| *call.context.tenant == *tenant)
             }
             Target::Batch(id) => {
                 self.0.live.executions.batch(id).is_some_and(|batch| *batch.tenant == *tenant)
@@ -311,11 +311,11 @@ impl Engine {
         let before = executions.running();
         let _ = tokio::time::timeout(drain, executions.idle()).await;
         let unfinished = executions.unfinished();
-        for frame in &unfinished {
-            if let Some((batch, _)) = &frame.batch {
+        for call in &unfinished {
+            if let Some((batch, _)) = &call.batch {
                 batch.cancel.cancel(CancelReason::Shutdown, None);
             }
-            frame.stop(CancelReason::Shutdown, None);
+            call.stop(CancelReason::Shutdown, None);
         }
         let _ = tokio::time::timeout(grace, executions.idle()).await;
         sandboxes::end_all(&self.0).await;

@@ -86,17 +86,17 @@ impl Inner {
             Some(id) => id,
             None => ExecutionId::at(at),
         };
-        let mut frame = CallState::new(ports, id, arrival);
+        let mut call = CallState::new(ports, id, arrival);
         loop {
-            let opened = Arc::new(frame);
+            let opened = Arc::new(call);
             if self.live.executions.begin(&opened) {
                 return (opened, refusal);
             }
-            // Somebody took the wanted id a moment ago. Nobody else has this frame yet, so it can get another one.
+            // Somebody took the wanted id a moment ago. Nobody else has this call yet, so it can get another one.
             refusal = Some(id_in_use(&opened.id));
             let Some(mut again) = Arc::into_inner(opened) else { unreachable!("it was not taken") };
             again.id = ExecutionId::at(at);
-            frame = again;
+            call = again;
         }
     }
 

@@ -67,15 +67,15 @@ pub(crate) fn may_be_heard() -> bool {
 }
 
 /// The span of everything that happens to calls that came in together.
-pub(crate) fn walk(frames: &[std::sync::Arc<CallState>]) -> Span {
+pub(crate) fn walk(calls: &[std::sync::Arc<CallState>]) -> Span {
     if !is_on() {
         return Span::none();
     }
-    let Some(first) = frames.first() else { return Span::none() };
+    let Some(first) = calls.first() else { return Span::none() };
     let span = tracing::info_span!(
         target: target!(),
         "haft.walk",
-        haft.calls = frames.len(),
+        haft.calls = calls.len(),
         haft.execution.id = Empty,
         haft.batch.id = Empty,
         haft.tenant = %first.context.tenant,
@@ -90,11 +90,11 @@ pub(crate) fn walk(frames: &[std::sync::Arc<CallState>]) -> Span {
 }
 
 /// The span of one call, from its turn to its end.
-pub(crate) fn execute_tool(redaction: &Redaction, frame: &CallState) -> Span {
+pub(crate) fn execute_tool(redaction: &Redaction, call: &CallState) -> Span {
     if !is_on() {
         return Span::none();
     }
-    let tool = shown(redaction, frame.tool_name());
+    let tool = shown(redaction, call.tool_name());
     tracing::info_span!(
         target: target!(),
         "execute_tool",
@@ -104,11 +104,11 @@ pub(crate) fn execute_tool(redaction: &Redaction, frame: &CallState) -> Span {
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = tool,
         gen_ai.tool.type = "function",
-        gen_ai.tool.call.id = shown(redaction, &frame.call.id),
-        gen_ai.agent.id = %frame.context.agent,
-        gen_ai.conversation.id = frame.context.conversation.as_deref(),
+        gen_ai.tool.call.id = shown(redaction, &call.tool_call.id),
+        gen_ai.agent.id = %call.context.agent,
+        gen_ai.conversation.id = call.context.conversation.as_deref(),
         error.type = Empty,
-        haft.execution.id = %frame.id,
+        haft.execution.id = %call.id,
         haft.status = Empty,
         haft.output.bytes = Empty,
         haft.jail = Empty,
@@ -147,27 +147,27 @@ fn is_on() -> bool {
 }
 
 /// A tool begins.
-pub(crate) fn started(redaction: &Redaction, frame: &CallState) {
+pub(crate) fn started(redaction: &Redaction, call: &CallState) {
     tracing::info!(
         target: target!(),
         code = CODE,
-        execution_id = %frame.id,
-        tool = shown(redaction, frame.tool_name()),
+        execution_id = %call.id,
+        tool = shown(redaction, call.tool_name()),
         "Tool execution started."
     );
 }
 
 /// A call has ended.
-pub(crate) fn ended(redaction: &Redaction, frame: &CallState, result: &ToolResult) {
+pub(crate) fn ended(redaction: &Redaction, call: &CallState, result: &ToolResult) {
     // One comparison where nobody listens.
     if tracing::enabled!(target: target!(), Level::WARN) {
-        tell(redaction, frame, result);
+        tell(redaction, call, result);
     }
 }
 
 #[cold]
-fn tell(redaction: &Redaction, frame: &CallState, result: &ToolResult) {
-    let (execution_id, tool) = (frame.id, shown(redaction, frame.tool_name()));
+fn tell(redaction: &Redaction, call: &CallState, result: &ToolResult) {
+    let (execution_id, tool) = (call.id, shown(redaction, call.tool_name()));
     match result.error_code() {
         Some(ErrorCode::ToolNotFound) => {
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, "Tool not found.");
@@ -183,7 +183,7 @@ fn tell(redaction: &Redaction, frame: &CallState, result: &ToolResult) {
             );
         }
         Some(ErrorCode::Timeout) => {
-            let timeout = frame.timeout();
+            let timeout = call.timeout();
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, ?timeout, "Execution timed out.");
         }
         Some(_) | None => {}

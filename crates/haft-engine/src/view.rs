@@ -65,19 +65,19 @@ impl EngineView for View {
         Box::pin(async move {
             let gone = || ToolError::new(ErrorCode::Cancelled, "the engine is gone");
             let engine = self.engine.upgrade().ok_or_else(gone)?;
-            let frame = engine.live.executions.call(outer).ok_or_else(gone)?;
+            let outer = engine.live.executions.call(outer).ok_or_else(gone)?;
             let request = Request {
                 call,
-                context: Arc::clone(&frame.context),
+                context: Arc::clone(&outer.context),
                 // Whoever wants the outer call held to less wants that of what it calls.
                 options: Arc::new(CallOptions {
-                    model: frame.options.model,
-                    limits: frame.options.limits.clone(),
+                    model: outer.options.model,
+                    limits: outer.options.limits.clone(),
                     ..CallOptions::default()
                 }),
-                approver: frame.approver.clone(),
+                approver: outer.approver.clone(),
             };
-            Ok(intake::execute(&engine, request, Some(frame), None).await)
+            Ok(intake::execute(&engine, request, Some(outer), None).await)
         })
     }
 }

@@ -117,9 +117,9 @@ async fn end(engine: &Inner, id: &str, why: &str) -> Option<Result<SandboxStatus
         return None;
     }
     let _listed = Listed { table: &engine.ports.sandboxes, entry: &entry };
-    for frame in engine.live.executions.unfinished() {
-        if frame.sandbox.get().is_some_and(|inside| Arc::ptr_eq(inside, &entry)) {
-            frame.stop(CancelReason::Parent, Some(why));
+    for call in engine.live.executions.unfinished() {
+        if call.sandbox.get().is_some_and(|inside| Arc::ptr_eq(inside, &entry)) {
+            call.stop(CancelReason::Parent, Some(why));
         }
     }
     // Calls may tidy up and say what they used; their programs are ended in any case.

@@ -1,7 +1,7 @@
 //! What comes of a flow.
 
-use haft_core::{BatchId, ErrorCode, ErrorInfo, ExecutionId, ToolResult};
-use haft_flow::{Flow, NodeStatus};
+use haft_core::{BatchId, ErrorCode, ErrorInfo, ExecutionId, Status, ToolResult};
+use haft_flow::{Flow, Given, NodeStatus};
 use serde::Serialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
@@ -134,4 +134,45 @@ pub(super) fn summary(nodes: &[NodeResult], overlapped: usize, duration: Duratio
 
 fn millis<S: serde::Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64(duration.as_micros() as f64 / 1000.0)
+}
+
+/// How a node ended, by the result of its call.
+pub(super) fn status_of(result: &ToolResult) -> NodeStatus {
+    match (result.status, result.error_code()) {
+        (Status::Success, _) => NodeStatus::Success,
+        (_, Some(ErrorCode::Blocked | ErrorCode::NotStarted)) => NodeStatus::Blocked,
+        (_, Some(ErrorCode::Cancelled)) => NodeStatus::Cancelled,
+        _ => NodeStatus::Failed,
+    }
+}
+
+/// What later nodes are given of a node.
+pub(super) fn given(status: NodeStatus, result: &ToolResult) -> Given {
+    let is_cut = result.metadata.output_truncated;
+    Given {
+        status,
+        output: result.output.clone(),
+        text: (!is_cut && status == NodeStatus::Success).then(|| result.text().to_owned()),
+        is_cut,
+        error: result.error.as_ref().map(|error| (error.code.to_string(), error.message.clone())),
+    }
+}
+
+/// Why a flow did not succeed: what its first failed node says.
+pub(super) fn why(node: &NodeResult) -> ErrorInfo {
+    let reason = node.reason.as_deref().unwrap_or("it did not succeed");
+    let code = node.result.as_ref().and_then(ToolResult::error_code).unwrap_or(ErrorCode::ExecutionFailed);
+    info(code, format!("The node `{}` did not succeed: {reason}", node.name))
+}
+
+/// An error of the table, with words of its own.
+pub(super) fn info(code: ErrorCode, message: String) -> ErrorInfo {
+    ErrorInfo {
+        code,
+        number: code.e_number().map(str::to_owned),
+        message,
+        retryable: code.is_retryable(),
+        problems: Vec::new(),
+        data: None,
+    }
 }

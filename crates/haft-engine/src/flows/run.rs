@@ -4,7 +4,7 @@
 use super::{
     FlowError, FlowRequest, FlowResult, FlowStatus, NodeResult, check,
     gate::Gate,
-    result::{culprit, summary},
+    result::{culprit, given, info, status_of, summary, why},
 };
 use crate::{
     inner::Inner,
@@ -23,8 +23,8 @@ use crate::{
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
 use haft_core::{
-    Arguments, BatchId, BatchOrigin, CallOptions, ErrorCode, ErrorInfo, EventPayload, ExecutionId, Status,
-    Strategy, ToolCall, ToolError, ToolResult,
+    Arguments, BatchId, BatchOrigin, CallOptions, ErrorCode, EventPayload, ExecutionId, Strategy, ToolCall,
+    ToolError, ToolResult,
     port::{BoxFuture, JournalCall},
     text::one_line,
 };
@@ -47,7 +47,7 @@ struct Flowing {
     outer: Option<Arc<CallState>>,
     /// The ids of the nodes' calls.
     ids: Vec<ExecutionId>,
-    frames: Mutex<Vec<Arc<CallState>>>,
+    calls: Mutex<Vec<Arc<CallState>>>,
     /// Questions of different moments are asked one after the other.
     asking: tokio::sync::Mutex<()>,
 }
@@ -102,7 +102,7 @@ pub(crate) fn begin(
         batch,
         outer,
         ids,
-        frames: Mutex::default(),
+        calls: Mutex::default(),
         asking: tokio::sync::Mutex::new(()),
     };
     Ok(async move {
@@ -147,8 +147,8 @@ impl Flowing {
         &self.request.flow
     }
 
-    fn frames(&self) -> MutexGuard<'_, Vec<Arc<CallState>>> {
-        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    fn calls(&self) -> MutexGuard<'_, Vec<Arc<CallState>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn run(&self, batch_plan: &BatchPlan) -> FlowResult {
@@ -307,15 +307,15 @@ impl Flowing {
             at: self.inner().ports.clock.now(),
             instant: Instant::now(),
         });
-        self.frames().push(Arc::clone(&opened.0));
+        self.calls().push(Arc::clone(&opened.0));
         opened
     }
 
     /// Ends a node that is not started. It is on record like every call.
     fn refuse<'f>(&'f self, progress: &mut Progress<'f>, place: usize, status: NodeStatus, error: ToolError) {
-        let (frame, _) = self.open(place, as_written(&self.flow().to_value(), place));
+        let (call, _) = self.open(place, as_written(&self.flow().to_value(), place));
         progress.waits.push(Box::pin(async move {
-            let result = end(self.inner(), &frame, error).await;
+            let result = end(self.inner(), &call, error).await;
             Event::Ended(place, Some(status), Box::new(result))
         }));
     }
@@ -325,9 +325,9 @@ impl Flowing {
         let mut group = Vec::with_capacity(calls.len());
         for (place, arguments) in calls {
             match self.open(place, Value::Object(arguments).into()) {
-                (frame, None) => group.push((place, frame)),
-                (frame, Some(error)) => progress.waits.push(Box::pin(async move {
-                    let result = end(self.inner(), &frame, *error).await;
+                (call, None) => group.push((place, call)),
+                (call, Some(error)) => progress.waits.push(Box::pin(async move {
+                    let result = end(self.inner(), &call, *error).await;
                     Event::Ended(place, None, Box::new(result))
                 })),
             }
@@ -336,8 +336,8 @@ impl Flowing {
             return;
         }
         progress.waits.push(Box::pin(async move {
-            let (places, frames): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-            let planned = plan(&self.inner().ports, Some(BatchOrigin::Client), &frames, Purpose::Run).await;
+            let (places, calls): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+            let planned = plan(&self.inner().ports, Some(BatchOrigin::Client), &calls, Purpose::Run).await;
             Event::Planned(places.into_iter().zip(planned).collect())
         }));
     }
@@ -465,13 +465,13 @@ impl Flowing {
 impl Drop for Flowing {
     fn drop(&mut self) {
         let was_on = self.batch.goes_on.swap(false, Ordering::AcqRel);
-        let frames = std::mem::take(&mut *self.frames());
+        let calls = std::mem::take(&mut *self.calls());
         // Why the call ended whose flow this is says more than that nobody waits any more.
         let reason = self.outer.as_ref().filter(|_| was_on).and_then(|outer| outer.cancel.reason());
         let Some(reason) = reason else {
             drop(PendingCalls {
                 engine: Arc::clone(self.inner()),
-                frames,
+                calls,
                 batch: Some(Arc::clone(&self.batch)),
             });
             return;
@@ -481,12 +481,12 @@ impl Drop for Flowing {
         inner.runtime().end_there({
             let inner = Arc::clone(&inner);
             async move {
-                for frame in frames.into_iter().filter(|frame| !frame.finished.load(Ordering::Acquire)) {
-                    frame.stop(reason, None);
-                    end(&inner, &frame, cancelled_with(None, reason)).await;
+                for call in calls.into_iter().filter(|call| !call.finished.load(Ordering::Acquire)) {
+                    call.stop(reason, None);
+                    end(&inner, &call, cancelled_with(None, reason)).await;
                 }
                 journal::abandoned(&inner.ports, Some(&batch)).await;
-                drop(PendingCalls { engine: inner, frames: Vec::new(), batch: Some(batch) });
+                drop(PendingCalls { engine: inner, calls: Vec::new(), batch: Some(batch) });
             }
         });
     }
@@ -512,42 +512,4 @@ fn as_written(flow: &Value, place: usize) -> Arguments {
     flow.pointer(&format!("/nodes/{place}/arguments"))
         .cloned()
         .map_or_else(Arguments::default, Arguments::from)
-}
-
-fn status_of(result: &ToolResult) -> NodeStatus {
-    match (result.status, result.error_code()) {
-        (Status::Success, _) => NodeStatus::Success,
-        (_, Some(ErrorCode::Blocked | ErrorCode::NotStarted)) => NodeStatus::Blocked,
-        (_, Some(ErrorCode::Cancelled)) => NodeStatus::Cancelled,
-        _ => NodeStatus::Failed,
-    }
-}
-
-fn given(status: NodeStatus, result: &ToolResult) -> Given {
-    let is_cut = result.metadata.output_truncated;
-    Given {
-        status,
-        output: result.output.clone(),
-        text: (!is_cut && status == NodeStatus::Success).then(|| result.text().to_owned()),
-        is_cut,
-        error: result.error.as_ref().map(|error| (error.code.to_string(), error.message.clone())),
-    }
-}
-
-/// Why a flow did not succeed: what its first failed node says.
-fn why(node: &NodeResult) -> ErrorInfo {
-    let reason = node.reason.as_deref().unwrap_or("it did not succeed");
-    let code = node.result.as_ref().and_then(ToolResult::error_code).unwrap_or(ErrorCode::ExecutionFailed);
-    info(code, format!("The node `{}` did not succeed: {reason}", node.name))
-}
-
-fn info(code: ErrorCode, message: String) -> ErrorInfo {
-    ErrorInfo {
-        code,
-        number: code.e_number().map(str::to_owned),
-        message,
-        retryable: code.is_retryable(),
-        problems: Vec::new(),
-        data: None,
-    }
 }

@@ -132,16 +132,16 @@ fn around(cx: &ToolCtx) -> Result<(Arc<Inner>, Arc<CallState>), ToolError> {
     let engine = view.and_then(|view| view.engine.upgrade());
     let gone = || ToolError::new(ErrorCode::ToolDisabled, "There is no engine here that could run a flow");
     let engine = engine.ok_or_else(gone)?;
-    let frame = engine.live.executions.call(cx.execution_id()).ok_or_else(gone)?;
-    Ok((engine, frame))
+    let call = engine.live.executions.call(cx.execution_id()).ok_or_else(gone)?;
+    Ok((engine, call))
 }
 
 /// A flow that would call itself, or flows that call flows too deeply, are refused. What the check of a file cannot see
 /// (a tool that calls others by name) is seen here.
-fn bounded(frame: &Arc<CallState>) -> Result<(), ToolError> {
-    let name = frame.tool_name();
+fn bounded(call: &Arc<CallState>) -> Result<(), ToolError> {
+    let name = call.tool_name();
     let mut levels = 0;
-    let mut outer = frame.outer.as_ref();
+    let mut outer = call.outer.as_ref();
     while let Some(above) = outer {
         levels += 1;
         if above.tool_name() == name {

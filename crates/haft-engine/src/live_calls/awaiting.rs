@@ -55,13 +55,13 @@ impl AwaitingResults {
     }
 
     /// Puts a call on the list.
-    pub(crate) fn announce(&self, frame: &CallState) {
+    pub(crate) fn announce(&self, call: &CallState) {
         let pending = PendingCall {
-            execution_id: frame.id,
-            call_id: Arc::clone(&frame.call.id),
-            tool: Arc::clone(frame.tool_name()),
-            arguments: frame.call.arguments.clone(),
-            context: Arc::clone(&frame.context),
+            execution_id: call.id,
+            call_id: Arc::clone(&call.tool_call.id),
+            tool: Arc::clone(call.tool_name()),
+            arguments: call.tool_call.arguments.clone(),
+            context: Arc::clone(&call.context),
         };
         self.waiting().push(Place { pending, supplied: None });
     }

@@ -100,16 +100,16 @@ impl Executions {
         }
     }
 
-    pub(crate) fn begin(&self, frame: &Arc<CallState>) -> bool {
-        let is_new = self.calls.insert(frame.id, frame);
+    pub(crate) fn begin(&self, call: &Arc<CallState>) -> bool {
+        let is_new = self.calls.insert(call.id, call);
         if is_new {
             self.running.fetch_add(1, Ordering::AcqRel);
         }
         is_new
     }
 
-    pub(crate) fn end(&self, frame: &CallState) {
-        self.calls.ended(frame.id);
+    pub(crate) fn end(&self, call: &CallState) {
+        self.calls.ended(call.id);
         if self.running.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.idle.notify_waiters();
         }
@@ -134,8 +134,8 @@ impl Executions {
     /// The calls that have no result yet.
     pub(crate) fn unfinished(&self) -> Vec<Arc<CallState>> {
         let mut calls = self.calls.all();
-        calls.retain(|frame| !frame.finished.load(Ordering::Acquire));
-        calls.sort_by_key(|frame| frame.id);
+        calls.retain(|call| !call.finished.load(Ordering::Acquire));
+        calls.sort_by_key(|call| call.id);
         calls
     }
 

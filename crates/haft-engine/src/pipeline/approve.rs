@@ -56,12 +56,12 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
         for (place, ready, cause) in waiting.drain(..) {
             match question(ports, &ready, cause).await {
                 Ok(request) => asked.push(PendingApproval { place, ready, request }),
-                Err(error) => decided[place] = Some(Decided::Resolved(ready.frame, error.into())),
+                Err(error) => decided[place] = Some(Decided::Resolved(ready.call, error.into())),
             }
         }
         let heard = ask(ports, &mut asked).await;
         for (PendingApproval { place, ready, request }, heard) in asked.into_iter().zip(heard) {
-            ready.frame.begin_turn();
+            ready.call.begin_turn();
             decided[place] = match heard {
                 Ok(ApprovalOutcome::Again) if round < MOST_ROUNDS => {
                     let cause =
@@ -114,38 +114,38 @@ fn sorted(planned: Planned) -> Sorted {
 pub(crate) fn without_asking(planned: Planned) -> Decided {
     match planned {
         Planned::Ready(ready) => Decided::Go(ready),
-        Planned::Follows(frame, leader) => Decided::Follows(frame, leader),
-        Planned::AwaitingResult(frame) => Decided::AwaitingResult(frame),
-        Planned::Resolved(frame, exit) => Decided::Resolved(frame, exit),
+        Planned::Follows(call, leader) => Decided::Follows(call, leader),
+        Planned::AwaitingResult(call) => Decided::AwaitingResult(call),
+        Planned::Resolved(call, exit) => Decided::Resolved(call, exit),
         Planned::NeedsApproval(asking) => {
-            Decided::Resolved(asking.ready.frame, ToolError::from(ErrorCode::ConfirmationRequired).into())
+            Decided::Resolved(asking.ready.call, ToolError::from(ErrorCode::ConfirmationRequired).into())
         }
     }
 }
 
 /// A person wants other arguments: the call is planned as if it had come in with them. What was asked is over.
 async fn edited(ports: &Ports, ready: Ready, request: ApprovalRequest, arguments: Arguments) -> Sorted {
-    let frame = ready.frame;
-    frame.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
-    frame.facts().approval = None;
-    if ports.redaction.arguments(&frame.arguments()) != frame.arguments() {
+    let call = ready.call;
+    call.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
+    call.facts().approval = None;
+    if ports.redaction.arguments(&call.arguments()) != call.arguments() {
         // Whoever was asked did not see them whole, and would have put the marks in their place.
         let text =
             "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
         let error = ToolError::new(ErrorCode::ConfirmationDenied, text);
-        return Sorted::Decided(Decided::Resolved(frame, error.into()));
+        return Sorted::Decided(Decided::Resolved(call, error.into()));
     }
-    frame.edit(arguments);
-    match sorted(plan_again(ports, &frame).await) {
+    call.edit(arguments);
+    match sorted(plan_again(ports, &call).await) {
         Sorted::Ask(ready, cause) => Sorted::Ask(ready, Cause { replaces: Some(request.id), ..cause }),
         decided => decided,
     }
 }
 
 fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<ApprovalOutcome, ToolError>) -> Decided {
-    let frame = Arc::clone(&ready.frame);
+    let call = Arc::clone(&ready.call);
     if let Ok(ApprovalOutcome::Answer(decision @ (Decision::Approve | Decision::Deny { .. }))) = &heard {
-        frame.emit(EventPayload::ConfirmationReceived {
+        call.emit(EventPayload::ConfirmationReceived {
             approval_id: request.id.clone(),
             approved: *decision == Decision::Approve,
         });
@@ -176,7 +176,7 @@ fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<ApprovalOutco
         "risk": request.risk,
         "fingerprint": request.fingerprint,
     });
-    Decided::Resolved(frame, error.with_data(data).into())
+    Decided::Resolved(call, error.with_data(data).into())
 }
 
 /// A no, with what to do next: a model that does not know tries the same again.
@@ -195,7 +195,7 @@ fn denied(reason: Option<&str>) -> ToolError {
 fn block(decided: Vec<Decided>, open: Vec<(usize, Footprint)>) -> Vec<Decided> {
     let mut open = open;
     // The nodes of a flow that are asked about together need not be its first ones.
-    let place_of = |decided: &Decided| decided.frame().batch_place().map_or(0, |(_, index)| index);
+    let place_of = |decided: &Decided| decided.call().batch_place().map_or(0, |(_, index)| index);
     let numbers: Vec<u32> = decided.iter().map(|decided| place_of(decided) + 1).collect();
     let mut checked = Vec::with_capacity(decided.len());
     for (place, decided) in decided.into_iter().enumerate() {
@@ -212,7 +212,7 @@ fn block(decided: Vec<Decided>, open: Vec<(usize, Footprint)>) -> Vec<Decided> {
                          approval"
                     );
                     open.push((place, ready.footprint.clone()));
-                    Decided::Resolved(ready.frame, ToolError::new(ErrorCode::Blocked, text).into())
+                    Decided::Resolved(ready.call, ToolError::new(ErrorCode::Blocked, text).into())
                 }
             },
             other => other,

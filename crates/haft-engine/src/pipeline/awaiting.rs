@@ -9,15 +9,15 @@ use std::time::Duration;
 /// Lists all calls of a batch that wait for a person at once, so that they can be answered in any order.
 pub(crate) fn announce(live: &LiveCalls, decided: &[Decided]) {
     for decided in decided {
-        if let Decided::AwaitingResult(frame) = decided {
-            live.awaiting.announce(frame);
+        if let Decided::AwaitingResult(call) = decided {
+            live.awaiting.announce(call);
         }
     }
 }
 
 /// Waits until somebody supplies the result.
-pub(crate) async fn wait(live: &LiveCalls, frame: &CallState) -> Result<ToolOutput, ToolError> {
-    unless_cancelled(frame, live.awaiting.supplied(frame.id)).await.and_then(|supplied| supplied)
+pub(crate) async fn wait(live: &LiveCalls, call: &CallState) -> Result<ToolOutput, ToolError> {
+    unless_cancelled(call, live.awaiting.supplied(call.id)).await.and_then(|supplied| supplied)
 }
 
 /// How often a call that another process runs is looked at.
@@ -27,7 +27,7 @@ const ELSEWHERE: Duration = Duration::from_millis(50);
 pub(crate) async fn follow(
     ports: &Ports,
     live: &LiveCalls,
-    frame: &CallState,
+    call: &CallState,
     leader: ExecutionId,
 ) -> RunOutcome {
     let over = async {
@@ -38,7 +38,7 @@ pub(crate) async fn follow(
                 // Another process has it, and cannot tell this one: what it leaves is looked at.
                 None => tokio::time::sleep(ELSEWHERE).await,
             }
-            match look(ports, frame).await {
+            match look(ports, call).await {
                 Looked::Over(raw) => return raw,
                 Looked::Runs(still) => leader = still,
             }
@@ -47,8 +47,8 @@ pub(crate) async fn follow(
     tokio::select! {
         biased;
         raw = over => raw,
-        reason = frame.cancel.cancelled() => RunOutcome::Error(cancelled(&frame.cancel, reason)),
-        () = tokio::time::sleep(frame.timeout()) => RunOutcome::Error(still_running()),
+        reason = call.cancel.cancelled() => RunOutcome::Error(cancelled(&call.cancel, reason)),
+        () = tokio::time::sleep(call.timeout()) => RunOutcome::Error(still_running()),
     }
 }
 
@@ -58,15 +58,15 @@ enum Looked {
 }
 
 /// What the call with the same idempotency key has left, if it has ended.
-async fn look(ports: &Ports, frame: &CallState) -> Looked {
-    let (Some(key), Some(registered)) = (&frame.call.idempotency_key, frame.registered.get()) else {
+async fn look(ports: &Ports, call: &CallState) -> Looked {
+    let (Some(key), Some(registered)) = (&call.tool_call.idempotency_key, call.registered.get()) else {
         return Looked::Over(RunOutcome::Error(still_running()));
     };
-    let request = frame.claim_request(registered, key);
-    frame.facts().claim = Some(Box::new(request.clone()));
+    let request = call.claim_request(registered, key);
+    call.facts().claim = Some(Box::new(request.clone()));
     let claim = ports.store.claim(request).await;
     if !matches!(claim, Ok(Claim::Fresh | Claim::Waiting(_))) {
-        frame.facts().claim = None;
+        call.facts().claim = None;
     }
     Looked::Over(match claim {
         Ok(Claim::InFlight(leader)) => return Looked::Runs(leader),

@@ -24,9 +24,9 @@ pub(crate) async fn execute(
     options: Option<&BatchOptions>,
     batch_plan: &BatchPlan,
 ) -> Vec<ToolResult> {
-    let PendingCalls { engine, frames, batch } = pending;
+    let PendingCalls { engine, calls, batch } = pending;
     let origin = options.map(|options| options.origin);
-    let planned = within!(stage(Stage::Plan), plan(&engine.ports, origin, frames, Purpose::Run));
+    let planned = within!(stage(Stage::Plan), plan(&engine.ports, origin, calls, Purpose::Run));
     let mut decided = within!(stage(Stage::Approve), approve(&engine.ports, planned));
     if engine.ports.wants.journal && batch.is_some() {
         decided = Box::pin(journal::decided(&engine.ports, decided)).await;
@@ -50,12 +50,12 @@ pub(crate) async fn execute(
 )]
 pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
     async move {
-        let frame = Arc::clone(turn.decided.frame());
-        if frame.batch.is_some() {
-            frame.begin_turn();
+        let call = Arc::clone(turn.decided.call());
+        if call.batch.is_some() {
+            call.begin_turn();
         }
         let ports = &engine.ports;
-        let span = telemetry::execute_tool(&ports.redaction, &frame);
+        let span = telemetry::execute_tool(&ports.redaction, &call);
         let running = || span.in_scope(|| stage(Stage::Run));
         let outcome = match turn.decided {
             _ if turn.skipped.is_some() => {
@@ -64,31 +64,31 @@ pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = T
             Decided::Go(ref mut ready) => {
                 within!(running(), admit(&engine.controls, ports, ready, Runner(ports))).into()
             }
-            Decided::AwaitingResult(frame) => Box::pin(awaiting::wait(&engine.live, &frame)).await.into(),
-            Decided::Follows(frame, leader) => {
-                Box::pin(awaiting::follow(ports, &engine.live, &frame, leader)).await
+            Decided::AwaitingResult(call) => Box::pin(awaiting::wait(&engine.live, &call)).await.into(),
+            Decided::Follows(call, leader) => {
+                Box::pin(awaiting::follow(ports, &engine.live, &call, leader)).await
             }
             Decided::Resolved(_, exit) => RunOutcome::from(exit),
         };
-        let outcome = engine.controls.note(&frame, outcome);
-        let finishing = finish(ports, &engine.live, &frame, outcome);
+        let outcome = engine.controls.note(&call, outcome);
+        let finishing = finish(ports, &engine.live, &call, outcome);
         let result = within!(span.in_scope(|| stage(Stage::Finish)), finishing);
-        engine.controls.ended(ports, &frame, &result);
+        engine.controls.ended(ports, &call, &result);
         telemetry::outcome(&span, &result);
         result
     }
 }
 
 /// Ends a call that does not run.
-pub(crate) async fn end(engine: &Inner, frame: &CallState, error: ToolError) -> ToolResult {
-    finish(&engine.ports, &engine.live, frame, RunOutcome::Error(error)).await
+pub(crate) async fn end(engine: &Inner, call: &CallState, error: ToolError) -> ToolResult {
+    finish(&engine.ports, &engine.live, call, RunOutcome::Error(error)).await
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.
 pub(crate) async fn refuse(pending: &PendingCalls, error: ToolError) -> Vec<ToolResult> {
-    let mut results = Vec::with_capacity(pending.frames.len());
-    for frame in &pending.frames {
-        results.push(end(&pending.engine, frame, error.clone()).await);
+    let mut results = Vec::with_capacity(pending.calls.len());
+    for call in &pending.calls {
+        results.push(end(&pending.engine, call, error.clone()).await);
     }
     results
 }
@@ -96,36 +96,36 @@ pub(crate) async fn refuse(pending: &PendingCalls, error: ToolError) -> Vec<Tool
 /// Calls that have no result yet. Should the caller go away, each is still ended, recorded and announced.
 pub(crate) struct PendingCalls {
     pub(crate) engine: Arc<Inner>,
-    pub(crate) frames: Vec<Arc<CallState>>,
+    pub(crate) calls: Vec<Arc<CallState>>,
     pub(crate) batch: Option<Arc<Batch>>,
 }
 
 impl PendingCalls {
     /// How many of the calls change nothing, and how many may.
     pub(crate) fn kinds(&self) -> (usize, usize) {
-        let is_harmless = |frame: &&Arc<CallState>| {
-            frame.registered.get().is_some_and(|registered| !registered.definition.has_side_effects())
+        let is_harmless = |call: &&Arc<CallState>| {
+            call.registered.get().is_some_and(|registered| !registered.definition.has_side_effects())
         };
-        let read_only = self.frames.iter().filter(is_harmless).count();
-        (read_only, self.frames.len() - read_only)
+        let read_only = self.calls.iter().filter(is_harmless).count();
+        (read_only, self.calls.len() - read_only)
     }
 }
 
 impl Drop for PendingCalls {
     fn drop(&mut self) {
         let batch = self.batch.take();
-        let mut left = std::mem::take(&mut self.frames);
-        left.retain(|frame| !frame.finished.load(Ordering::Acquire));
+        let mut left = std::mem::take(&mut self.calls);
+        left.retain(|call| !call.finished.load(Ordering::Acquire));
         if left.is_empty() {
             end_batch(&self.engine, batch.as_deref());
             return;
         }
         let engine = Arc::clone(&self.engine);
         engine.runtime().end_there(async move {
-            for frame in left {
-                frame.stop(CancelReason::Abandoned, None);
-                let error = cancelled_with(frame.cancel.note(), CancelReason::Abandoned);
-                end(&engine, &frame, error).await;
+            for call in left {
+                call.stop(CancelReason::Abandoned, None);
+                let error = cancelled_with(call.cancel.note(), CancelReason::Abandoned);
+                end(&engine, &call, error).await;
             }
             journal::abandoned(&engine.ports, batch.as_deref()).await;
             end_batch(&engine, batch.as_deref());

@@ -17,23 +17,23 @@ use std::sync::{Arc, atomic::Ordering};
 pub(crate) async fn finish(
     ports: &Ports,
     live: &LiveCalls,
-    frame: &CallState,
+    call: &CallState,
     outcome: RunOutcome,
 ) -> ToolResult {
-    let content = match compose(ports, frame, outcome) {
+    let content = match compose(ports, call, outcome) {
         Composed::Now(content) => content,
         Composed::Later(content) => content.await,
     };
-    let content = say_edited(ports, frame, content);
+    let content = say_edited(ports, call, content);
     // From here to the store nothing waits. So whoever drops this future drops it before the call has ended, or
     // after, and then `Last` still sends the last event.
-    let (recorded, last) = record(ports, live, frame, content);
+    let (recorded, last) = record(ports, live, call, content);
     last.end(recorded.await)
 }
 
 /// A model that does not know that a person changed its call goes on from what it sent.
-fn say_edited(ports: &Ports, frame: &CallState, mut content: Content) -> Content {
-    if let Some(edited) = frame.edited_arguments() {
+fn say_edited(ports: &Ports, call: &CallState, mut content: Content) -> Content {
+    if let Some(edited) = call.edited_arguments() {
         let edited = ports.redaction.arguments(&edited);
         let said = format!("A person changed the arguments of this call to {}", edited.as_str());
         content.parts.push(ContentPart::text(text::truncate(&said, 4096, None).text.into_owned()));
@@ -64,27 +64,27 @@ fn restricted_lines(violations: &[Violation]) -> Vec<String> {
 fn record<'a>(
     ports: &'a Ports,
     live: &'a LiveCalls,
-    frame: &'a CallState,
+    call: &'a CallState,
     content: Content,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, Last<'a>) {
-    frame.finished.store(true, Ordering::Release);
+    call.finished.store(true, Ordering::Release);
     if ports.settings.mode == ToolsMode::ParseOnly {
-        live.awaiting.forget(frame.id);
+        live.awaiting.forget(call.id);
     }
-    let mut facts = std::mem::take(&mut *frame.facts());
+    let mut facts = std::mem::take(&mut *call.facts());
     let code = content.error.as_ref().map(|error| error.code);
     let attempts = facts.take_attempts(code);
     let mut parts = content.parts;
     parts.extend(say_restricted(ports, &attempts.violations));
     let audit = AuditRecord {
-        context: Arc::clone(&frame.context),
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(frame.tool_name()),
+        context: Arc::clone(&call.context),
+        call_id: Arc::clone(&call.tool_call.id),
+        tool: Arc::clone(call.tool_name()),
         status: content.status,
         code,
         rule: facts.rule,
         approval: facts.approval,
-        input_size: frame.arguments().len() as u64,
+        input_size: call.arguments().len() as u64,
         diagnostics: content.diagnostics.clone(),
         metadata: Arc::new(ResultMetadata {
             side_effects: content.side_effects,
@@ -99,7 +99,7 @@ fn record<'a>(
             violations: attempts.violations,
             coercions: facts.coercions,
             scheduling: facts.scheduling,
-            ..frame.metadata()
+            ..call.metadata()
         }),
         hashes: None,
     };
@@ -120,20 +120,20 @@ fn record<'a>(
     // Whatever the licence keeps: the record has their hashes.
     let to_keep = || Arc::new(kept(ports, &result, &as_kept));
     let kept = wants.results.then(to_keep);
-    let arguments = wants.results.then(|| ports.redaction.arguments(&frame.arguments()));
+    let arguments = wants.results.then(|| ports.redaction.arguments(&call.arguments()));
     let had_intent = facts.had_intent;
     // A task has its result from the store alone, whatever else is kept.
-    let task = frame.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
+    let task = call.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
     let outcome = Outcome { audit, arguments, had_intent, result: kept, settles, task };
     let recorded = ports.store.outcome(outcome);
-    (recorded, Last { ports, live, frame, result: Some(result), message: as_kept.message })
+    (recorded, Last { ports, live, call, result: Some(result), message: as_kept.message })
 }
 
 /// Sends the last event, when it is asked to or when it is dropped, whichever comes first.
 struct Last<'a> {
     ports: &'a Ports,
     live: &'a LiveCalls,
-    frame: &'a CallState,
+    call: &'a CallState,
     result: Option<ToolResult>,
     /// The error's words as they are kept, where they are others.
     message: Option<String>,
@@ -156,19 +156,19 @@ impl Last<'_> {
     }
 
     fn close(&self, result: &ToolResult) {
-        let frame = self.frame;
-        frame.settle_output(result.text().len());
-        if let Some(registered) = frame.registered.get() {
+        let call = self.call;
+        call.settle_output(result.text().len());
+        if let Some(registered) = call.registered.get() {
             let facts = &result.metadata;
-            registered.count(&frame.context.tenant, result.status, facts.duration, facts.output_size);
+            registered.count(&call.context.tenant, result.status, facts.duration, facts.output_size);
         }
         self.live.counters.call(result);
-        telemetry::ended(&self.ports.redaction, frame, result);
-        frame.emit_at(
-            frame.waited() + result.metadata.duration,
-            last_event(self.ports, frame, result, self.message.as_ref()),
+        telemetry::ended(&self.ports.redaction, call, result);
+        call.emit_at(
+            call.waited() + result.metadata.duration,
+            last_event(self.ports, call, result, self.message.as_ref()),
         );
-        self.live.executions.end(frame);
+        self.live.executions.end(call);
     }
 }
 
@@ -235,7 +235,7 @@ fn unrecorded(result: &mut ToolResult, error: &str) {
 
 fn last_event(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     result: &ToolResult,
     as_kept: Option<&String>,
 ) -> EventPayload {
@@ -245,7 +245,7 @@ fn last_event(
     };
     let message = || ports.redaction.string(as_kept.unwrap_or(&error.message).clone());
     match result.status {
-        Status::Timeout => EventPayload::Timeout { timeout: frame.timeout() },
+        Status::Timeout => EventPayload::Timeout { timeout: call.timeout() },
         Status::Cancelled => EventPayload::Cancelled { code: error.code, message: message() },
         status => EventPayload::Failed { status, code: error.code, message: message(), duration },
     }

@@ -39,15 +39,15 @@ pub(crate) fn execute(
         instant: Instant::now(),
     };
     engine.note_runtime();
-    let (frame, refusal) = engine.open(arrival);
+    let (call, refusal) = engine.open(arrival);
     // Made before the first poll: a future that is dropped unpolled still ends its call.
-    let pending = PendingCalls { engine: Arc::clone(engine), frames: vec![frame], batch: None };
+    let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
     async move {
         pending.engine.note_runtime();
         let mut results = match refusal {
             // Boxed like everything that is rare: its state would make every call larger to move.
             Some(error) => Box::pin(refuse(&pending, *error)).await,
-            None => within!(telemetry::walk(&pending.frames), executor::execute(&pending, None, &ALONE)),
+            None => within!(telemetry::walk(&pending.calls), executor::execute(&pending, None, &ALONE)),
         };
         // One call went in, and each gets one result.
         let Some(result) = results.pop() else { unreachable!("one call, one result") };
@@ -98,16 +98,16 @@ pub(crate) fn execute_batch(
         })
         .collect();
     let refusal = refusal.or_else(|| opened.iter().find_map(|(_, refusal)| refusal.clone()));
-    let frames: Vec<_> = opened.into_iter().map(|(frame, _)| frame).collect();
+    let calls: Vec<_> = opened.into_iter().map(|(call, _)| call).collect();
     engine.note_runtime();
-    let is_above_tier = is_above_tier(&frames, options.origin);
+    let is_above_tier = is_above_tier(&calls, options.origin);
     let may_overlap = options.origin == BatchOrigin::Client || ports.settings.allow_parallel;
     let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap);
-    let pending = PendingCalls { engine: Arc::clone(engine), frames, batch: Some(Arc::clone(&batch)) };
+    let pending = PendingCalls { engine: Arc::clone(engine), calls, batch: Some(Arc::clone(&batch)) };
     async move {
         pending.engine.note_runtime();
         if !is_above_tier {
-            let count = pending.frames.len();
+            let count = pending.calls.len();
             let is_parallel = batch_plan.strategy != Strategy::Sequential;
             batch.emit(EventPayload::BatchStarted { count, is_parallel }, false);
             if let Some(message) = batch_plan.note.clone() {
@@ -116,7 +116,7 @@ pub(crate) fn execute_batch(
         }
         let journals = pending.engine.ports.wants.journal;
         let refusal = match refusal {
-            None if journals => Box::pin(journal::begin(&pending.engine.ports, &batch, &pending.frames))
+            None if journals => Box::pin(journal::begin(&pending.engine.ports, &batch, &pending.calls))
                 .await
                 .err()
                 .map(Box::new),
@@ -126,7 +126,7 @@ pub(crate) fn execute_batch(
             Some(error) => Box::pin(refuse(&pending, *error)).await,
             None => {
                 within!(
-                    telemetry::walk(&pending.frames),
+                    telemetry::walk(&pending.calls),
                     executor::execute(&pending, Some(&options), &batch_plan)
                 )
             }

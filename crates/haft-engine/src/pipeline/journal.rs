@@ -9,8 +9,8 @@ use haft_core::{
 use std::sync::Arc;
 
 /// A batch is there, and its calls are about to be planned. If that cannot be taken down, nothing of it runs.
-pub(crate) async fn begin(ports: &Ports, batch: &Batch, frames: &[Arc<CallState>]) -> Result<(), ToolError> {
-    let Some(first) = frames.first() else { return Ok(()) };
+pub(crate) async fn begin(ports: &Ports, batch: &Batch, calls: &[Arc<CallState>]) -> Result<(), ToolError> {
+    let Some(first) = calls.first() else { return Ok(()) };
     let at = ports.clock.now();
     let begin = BatchBegin {
         batch: batch.id,
@@ -19,11 +19,11 @@ pub(crate) async fn begin(ports: &Ports, batch: &Batch, frames: &[Arc<CallState>
         assistant_text: Arc::default(),
         at,
     };
-    let calls = frames.iter().map(|frame| JournalCall {
-        execution_id: frame.id,
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(&frame.call.name),
-        arguments: ports.redaction.arguments(&frame.call.arguments),
+    let calls = calls.iter().map(|call| JournalCall {
+        execution_id: call.id,
+        call_id: Arc::clone(&call.tool_call.id),
+        tool: Arc::clone(&call.tool_call.name),
+        arguments: ports.redaction.arguments(&call.tool_call.arguments),
     });
     let calls = JournalStep::Calls { batch: batch.id, calls: calls.collect(), at };
     // Both are handed over before either is waited for, so that they are written together.
@@ -50,7 +50,7 @@ pub(crate) async fn begin_flow(
 
 /// Everybody was asked, and nothing has run yet.
 pub(crate) async fn decided(ports: &Ports, decided: Vec<Decided>) -> Vec<Decided> {
-    let place = |decided: &Decided| decided.frame().batch_place();
+    let place = |decided: &Decided| decided.call().batch_place();
     let Some((batch, _)) = decided.first().and_then(place) else { return decided };
     let plans = decided.iter().filter_map(|decided| {
         let plan = match decided {
@@ -71,7 +71,7 @@ pub(crate) async fn decided(ports: &Ports, decided: Vec<Decided>) -> Vec<Decided
 
 fn refused(decided: Decided, error: &StoreError) -> Decided {
     match decided {
-        Decided::Go(ready) => Decided::Resolved(ready.frame, unavailable(error.clone()).into()),
+        Decided::Go(ready) => Decided::Resolved(ready.call, unavailable(error.clone()).into()),
         other @ (Decided::Follows(..) | Decided::AwaitingResult(_) | Decided::Resolved(..)) => other,
     }
 }

@@ -46,30 +46,30 @@ pub(crate) enum Purpose {
 pub(crate) async fn plan(
     ports: &Ports,
     origin: Option<BatchOrigin>,
-    frames: &[Arc<CallState>],
+    calls: &[Arc<CallState>],
     purpose: Purpose,
 ) -> Vec<Planned> {
-    let whole = origin.and_then(|origin| batch_too_large(ports, frames, origin)).map(Box::new);
+    let whole = origin.and_then(|origin| batch_too_large(ports, calls, origin)).map(Box::new);
     let mut seen = HashSet::new();
-    let mut planned = Vec::with_capacity(frames.len());
-    for (index, frame) in frames.iter().enumerate() {
+    let mut planned = Vec::with_capacity(calls.len());
+    for (index, call) in calls.iter().enumerate() {
         let shape = match &whole {
             Some(refusal) if index >= refusal.from => Err(Box::new(refusal.error.clone())),
-            _ if frames.len() > 1 && !frame.call.id.is_empty() && !seen.insert(&*frame.call.id) => {
-                Err(Box::new(duplicate_id(frame)))
+            _ if calls.len() > 1 && !call.tool_call.id.is_empty() && !seen.insert(&*call.tool_call.id) => {
+                Err(Box::new(duplicate_id(call)))
             }
             _ => Ok(()),
         };
-        let outcome = plan_call(ports, frame, shape, purpose).await;
-        planned.push(outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(frame), exit)));
+        let outcome = plan_call(ports, call, shape, purpose).await;
+        planned.push(outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(call), exit)));
     }
     planned
 }
 
 /// Whether a batch is refused whole, because the caller's licence tier does not allow so many calls.
-pub(crate) fn is_above_tier(frames: &[Arc<CallState>], origin: BatchOrigin) -> bool {
-    let most = frames.first().and_then(|frame| frame.context.tier.max_batch());
-    origin == BatchOrigin::Client && most.is_some_and(|most| frames.len() > most)
+pub(crate) fn is_above_tier(calls: &[Arc<CallState>], origin: BatchOrigin) -> bool {
+    let most = calls.first().and_then(|call| call.context.tier.max_batch());
+    origin == BatchOrigin::Client && most.is_some_and(|most| calls.len() > most)
 }
 
 struct BatchRefusal {
@@ -79,8 +79,8 @@ struct BatchRefusal {
 }
 
 /// A model's answer loses the calls over the limit; any other batch is refused whole.
-fn batch_too_large(ports: &Ports, frames: &[Arc<CallState>], origin: BatchOrigin) -> Option<BatchRefusal> {
-    let count = frames.len();
+fn batch_too_large(ports: &Ports, calls: &[Arc<CallState>], origin: BatchOrigin) -> Option<BatchRefusal> {
+    let count = calls.len();
     match origin {
         BatchOrigin::Model => {
             let most = ports.settings.max_calls_per_answer;
@@ -90,7 +90,7 @@ fn batch_too_large(ports: &Ports, frames: &[Arc<CallState>], origin: BatchOrigin
             (count > most).then_some(BatchRefusal { from: most, error })
         }
         BatchOrigin::Client => {
-            let tier = frames.first()?.context.tier;
+            let tier = calls.first()?.context.tier;
             let most = tier.max_batch().filter(|most| count > *most)?;
             let text = format!(
                 "A batch of {count} calls is more than the {tier:?} tier allows ({most}). Nothing was run. Send \
@@ -101,25 +101,25 @@ fn batch_too_large(ports: &Ports, frames: &[Arc<CallState>], origin: BatchOrigin
     }
 }
 
-fn duplicate_id(frame: &CallState) -> ToolError {
-    let text = format!("Duplicate tool call id: {}. The first call of that id was taken", frame.call.id);
+fn duplicate_id(call: &CallState) -> ToolError {
+    let text = format!("Duplicate tool call id: {}. The first call of that id was taken", call.tool_call.id);
     ToolError::new(ErrorCode::DuplicateCallId, text)
 }
 
 /// Plans a call whose arguments a person changed, as if it had come in like that.
-pub(crate) async fn plan_again(ports: &Ports, frame: &Arc<CallState>) -> Planned {
-    let outcome = plan_call(ports, frame, Ok(()), Purpose::Again).await;
-    outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(frame), exit))
+pub(crate) async fn plan_again(ports: &Ports, call: &Arc<CallState>) -> Planned {
+    let outcome = plan_call(ports, call, Ok(()), Purpose::Again).await;
+    outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(call), exit))
 }
 
 async fn plan_call(
     ports: &Ports,
-    frame: &Arc<CallState>,
+    call: &Arc<CallState>,
     place: Result<(), Box<ToolError>>,
     purpose: Purpose,
 ) -> Result<Planned, EarlyExit> {
     // 0. The context is well formed.
-    frame.context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
+    call.context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
     // 1. Switched off.
     if ports.settings.mode == ToolsMode::Disabled {
         return Err(ToolError::new(ErrorCode::ToolDisabled, "Tool execution disabled").into());
@@ -130,76 +130,76 @@ async fn plan_call(
     // 2. Shape: the place in the batch, then the arguments. The tool is looked up first because some have a limit of
     // their own.
     place.map_err(|error| *error)?;
-    let registered = ports.registry.lookup(&frame.call.name);
-    let arguments = shape(ports, frame, registered.as_deref())?;
+    let registered = ports.registry.lookup(&call.tool_call.name);
+    let arguments = shape(ports, call, registered.as_deref())?;
     // 3. Lookup.
-    let registered = registered.ok_or_else(|| not_found(ports, &frame.call.name))?;
-    let registered = frame.registered.get_or_init(|| registered);
+    let registered = registered.ok_or_else(|| not_found(ports, &call.tool_call.name))?;
+    let registered = call.registered.get_or_init(|| registered);
     let definition = &registered.definition;
     if !registered.is_enabled() {
         return Err(disabled(registered).into());
     }
-    if definition.tier > frame.context.tier {
-        return Err(above_tier(frame, registered).into());
+    if definition.tier > call.context.tier {
+        return Err(above_tier(call, registered).into());
     }
     // 4. Denylist.
-    listed(ports, frame, definition)?;
+    listed(ports, call, definition)?;
     // 5. Permission.
-    match authorise(ports, frame, definition).await? {
+    match authorise(ports, call, definition).await? {
         Authorisation::Granted => {}
         Authorisation::Denied { missing, reason } => {
             return Err(lacks(registered, &missing, &reason).into());
         }
         Authorisation::Unlicensed { what, needed } => {
-            return Err(unlicensed(frame, &what, needed).into());
+            return Err(unlicensed(call, &what, needed).into());
         }
     }
     // 6. Idempotency.
     let mut asked_before = None;
-    if let (Some(key), Purpose::Run) = (&frame.call.idempotency_key, purpose) {
-        match Box::pin(claim(ports, frame, registered, key)).await? {
+    if let (Some(key), Purpose::Run) = (&call.tool_call.idempotency_key, purpose) {
+        match Box::pin(claim(ports, call, registered, key)).await? {
             Claimed::Mine(approval) => asked_before = approval,
-            Claimed::Follow(leader) => return Ok(Planned::Follows(Arc::clone(frame), leader)),
+            Claimed::Follow(leader) => return Ok(Planned::Follows(Arc::clone(call), leader)),
         }
     }
     // 7. Arguments.
-    let coercion = if frame.options.coerce { Coercion::Lossless } else { Coercion::Off };
+    let coercion = if call.options.coerce { Coercion::Lossless } else { Coercion::Off };
     let Fitting { arguments, coerced } = registered.arguments.check(definition, arguments, coercion)?;
     if ports.settings.mode == ToolsMode::ParseOnly {
-        return Ok(Planned::AwaitingResult(Arc::clone(frame)));
+        return Ok(Planned::AwaitingResult(Arc::clone(call)));
     }
     // 8. Limits, prepare, footprint, containment. What the tool itself says about the call comes before what would
     // hold it: a tool that cannot run at all needs no jail.
-    enter(ports, frame)?;
-    let bounds = bounds(ports, frame, registered, frame.options.timeout)?;
-    let arguments = Args { value: arguments, original: frame.arguments() };
+    enter(ports, call)?;
+    let bounds = bounds(ports, call, registered, call.options.timeout)?;
+    let arguments = Args { value: arguments, original: call.arguments() };
     let (prepared, footprint, confirm, timeout) = guarded(|| {
         let prepared = PanicGuard::new(registered.tool.prepare(&arguments)?);
         let (footprint, confirm, timeout) = prepared
             .get()
             .map(|prepared| (prepared.footprint(), prepared.confirm(), prepared.timeout()))
             .unwrap_or_default();
-        let workspace = &*frame.reach().workspace;
+        let workspace = &*call.reach().workspace;
         let footprint = resolved(workspace, footprint)?;
         let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
         Ok((prepared, footprint, confirm, timeout))
     })?;
     let bounds = match timeout {
-        Some(_) if frame.options.timeout.is_none() => limits::bounds(ports, frame, registered, timeout)?,
+        Some(_) if call.options.timeout.is_none() => limits::bounds(ports, call, registered, timeout)?,
         _ => bounds,
     };
-    frame.set_bounds(bounds);
-    let level = contain(ports, frame, registered, &footprint)?;
-    within_licence(ports, frame, registered, level)?;
+    call.set_bounds(bounds);
+    let level = contain(ports, call, registered, &footprint)?;
+    within_licence(ports, call, registered, level)?;
     // 9. Policy.
-    let verdict = decide(ports, frame, &arguments, &footprint, confirm.as_deref())?;
+    let verdict = decide(ports, call, &arguments, &footprint, confirm.as_deref())?;
     let has_side_effects = definition.has_side_effects();
     let forces_approval = confirm.is_some();
     let ready = Ready {
-        frame: Arc::clone(frame),
+        call: Arc::clone(call),
         prepared,
         arguments,
-        cancel: Arc::clone(&frame.cancel),
+        cancel: Arc::clone(&call.cancel),
         footprint,
         containment: Containment::new(level, registered),
         has_side_effects,
@@ -207,18 +207,18 @@ async fn plan_call(
     };
     let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
-            return Err(denied(frame, rule, reason).into());
+            return Err(denied(call, rule, reason).into());
         }
         Verdict::Ask { rule, reason } => (rule, Some(reason), false),
         Verdict::Allow { rule, confirmed } => (rule, None, confirmed),
     };
     {
-        let mut facts = frame.facts();
+        let mut facts = call.facts();
         facts.rule = Some(rule);
         facts.coercions = coerced;
     }
     let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {
-        frame.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
+        call.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
     Ok(match reason {
         Some(reason) => Planned::NeedsApproval(Box::new(NeedsApproval { ready, reason, asked_before })),
@@ -228,24 +228,24 @@ async fn plan_call(
 
 fn shape(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     registered: Option<&Registered>,
 ) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
     let own_limit = registered.and_then(|registered| registered.definition.constraints.max_argument_size);
     let most =
         own_limit.map_or(ports.settings.max_args_bytes, |own| usize::try_from(own).unwrap_or(usize::MAX));
-    let arguments = frame.arguments();
+    let arguments = call.arguments();
     let length = arguments.len();
     if length > most {
         let text =
             format!("Tool arguments too large: {length} bytes, and {most} is the most. Send less at once");
         return Err(ToolError::new(ErrorCode::LimitExceeded, text));
     }
-    if let Some(priority) = frame.options.priority.filter(|priority| !(1..=10).contains(priority)) {
+    if let Some(priority) = call.options.priority.filter(|priority| !(1..=10).contains(priority)) {
         let text = format!("A priority is a number from 1 (last) to 10 (first), and not {priority}");
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
     }
-    if frame.options.detached {
+    if call.options.detached {
         let text =
             "Only a single call can be detached, and not one of a batch or of another call. Send it without";
         return Err(ToolError::new(ErrorCode::ValidationFailed, text));
@@ -265,13 +265,13 @@ fn not_found(ports: &Ports, name: &str) -> ToolError {
     ToolError::new(ErrorCode::ToolNotFound, format!("Unknown tool: {shown}{hint}"))
 }
 
-fn above_tier(frame: &CallState, registered: &Registered) -> ToolError {
-    unlicensed(frame, &format!("`{}`", registered.name), registered.definition.tier)
+fn above_tier(call: &CallState, registered: &Registered) -> ToolError {
+    unlicensed(call, &format!("`{}`", registered.name), registered.definition.tier)
 }
 
 /// What would be needed, in words for whoever was refused.
-fn unlicensed(frame: &CallState, what: &str, needed: Tier) -> ToolError {
-    let refused = frame.context.tier.require(what, |tier| tier >= needed);
+fn unlicensed(call: &CallState, what: &str, needed: Tier) -> ToolError {
+    let refused = call.context.tier.require(what, |tier| tier >= needed);
     // It was found that the tier is too low, so this is the refusal.
     refused.err().unwrap_or_else(|| ErrorCode::LicenseRequired.into())
 }
@@ -288,16 +288,16 @@ fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {
 /// would make every walk larger to move.
 async fn authorise(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     definition: &haft_core::ToolDefinition,
 ) -> Result<Authorisation, ToolError> {
     let mut answer =
-        guarded(|| Ok(ports.authoriser.authorise(&frame.context, definition))).map_err(guard_panicked)?;
+        guarded(|| Ok(ports.authoriser.authorise(&call.context, definition))).map_err(guard_panicked)?;
     let at_once = guarded(|| Ok((&mut answer).now_or_never())).map_err(guard_panicked)?;
     let answer = match at_once {
         Some(answer) => answer,
         None => {
-            let waiting = Box::pin(unless_cancelled(frame, guarded_async(answer)));
+            let waiting = Box::pin(unless_cancelled(call, guarded_async(answer)));
             waiting.await?.map_err(guard_panicked)?
         }
     };
@@ -311,14 +311,14 @@ enum Claimed {
 
 async fn claim(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     registered: &Registered,
     key: &Arc<str>,
 ) -> Result<Claimed, EarlyExit> {
-    let request = frame.claim_request(registered, key);
+    let request = call.claim_request(registered, key);
     // Noted before it is asked for: should this be dropped while the store thinks, the end gives it back.
-    frame.facts().claim = Some(Box::new(request.clone()));
-    let claim = unless_cancelled(frame, ports.store.claim(request)).await?;
+    call.facts().claim = Some(Box::new(request.clone()));
+    let claim = unless_cancelled(call, ports.store.claim(request)).await?;
     let claim =
         claim.map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))?;
     let not_mine = match claim {
@@ -329,6 +329,6 @@ async fn claim(
         Claim::Conflict => Err(ToolError::from(ErrorCode::IdempotencyConflict).into()),
         Claim::OutcomeUnknown(_) => Err(ToolError::from(ErrorCode::OutcomeUnknown).into()),
     };
-    frame.facts().claim = None;
+    call.facts().claim = None;
     not_mine
 }

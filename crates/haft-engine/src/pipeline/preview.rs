@@ -52,9 +52,9 @@ pub(crate) async fn preview(ports: &Ports, planned: Planned) -> Preview {
         Planned::Ready(ready) => match summary(ports, &ready) {
             Ok(summary) => Preview::Ready {
                 change: look_ahead(ports, &ready).await,
-                tool: Arc::clone(ready.frame.tool_name()),
+                tool: Arc::clone(ready.call.tool_name()),
                 summary,
-                rule: ready.frame.facts().rule.clone(),
+                rule: ready.call.facts().rule.clone(),
                 footprint: ready.footprint,
             },
             Err(error) => Preview::Refused(ports.redaction.error(error)),
@@ -62,19 +62,19 @@ pub(crate) async fn preview(ports: &Ports, planned: Planned) -> Preview {
         Planned::NeedsApproval(asking) => match summary(ports, &asking.ready) {
             Ok(summary) => Preview::NeedsApproval {
                 change: look_ahead(ports, &asking.ready).await,
-                tool: Arc::clone(asking.ready.frame.tool_name()),
+                tool: Arc::clone(asking.ready.call.tool_name()),
                 summary,
-                rule: asking.ready.frame.facts().rule.clone(),
+                rule: asking.ready.call.facts().rule.clone(),
                 reason: asking.reason,
             },
             Err(error) => Preview::Refused(ports.redaction.error(error)),
         },
-        Planned::AwaitingResult(frame) | Planned::Follows(frame, _) => {
-            Preview::Pending { tool: Arc::clone(frame.tool_name()) }
+        Planned::AwaitingResult(call) | Planned::Follows(call, _) => {
+            Preview::Pending { tool: Arc::clone(call.tool_name()) }
         }
         Planned::Resolved(_, EarlyExit::Error(error)) => Preview::Refused(ports.redaction.error(error)),
-        Planned::Resolved(frame, EarlyExit::Replay(_)) => {
-            Preview::Pending { tool: Arc::clone(frame.tool_name()) }
+        Planned::Resolved(call, EarlyExit::Replay(_)) => {
+            Preview::Pending { tool: Arc::clone(call.tool_name()) }
         }
     }
 }

@@ -13,22 +13,22 @@ use haft_core::{ErrorCode, Footprint, ToolError, port::Verdict};
 
 /// Whether the call may still run as it was decided. Where it may, its footprint is what it would touch now.
 pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError> {
-    let frame = &ready.frame;
+    let call = &ready.call;
     let (is_approved, is_first) = {
-        let facts = frame.facts();
+        let facts = call.facts();
         (facts.approval.is_some(), facts.attempts == 0)
     };
     // It was planned just now, and touches nothing that could lead elsewhere.
-    if ready.footprint == Footprint::default() && is_first && !is_approved && frame.batch.is_none() {
+    if ready.footprint == Footprint::default() && is_first && !is_approved && call.batch.is_none() {
         return Ok(());
     }
-    let Some(registered) = frame.registered.get() else { return Err(ErrorCode::ExecutionFailed.into()) };
+    let Some(registered) = call.registered.get() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let definition = &registered.definition;
     let (footprint, confirm) = guarded(|| {
         let prepared = ready.prepared.get();
         Ok(prepared.map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default())
     })?;
-    let workspace = &*frame.reach().workspace;
+    let workspace = &*call.reach().workspace;
     let footprint = resolved(workspace, footprint)?;
     // A path that leads elsewhere may lead to a protected name now.
     let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
@@ -44,12 +44,12 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
     if !registered.is_enabled() {
         return Err(disabled(registered));
     }
-    listed(ports, frame, definition)?;
-    if let Some(parent) = &frame.context.parent {
+    listed(ports, call, definition)?;
+    if let Some(parent) = &call.context.parent {
         containment::within(&footprint, parent)?;
     }
-    let (rule, reason) = match decide(ports, frame, &ready.arguments, &footprint, confirm.as_deref())? {
-        Verdict::Deny { rule, reason } => return Err(denied(frame, rule, reason)),
+    let (rule, reason) = match decide(ports, call, &ready.arguments, &footprint, confirm.as_deref())? {
+        Verdict::Deny { rule, reason } => return Err(denied(call, rule, reason)),
         Verdict::Ask { rule, reason } => (rule, Some(reason)),
         Verdict::Allow { rule, confirmed } => (rule, confirm.filter(|_| !confirmed)),
     };
@@ -60,7 +60,7 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
         );
         return Err(ToolError::new(ErrorCode::ConfirmationRequired, text));
     }
-    frame.facts().rule = Some(rule);
+    call.facts().rule = Some(rule);
     ready.footprint = footprint;
     Ok(())
 }

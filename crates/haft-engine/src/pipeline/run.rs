@@ -36,22 +36,22 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
     }
     recheck(ports, ready)?;
     let prepared = std::mem::replace(&mut ready.prepared, PanicGuard::nothing());
-    let frame = &ready.frame;
+    let call = &ready.call;
     let enforcement = enforcement(ports, ready.containment.level)?;
     // The sandbox around it may have ended while it waited.
-    let is_first = frame.facts().attempts == 0;
-    let _inside = frame.sandbox.get().map(|sandbox| sandbox.inhabit(is_first)).transpose()?;
+    let is_first = call.facts().attempts == 0;
+    let _inside = call.sandbox.get().map(|sandbox| sandbox.inhabit(is_first)).transpose()?;
     if ready.has_side_effects {
-        record_intent(ports, frame).await?;
+        record_intent(ports, call).await?;
     }
-    let number = frame.facts().next_attempt(enforcement);
-    let timeout = frame.timeout();
+    let number = call.facts().next_attempt(enforcement);
+    let timeout = call.timeout();
     if number == 1 {
-        let arguments = ports.redaction.arguments(&frame.arguments());
-        frame.emit(EventPayload::Started { arguments, timeout });
-        telemetry::started(&ports.redaction, frame);
+        let arguments = ports.redaction.arguments(&call.arguments());
+        call.emit(EventPayload::Started { arguments, timeout });
+        telemetry::started(&ports.redaction, call);
     }
-    let _runs = frame.runs();
+    let _runs = call.runs();
     let cx = Attempt::new(ready, number).ctx();
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = PanicGuard::new(guarded(move || Ok(prepared.execute(cx)))?);
@@ -67,7 +67,7 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         (outcome, _) => outcome,
     };
     if let Err(error) = &outcome {
-        frame.facts().failed = Some(error.code);
+        call.facts().failed = Some(error.code);
     }
     outcome
 }
@@ -84,7 +84,7 @@ async fn waited_for(
     ready: &Ready,
     timeout: Duration,
 ) -> AttemptOutcome {
-    let (cancel, frame) = (&ready.cancel, &ready.frame);
+    let (cancel, call) = (&ready.cancel, &ready.call);
     // It was just asked, and will wake this task. Only its end is to be waited for now, or what ends it.
     let mut is_asked = true;
     let ended = poll_fn(|task| match std::mem::take(&mut is_asked) {
@@ -95,28 +95,28 @@ async fn waited_for(
         biased;
         outcome = ended => return outcome,
         reason = cancel.cancelled() => cancelled(cancel, reason),
-        error = deadline(frame, cancel, timeout) => error,
+        error = deadline(call, cancel, timeout) => error,
     };
-    if frame.facts().guest.is_some() {
+    if call.facts().guest.is_some() {
         // A program was asked to end: it may tidy up, and what it used is still to be known. After that it is ended.
         tokio::time::timeout(ports.settings.grace, guarded_async(running)).await.ok();
     }
     Err(error)
 }
 
-async fn record_intent(ports: &Ports, frame: &CallState) -> Result<(), ToolError> {
+async fn record_intent(ports: &Ports, call: &CallState) -> Result<(), ToolError> {
     let (approval, attempt) = {
-        let mut facts = frame.facts();
+        let mut facts = call.facts();
         facts.had_intent = true;
         (facts.approval.clone(), facts.attempts + 1)
     };
     let intent = Intent {
-        execution_id: frame.id,
-        batch: frame.batch_place(),
-        context: Arc::clone(&frame.context),
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(frame.tool_name()),
-        arguments: ports.redaction.arguments(&frame.arguments()),
+        execution_id: call.id,
+        batch: call.batch_place(),
+        context: Arc::clone(&call.context),
+        call_id: Arc::clone(&call.tool_call.id),
+        tool: Arc::clone(call.tool_name()),
+        arguments: ports.redaction.arguments(&call.arguments()),
         approval,
         attempt,
         at: ports.clock.now(),
@@ -140,33 +140,31 @@ fn enforcement(ports: &Ports, level: IsolationLevel) -> Result<Enforcement, Tool
 }
 
 /// Ends when the time is over: the whole of it, or the time without a sign of life.
-async fn deadline(frame: &CallState, cancel: &Cancel, timeout: Duration) -> ToolError {
-    let started = frame.arrived.elapsed();
+async fn deadline(call: &CallState, cancel: &Cancel, timeout: Duration) -> ToolError {
+    let started = call.arrived.elapsed();
     let end = started + timeout;
-    let Some(idle) = frame.options.idle_timeout else {
+    let Some(idle) = call.options.idle_timeout else {
         tokio::time::sleep(timeout).await;
-        return timed_out(frame, cancel, &format!("after {}", seconds(timeout)));
+        return timed_out(call, cancel, &format!("after {}", seconds(timeout)));
     };
     loop {
-        let now = frame.arrived.elapsed();
-        let silent_until = frame.last_sign_of_life().max(started) + idle;
+        let now = call.arrived.elapsed();
+        let silent_until = call.last_sign_of_life().max(started) + idle;
         if now >= end {
-            return timed_out(frame, cancel, &format!("after {}", seconds(timeout)));
+            return timed_out(call, cancel, &format!("after {}", seconds(timeout)));
         }
         if now >= silent_until {
-            return timed_out(frame, cancel, &format!("after {} without output or progress", seconds(idle)));
+            return timed_out(call, cancel, &format!("after {} without output or progress", seconds(idle)));
         }
         tokio::time::sleep(silent_until.min(end) - now).await;
     }
 }
 
-fn timed_out(frame: &CallState, cancel: &Cancel, when: &str) -> ToolError {
+fn timed_out(call: &CallState, cancel: &Cancel, when: &str) -> ToolError {
     // Threads of the tool that still run can learn of it; the tool's future is dropped.
     cancel.cancel(CancelReason::Deadline, None);
-    let text = format!(
-        "Tool '{}' timed out {when}. It was stopped; what it did until then stays",
-        frame.tool_name()
-    );
+    let text =
+        format!("Tool '{}' timed out {when}. It was stopped; what it did until then stays", call.tool_name());
     ToolError::new(ErrorCode::Timeout, text)
 }
 

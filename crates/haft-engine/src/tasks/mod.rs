@@ -104,9 +104,9 @@ impl Tasks {
     /// Watches a task that is on its walk in this process; `None` for any other.
     pub fn observe(&self, id: &TaskId) -> Option<Observer> {
         let walk = self.engine.tasks.walk_of(id)?;
-        let frame = self.engine.live.executions.call(walk)?;
+        let call = self.engine.live.executions.call(walk)?;
         // Whoever guesses another tenant's id must not see it.
-        (frame.context.tenant == self.tenant).then(|| Observer::new(frame as _))
+        (call.context.tenant == self.tenant).then(|| Observer::new(call as _))
     }
 }
 

@@ -41,23 +41,23 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     let Some(first) = asked.first() else {
         return Vec::new();
     };
-    let frame = Arc::clone(&first.ready.frame);
-    let approver: &Arc<dyn Approver> = frame.approver.as_ref().unwrap_or(&ports.approver);
-    let list = ports.wants.questions.then(|| ports.store.for_tenant(&frame.context.tenant));
+    let call = Arc::clone(&first.ready.call);
+    let approver: &Arc<dyn Approver> = call.approver.as_ref().unwrap_or(&ports.approver);
+    let list = ports.wants.questions.then(|| ports.store.for_tenant(&call.context.tenant));
     if let Some(list) = &list
         && let Err(error) = put_on(&**list, asked).await
     {
         return asked.iter().map(|_| Err(could_not_ask(&error))).collect();
     }
     for PendingApproval { ready, request, .. } in &*asked {
-        ready.frame.emit(EventPayload::ConfirmationRequested {
+        ready.call.emit(EventPayload::ConfirmationRequested {
             approval_id: request.id.clone(),
             summary: request.summary.clone(),
         });
-        ready.frame.facts().approval = Some(request.id.clone());
+        ready.call.facts().approval = Some(request.id.clone());
     }
     // A batch is asked about as a whole: one call of it that is cancelled meanwhile just does not run afterwards.
-    let cancel = frame.batch.as_ref().map_or(&*frame.cancel, |(batch, _)| &batch.cancel);
+    let cancel = call.batch.as_ref().map_or(&*call.cancel, |(batch, _)| &batch.cancel);
     let answers = async {
         match &list {
             Some(list) => Listed { ports, approver: &**approver, list: &**list, asked }.answers().await,
@@ -93,7 +93,7 @@ async fn withdraw(list: &dyn TenantStore, request: &ApprovalRequest, ready: &Rea
     let decision = Decision::Deny { reason: Some("the call was cancelled".to_owned()) };
     let answer = Answer { decision, by: request.asker.principal().to_owned(), from: "program".to_owned() };
     let _ = list.answer(&request.id, answer).await;
-    let _ = list.take_answer(&request.id, ready.frame.id).await;
+    let _ = list.take_answer(&request.id, ready.call.id).await;
 }
 
 /// Without a list: the approver alone.
@@ -194,7 +194,7 @@ impl Listed<'_> {
 
     async fn take(&self, place: usize) -> Option<Answered> {
         let PendingApproval { ready, request, .. } = &self.asked[place];
-        Some(match self.list.take_answer(&request.id, ready.frame.id).await {
+        Some(match self.list.take_answer(&request.id, ready.call.id).await {
             Ok(TakenAnswer::Open) => return None,
             Ok(TakenAnswer::Expired) => Ok(ApprovalOutcome::Answer(Decision::Expired)),
             Ok(TakenAnswer::Gone) => Ok(ApprovalOutcome::Again),

@@ -34,37 +34,37 @@ pub(super) async fn question(
     cause: Cause,
 ) -> Result<ApprovalRequest, ToolError> {
     let preview = whole_change(ports, ready).await?;
-    let frame = &ready.frame;
-    let definition = frame.registered.get().map(|registered| &*registered.definition);
+    let call = &ready.call;
+    let definition = call.registered.get().map(|registered| &*registered.definition);
     let risk = definition.map(ToolDefinition::risk).unwrap_or(Risk::High);
     let risk = if ready.forces_approval { Risk::High } else { risk };
     let mut secrets = Shown::new(&ports.redaction);
-    let shown = secrets.arguments(&frame.arguments());
+    let shown = secrets.arguments(&call.arguments());
     let does = asked(ports, ready, &shown)?;
     let summary = text::spelled_summary(does.trim(), SUMMARY);
-    let sandbox = frame.sandbox.get().map(|sandbox| &sandbox.grant);
+    let sandbox = call.sandbox.get().map(|sandbox| &sandbox.grant);
     let now = ports.clock.now();
-    let reach = containment::reach(frame);
+    let reach = containment::reach(call);
     let fingerprint = Covered {
-        tenant: &frame.context.tenant,
-        principal: &principal(&frame.context),
-        session: frame.context.session.as_deref(),
-        tool: frame.tool_name(),
+        tenant: &call.context.tenant,
+        principal: &principal(&call.context),
+        session: call.context.session.as_deref(),
+        tool: call.tool_name(),
         definition,
-        arguments: &frame.arguments(),
+        arguments: &call.arguments(),
         footprint: &ready.footprint,
         isolation: ready.containment.level,
-        limits: frame.options.limits.as_deref(),
+        limits: call.options.limits.as_deref(),
         reach: &reach,
         sandbox,
         preview: preview.as_deref(),
     }
     .fingerprint();
     Ok(ApprovalRequest {
-        id: cause.asked_before.or_else(|| waited_for(frame)).unwrap_or_else(ApprovalId::random),
-        execution_id: frame.id,
-        call_id: Arc::clone(&frame.call.id),
-        tool: Arc::clone(frame.tool_name()),
+        id: cause.asked_before.or_else(|| waited_for(call)).unwrap_or_else(ApprovalId::random),
+        execution_id: call.id,
+        call_id: Arc::clone(&call.tool_call.id),
+        tool: Arc::clone(call.tool_name()),
         risk,
         reason: ports.redaction.model_string(cause.reason),
         arguments: shown,
@@ -74,12 +74,12 @@ pub(super) async fn question(
             does,
             isolation: ready.containment.level,
             reach: containment::shown_reach(&reach, ready.containment.level),
-            limits: frame.options.limits.as_deref().cloned(),
+            limits: call.options.limits.as_deref().cloned(),
             sandbox: sandbox.cloned(),
             hidden: secrets.hidden(),
         },
-        asker: Asker::of(&frame.context),
-        batch_id: frame.batch.as_ref().map(|(batch, _)| batch.id),
+        asker: Asker::of(&call.context),
+        batch_id: call.batch.as_ref().map(|(batch, _)| batch.id),
         footprint: Shown::new(&ports.redaction).footprint(&ready.footprint),
         offers: offers(ports, ready, &summary, now),
         replaces: cause.replaces,
@@ -89,31 +89,31 @@ pub(super) async fn question(
 }
 
 /// The question that a task waited for.
-fn waited_for(frame: &CallState) -> Option<ApprovalId> {
-    frame.task.as_ref()?.asked_before.clone()
+fn waited_for(call: &CallState) -> Option<ApprovalId> {
+    call.task.as_ref()?.asked_before.clone()
 }
 
 /// What could be remembered of a yes. Nothing, where whoever calls wants this call to be confirmed: no grant would spare
 /// that. A policy that panics here has nothing to offer; the question is asked all the same.
 fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> Vec<GrantOffer> {
-    let frame = &ready.frame;
-    let Some(registered) = frame.registered.get().filter(|_| !frame.options.require_confirmation) else {
+    let call = &ready.call;
+    let Some(registered) = call.registered.get().filter(|_| !call.options.require_confirmation) else {
         return Vec::new();
     };
     let offers = guarded(|| {
         let confirm = ready.prepared.get().and_then(|prepared| prepared.confirm());
         let confirm = confirm_reason(
-            &*ready.frame.reach().workspace,
+            &*ready.call.reach().workspace,
             &registered.definition,
             confirm,
             &ready.footprint,
         )?;
         let subject = Subject {
-            context: &frame.context,
+            context: &call.context,
             definition: &registered.definition,
             arguments: &ready.arguments.value,
             footprint: &ready.footprint,
-            folder: &containment::folder(frame),
+            folder: &containment::folder(call),
             confirm: confirm.as_deref(),
             now,
         };
@@ -174,7 +174,7 @@ fn said(ready: &Ready) -> Result<String, ToolError> {
 
 /// The same without secrets.
 fn does(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
-    Ok(ports.redaction.summary(said(ready)?, &ready.frame.arguments()))
+    Ok(ports.redaction.summary(said(ready)?, &ready.call.arguments()))
 }
 
 /// The same for a person who is asked: without secrets that cannot be anything else.
@@ -182,10 +182,10 @@ fn asked(ports: &Ports, ready: &Ready, shown: &Arguments) -> Result<String, Tool
     let said = said(ready)?;
     match ports.redaction.for_people(said.clone()) {
         Ok(_) => {
-            let said = said.replace(ready.frame.arguments().as_str(), shown.as_str());
+            let said = said.replace(ready.call.arguments().as_str(), shown.as_str());
             Ok(Shown::new(&ports.redaction).text(&said))
         }
-        Err(_) => Ok(ports.redaction.summary(said, &ready.frame.arguments())),
+        Err(_) => Ok(ports.redaction.summary(said, &ready.call.arguments())),
     }
 }
 

@@ -65,8 +65,8 @@ impl Content {
 }
 
 /// Words alone are an answer, too: the schema speaks about the structured value.
-fn check_output(frame: &CallState, output: &ToolOutput) -> Result<(), ToolError> {
-    match (frame.registered.get(), &output.structured) {
+fn check_output(call: &CallState, output: &ToolOutput) -> Result<(), ToolError> {
+    match (call.registered.get(), &output.structured) {
         (Some(registered), Some(structured)) => registered.output.check(&registered.definition, structured),
         _ => Ok(()),
     }
@@ -78,30 +78,30 @@ pub(super) enum Composed<'a> {
     Later(BoxFuture<'a, Content>),
 }
 
-pub(super) fn compose<'a>(ports: &'a Ports, frame: &'a CallState, outcome: RunOutcome) -> Composed<'a> {
+pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallState, outcome: RunOutcome) -> Composed<'a> {
     match outcome {
-        RunOutcome::Returned(output) => match check_output(frame, &output) {
-            Ok(()) => success(ports, frame, output),
-            Err(error) => Composed::Later(Box::pin(failure(ports, frame, error))),
+        RunOutcome::Returned(output) => match check_output(call, &output) {
+            Ok(()) => success(ports, call, output),
+            Err(error) => Composed::Later(Box::pin(failure(ports, call, error))),
         },
-        RunOutcome::Error(error) => Composed::Later(Box::pin(failure(ports, frame, error))),
+        RunOutcome::Error(error) => Composed::Later(Box::pin(failure(ports, call, error))),
         RunOutcome::Replay(result) => Composed::Now(Content::of(&result)),
     }
 }
 
-fn success<'a>(ports: &'a Ports, frame: &'a CallState, output: ToolOutput) -> Composed<'a> {
+fn success<'a>(ports: &'a Ports, call: &'a CallState, output: ToolOutput) -> Composed<'a> {
     let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole, repeats_stream } = output;
     let redaction = &ports.redaction_levels.results;
     if let Some(structured) = &mut structured {
         redaction.value(structured);
     }
     parts.iter_mut().for_each(|part| redaction.part(part));
-    if !frame.context.tier.records_side_effects() {
+    if !call.context.tier.records_side_effects() {
         side_effects.clear();
     }
     // They are on the record, too.
     side_effects.iter_mut().for_each(|effect| ports.redaction.side_effect(effect));
-    let spooled = frame.take_spool();
+    let spooled = call.take_spool();
     let streamed = spooled.as_ref().map_or(0, |(_, total)| *total);
     let (raw, returned) = match (text, &structured, spooled) {
         (Some(text), _, _) => (redaction.string(text), true),
@@ -114,7 +114,7 @@ fn success<'a>(ports: &'a Ports, frame: &'a CallState, output: ToolOutput) -> Co
         (true, true) => streamed.max(raw.len() as u64),
         (false, _) => streamed,
     };
-    let limit = if keep_whole { usize::MAX } else { frame.claim_output(raw.len()) };
+    let limit = if keep_whole { usize::MAX } else { call.claim_output(raw.len()) };
     let content = move |text: String, handle, truncated, output, as_kept| {
         let mut content = Vec::with_capacity(1 + parts.len());
         if !text.is_empty() || parts.is_empty() {
@@ -137,9 +137,9 @@ fn success<'a>(ports: &'a Ports, frame: &'a CallState, output: ToolOutput) -> Co
     match fits(redaction, raw, limit) {
         Ok(text) => Composed::Now(content(text, None, false, structured, AsKept::default())),
         Err(raw) => Composed::Later(Box::pin(async move {
-            let (text, kept, handle) = cut(ports, frame, raw, limit).await;
+            let (text, kept, handle) = cut(ports, call, raw, limit).await;
             // A value that a model could not take is not sent to one; the whole is behind the handle.
-            let structured = structured.filter(|_| frame.capacity() == usize::MAX);
+            let structured = structured.filter(|_| call.capacity() == usize::MAX);
             content(text, handle, true, structured, AsKept { text: kept, message: None })
         })),
     }
@@ -157,22 +157,22 @@ fn fits(redaction: &Redaction, raw: String, limit: usize) -> Result<String, Stri
 /// The text for a model, cut to the limit, and the same as it is kept. The whole is kept in the store, raw but for redaction.
 async fn cut(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     raw: String,
     limit: usize,
 ) -> (String, Option<String>, Option<OutputHandle>) {
     let shown = ports.redaction_levels.results.string(text::model_str(&raw).into_owned());
     // Without a handle the result is still right; it only cannot be read on.
-    let handle = keep(ports, frame, stored(ports, raw.clone())).await;
+    let handle = keep(ports, call, stored(ports, raw.clone())).await;
     let kept = AsKept::cut(ports, &raw, limit, handle.as_ref());
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
     (cut.text.into_owned(), kept, handle)
 }
 
 /// Keeps the whole of an output that is cut, where the caller's tier includes that.
-async fn keep(ports: &Ports, frame: &CallState, whole: String) -> Option<OutputHandle> {
-    match frame.context.tier.keeps_whole_outputs() {
-        true => ports.store.keep_output(&frame.context.tenant, whole.into_bytes()).await.ok(),
+async fn keep(ports: &Ports, call: &CallState, whole: String) -> Option<OutputHandle> {
+    match call.context.tier.keeps_whole_outputs() {
+        true => ports.store.keep_output(&call.context.tenant, whole.into_bytes()).await.ok(),
         false => None,
     }
 }
@@ -186,8 +186,8 @@ fn stored(ports: &Ports, text: String) -> String {
     }
 }
 
-async fn failure(ports: &Ports, frame: &CallState, error: ToolError) -> Content {
-    let spooled = frame.take_spool();
+async fn failure(ports: &Ports, call: &CallState, error: ToolError) -> Content {
+    let spooled = call.take_spool();
     let size = spooled.as_ref().map_or(0, |(_, total)| *total);
     let ToolError { code, message, diagnostics, mut problems, mut data } = error;
     let redaction = &ports.redaction_levels.results;
@@ -197,14 +197,14 @@ async fn failure(ports: &Ports, frame: &CallState, error: ToolError) -> Content 
     }
     let kept = spooled.as_ref().map_or(0, |(bytes, _)| bytes.len());
     // With room for the tool's name and the words around it.
-    let limit = frame.claim_output(shown_length(message.len() + kept) + frame.tool_name().len() + 64);
+    let limit = call.claim_output(shown_length(message.len() + kept) + call.tool_name().len() + 64);
     let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
     let mut as_kept = AsKept::default();
     let (message, shown, handle, truncated) = if passes {
-        pass_through(ports, frame, redaction.string(message), limit).await
+        pass_through(ports, call, redaction.string(message), limit).await
     } else {
         let message = match code {
-            ErrorCode::ExecutionFailed => format!("{} failed: {message}", frame.tool_name()),
+            ErrorCode::ExecutionFailed => format!("{} failed: {message}", call.tool_name()),
             _ => message,
         };
         as_kept.message = AsKept::cut(ports, &message, limit, None);
@@ -219,7 +219,7 @@ async fn failure(ports: &Ports, frame: &CallState, error: ToolError) -> Content 
         let (shown, handle, truncated) = match fits(redaction, shown, limit) {
             Ok(shown) => (shown, None, false),
             Err(raw) => {
-                let (shown, kept, handle) = cut(ports, frame, raw, limit).await;
+                let (shown, kept, handle) = cut(ports, call, raw, limit).await;
                 as_kept.text = kept;
                 (shown, handle, true)
             }
@@ -261,7 +261,7 @@ fn is_json_object(text: &str) -> bool {
 /// A tool's own JSON error reaches the model byte for byte; one that is too long is kept, and a handle given.
 async fn pass_through(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     json: String,
     limit: usize,
 ) -> (String, String, Option<OutputHandle>, bool) {
@@ -269,10 +269,10 @@ async fn pass_through(
         return (json.clone(), json, None, false);
     }
     let length = json.len();
-    let handle = keep(ports, frame, stored(ports, json)).await;
+    let handle = keep(ports, call, stored(ports, json)).await;
     let place =
         handle.as_ref().map_or_else(String::new, |handle| format!("; read it with read_output {handle}"));
-    let text = format!("{} failed with a JSON error of {length} bytes{place}", frame.tool_name());
+    let text = format!("{} failed with a JSON error of {length} bytes{place}", call.tool_name());
     let text = text::truncate(&text, limit, None).text.into_owned();
     (text.clone(), text, handle, true)
 }

@@ -17,10 +17,10 @@ use haft_sdk::{
 };
 
 /// Refuses a tool that is on the denylist.
-pub(crate) fn listed(ports: &Ports, frame: &CallState, definition: &ToolDefinition) -> Result<(), ToolError> {
-    let listed = guarded(|| ports.policy.denies(&frame.context, definition).map_err(guard_failed));
+pub(crate) fn listed(ports: &Ports, call: &CallState, definition: &ToolDefinition) -> Result<(), ToolError> {
+    let listed = guarded(|| ports.policy.denies(&call.context, definition).map_err(guard_failed));
     match listed.map_err(guard_panicked)? {
-        Some(reason) => Err(denied(frame, "denylist".into(), reason)),
+        Some(reason) => Err(denied(call, "denylist".into(), reason)),
         None => Ok(()),
     }
 }
@@ -28,18 +28,18 @@ pub(crate) fn listed(ports: &Ports, frame: &CallState, definition: &ToolDefiniti
 /// What policy says to a call that touches this.
 pub(crate) fn decide(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     arguments: &Args,
     footprint: &Footprint,
     confirm: Option<&str>,
 ) -> Result<Verdict, ToolError> {
-    let Some(registered) = frame.registered.get() else { return Err(ErrorCode::ToolNotFound.into()) };
+    let Some(registered) = call.registered.get() else { return Err(ErrorCode::ToolNotFound.into()) };
     let subject = Subject {
-        context: &frame.context,
+        context: &call.context,
         definition: &registered.definition,
         arguments: &arguments.value,
         footprint,
-        folder: &containment::folder(frame),
+        folder: &containment::folder(call),
         confirm,
         now: ports.clock.now(),
     };
@@ -85,9 +85,9 @@ pub(crate) fn confirm_reason(
 }
 
 /// What policy refuses: the rule is on the record and on the result.
-pub(crate) fn denied(frame: &CallState, rule: RuleName, reason: String) -> ToolError {
+pub(crate) fn denied(call: &CallState, rule: RuleName, reason: String) -> ToolError {
     let data = serde_json::json!({"rule": rule});
-    frame.facts().rule = Some(rule);
+    call.facts().rule = Some(rule);
     ToolError::new(ErrorCode::ToolDenied, reason).with_data(data)
 }
 

@@ -11,11 +11,11 @@ use std::time::Duration;
 /// What a call asks for beyond what its caller's tier includes.
 pub(super) fn within_licence(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     registered: &Registered,
     level: IsolationLevel,
 ) -> Result<(), ToolError> {
-    let tier = frame.context.tier;
+    let tier = call.context.tier;
     // Nothing is above it.
     if tier == Tier::Enterprise {
         return Ok(());
@@ -26,7 +26,7 @@ pub(super) fn within_licence(
         let what = format_args!("`{name}` in `{}`, which did not come with haft,", ports.jail.name());
         tier.require(what, Tier::allows_own_jails)?;
     }
-    if let Some(asked) = &frame.options.limits
+    if let Some(asked) = &call.options.limits
         && let Some((name, mine, most)) = asked.exceeds(&tier.limits())
     {
         let what = format_args!("{name} of {mine}, where at most {most} are included,");
@@ -38,12 +38,12 @@ pub(super) fn within_licence(
 /// The deadline and the room for output, or why the call cannot have them.
 pub(super) fn bounds(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     registered: &Registered,
     requested: Option<Duration>,
 ) -> Result<Bounds, ToolError> {
     let constraints = &registered.definition.constraints;
-    let parent_limits = frame.parent_limits();
+    let parent_limits = call.parent_limits();
     let timeout = resolve_timeout(
         requested,
         constraints.default_timeout,
@@ -51,13 +51,13 @@ pub(super) fn bounds(
         parent_limits.wall_time,
         ports.settings.default_timeout,
     )?;
-    let timeout = adapted(ports, frame, registered, timeout);
+    let timeout = adapted(ports, call, registered, timeout);
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
-    if let Some(limits) = &frame.options.limits {
-        limits.check_ceiling(&frame.reach().commands.ceiling())?;
+    if let Some(limits) = &call.options.limits {
+        limits.check_ceiling(&call.reach().commands.ceiling())?;
     }
-    if let (Some(limits), Some(parent)) = (&frame.options.limits, &frame.context.parent)
+    if let (Some(limits), Some(parent)) = (&call.options.limits, &call.context.parent)
         && let Some((name, mine, theirs)) = limits.exceeds(&parent_limits)
     {
         let text = format!("{name} of {mine} is above the {theirs} of the sandbox {}", parent.sandbox_id);
@@ -67,10 +67,10 @@ pub(super) fn bounds(
 }
 
 /// A shorter deadline where nobody named one and the tool's history suggests it.
-fn adapted(ports: &Ports, frame: &CallState, registered: &Registered, planned: Duration) -> Duration {
-    let (Some(adaptive), None) = (&ports.adaptive, frame.options.timeout) else { return planned };
+fn adapted(ports: &Ports, call: &CallState, registered: &Registered, planned: Duration) -> Duration {
+    let (Some(adaptive), None) = (&ports.adaptive, call.options.timeout) else { return planned };
     let Some(timeout) = adaptive.shorten(registered.stats_if_called(), planned) else { return planned };
-    frame.scheduling(|facts| facts.adaptive_timeout = Some(timeout));
+    call.scheduling(|facts| facts.adaptive_timeout = Some(timeout));
     timeout
 }
 

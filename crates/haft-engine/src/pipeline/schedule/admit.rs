@@ -19,7 +19,7 @@ pub(crate) fn admit<R: Start>(
 ) -> impl Future<Output = AttemptOutcome> + Send {
     async move {
         if let Some(repeats) = &controls.repeats
-            && let Some(stop) = repeats.stops(&ready.frame)
+            && let Some(stop) = repeats.stops(&ready.call)
         {
             return Err(stop);
         }

@@ -49,7 +49,7 @@ impl<R: Start> Start for Attempts<'_, R> {
                 let error = match outcome {
                     Ok(output) => {
                         if failed > 0 {
-                            ready.frame.emit(EventPayload::RetrySucceeded { attempts: failed + 1 });
+                            ready.call.emit(EventPayload::RetrySucceeded { attempts: failed + 1 });
                         }
                         return Ok(output);
                     }
@@ -65,7 +65,7 @@ impl<R: Start> Start for Attempts<'_, R> {
                 if let Err(error) = next {
                     if failed > 0 {
                         let (attempts, code) = (failed + 1, error.code);
-                        ready.frame.emit(EventPayload::RetryExhausted { attempts, code });
+                        ready.call.emit(EventPayload::RetryExhausted { attempts, code });
                     }
                     return Err(error);
                 }
@@ -79,14 +79,14 @@ impl<R: Start> Attempts<'_, R> {
     /// One attempt, held back by what is configured: rates and quotas → breaker → lane → run.
     async fn attempt(&self, ready: &mut Ready) -> AttemptOutcome {
         let (controls, ports, run) = (self.controls, self.ports, self.run);
-        let frame = Arc::clone(&ready.frame);
+        let call = Arc::clone(&ready.call);
         if let Some(rates) = &controls.rates {
-            rates.check(&frame.context, frame.tool_name())?;
+            rates.check(&call.context, call.tool_name())?;
         }
         let permit = match &controls.breakers {
             Some(breakers) => {
-                let (entered, change) = breakers.enter(frame.tool_name(), &frame.context.tenant);
-                change.into_iter().for_each(|change| frame.emit(change));
+                let (entered, change) = breakers.enter(call.tool_name(), &call.context.tenant);
+                change.into_iter().for_each(|change| call.emit(change));
                 Some(entered?)
             }
             None => None,
@@ -94,25 +94,25 @@ impl<R: Start> Attempts<'_, R> {
         let slot = match &controls.lanes {
             // What a running call calls runs in that call's slot: it would wait for itself. A flow only waits for its nodes,
             // which have slots of their own.
-            Some(lanes) if !frame.is_inside && !ready.is_flow() => match slot(lanes, ready)? {
+            Some(lanes) if !call.is_inside && !ready.is_flow() => match slot(lanes, ready)? {
                 Ok(slot) => Some(slot),
                 Err(waiting) => Some(waiting.await?),
             },
             _ => None,
         };
         if let Some(quotas) = &controls.quotas {
-            quotas.start(&frame.context, ports.clock.now())?;
+            quotas.start(&call.context, ports.clock.now())?;
         }
         let outcome = run.start(ready).await;
         drop(slot);
-        if let (Some(permit), Some(registered)) = (permit, frame.registered.get()) {
+        if let (Some(permit), Some(registered)) = (permit, call.registered.get()) {
             let has_failed = match &outcome {
                 Ok(_) => Some(false),
                 // A tool that passes calls on passes on their failures, too.
                 Err(_) if ready.passes_on() => None,
                 Err(error) => is_fault(&registered.definition, error.code),
             };
-            permit.leave(has_failed).into_iter().for_each(|change| frame.emit(change));
+            permit.leave(has_failed).into_iter().for_each(|change| call.emit(change));
         }
         outcome
     }
@@ -129,9 +129,9 @@ impl<R: Start> Attempts<'_, R> {
         if !ready.next_attempt() {
             return Err(error);
         }
-        let frame = &ready.frame;
-        frame.emit(EventPayload::RetryAttempt { attempt, most, delay, code: error.code });
-        frame.scheduling(|facts| facts.failed_tries.push(FailedTry { code: error.code, delay }));
+        let call = &ready.call;
+        call.emit(EventPayload::RetryAttempt { attempt, most, delay, code: error.code });
+        call.scheduling(|facts| facts.failed_tries.push(FailedTry { code: error.code, delay }));
         self.controls.retries.fetch_add(1, Ordering::Relaxed);
         let cancel = &*ready.cancel;
         tokio::select! {
@@ -148,11 +148,11 @@ impl<R: Start> Attempts<'_, R> {
 }
 /// How calls like this one are retried.
 fn policy<'a>(ports: &'a Ports, ready: &'a Ready) -> &'a Retry {
-    let usual = match ready.frame.batch.is_some() {
+    let usual = match ready.call.batch.is_some() {
         true => &ports.settings.batch_retry,
         false => &ports.settings.retry,
     };
-    ready.frame.options.retry.as_ref().unwrap_or(usual)
+    ready.call.options.retry.as_ref().unwrap_or(usual)
 }
 
 /// What ran is used up, so it is prepared again, from the same arguments. False where it would touch something else.
@@ -160,14 +160,14 @@ fn prepare_again(ready: &mut Ready) -> Result<bool, ToolError> {
     if ready.prepared.get().is_some() {
         return Ok(true);
     }
-    let Some(registered) = ready.frame.registered.get() else { return Ok(false) };
+    let Some(registered) = ready.call.registered.get() else { return Ok(false) };
     let (prepared, footprint) = guarded(|| {
         let prepared = PanicGuard::new(registered.tool.prepare(&ready.arguments)?);
         let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
-        Ok((prepared, resolved(&*ready.frame.reach().workspace, footprint)?))
+        Ok((prepared, resolved(&*ready.call.reach().workspace, footprint)?))
     })?;
     ready.prepared = prepared;
-    ready.frame.forget_spool();
+    ready.call.forget_spool();
     Ok(footprint == ready.footprint)
 }
 
@@ -176,8 +176,8 @@ fn slot<'a>(
     lanes: &Arc<LaneTable>,
     ready: &'a Ready,
 ) -> Result<Result<Slot, BoxFuture<'a, Result<Slot, ToolError>>>, ToolError> {
-    let frame = &ready.frame;
-    Ok(match lanes.ask(&frame.context, frame.options.priority)? {
+    let call = &ready.call;
+    Ok(match lanes.ask(&call.context, call.options.priority)? {
         Asked::Now(slot) => Ok(slot),
         Asked::Wait(waiting) => Err(Box::pin(wait_for_slot(waiting, ready))),
     })
@@ -185,8 +185,8 @@ fn slot<'a>(
 
 /// Waits for a slot.
 async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, ToolError> {
-    let frame = &ready.frame;
-    frame.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
+    let call = &ready.call;
+    call.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
     let asked = Instant::now();
     let cancel = &*ready.cancel;
     let slot = tokio::select! {
@@ -195,10 +195,10 @@ async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, Tool
         slot = waiting.granted() => slot.ok_or_else(|| ErrorCode::ConcurrentLimitExceeded.into()),
     };
     let waited: Duration = asked.elapsed();
-    frame.scheduling(|facts| facts.queue_wait += waited);
-    if slot.is_ok() && frame.facts().attempts == 0 {
+    call.scheduling(|facts| facts.queue_wait += waited);
+    if slot.is_ok() && call.facts().attempts == 0 {
         // What it waited for others is not its own time.
-        frame.begin_turn();
+        call.begin_turn();
     }
     slot
 }

@@ -80,7 +80,7 @@ impl Key {
         registered: &Arc<Registered>,
         ready: &Ready,
     ) -> Option<Self> {
-        let context = &ready.frame.context;
+        let context = &ready.call.context;
         let arguments = serde_json::to_string(&ready.arguments.value).ok()?.into_boxed_str();
         let hash = hashing.hash_one((&*registered.name, &*context.tenant, &arguments));
         Some(Key {
@@ -218,22 +218,22 @@ impl Cache {
 
     /// Whether it has anything to do with a call.
     pub(crate) fn is_for(ready: &Ready) -> bool {
-        let registered = ready.frame.registered.get();
+        let registered = ready.call.registered.get();
         registered.is_some_and(|registered| registered.definition.cacheable)
             && ready.only_reads()
-            && ready.frame.options.cache != CacheUse::Off
+            && ready.call.options.cache != CacheUse::Off
     }
 
     /// Answers a call with a stored result, with that of a call that runs, or by starting it.
     pub(crate) async fn answer<S: Start>(&self, ready: &mut Ready, start: &S) -> AttemptOutcome {
         let key =
-            ready.frame.registered.get().and_then(|registered| Key::of(&self.hashing, registered, ready));
+            ready.call.registered.get().and_then(|registered| Key::of(&self.hashing, registered, ready));
         let Some(key) = key.map(Arc::new) else { return Box::pin(start.start(ready)).await };
-        let may_read = ready.frame.options.cache == CacheUse::Allowed;
+        let may_read = ready.call.options.cache == CacheUse::Allowed;
         loop {
             if may_read && let Some(stored) = self.fresh(&key) {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                return Ok(hit(&ready.frame, &stored, false));
+                return Ok(hit(&ready.call, &stored, false));
             }
             match self.join(&key) {
                 Joined::Follow(run) if may_read => match Box::pin(self.follow(ready, run)).await? {
@@ -247,7 +247,7 @@ impl Cache {
                     self.misses.fetch_add(1, Ordering::Relaxed);
                     // Boxed: a stored result needs none of it.
                     let outcome = Box::pin(start.start(ready)).await;
-                    self.keep(lead, &ready.frame, &outcome);
+                    self.keep(lead, &ready.call, &outcome);
                     return outcome;
                 }
             }
@@ -283,9 +283,9 @@ impl Cache {
         Ok(match shared {
             Some(Ok(stored)) => {
                 self.shared.fetch_add(1, Ordering::Relaxed);
-                Some(Ok(hit(&ready.frame, &stored, true)))
+                Some(Ok(hit(&ready.call, &stored, true)))
             }
-            Some(Err(failed)) if failed.deadline.is_none_or(|deadline| ready.frame.timeout() <= deadline) => {
+            Some(Err(failed)) if failed.deadline.is_none_or(|deadline| ready.call.timeout() <= deadline) => {
                 self.shared.fetch_add(1, Ordering::Relaxed);
                 Some(Err(failed.error))
             }
@@ -294,12 +294,12 @@ impl Cache {
     }
 
     /// Stores what came of a run, and tells those who wait for it.
-    fn keep(&self, lead: Lead<'_>, frame: &CallState, outcome: &Result<ToolOutput, ToolError>) {
+    fn keep(&self, lead: Lead<'_>, call: &CallState, outcome: &Result<ToolOutput, ToolError>) {
         let shared = match outcome {
             Ok(output) => {
                 // What was only streamed is in the spool of this call and in no other's.
-                let is_whole = output.text.is_some() || output.structured.is_some() || !frame.has_spooled();
-                let is_valid = match (frame.registered.get(), &output.structured) {
+                let is_whole = output.text.is_some() || output.structured.is_some() || !call.has_spooled();
+                let is_valid = match (call.registered.get(), &output.structured) {
                     (Some(registered), Some(value)) => {
                         registered.output.check(&registered.definition, value).is_ok()
                     }
@@ -310,7 +310,7 @@ impl Cache {
                 }
                 let bytes = weight(output);
                 let at = Instant::now();
-                let stored = Stored { output: Arc::new(output.clone()), by: frame.id, at, bytes };
+                let stored = Stored { output: Arc::new(output.clone()), by: call.id, at, bytes };
                 if bytes <= self.cache.max_result_bytes {
                     self.stored.insert(Arc::clone(&lead.key), stored.clone());
                 }
@@ -319,7 +319,7 @@ impl Cache {
             // The end of one call is not the end of another.
             Err(error) if error.code == ErrorCode::Cancelled => return,
             Err(error) => {
-                let deadline = (error.code == ErrorCode::Timeout).then(|| frame.timeout());
+                let deadline = (error.code == ErrorCode::Timeout).then(|| call.timeout());
                 Err(Failed { error: error.clone(), deadline })
             }
         };
@@ -359,10 +359,10 @@ impl Cache {
 }
 
 /// Puts on record that a result is another call's.
-fn hit(frame: &CallState, stored: &Stored, shared: bool) -> ToolOutput {
+fn hit(call: &CallState, stored: &Stored, shared: bool) -> ToolOutput {
     let age = if shared { Duration::ZERO } else { stored.at.elapsed() };
-    frame.emit(EventPayload::CacheHit { age, shared });
-    frame.scheduling(|facts| facts.cache = Some(FromCache { execution_id: stored.by, age, shared }));
+    call.emit(EventPayload::CacheHit { age, shared });
+    call.scheduling(|facts| facts.cache = Some(FromCache { execution_id: stored.by, age, shared }));
     (*stored.output).clone()
 }
 

@@ -29,11 +29,11 @@ impl AdmissionControls {
     }
 
     /// Counts how a call ended, and says so where it fails again and again.
-    pub(crate) fn note(&self, frame: &CallState, mut outcome: RunOutcome) -> RunOutcome {
+    pub(crate) fn note(&self, call: &CallState, mut outcome: RunOutcome) -> RunOutcome {
         if let Some(repeats) = &self.repeats {
             match &mut outcome {
-                RunOutcome::Returned(_) => repeats.note(frame, Ok(())),
-                RunOutcome::Error(error) => repeats.note(frame, Err(error)),
+                RunOutcome::Returned(_) => repeats.note(call, Ok(())),
+                RunOutcome::Error(error) => repeats.note(call, Err(error)),
                 RunOutcome::Replay(_) => {}
             }
         }
@@ -41,9 +41,9 @@ impl AdmissionControls {
     }
 
     /// Counts what a call used.
-    pub(crate) fn ended(&self, ports: &Ports, frame: &CallState, result: &ToolResult) {
+    pub(crate) fn ended(&self, ports: &Ports, call: &CallState, result: &ToolResult) {
         if let Some(quotas) = &self.quotas {
-            quotas.used(&frame.context, &result.metadata, ports.clock.now());
+            quotas.used(&call.context, &result.metadata, ports.clock.now());
         }
     }
 }

@@ -135,7 +135,7 @@ async fn overlapping<F: Future<Output = ToolResult>>(
 
 fn steps(decided: &[Decided]) -> Vec<Step<'_>> {
     let places: HashMap<ExecutionId, usize> =
-        decided.iter().enumerate().map(|(place, decided)| (decided.frame().id, place)).collect();
+        decided.iter().enumerate().map(|(place, decided)| (decided.call().id, place)).collect();
     decided
         .iter()
         .enumerate()

@@ -38,7 +38,7 @@ impl Default for RepeatGuard {
 
 #[derive(Clone, Copy)]
 struct Failing {
-    call: u64,
+    hash: u64,
     times: u32,
     last: Instant,
 }
@@ -71,8 +71,8 @@ impl Repeats {
         self.hashing.hash_one((&context.tenant, &context.agent, &context.session, &context.conversation))
     }
 
-    fn call(&self, frame: &CallState) -> u64 {
-        self.hashing.hash_one((&**frame.tool_name(), frame.arguments().as_str()))
+    fn hash(&self, call: &CallState) -> u64 {
+        self.hashing.hash_one((&**call.tool_name(), call.arguments().as_str()))
     }
 
     fn is_fresh(&self, failing: &Failing) -> bool {
@@ -80,12 +80,12 @@ impl Repeats {
     }
 
     /// Why a call is not run once more, if it is not.
-    pub(crate) fn stops(&self, frame: &CallState) -> Option<ToolError> {
-        let who = self.who(&frame.context);
+    pub(crate) fn stops(&self, call: &CallState) -> Option<ToolError> {
+        let who = self.who(&call.context);
         let slates = self.slates();
         let slate = slates.get(&who)?;
-        let call = self.call(frame);
-        let failing = slate.iter().find(|failing| failing.call == call && self.is_fresh(failing))?;
+        let hash = self.hash(call);
+        let failing = slate.iter().find(|failing| failing.hash == hash && self.is_fresh(failing))?;
         let times = failing.times;
         drop(slates);
         (times >= self.guard.stop_after.max(1)).then(|| {
@@ -93,21 +93,21 @@ impl Repeats {
                 "This very call of `{}` has failed {times} times in a row with these arguments, so it was not run again. \
                  It would fail in the same way. Change the arguments, look into why it fails with another tool, or tell \
                  the user what is in the way",
-                frame.tool_name()
+                call.tool_name()
             );
-            frame.scheduling(|facts| facts.repeated_failures = Some(times));
+            call.scheduling(|facts| facts.repeated_failures = Some(times));
             ToolError::new(ErrorCode::RepeatedFailure, text)
         })
     }
 
     /// Counts how a call ended. A failure that was seen before gets a sentence about that.
-    pub(crate) fn note(&self, frame: &CallState, outcome: Result<(), &mut ToolError>) {
+    pub(crate) fn note(&self, call: &CallState, outcome: Result<(), &mut ToolError>) {
         match outcome {
-            Ok(()) => self.succeeded(frame),
+            Ok(()) => self.succeeded(call),
             Err(error) if is_the_calls_own(error.code) => {
-                let times = self.failed(frame);
+                let times = self.failed(call);
                 if times >= self.guard.warn_at.max(1) {
-                    frame.scheduling(|facts| facts.repeated_failures = Some(times));
+                    call.scheduling(|facts| facts.repeated_failures = Some(times));
                     warn(error, times);
                 }
             }
@@ -115,38 +115,38 @@ impl Repeats {
         }
     }
 
-    fn succeeded(&self, frame: &CallState) {
-        let who = self.who(&frame.context);
+    fn succeeded(&self, call: &CallState) {
+        let who = self.who(&call.context);
         let mut slates = self.slates();
         let Some(slate) = slates.get_mut(&who) else { return };
-        let changes_things = frame.registered.get().is_none_or(|tool| tool.definition.has_side_effects());
+        let changes_things = call.registered.get().is_none_or(|tool| tool.definition.has_side_effects());
         if changes_things {
             slates.remove(&who);
         } else {
-            let call = self.call(frame);
-            slate.retain(|failing| failing.call != call);
+            let hash = self.hash(call);
+            slate.retain(|failing| failing.hash != hash);
             if slate.is_empty() {
                 slates.remove(&who);
             }
         }
     }
 
-    fn failed(&self, frame: &CallState) -> u32 {
-        let (who, call) = (self.who(&frame.context), self.call(frame));
+    fn failed(&self, call: &CallState) -> u32 {
+        let (who, hash) = (self.who(&call.context), self.hash(call));
         let mut slates = self.slates();
         if slates.len() >= MANY_AGENTS && !slates.contains_key(&who) {
             slates.retain(|_, slate| slate.iter().any(|failing| self.is_fresh(failing)));
         }
         let slate = slates.entry(who).or_default();
         slate.retain(|failing| self.is_fresh(failing));
-        let times = match slate.iter().position(|failing| failing.call == call) {
+        let times = match slate.iter().position(|failing| failing.hash == hash) {
             Some(place) => slate.remove(place).times.saturating_add(1),
             None => 1,
         };
         if slate.len() >= MOST_CALLS {
             slate.remove(0);
         }
-        slate.push(Failing { call, times, last: Instant::now() });
+        slate.push(Failing { hash, times, last: Instant::now() });
         times
     }
 }

@@ -36,7 +36,7 @@ impl Attempt {
     /// An attempt of that number at a call that was decided on. `ready.footprint` is what was decided on just now.
     pub(crate) fn new(ready: &Ready, number: u32) -> Self {
         Attempt {
-            call: Arc::clone(&ready.frame),
+            call: Arc::clone(&ready.call),
             number,
             cancel: Arc::clone(&ready.cancel),
             containment: ready.containment,
@@ -57,7 +57,7 @@ impl Host for Attempt {
     }
 
     fn call(&self) -> &ToolCall {
-        &self.call.call
+        &self.call.tool_call
     }
 
     fn context(&self) -> &CallContext {

@@ -43,7 +43,7 @@ struct Edited {
 pub(crate) struct CallState {
     pub(crate) id: ExecutionId,
     pub(crate) batch: Option<(Arc<Batch>, u32)>,
-    pub(crate) call: ToolCall,
+    pub(crate) tool_call: ToolCall,
     pub(crate) context: Arc<CallContext>,
     pub(crate) options: Arc<CallOptions>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
@@ -110,7 +110,7 @@ struct SpoolState {
     is_closed: bool,
 }
 
-/// What a frame is made of.
+/// What a call is made of.
 pub(crate) struct Arrival {
     pub(crate) call: ToolCall,
     pub(crate) context: Arc<CallContext>,
@@ -129,7 +129,7 @@ impl CallState {
         CallState {
             id,
             batch: arrival.batch,
-            call: arrival.call,
+            tool_call: arrival.call,
             context: arrival.context,
             options: arrival.options,
             approver: arrival.approver,
@@ -204,7 +204,7 @@ impl CallState {
             principal: principal(&self.context),
             tool: Arc::clone(&registered.name),
             key: Arc::clone(key),
-            arguments: self.call.arguments.clone(),
+            arguments: self.tool_call.arguments.clone(),
         }
     }
 
@@ -238,8 +238,8 @@ impl CallState {
     /// threads do not count references to.
     pub(crate) fn tool_name(&self) -> &Arc<str> {
         match self.registered.get() {
-            Some(registered) if registered.name != self.call.name => &registered.name,
-            _ => &self.call.name,
+            Some(registered) if registered.name != self.tool_call.name => &registered.name,
+            _ => &self.tool_call.name,
         }
     }
 
@@ -295,7 +295,7 @@ impl CallState {
     /// The arguments that count: those that were sent, unless a person changed them.
     pub(crate) fn arguments(&self) -> Arguments {
         let edited = self.edited().and_then(|edited| edited.arguments.clone());
-        edited.unwrap_or_else(|| self.call.arguments.clone())
+        edited.unwrap_or_else(|| self.tool_call.arguments.clone())
     }
 
     /// The arguments that a person put in place of those that were sent.

@@ -11,13 +11,13 @@ pub(crate) fn cancelled(cancel: &Cancel, reason: CancelReason) -> ToolError {
 
 /// What `code` comes to, unless the call is cancelled first.
 pub(crate) async fn unless_cancelled<T>(
-    frame: &CallState,
+    call: &CallState,
     code: impl Future<Output = T>,
 ) -> Result<T, ToolError> {
     tokio::select! {
         biased;
         done = code => Ok(done),
-        reason = frame.cancel.cancelled() => Err(cancelled(&frame.cancel, reason)),
+        reason = call.cancel.cancelled() => Err(cancelled(&call.cancel, reason)),
     }
 }
 

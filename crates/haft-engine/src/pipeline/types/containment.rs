@@ -75,17 +75,17 @@ impl Containment {
 /// The level of a call, where it can be had; and whether what it touches is within the grant of its sandbox.
 pub(crate) fn contain(
     ports: &Ports,
-    frame: &CallState,
+    call: &CallState,
     registered: &Registered,
     footprint: &Footprint,
 ) -> Result<IsolationLevel, ToolError> {
-    if let Some(parent) = &frame.context.parent {
+    if let Some(parent) = &call.context.parent {
         within(footprint, parent)?;
     }
     let required = registered.definition.constraints.required_isolation;
     // A program is held by its jail, whatever it touches. Code in haft's own process is held by what it says.
     let mut touched = footprint.reads.iter().chain(&footprint.writes);
-    if frame.sandbox.get().is_some()
+    if call.sandbox.get().is_some()
         && required == IsolationLevel::None
         && touched.any(|resource| *resource == Resource::Anything)
     {
@@ -93,8 +93,8 @@ pub(crate) fn contain(
             format!("`{}` does not say what it touches, so it cannot be held to a sandbox", registered.name);
         return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text));
     }
-    let mut level = frame.options.isolation.map_or(required, |asked| asked.max(required));
-    if let (Some(sandbox), true) = (frame.sandbox.get(), required > IsolationLevel::None) {
+    let mut level = call.options.isolation.map_or(required, |asked| asked.max(required));
+    if let (Some(sandbox), true) = (call.sandbox.get(), required > IsolationLevel::None) {
         level = level.max(sandbox.level);
     }
     if required == IsolationLevel::None && level > required {
@@ -115,8 +115,8 @@ pub(crate) fn contain(
 }
 
 /// What programs of a call reach at most, as an approval covers it: without the values of variables.
-pub(crate) fn reach(frame: &CallState) -> Value {
-    let template = frame.reach().commands.template();
+pub(crate) fn reach(call: &CallState) -> Value {
+    let template = call.reach().commands.template();
     // Without `..`: what a template gains is covered, or left out on purpose.
     let GuestSpec {
         level,
@@ -136,7 +136,7 @@ pub(crate) fn reach(frame: &CallState) -> Value {
     } = &template;
     let names = |paths: &[PathBuf]| paths.iter().map(|path| path_name(path)).collect::<Vec<_>>();
     json!({
-        "folder": folder(frame),
+        "folder": folder(call),
         "level": level,
         "argv": argv,
         "readable": names(readable),
@@ -164,8 +164,8 @@ pub(crate) fn shown_reach(reach: &Value, level: IsolationLevel) -> Value {
 }
 
 /// The folder in which the programs of a call start, where they choose no other; empty where there is none.
-pub(crate) fn folder(frame: &CallState) -> String {
-    start(frame.reach().commands.template(), frame.context.parent.as_ref())
+pub(crate) fn folder(call: &CallState) -> String {
+    start(call.reach().commands.template(), call.context.parent.as_ref())
 }
 
 /// Where a program of that template starts, in a sandbox that grants that.
@@ -189,9 +189,9 @@ fn path_name(path: &Path) -> String {
 }
 
 /// Finds the sandbox around a call. One that is not there grants nothing.
-pub(crate) fn enter(ports: &Ports, frame: &CallState) -> Result<(), ToolError> {
-    if let Some(sandbox) = ports.sandboxes.around(&*ports.jail, &frame.context)? {
-        let _ = frame.sandbox.set(sandbox);
+pub(crate) fn enter(ports: &Ports, call: &CallState) -> Result<(), ToolError> {
+    if let Some(sandbox) = ports.sandboxes.around(&*ports.jail, &call.context)? {
+        let _ = call.sandbox.set(sandbox);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A call that passed every check.
 pub(crate) struct Ready {
-    pub(crate) frame: Arc<CallState>,
+    pub(crate) call: Arc<CallState>,
     pub(crate) prepared: PanicGuard<Box<dyn Prepared>>,
     /// From which it is prepared again where it is tried again.
     pub(crate) arguments: Args,
@@ -24,7 +24,7 @@ pub(crate) struct Ready {
 impl Ready {
     /// Makes room for another attempt; false where somebody has cancelled the call.
     pub(crate) fn next_attempt(&mut self) -> bool {
-        match self.frame.next_switch() {
+        match self.call.next_switch() {
             Some(cancel) => self.cancel = cancel,
             None => return false,
         }
@@ -38,13 +38,13 @@ impl Ready {
 
     /// Whether running it twice does no harm.
     pub(crate) fn may_run_again(&self) -> bool {
-        let is_idempotent = self.frame.registered.get().is_some_and(|tool| tool.definition.idempotent);
+        let is_idempotent = self.call.registered.get().is_some_and(|tool| tool.definition.idempotent);
         self.only_reads() || (self.has_side_effects && is_idempotent)
     }
 
     /// Whether it is a flow.
     pub(crate) fn is_flow(&self) -> bool {
-        self.frame.registered.get().is_some_and(|tool| tool.definition.source == haft_core::Source::Flow)
+        self.call.registered.get().is_some_and(|tool| tool.definition.source == haft_core::Source::Flow)
             && self.passes_on()
     }
 
@@ -103,12 +103,10 @@ pub(crate) enum Decided {
 }
 
 impl Decided {
-    pub(crate) fn frame(&self) -> &Arc<CallState> {
+    pub(crate) fn call(&self) -> &Arc<CallState> {
         match self {
-            Decided::Go(ready) => &ready.frame,
-            Decided::Follows(frame, _) | Decided::AwaitingResult(frame) | Decided::Resolved(frame, _) => {
-                frame
-            }
+            Decided::Go(ready) => &ready.call,
+            Decided::Follows(call, _) | Decided::AwaitingResult(call) | Decided::Resolved(call, _) => call,
         }
     }
 }
