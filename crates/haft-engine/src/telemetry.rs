@@ -16,6 +16,7 @@
 
 use crate::{pipeline::types::CallState, redaction::Redaction};
 use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
+use std::time::Duration;
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
 /// What spans and messages are filed under.
@@ -158,15 +159,15 @@ pub(crate) fn started(redaction: &Redaction, call: &CallState) {
 }
 
 /// A call has ended.
-pub(crate) fn ended(redaction: &Redaction, call: &CallState, result: &ToolResult) {
+pub(crate) fn ended(redaction: &Redaction, call: &CallState, timeout: Duration, result: &ToolResult) {
     // One comparison where nobody listens.
     if tracing::enabled!(target: target!(), Level::WARN) {
-        tell(redaction, call, result);
+        tell(redaction, call, timeout, result);
     }
 }
 
 #[cold]
-fn tell(redaction: &Redaction, call: &CallState, result: &ToolResult) {
+fn tell(redaction: &Redaction, call: &CallState, timeout: Duration, result: &ToolResult) {
     let (execution_id, tool) = (call.id, shown(redaction, call.tool_name()));
     match result.error_code() {
         Some(ErrorCode::ToolNotFound) => {
@@ -183,7 +184,6 @@ fn tell(redaction: &Redaction, call: &CallState, result: &ToolResult) {
             );
         }
         Some(ErrorCode::Timeout) => {
-            let timeout = call.timeout();
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, ?timeout, "Execution timed out.");
         }
         Some(_) | None => {}

@@ -33,6 +33,7 @@ const LOWEST_FIRST: &[&str] = &[
     "pipeline::types::facts",
     "pipeline::types::call",
     "pipeline::types::cancelled",
+    "pipeline::types::record",
     "pipeline::types::containment",
     "pipeline::types::planned",
     "pipeline::types::attempt",

@@ -21,7 +21,6 @@ use asking::{ApprovalOutcome, PendingApproval, ask};
 use haft_core::{ApprovalRequest, Arguments, Decision, ErrorCode, EventPayload, Footprint, ToolError};
 use question::{Cause, question};
 use serde_json::json;
-use std::sync::Arc;
 
 /// Asks for what needs asking, and decides what may run.
 pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
@@ -60,7 +59,7 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
             }
         }
         let heard = ask(ports, &mut asked).await;
-        for (PendingApproval { place, ready, request }, heard) in asked.into_iter().zip(heard) {
+        for (PendingApproval { place, mut ready, request }, heard) in asked.into_iter().zip(heard) {
             ready.call.begin_turn();
             decided[place] = match heard {
                 Ok(ApprovalOutcome::Again) if round < MOST_ROUNDS => {
@@ -125,27 +124,26 @@ pub(crate) fn without_asking(planned: Planned) -> Decided {
 
 /// A person wants other arguments: the call is planned as if it had come in with them. What was asked is over.
 async fn edited(ports: &Ports, ready: Ready, request: ApprovalRequest, arguments: Arguments) -> Sorted {
-    let call = ready.call;
+    let mut call = ready.call;
     call.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
-    call.facts().approval = None;
-    if ports.redaction.arguments(&call.arguments()) != call.arguments() {
+    call.facts.approval = None;
+    if ports.redaction.arguments(call.arguments()) != *call.arguments() {
         // Whoever was asked did not see them whole, and would have put the marks in their place.
         let text =
             "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
         let error = ToolError::new(ErrorCode::ConfirmationDenied, text);
         return Sorted::Decided(Decided::Resolved(call, error.into()));
     }
-    call.edit(arguments);
-    match sorted(plan_again(ports, &call).await) {
+    call.facts.edited = Some(arguments);
+    match sorted(plan_again(ports, call).await) {
         Sorted::Ask(ready, cause) => Sorted::Ask(ready, Cause { replaces: Some(request.id), ..cause }),
         decided => decided,
     }
 }
 
 fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<ApprovalOutcome, ToolError>) -> Decided {
-    let call = Arc::clone(&ready.call);
     if let Ok(ApprovalOutcome::Answer(decision @ (Decision::Approve | Decision::Deny { .. }))) = &heard {
-        call.emit(EventPayload::ConfirmationReceived {
+        ready.call.emit(EventPayload::ConfirmationReceived {
             approval_id: request.id.clone(),
             approved: *decision == Decision::Approve,
         });
@@ -176,7 +174,7 @@ fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<ApprovalOutco
         "risk": request.risk,
         "fingerprint": request.fingerprint,
     });
-    Decided::Resolved(call, error.with_data(data).into())
+    Decided::Resolved(ready.call, error.with_data(data).into())
 }
 
 /// A no, with what to do next: a model that does not know tries the same again.

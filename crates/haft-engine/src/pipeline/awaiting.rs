@@ -1,10 +1,10 @@
 //! Calls whose result comes from elsewhere: from a person in parse-only mode, or from the same call that runs
 //! already.
 
-use super::types::{CallState, Decided, RunOutcome, cancelled, unless_cancelled};
+use super::types::{CallRecord, CallState, Decided, RunOutcome, cancelled, unless_cancelled};
 use crate::{live_calls::LiveCalls, ports::Ports};
 use haft_core::{ErrorCode, ExecutionId, ToolError, ToolOutput, port::Claim};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// Lists all calls of a batch that wait for a person at once, so that they can be answered in any order.
 pub(crate) fn announce(live: &LiveCalls, decided: &[Decided]) {
@@ -27,9 +27,10 @@ const ELSEWHERE: Duration = Duration::from_millis(50);
 pub(crate) async fn follow(
     ports: &Ports,
     live: &LiveCalls,
-    call: &CallState,
+    call: &mut CallRecord,
     leader: ExecutionId,
 ) -> RunOutcome {
+    let (state, timeout) = (Arc::clone(call.state()), call.timeout());
     let over = async {
         let mut leader = leader;
         loop {
@@ -39,16 +40,16 @@ pub(crate) async fn follow(
                 None => tokio::time::sleep(ELSEWHERE).await,
             }
             match look(ports, call).await {
-                Looked::Over(raw) => return raw,
+                Looked::Over(outcome) => return outcome,
                 Looked::Runs(still) => leader = still,
             }
         }
     };
     tokio::select! {
         biased;
-        raw = over => raw,
-        reason = call.cancel.cancelled() => RunOutcome::Error(cancelled(&call.cancel, reason)),
-        () = tokio::time::sleep(call.timeout()) => RunOutcome::Error(still_running()),
+        outcome = over => outcome,
+        reason = state.cancel.cancelled() => RunOutcome::Error(cancelled(&state.cancel, reason)),
+        () = tokio::time::sleep(timeout) => RunOutcome::Error(still_running()),
     }
 }
 
@@ -58,15 +59,15 @@ enum Looked {
 }
 
 /// What the call with the same idempotency key has left, if it has ended.
-async fn look(ports: &Ports, call: &CallState) -> Looked {
+async fn look(ports: &Ports, call: &mut CallRecord) -> Looked {
     let (Some(key), Some(registered)) = (&call.tool_call.idempotency_key, call.registered.get()) else {
         return Looked::Over(RunOutcome::Error(still_running()));
     };
     let request = call.claim_request(registered, key);
-    call.facts().claim = Some(Box::new(request.clone()));
+    call.facts.claim = Some(Box::new(request.clone()));
     let claim = ports.store.claim(request).await;
     if !matches!(claim, Ok(Claim::Fresh | Claim::Waiting(_))) {
-        call.facts().claim = None;
+        call.facts.claim = None;
     }
     Looked::Over(match claim {
         Ok(Claim::InFlight(leader)) => return Looked::Runs(leader),

@@ -8,7 +8,7 @@ use super::{
     plan::{Purpose, plan},
     run::Runner,
     schedule::{Turn, admit::admit, order::BatchPlan, schedule},
-    types::{Batch, CallState, Decided, RunOutcome, cancelled_with},
+    types::{Batch, CallRecord, CallState, Decided, RunOutcome, cancelled_with},
 };
 use crate::{
     inner::Inner,
@@ -50,12 +50,11 @@ pub(crate) async fn execute(
 )]
 pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = ToolResult> {
     async move {
-        let call = Arc::clone(turn.decided.call());
-        if call.batch.is_some() {
-            call.begin_turn();
+        if turn.decided.call().batch.is_some() {
+            turn.decided.call_mut().begin_turn();
         }
         let ports = &engine.ports;
-        let span = telemetry::execute_tool(&ports.redaction, &call);
+        let span = telemetry::execute_tool(&ports.redaction, turn.decided.call());
         let running = || span.in_scope(|| stage(Stage::Run));
         let outcome = match turn.decided {
             _ if turn.skipped.is_some() => {
@@ -64,24 +63,26 @@ pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = T
             Decided::Go(ref mut ready) => {
                 within!(running(), admit(&engine.controls, ports, ready, Runner(ports))).into()
             }
-            Decided::AwaitingResult(call) => Box::pin(awaiting::wait(&engine.live, &call)).await.into(),
-            Decided::Follows(call, leader) => {
-                Box::pin(awaiting::follow(ports, &engine.live, &call, leader)).await
+            Decided::AwaitingResult(ref call) => Box::pin(awaiting::wait(&engine.live, call)).await.into(),
+            Decided::Follows(ref mut call, leader) => {
+                Box::pin(awaiting::follow(ports, &engine.live, call, leader)).await
             }
-            Decided::Resolved(_, exit) => RunOutcome::from(exit),
+            Decided::Resolved(_, ref mut exit) => RunOutcome::from(std::mem::take(exit)),
         };
-        let outcome = engine.controls.note(&call, outcome);
-        let finishing = finish(ports, &engine.live, &call, outcome);
+        let call = turn.decided.call_mut();
+        let outcome = engine.controls.note(call, outcome);
+        let finishing = finish(ports, &engine.live, call, outcome);
         let result = within!(span.in_scope(|| stage(Stage::Finish)), finishing);
-        engine.controls.ended(ports, &call, &result);
+        engine.controls.ended(ports, turn.decided.call(), &result);
         telemetry::outcome(&span, &result);
         result
     }
 }
 
 /// Ends a call that does not run.
-pub(crate) async fn end(engine: &Inner, call: &CallState, error: ToolError) -> ToolResult {
-    finish(&engine.ports, &engine.live, call, RunOutcome::Error(error)).await
+pub(crate) async fn end(engine: &Inner, call: &Arc<CallState>, error: ToolError) -> ToolResult {
+    let mut call = CallRecord::of(call);
+    finish(&engine.ports, &engine.live, &mut call, RunOutcome::Error(error)).await
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.

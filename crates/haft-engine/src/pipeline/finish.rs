@@ -2,7 +2,7 @@
 
 mod compose;
 
-use super::types::{CallState, RunOutcome};
+use super::types::{CallRecord, CallState, RunOutcome};
 use crate::{live_calls::LiveCalls, ports::Ports, telemetry};
 use compose::{AsKept, Composed, Content, compose};
 use haft_core::{
@@ -11,13 +11,16 @@ use haft_core::{
     port::{AuditRecord, BoxFuture, Outcome, Settlement, StoreError},
     text,
 };
-use std::sync::{Arc, atomic::Ordering};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 /// Ends a call: once, whatever happened.
 pub(crate) async fn finish(
     ports: &Ports,
     live: &LiveCalls,
-    call: &CallState,
+    call: &mut CallRecord,
     outcome: RunOutcome,
 ) -> ToolResult {
     let content = match compose(ports, call, outcome) {
@@ -32,9 +35,9 @@ pub(crate) async fn finish(
 }
 
 /// A model that does not know that a person changed its call goes on from what it sent.
-fn say_edited(ports: &Ports, call: &CallState, mut content: Content) -> Content {
-    if let Some(edited) = call.edited_arguments() {
-        let edited = ports.redaction.arguments(&edited);
+fn say_edited(ports: &Ports, call: &CallRecord, mut content: Content) -> Content {
+    if let Some(edited) = &call.facts.edited {
+        let edited = ports.redaction.arguments(edited);
         let said = format!("A person changed the arguments of this call to {}", edited.as_str());
         content.parts.push(ContentPart::text(text::truncate(&said, 4096, None).text.into_owned()));
     }
@@ -64,14 +67,18 @@ fn restricted_lines(violations: &[Violation]) -> Vec<String> {
 fn record<'a>(
     ports: &'a Ports,
     live: &'a LiveCalls,
-    call: &'a CallState,
+    call: &'a mut CallRecord,
     content: Content,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, Last<'a>) {
     call.finished.store(true, Ordering::Release);
     if ports.settings.mode == ToolsMode::ParseOnly {
         live.awaiting.forget(call.id);
     }
-    let mut facts = std::mem::take(&mut *call.facts());
+    let (metadata, timeout, waited) = (call.metadata(), call.timeout(), call.facts.waited);
+    let (call, facts) = call.parts();
+    let mut facts = std::mem::take(facts);
+    let edited = facts.edited.take();
+    let arguments = edited.as_ref().unwrap_or(&call.tool_call.arguments);
     let code = content.error.as_ref().map(|error| error.code);
     let attempts = facts.take_attempts(code);
     let mut parts = content.parts;
@@ -84,7 +91,7 @@ fn record<'a>(
         code,
         rule: facts.rule,
         approval: facts.approval,
-        input_size: call.arguments().len() as u64,
+        input_size: arguments.len() as u64,
         diagnostics: content.diagnostics.clone(),
         metadata: Arc::new(ResultMetadata {
             side_effects: content.side_effects,
@@ -93,17 +100,17 @@ fn record<'a>(
             output_handle: content.handle,
             attempts: facts.attempts,
             attempt_records: attempts.records,
-            enforcement: facts.enforcement,
+            enforcement: attempts.enforcement,
             sandbox_id: attempts.sandbox,
             metrics: attempts.metrics,
             violations: attempts.violations,
             coercions: facts.coercions,
             scheduling: facts.scheduling,
-            ..call.metadata()
+            ..metadata
         }),
         hashes: None,
     };
-    let as_kept = content.as_kept;
+    let (as_kept, claimed) = (content.as_kept, content.claimed);
     let result = ToolResult {
         call_id: Arc::clone(&audit.call_id),
         tool: Arc::clone(&audit.tool),
@@ -120,13 +127,16 @@ fn record<'a>(
     // Whatever the licence keeps: the record has their hashes.
     let to_keep = || Arc::new(kept(ports, &result, &as_kept));
     let kept = wants.results.then(to_keep);
-    let arguments = wants.results.then(|| ports.redaction.arguments(&call.arguments()));
+    let arguments = wants.results.then(|| ports.redaction.arguments(arguments));
     let had_intent = facts.had_intent;
     // A task has its result from the store alone, whatever else is kept.
     let task = call.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
     let outcome = Outcome { audit, arguments, had_intent, result: kept, settles, task };
     let recorded = ports.store.outcome(outcome);
-    (recorded, Last { ports, live, call, result: Some(result), message: as_kept.message })
+    (
+        recorded,
+        Last { ports, live, call, result: Some(result), message: as_kept.message, claimed, timeout, waited },
+    )
 }
 
 /// Sends the last event, when it is asked to or when it is dropped, whichever comes first.
@@ -137,6 +147,10 @@ struct Last<'a> {
     result: Option<ToolResult>,
     /// The error's words as they are kept, where they are others.
     message: Option<String>,
+    /// Bytes of its batch that its text took.
+    claimed: usize,
+    timeout: Duration,
+    waited: Duration,
 }
 
 impl Last<'_> {
@@ -157,16 +171,16 @@ impl Last<'_> {
 
     fn close(&self, result: &ToolResult) {
         let call = self.call;
-        call.settle_output(result.text().len());
+        call.settle_output(self.claimed, result.text().len());
         if let Some(registered) = call.registered.get() {
             let facts = &result.metadata;
             registered.count(&call.context.tenant, result.status, facts.duration, facts.output_size);
         }
         self.live.counters.call(result);
-        telemetry::ended(&self.ports.redaction, call, result);
+        telemetry::ended(&self.ports.redaction, call, self.timeout, result);
         call.emit_at(
-            call.waited() + result.metadata.duration,
-            last_event(self.ports, call, result, self.message.as_ref()),
+            self.waited + result.metadata.duration,
+            last_event(self.ports, self.timeout, result, self.message.as_ref()),
         );
         self.live.executions.end(call);
     }
@@ -235,7 +249,7 @@ fn unrecorded(result: &mut ToolResult, error: &str) {
 
 fn last_event(
     ports: &Ports,
-    call: &CallState,
+    timeout: Duration,
     result: &ToolResult,
     as_kept: Option<&String>,
 ) -> EventPayload {
@@ -245,7 +259,7 @@ fn last_event(
     };
     let message = || ports.redaction.string(as_kept.unwrap_or(&error.message).clone());
     match result.status {
-        Status::Timeout => EventPayload::Timeout { timeout: call.timeout() },
+        Status::Timeout => EventPayload::Timeout { timeout },
         Status::Cancelled => EventPayload::Cancelled { code: error.code, message: message() },
         status => EventPayload::Failed { status, code: error.code, message: message(), duration },
     }

@@ -11,7 +11,7 @@ pub(crate) use decide::{confirm_reason, decide, denied, disabled, listed, resolv
 pub(crate) use explain::explain;
 
 use super::types::{
-    CallState, Containment, EarlyExit, NeedsApproval, Planned, Ready,
+    CallRecord, CallState, Containment, EarlyExit, Facts, NeedsApproval, Planned, Ready,
     containment::{contain, enter},
     unless_cancelled,
 };
@@ -23,11 +23,11 @@ use crate::{
 use decide::{guard_failed, guard_panicked};
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, BatchOrigin, ErrorCode, ExecutionId, Tier, ToolError, ToolsMode,
+    ApprovalId, Arguments, BatchOrigin, ErrorCode, ExecutionId, Footprint, Tier, ToolError, ToolsMode,
     port::{Authorisation, Claim, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
-use haft_sdk::Args;
+use haft_sdk::{Args, Prepared};
 use limits::{bounds, within_licence};
 use std::{collections::HashSet, sync::Arc};
 
@@ -60,8 +60,7 @@ pub(crate) async fn plan(
             }
             _ => Ok(()),
         };
-        let outcome = plan_call(ports, call, shape, purpose).await;
-        planned.push(outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(call), exit)));
+        planned.push(plan_call(ports, CallRecord::of(call), shape, purpose).await);
     }
     planned
 }
@@ -107,17 +106,78 @@ fn duplicate_id(call: &CallState) -> ToolError {
 }
 
 /// Plans a call whose arguments a person changed, as if it had come in like that.
-pub(crate) async fn plan_again(ports: &Ports, call: &Arc<CallState>) -> Planned {
-    let outcome = plan_call(ports, call, Ok(()), Purpose::Again).await;
-    outcome.unwrap_or_else(|exit| Planned::Resolved(Arc::clone(call), exit))
+pub(crate) async fn plan_again(ports: &Ports, call: CallRecord) -> Planned {
+    plan_call(ports, call, Ok(()), Purpose::Again).await
 }
 
 async fn plan_call(
     ports: &Ports,
-    call: &Arc<CallState>,
+    mut call: CallRecord,
     place: Result<(), Box<ToolError>>,
     purpose: Purpose,
-) -> Result<Planned, EarlyExit> {
+) -> Planned {
+    let (state, facts) = call.parts();
+    match check_call(ports, state, facts, place, purpose).await {
+        Ok(Checked::Passed(passed)) => passed.planned(call),
+        Ok(Checked::Follows(leader)) => Planned::Follows(call, leader),
+        Ok(Checked::AwaitsResult) => Planned::AwaitingResult(call),
+        Err(exit) => Planned::Resolved(call, exit),
+    }
+}
+
+/// What the checks of a call come to, where none of them refuses it.
+enum Checked {
+    /// All were passed.
+    Passed(Passed),
+    /// Another call with the same idempotency key runs.
+    Follows(ExecutionId),
+    /// Somebody outside supplies the result.
+    AwaitsResult,
+}
+
+/// A call that passed all checks: what is known of it beside its facts.
+struct Passed {
+    prepared: PanicGuard<Box<dyn Prepared>>,
+    arguments: Args,
+    footprint: Footprint,
+    containment: Containment,
+    has_side_effects: bool,
+    forces_approval: bool,
+    /// Why a person has to agree, where one has to.
+    reason: Option<String>,
+    asked_before: Option<ApprovalId>,
+}
+
+impl Passed {
+    fn planned(self, call: CallRecord) -> Planned {
+        let Passed { prepared, arguments, footprint, containment, has_side_effects, forces_approval, .. } =
+            self;
+        let cancel = Arc::clone(&call.cancel);
+        let ready = Ready {
+            call,
+            prepared,
+            arguments,
+            cancel,
+            footprint,
+            containment,
+            has_side_effects,
+            forces_approval,
+        };
+        let asked_before = self.asked_before;
+        match self.reason {
+            Some(reason) => Planned::NeedsApproval(Box::new(NeedsApproval { ready, reason, asked_before })),
+            None => Planned::Ready(ready),
+        }
+    }
+}
+
+async fn check_call(
+    ports: &Ports,
+    call: &Arc<CallState>,
+    facts: &mut Facts,
+    place: Result<(), Box<ToolError>>,
+    purpose: Purpose,
+) -> Result<Checked, EarlyExit> {
     // 0. The context is well formed.
     call.context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
     // 1. Switched off.
@@ -131,7 +191,7 @@ async fn plan_call(
     // their own.
     place.map_err(|error| *error)?;
     let registered = ports.registry.lookup(&call.tool_call.name);
-    let arguments = shape(ports, call, registered.as_deref())?;
+    let arguments = shape(ports, call, facts.arguments(call), registered.as_deref())?;
     // 3. Lookup.
     let registered = registered.ok_or_else(|| not_found(ports, &call.tool_call.name))?;
     let registered = call.registered.get_or_init(|| registered);
@@ -143,7 +203,7 @@ async fn plan_call(
         return Err(above_tier(call, registered).into());
     }
     // 4. Denylist.
-    listed(ports, call, definition)?;
+    listed(ports, call, facts, definition)?;
     // 5. Permission.
     match authorise(ports, call, definition).await? {
         Authorisation::Granted => {}
@@ -157,22 +217,22 @@ async fn plan_call(
     // 6. Idempotency.
     let mut asked_before = None;
     if let (Some(key), Purpose::Run) = (&call.tool_call.idempotency_key, purpose) {
-        match Box::pin(claim(ports, call, registered, key)).await? {
+        match Box::pin(claim(ports, call, facts, registered, key)).await? {
             Claimed::Mine(approval) => asked_before = approval,
-            Claimed::Follow(leader) => return Ok(Planned::Follows(Arc::clone(call), leader)),
+            Claimed::Follow(leader) => return Ok(Checked::Follows(leader)),
         }
     }
     // 7. Arguments.
     let coercion = if call.options.coerce { Coercion::Lossless } else { Coercion::Off };
     let Fitting { arguments, coerced } = registered.arguments.check(definition, arguments, coercion)?;
     if ports.settings.mode == ToolsMode::ParseOnly {
-        return Ok(Planned::AwaitingResult(Arc::clone(call)));
+        return Ok(Checked::AwaitsResult);
     }
     // 8. Limits, prepare, footprint, containment. What the tool itself says about the call comes before what would
     // hold it: a tool that cannot run at all needs no jail.
     enter(ports, call)?;
-    let bounds = bounds(ports, call, registered, call.options.timeout)?;
-    let arguments = Args { value: arguments, original: call.arguments() };
+    let bounds = bounds(ports, call, facts, registered, call.options.timeout)?;
+    let arguments = Args { value: arguments, original: facts.arguments(call).clone() };
     let (prepared, footprint, confirm, timeout) = guarded(|| {
         let prepared = PanicGuard::new(registered.tool.prepare(&arguments)?);
         let (footprint, confirm, timeout) = prepared
@@ -185,56 +245,48 @@ async fn plan_call(
         Ok((prepared, footprint, confirm, timeout))
     })?;
     let bounds = match timeout {
-        Some(_) if call.options.timeout.is_none() => limits::bounds(ports, call, registered, timeout)?,
+        Some(_) if call.options.timeout.is_none() => limits::bounds(ports, call, facts, registered, timeout)?,
         _ => bounds,
     };
-    call.set_bounds(bounds);
+    facts.bounds = Some(bounds);
     let level = contain(ports, call, registered, &footprint)?;
     within_licence(ports, call, registered, level)?;
     // 9. Policy.
     let verdict = decide(ports, call, &arguments, &footprint, confirm.as_deref())?;
-    let has_side_effects = definition.has_side_effects();
-    let forces_approval = confirm.is_some();
-    let ready = Ready {
-        call: Arc::clone(call),
-        prepared,
-        arguments,
-        cancel: Arc::clone(&call.cancel),
-        footprint,
-        containment: Containment::new(level, registered),
-        has_side_effects,
-        forces_approval,
-    };
     let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
-            return Err(denied(call, rule, reason).into());
+            return Err(denied(facts, rule, reason).into());
         }
         Verdict::Ask { rule, reason } => (rule, Some(reason), false),
         Verdict::Allow { rule, confirmed } => (rule, None, confirmed),
     };
-    {
-        let mut facts = call.facts();
-        facts.rule = Some(rule);
-        facts.coercions = coerced;
-    }
+    facts.rule = Some(rule);
+    facts.coercions = coerced;
+    let forces_approval = confirm.is_some();
     let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {
         call.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
-    Ok(match reason {
-        Some(reason) => Planned::NeedsApproval(Box::new(NeedsApproval { ready, reason, asked_before })),
-        None => Planned::Ready(ready),
-    })
+    Ok(Checked::Passed(Passed {
+        prepared,
+        arguments,
+        footprint,
+        containment: Containment::new(level, registered),
+        has_side_effects: definition.has_side_effects(),
+        forces_approval,
+        reason,
+        asked_before,
+    }))
 }
 
 fn shape(
     ports: &Ports,
     call: &CallState,
+    arguments: &Arguments,
     registered: Option<&Registered>,
 ) -> Result<serde_json::Map<String, serde_json::Value>, ToolError> {
     let own_limit = registered.and_then(|registered| registered.definition.constraints.max_argument_size);
     let most =
         own_limit.map_or(ports.settings.max_args_bytes, |own| usize::try_from(own).unwrap_or(usize::MAX));
-    let arguments = call.arguments();
     let length = arguments.len();
     if length > most {
         let text =
@@ -312,12 +364,13 @@ enum Claimed {
 async fn claim(
     ports: &Ports,
     call: &CallState,
+    facts: &mut Facts,
     registered: &Registered,
     key: &Arc<str>,
 ) -> Result<Claimed, EarlyExit> {
     let request = call.claim_request(registered, key);
     // Noted before it is asked for: should this be dropped while the store thinks, the end gives it back.
-    call.facts().claim = Some(Box::new(request.clone()));
+    facts.claim = Some(Box::new(request.clone()));
     let claim = unless_cancelled(call, ports.store.claim(request)).await?;
     let claim =
         claim.map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))?;
@@ -329,6 +382,6 @@ async fn claim(
         Claim::Conflict => Err(ToolError::from(ErrorCode::IdempotencyConflict).into()),
         Claim::OutcomeUnknown(_) => Err(ToolError::from(ErrorCode::OutcomeUnknown).into()),
     };
-    call.facts().claim = None;
+    facts.claim = None;
     not_mine
 }

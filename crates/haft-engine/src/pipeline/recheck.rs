@@ -13,11 +13,8 @@ use haft_core::{ErrorCode, Footprint, ToolError, port::Verdict};
 
 /// Whether the call may still run as it was decided. Where it may, its footprint is what it would touch now.
 pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError> {
-    let call = &ready.call;
-    let (is_approved, is_first) = {
-        let facts = call.facts();
-        (facts.approval.is_some(), facts.attempts == 0)
-    };
+    let (call, facts) = ready.call.parts();
+    let (is_approved, is_first) = (facts.approval.is_some(), facts.attempts == 0);
     // It was planned just now, and touches nothing that could lead elsewhere.
     if ready.footprint == Footprint::default() && is_first && !is_approved && call.batch.is_none() {
         return Ok(());
@@ -44,12 +41,12 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
     if !registered.is_enabled() {
         return Err(disabled(registered));
     }
-    listed(ports, call, definition)?;
+    listed(ports, call, facts, definition)?;
     if let Some(parent) = &call.context.parent {
         containment::within(&footprint, parent)?;
     }
     let (rule, reason) = match decide(ports, call, &ready.arguments, &footprint, confirm.as_deref())? {
-        Verdict::Deny { rule, reason } => return Err(denied(call, rule, reason)),
+        Verdict::Deny { rule, reason } => return Err(denied(facts, rule, reason)),
         Verdict::Ask { rule, reason } => (rule, Some(reason)),
         Verdict::Allow { rule, confirmed } => (rule, confirm.filter(|_| !confirmed)),
     };
@@ -60,7 +57,7 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
         );
         return Err(ToolError::new(ErrorCode::ConfirmationRequired, text));
     }
-    call.facts().rule = Some(rule);
+    facts.rule = Some(rule);
     ready.footprint = footprint;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::{
     recheck::recheck,
-    types::{Attempt, AttemptOutcome, CallState, Ready, Start, cancelled},
+    types::{Attempt, AttemptFacts, AttemptOutcome, CallRecord, CallState, Ready, Start, cancelled},
 };
 use crate::{
     panic_guard::{PanicGuard, guarded, guarded_async},
@@ -36,30 +36,31 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
     }
     recheck(ports, ready)?;
     let prepared = std::mem::replace(&mut ready.prepared, PanicGuard::nothing());
-    let call = &ready.call;
     let enforcement = enforcement(ports, ready.containment.level)?;
     // The sandbox around it may have ended while it waited.
-    let is_first = call.facts().attempts == 0;
-    let _inside = call.sandbox.get().map(|sandbox| sandbox.inhabit(is_first)).transpose()?;
+    let is_first = ready.call.facts.attempts == 0;
+    let _inside = ready.call.sandbox.get().map(|sandbox| sandbox.inhabit(is_first)).transpose()?;
     if ready.has_side_effects {
-        record_intent(ports, call).await?;
+        record_intent(ports, &mut ready.call).await?;
     }
-    let number = call.facts().next_attempt(enforcement);
+    let (number, facts) = ready.call.facts.next_attempt(enforcement);
+    let ready = &*ready;
+    let call = &ready.call;
     let timeout = call.timeout();
     if number == 1 {
-        let arguments = ports.redaction.arguments(&call.arguments());
+        let arguments = ports.redaction.arguments(call.arguments());
         call.emit(EventPayload::Started { arguments, timeout });
         telemetry::started(&ports.redaction, call);
     }
     let _runs = call.runs();
-    let cx = Attempt::new(ready, number).ctx();
+    let cx = Attempt::new(ready, number, Arc::clone(&facts)).ctx();
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = PanicGuard::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let outcome = match poll_fn(|task| Poll::Ready(polled(running, task))).await {
         Poll::Ready(outcome) => outcome,
         // Boxed, because many tools have no need to wait, and its state would make every walk larger to move.
-        Poll::Pending => Box::pin(waited_for(running, ports, ready, timeout)).await,
+        Poll::Pending => Box::pin(waited_for(running, ports, ready, &facts)).await,
     };
     let outcome = match (outcome, tool.let_go()) {
         // It said that it succeeded, and then its clean-up failed: whether it did is not sure.
@@ -67,7 +68,7 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         (outcome, _) => outcome,
     };
     if let Err(error) = &outcome {
-        call.facts().failed = Some(error.code);
+        facts.found().code = Some(error.code);
     }
     outcome
 }
@@ -82,7 +83,7 @@ async fn waited_for(
     running: &mut ToolFuture,
     ports: &Ports,
     ready: &Ready,
-    timeout: Duration,
+    facts: &AttemptFacts,
 ) -> AttemptOutcome {
     let (cancel, call) = (&ready.cancel, &ready.call);
     // It was just asked, and will wake this task. Only its end is to be waited for now, or what ends it.
@@ -95,28 +96,26 @@ async fn waited_for(
         biased;
         outcome = ended => return outcome,
         reason = cancel.cancelled() => cancelled(cancel, reason),
-        error = deadline(call, cancel, timeout) => error,
+        error = deadline(call, facts, cancel) => error,
     };
-    if call.facts().guest.is_some() {
+    let has_programs = facts.found().guest.is_some();
+    if has_programs {
         // A program was asked to end: it may tidy up, and what it used is still to be known. After that it is ended.
         tokio::time::timeout(ports.settings.grace, guarded_async(running)).await.ok();
     }
     Err(error)
 }
 
-async fn record_intent(ports: &Ports, call: &CallState) -> Result<(), ToolError> {
-    let (approval, attempt) = {
-        let mut facts = call.facts();
-        facts.had_intent = true;
-        (facts.approval.clone(), facts.attempts + 1)
-    };
+async fn record_intent(ports: &Ports, call: &mut CallRecord) -> Result<(), ToolError> {
+    call.facts.had_intent = true;
+    let (approval, attempt) = (call.facts.approval.clone(), call.facts.attempts + 1);
     let intent = Intent {
         execution_id: call.id,
         batch: call.batch_place(),
         context: Arc::clone(&call.context),
         call_id: Arc::clone(&call.tool_call.id),
         tool: Arc::clone(call.tool_name()),
-        arguments: ports.redaction.arguments(&call.arguments()),
+        arguments: ports.redaction.arguments(call.arguments()),
         approval,
         attempt,
         at: ports.clock.now(),
@@ -140,7 +139,8 @@ fn enforcement(ports: &Ports, level: IsolationLevel) -> Result<Enforcement, Tool
 }
 
 /// Ends when the time is over: the whole of it, or the time without a sign of life.
-async fn deadline(call: &CallState, cancel: &Cancel, timeout: Duration) -> ToolError {
+async fn deadline(call: &CallRecord, facts: &AttemptFacts, cancel: &Cancel) -> ToolError {
+    let timeout = call.timeout();
     let started = call.arrived.elapsed();
     let end = started + timeout;
     let Some(idle) = call.options.idle_timeout else {
@@ -149,7 +149,7 @@ async fn deadline(call: &CallState, cancel: &Cancel, timeout: Duration) -> ToolE
     };
     loop {
         let now = call.arrived.elapsed();
-        let silent_until = call.last_sign_of_life().max(started) + idle;
+        let silent_until = facts.last_sign_of_life().max(started) + idle;
         if now >= end {
             return timed_out(call, cancel, &format!("after {}", seconds(timeout)));
         }

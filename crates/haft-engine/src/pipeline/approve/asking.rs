@@ -41,7 +41,7 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     let Some(first) = asked.first() else {
         return Vec::new();
     };
-    let call = Arc::clone(&first.ready.call);
+    let call = Arc::clone(first.ready.call.state());
     let approver: &Arc<dyn Approver> = call.approver.as_ref().unwrap_or(&ports.approver);
     let list = ports.wants.questions.then(|| ports.store.for_tenant(&call.context.tenant));
     if let Some(list) = &list
@@ -49,12 +49,12 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     {
         return asked.iter().map(|_| Err(could_not_ask(&error))).collect();
     }
-    for PendingApproval { ready, request, .. } in &*asked {
+    for PendingApproval { ready, request, .. } in &mut *asked {
         ready.call.emit(EventPayload::ConfirmationRequested {
             approval_id: request.id.clone(),
             summary: request.summary.clone(),
         });
-        ready.call.facts().approval = Some(request.id.clone());
+        ready.call.facts.approval = Some(request.id.clone());
     }
     // A batch is asked about as a whole: one call of it that is cancelled meanwhile just does not run afterwards.
     let cancel = call.batch.as_ref().map_or(&*call.cancel, |(batch, _)| &batch.cancel);

@@ -5,13 +5,13 @@ use crate::{
     panic_guard::{guarded, guarded_async},
     pipeline::{
         plan::confirm_reason,
-        types::{Attempt, CallState, Ready, containment, principal},
+        types::{Attempt, AttemptFacts, CallState, Ready, containment, principal},
     },
     ports::Ports,
 };
 use haft_core::{
-    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, ErrorCode, Footprint, GrantOffer,
-    IsolationLevel, Limits, ParentGrant, Risk, ToolDefinition, ToolError, port::Subject, text,
+    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, Enforcement, ErrorCode, Footprint,
+    GrantOffer, IsolationLevel, Limits, ParentGrant, Risk, ToolDefinition, ToolError, port::Subject, text,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ pub(super) async fn question(
     let risk = definition.map(ToolDefinition::risk).unwrap_or(Risk::High);
     let risk = if ready.forces_approval { Risk::High } else { risk };
     let mut secrets = Shown::new(&ports.redaction);
-    let shown = secrets.arguments(&call.arguments());
+    let shown = secrets.arguments(call.arguments());
     let does = asked(ports, ready, &shown)?;
     let summary = text::spelled_summary(does.trim(), SUMMARY);
     let sandbox = call.sandbox.get().map(|sandbox| &sandbox.grant);
@@ -51,7 +51,7 @@ pub(super) async fn question(
         session: call.context.session.as_deref(),
         tool: call.tool_name(),
         definition,
-        arguments: &call.arguments(),
+        arguments: call.arguments(),
         footprint: &ready.footprint,
         isolation: ready.containment.level,
         limits: call.options.limits.as_deref(),
@@ -135,7 +135,8 @@ const SUMMARY: usize = 200;
 /// What a call would change, as its tool says it, where it can. One that fails to say so keeps nobody from being asked.
 async fn change(ready: &Ready) -> Option<String> {
     // It looks as the first attempt would run.
-    let cx = Attempt::new(ready, 1).ctx();
+    let facts = Arc::new(AttemptFacts::new(Enforcement::in_process()));
+    let cx = Attempt::new(ready, 1, facts).ctx();
     let prepared = ready.prepared.get()?;
     let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
     let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
@@ -174,7 +175,7 @@ fn said(ready: &Ready) -> Result<String, ToolError> {
 
 /// The same without secrets.
 fn does(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
-    Ok(ports.redaction.summary(said(ready)?, &ready.call.arguments()))
+    Ok(ports.redaction.summary(said(ready)?, ready.call.arguments()))
 }
 
 /// The same for a person who is asked: without secrets that cannot be anything else.
@@ -185,7 +186,7 @@ fn asked(ports: &Ports, ready: &Ready, shown: &Arguments) -> Result<String, Tool
             let said = said.replace(ready.call.arguments().as_str(), shown.as_str());
             Ok(Shown::new(&ports.redaction).text(&said))
         }
-        Err(_) => Ok(ports.redaction.summary(said, &ready.call.arguments())),
+        Err(_) => Ok(ports.redaction.summary(said, ready.call.arguments())),
     }
 }
 

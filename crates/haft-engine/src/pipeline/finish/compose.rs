@@ -1,7 +1,7 @@
 //! The content of a result: what the tool gave, or why it gave nothing, cut to size and without secrets.
 
 use crate::{
-    pipeline::types::{CallState, RunOutcome},
+    pipeline::types::{CallRecord, OutputClaim, RunOutcome},
     ports::Ports,
     redaction::Redaction,
 };
@@ -23,6 +23,8 @@ pub(super) struct Content {
     pub(super) size: u64,
     pub(super) truncated: bool,
     pub(super) handle: Option<OutputHandle>,
+    /// Bytes of its batch that its text took.
+    pub(super) claimed: usize,
     pub(super) as_kept: AsKept,
 }
 
@@ -59,13 +61,14 @@ impl Content {
             size: result.metadata.output_size,
             truncated: result.metadata.output_truncated,
             handle: result.metadata.output_handle.clone(),
+            claimed: 0,
             as_kept: AsKept::default(),
         }
     }
 }
 
 /// Words alone are an answer, too: the schema speaks about the structured value.
-fn check_output(call: &CallState, output: &ToolOutput) -> Result<(), ToolError> {
+fn check_output(call: &CallRecord, output: &ToolOutput) -> Result<(), ToolError> {
     match (call.registered.get(), &output.structured) {
         (Some(registered), Some(structured)) => registered.output.check(&registered.definition, structured),
         _ => Ok(()),
@@ -78,7 +81,7 @@ pub(super) enum Composed<'a> {
     Later(BoxFuture<'a, Content>),
 }
 
-pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallState, outcome: RunOutcome) -> Composed<'a> {
+pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallRecord, outcome: RunOutcome) -> Composed<'a> {
     match outcome {
         RunOutcome::Returned(output) => match check_output(call, &output) {
             Ok(()) => success(ports, call, output),
@@ -89,7 +92,7 @@ pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallState, outcome: RunOut
     }
 }
 
-fn success<'a>(ports: &'a Ports, call: &'a CallState, output: ToolOutput) -> Composed<'a> {
+fn success<'a>(ports: &'a Ports, call: &'a CallRecord, output: ToolOutput) -> Composed<'a> {
     let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole, repeats_stream } = output;
     let redaction = &ports.redaction_levels.results;
     if let Some(structured) = &mut structured {
@@ -114,7 +117,10 @@ fn success<'a>(ports: &'a Ports, call: &'a CallState, output: ToolOutput) -> Com
         (true, true) => streamed.max(raw.len() as u64),
         (false, _) => streamed,
     };
-    let limit = if keep_whole { usize::MAX } else { call.claim_output(raw.len()) };
+    let OutputClaim { limit, claimed } = match keep_whole {
+        true => OutputClaim { limit: usize::MAX, claimed: 0 },
+        false => call.claim_output(call.output_bound(), raw.len()),
+    };
     let content = move |text: String, handle, truncated, output, as_kept| {
         let mut content = Vec::with_capacity(1 + parts.len());
         if !text.is_empty() || parts.is_empty() {
@@ -131,6 +137,7 @@ fn success<'a>(ports: &'a Ports, call: &'a CallState, output: ToolOutput) -> Com
             size,
             truncated,
             handle,
+            claimed,
             as_kept,
         }
     };
@@ -157,7 +164,7 @@ fn fits(redaction: &Redaction, raw: String, limit: usize) -> Result<String, Stri
 /// The text for a model, cut to the limit, and the same as it is kept. The whole is kept in the store, raw but for redaction.
 async fn cut(
     ports: &Ports,
-    call: &CallState,
+    call: &CallRecord,
     raw: String,
     limit: usize,
 ) -> (String, Option<String>, Option<OutputHandle>) {
@@ -170,7 +177,7 @@ async fn cut(
 }
 
 /// Keeps the whole of an output that is cut, where the caller's tier includes that.
-async fn keep(ports: &Ports, call: &CallState, whole: String) -> Option<OutputHandle> {
+async fn keep(ports: &Ports, call: &CallRecord, whole: String) -> Option<OutputHandle> {
     match call.context.tier.keeps_whole_outputs() {
         true => ports.store.keep_output(&call.context.tenant, whole.into_bytes()).await.ok(),
         false => None,
@@ -186,7 +193,7 @@ fn stored(ports: &Ports, text: String) -> String {
     }
 }
 
-async fn failure(ports: &Ports, call: &CallState, error: ToolError) -> Content {
+async fn failure(ports: &Ports, call: &CallRecord, error: ToolError) -> Content {
     let spooled = call.take_spool();
     let size = spooled.as_ref().map_or(0, |(_, total)| *total);
     let ToolError { code, message, diagnostics, mut problems, mut data } = error;
@@ -197,7 +204,8 @@ async fn failure(ports: &Ports, call: &CallState, error: ToolError) -> Content {
     }
     let kept = spooled.as_ref().map_or(0, |(bytes, _)| bytes.len());
     // With room for the tool's name and the words around it.
-    let limit = call.claim_output(shown_length(message.len() + kept) + call.tool_name().len() + 64);
+    let wanted = shown_length(message.len() + kept) + call.tool_name().len() + 64;
+    let OutputClaim { limit, claimed } = call.claim_output(call.output_bound(), wanted);
     let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
     let mut as_kept = AsKept::default();
     let (message, shown, handle, truncated) = if passes {
@@ -245,6 +253,7 @@ async fn failure(ports: &Ports, call: &CallState, error: ToolError) -> Content {
         size,
         truncated,
         handle,
+        claimed,
         as_kept,
     }
 }
@@ -261,7 +270,7 @@ fn is_json_object(text: &str) -> bool {
 /// A tool's own JSON error reaches the model byte for byte; one that is too long is kept, and a handle given.
 async fn pass_through(
     ports: &Ports,
-    call: &CallState,
+    call: &CallRecord,
     json: String,
     limit: usize,
 ) -> (String, String, Option<OutputHandle>, bool) {

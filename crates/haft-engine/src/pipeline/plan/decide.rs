@@ -2,7 +2,7 @@
 
 use crate::{
     panic_guard::guarded,
-    pipeline::types::{CallState, containment},
+    pipeline::types::{CallState, Facts, containment},
     ports::Ports,
     registry::Registered,
 };
@@ -17,10 +17,15 @@ use haft_sdk::{
 };
 
 /// Refuses a tool that is on the denylist.
-pub(crate) fn listed(ports: &Ports, call: &CallState, definition: &ToolDefinition) -> Result<(), ToolError> {
+pub(crate) fn listed(
+    ports: &Ports,
+    call: &CallState,
+    facts: &mut Facts,
+    definition: &ToolDefinition,
+) -> Result<(), ToolError> {
     let listed = guarded(|| ports.policy.denies(&call.context, definition).map_err(guard_failed));
     match listed.map_err(guard_panicked)? {
-        Some(reason) => Err(denied(call, "denylist".into(), reason)),
+        Some(reason) => Err(denied(facts, "denylist".into(), reason)),
         None => Ok(()),
     }
 }
@@ -85,9 +90,9 @@ pub(crate) fn confirm_reason(
 }
 
 /// What policy refuses: the rule is on the record and on the result.
-pub(crate) fn denied(call: &CallState, rule: RuleName, reason: String) -> ToolError {
+pub(crate) fn denied(facts: &mut Facts, rule: RuleName, reason: String) -> ToolError {
     let data = serde_json::json!({"rule": rule});
-    call.facts().rule = Some(rule);
+    facts.rule = Some(rule);
     ToolError::new(ErrorCode::ToolDenied, reason).with_data(data)
 }
 

@@ -1,7 +1,7 @@
 //! How long a call may take, how much it may use and put out, and what of that its licence includes.
 
 use crate::{
-    pipeline::types::{Bounds, CallState},
+    pipeline::types::{Bounds, CallState, Facts},
     ports::Ports,
     registry::Registered,
 };
@@ -39,6 +39,7 @@ pub(super) fn within_licence(
 pub(super) fn bounds(
     ports: &Ports,
     call: &CallState,
+    facts: &mut Facts,
     registered: &Registered,
     requested: Option<Duration>,
 ) -> Result<Bounds, ToolError> {
@@ -51,7 +52,7 @@ pub(super) fn bounds(
         parent_limits.wall_time,
         ports.settings.default_timeout,
     )?;
-    let timeout = adapted(ports, call, registered, timeout);
+    let timeout = adapted(ports, call, facts, registered, timeout);
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
     if let Some(limits) = &call.options.limits {
@@ -67,10 +68,16 @@ pub(super) fn bounds(
 }
 
 /// A shorter deadline where nobody named one and the tool's history suggests it.
-fn adapted(ports: &Ports, call: &CallState, registered: &Registered, planned: Duration) -> Duration {
+fn adapted(
+    ports: &Ports,
+    call: &CallState,
+    facts: &mut Facts,
+    registered: &Registered,
+    planned: Duration,
+) -> Duration {
     let (Some(adaptive), None) = (&ports.adaptive, call.options.timeout) else { return planned };
     let Some(timeout) = adaptive.shorten(registered.stats_if_called(), planned) else { return planned };
-    call.scheduling(|facts| facts.adaptive_timeout = Some(timeout));
+    facts.scheduling.get_or_insert_default().adaptive_timeout = Some(timeout);
     timeout
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn admit<R: Start>(
 ) -> impl Future<Output = AttemptOutcome> + Send {
     async move {
         if let Some(repeats) = &controls.repeats
-            && let Some(stop) = repeats.stops(&ready.call)
+            && let Some(stop) = repeats.stops(&mut ready.call)
         {
             return Err(stop);
         }

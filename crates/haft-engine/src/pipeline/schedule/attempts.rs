@@ -79,7 +79,7 @@ impl<R: Start> Attempts<'_, R> {
     /// One attempt, held back by what is configured: rates and quotas → breaker → lane → run.
     async fn attempt(&self, ready: &mut Ready) -> AttemptOutcome {
         let (controls, ports, run) = (self.controls, self.ports, self.run);
-        let call = Arc::clone(&ready.call);
+        let call = Arc::clone(ready.call.state());
         if let Some(rates) = &controls.rates {
             rates.check(&call.context, call.tool_name())?;
         }
@@ -129,9 +129,9 @@ impl<R: Start> Attempts<'_, R> {
         if !ready.next_attempt() {
             return Err(error);
         }
-        let call = &ready.call;
+        let call = &mut ready.call;
         call.emit(EventPayload::RetryAttempt { attempt, most, delay, code: error.code });
-        call.scheduling(|facts| facts.failed_tries.push(FailedTry { code: error.code, delay }));
+        call.scheduling().failed_tries.push(FailedTry { code: error.code, delay });
         self.controls.retries.fetch_add(1, Ordering::Relaxed);
         let cancel = &*ready.cancel;
         tokio::select! {
@@ -146,6 +146,7 @@ impl<R: Start> Attempts<'_, R> {
         }
     }
 }
+
 /// How calls like this one are retried.
 fn policy<'a>(ports: &'a Ports, ready: &'a Ready) -> &'a Retry {
     let usual = match ready.call.batch.is_some() {
@@ -174,7 +175,7 @@ fn prepare_again(ready: &mut Ready) -> Result<bool, ToolError> {
 /// A slot, at once; else what waits for one. Boxed, because its state would make every attempt larger to move.
 fn slot<'a>(
     lanes: &Arc<LaneTable>,
-    ready: &'a Ready,
+    ready: &'a mut Ready,
 ) -> Result<Result<Slot, BoxFuture<'a, Result<Slot, ToolError>>>, ToolError> {
     let call = &ready.call;
     Ok(match lanes.ask(&call.context, call.options.priority)? {
@@ -184,8 +185,8 @@ fn slot<'a>(
 }
 
 /// Waits for a slot.
-async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, ToolError> {
-    let call = &ready.call;
+async fn wait_for_slot(mut waiting: Waiting, ready: &mut Ready) -> Result<Slot, ToolError> {
+    let call = &mut ready.call;
     call.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
     let asked = Instant::now();
     let cancel = &*ready.cancel;
@@ -195,8 +196,8 @@ async fn wait_for_slot(mut waiting: Waiting, ready: &Ready) -> Result<Slot, Tool
         slot = waiting.granted() => slot.ok_or_else(|| ErrorCode::ConcurrentLimitExceeded.into()),
     };
     let waited: Duration = asked.elapsed();
-    call.scheduling(|facts| facts.queue_wait += waited);
-    if slot.is_ok() && call.facts().attempts == 0 {
+    call.scheduling().queue_wait += waited;
+    if slot.is_ok() && call.facts.attempts == 0 {
         // What it waited for others is not its own time.
         call.begin_turn();
     }

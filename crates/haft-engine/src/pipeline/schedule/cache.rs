@@ -5,7 +5,7 @@
 //! replaced or configured anew starts with nothing stored.
 
 use crate::{
-    pipeline::types::{AttemptOutcome, CallState, Ready, Start, cancelled},
+    pipeline::types::{AttemptOutcome, CallRecord, Ready, Start, cancelled},
     registry::Registered,
 };
 use haft_core::{
@@ -233,7 +233,7 @@ impl Cache {
         loop {
             if may_read && let Some(stored) = self.fresh(&key) {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                return Ok(hit(&ready.call, &stored, false));
+                return Ok(hit(&mut ready.call, &stored, false));
             }
             match self.join(&key) {
                 Joined::Follow(run) if may_read => match Box::pin(self.follow(ready, run)).await? {
@@ -271,7 +271,7 @@ impl Cache {
     /// What the run of another call came to; `None` where it came to nothing that this call can use.
     async fn follow(
         &self,
-        ready: &Ready,
+        ready: &mut Ready,
         mut run: watch::Receiver<Option<Shared>>,
     ) -> Result<Option<Result<ToolOutput, ToolError>>, ToolError> {
         let cancel = &ready.cancel;
@@ -283,7 +283,7 @@ impl Cache {
         Ok(match shared {
             Some(Ok(stored)) => {
                 self.shared.fetch_add(1, Ordering::Relaxed);
-                Some(Ok(hit(&ready.call, &stored, true)))
+                Some(Ok(hit(&mut ready.call, &stored, true)))
             }
             Some(Err(failed)) if failed.deadline.is_none_or(|deadline| ready.call.timeout() <= deadline) => {
                 self.shared.fetch_add(1, Ordering::Relaxed);
@@ -294,7 +294,7 @@ impl Cache {
     }
 
     /// Stores what came of a run, and tells those who wait for it.
-    fn keep(&self, lead: Lead<'_>, call: &CallState, outcome: &Result<ToolOutput, ToolError>) {
+    fn keep(&self, lead: Lead<'_>, call: &CallRecord, outcome: &Result<ToolOutput, ToolError>) {
         let shared = match outcome {
             Ok(output) => {
                 // What was only streamed is in the spool of this call and in no other's.
@@ -359,10 +359,10 @@ impl Cache {
 }
 
 /// Puts on record that a result is another call's.
-fn hit(call: &CallState, stored: &Stored, shared: bool) -> ToolOutput {
+fn hit(call: &mut CallRecord, stored: &Stored, shared: bool) -> ToolOutput {
     let age = if shared { Duration::ZERO } else { stored.at.elapsed() };
     call.emit(EventPayload::CacheHit { age, shared });
-    call.scheduling(|facts| facts.cache = Some(FromCache { execution_id: stored.by, age, shared }));
+    call.scheduling().cache = Some(FromCache { execution_id: stored.by, age, shared });
     (*stored.output).clone()
 }
 

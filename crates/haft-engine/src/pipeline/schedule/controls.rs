@@ -4,7 +4,7 @@ use super::{
     breaker::Breakers, cache::Cache, lanes::LaneTable, quota::QuotaTable, rate::Rates, repeat::Repeats,
 };
 use crate::{
-    pipeline::types::{CallState, RunOutcome},
+    pipeline::types::{CallRecord, CallState, RunOutcome},
     ports::Ports,
 };
 use haft_core::ToolResult;
@@ -29,7 +29,7 @@ impl AdmissionControls {
     }
 
     /// Counts how a call ended, and says so where it fails again and again.
-    pub(crate) fn note(&self, call: &CallState, mut outcome: RunOutcome) -> RunOutcome {
+    pub(crate) fn note(&self, call: &mut CallRecord, mut outcome: RunOutcome) -> RunOutcome {
         if let Some(repeats) = &self.repeats {
             match &mut outcome {
                 RunOutcome::Returned(_) => repeats.note(call, Ok(())),

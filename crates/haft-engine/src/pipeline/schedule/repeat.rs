@@ -4,7 +4,7 @@
 //! between. A call of that agent that changed something successfully clears its slate: tests that fail five times are
 //! no loop where an edit lies between each.
 
-use crate::pipeline::types::CallState;
+use crate::pipeline::types::CallRecord;
 use haft_core::{CallContext, ErrorCode, ToolError};
 use std::{
     collections::HashMap,
@@ -71,7 +71,7 @@ impl Repeats {
         self.hashing.hash_one((&context.tenant, &context.agent, &context.session, &context.conversation))
     }
 
-    fn hash(&self, call: &CallState) -> u64 {
+    fn hash(&self, call: &CallRecord) -> u64 {
         self.hashing.hash_one((&**call.tool_name(), call.arguments().as_str()))
     }
 
@@ -80,7 +80,7 @@ impl Repeats {
     }
 
     /// Why a call is not run once more, if it is not.
-    pub(crate) fn stops(&self, call: &CallState) -> Option<ToolError> {
+    pub(crate) fn stops(&self, call: &mut CallRecord) -> Option<ToolError> {
         let who = self.who(&call.context);
         let slates = self.slates();
         let slate = slates.get(&who)?;
@@ -95,19 +95,19 @@ impl Repeats {
                  the user what is in the way",
                 call.tool_name()
             );
-            call.scheduling(|facts| facts.repeated_failures = Some(times));
+            call.scheduling().repeated_failures = Some(times);
             ToolError::new(ErrorCode::RepeatedFailure, text)
         })
     }
 
     /// Counts how a call ended. A failure that was seen before gets a sentence about that.
-    pub(crate) fn note(&self, call: &CallState, outcome: Result<(), &mut ToolError>) {
+    pub(crate) fn note(&self, call: &mut CallRecord, outcome: Result<(), &mut ToolError>) {
         match outcome {
             Ok(()) => self.succeeded(call),
             Err(error) if is_the_calls_own(error.code) => {
                 let times = self.failed(call);
                 if times >= self.guard.warn_at.max(1) {
-                    call.scheduling(|facts| facts.repeated_failures = Some(times));
+                    call.scheduling().repeated_failures = Some(times);
                     warn(error, times);
                 }
             }
@@ -115,7 +115,7 @@ impl Repeats {
         }
     }
 
-    fn succeeded(&self, call: &CallState) {
+    fn succeeded(&self, call: &CallRecord) {
         let who = self.who(&call.context);
         let mut slates = self.slates();
         let Some(slate) = slates.get_mut(&who) else { return };
@@ -131,7 +131,7 @@ impl Repeats {
         }
     }
 
-    fn failed(&self, call: &CallState) -> u32 {
+    fn failed(&self, call: &CallRecord) -> u32 {
         let (who, hash) = (self.who(&call.context), self.hash(call));
         let mut slates = self.slates();
         if slates.len() >= MANY_AGENTS && !slates.contains_key(&who) {

@@ -3,7 +3,13 @@
 //! A tool is handed a context that stands on it. Whatever holds a call in (its level, its limits, the sandbox around it, the
 //! paths that were decided on) is part of it, so no attempt can have less of it than another.
 
-use super::{call::CallState, cancelled::cancelled, containment::Containment, planned::Ready};
+use super::{
+    call::CallState,
+    cancelled::cancelled,
+    containment::Containment,
+    facts::{AttemptFacts, Bounds},
+    planned::Ready,
+};
 use haft_core::{
     CallContext, Enforcement, ExecutionId, Footprint, OutputStream, ToolCall, ToolError,
     port::{GuestEnd, GuestSpec},
@@ -28,21 +34,35 @@ pub(crate) struct Attempt {
     containment: Containment,
     /// What was decided on. Files are held to it.
     footprint: Footprint,
+    bounds: Bounds,
+    /// The call was handed to the store as one that may have an effect.
+    had_intent: bool,
+    /// Where what is found out about it goes.
+    facts: Arc<AttemptFacts>,
     /// Made when it is first used: most tools touch no file.
     files: OnceLock<Arc<dyn Workspace>>,
 }
 
 impl Attempt {
     /// An attempt of that number at a call that was decided on. `ready.footprint` is what was decided on just now.
-    pub(crate) fn new(ready: &Ready, number: u32) -> Self {
+    pub(crate) fn new(ready: &Ready, number: u32, facts: Arc<AttemptFacts>) -> Self {
+        let call = &ready.call;
         Attempt {
-            call: Arc::clone(&ready.call),
+            call: Arc::clone(call.state()),
+            bounds: Bounds { timeout: call.timeout(), output: call.output_bound() },
+            had_intent: call.facts.had_intent,
+            facts,
             number,
             cancel: Arc::clone(&ready.cancel),
             containment: ready.containment,
             footprint: ready.footprint.clone(),
             files: OnceLock::new(),
         }
+    }
+
+    /// Notes that the tool has said something.
+    fn is_alive(&self) {
+        self.facts.is_alive(self.call.arrived.elapsed());
     }
 
     /// The context that a tool is handed for it.
@@ -69,11 +89,11 @@ impl Host for Attempt {
     }
 
     fn timeout(&self) -> Duration {
-        self.call.timeout()
+        self.bounds.timeout
     }
 
     fn output_limit(&self) -> usize {
-        self.call.output_limit()
+        self.call.output_limit(self.bounds.output)
     }
 
     fn cancel(&self) -> &Cancel {
@@ -83,15 +103,18 @@ impl Host for Attempt {
     fn write(&self, stream: OutputStream, bytes: &[u8]) {
         // What a thread of an attempt that ran out of time still says is not the next attempt's.
         if self.cancel.reason() != Some(CancelReason::Deadline) {
-            self.call.put_out(stream, bytes);
+            self.is_alive();
+            self.call.put_out(stream, bytes, self.had_intent);
         }
     }
 
     fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+        self.is_alive();
         self.call.progress(percent, message);
     }
 
     fn warn(&self, message: &str) {
+        self.is_alive();
         self.call.warn(message);
     }
 
@@ -119,19 +142,18 @@ impl Host for Attempt {
         if let Some(reason) = self.cancel.reason() {
             return Err(cancelled(&self.cancel, reason));
         }
-        self.containment.fit(&self.call, spec)
+        self.containment.fit(&self.call, self.bounds.timeout, spec)
     }
 
     fn contained(&self, sandbox: &str, by: &Enforcement) {
-        let mut facts = self.call.facts();
-        let (enforcement, guest) = facts.guest_of(self.number);
-        guest.sandbox = Some(sandbox.to_owned());
-        *enforcement = Some(by.clone());
+        let mut found = self.facts.found();
+        found.guest.get_or_insert_default().sandbox = Some(sandbox.to_owned());
+        found.enforcement = Some(by.clone());
     }
 
     fn used(&self, end: &GuestEnd) {
-        let mut facts = self.call.facts();
-        let (_, guest) = facts.guest_of(self.number);
+        let mut found = self.facts.found();
+        let guest = found.guest.get_or_insert_default();
         guest.violations.extend_from_slice(&end.violations);
         if let Some(sandbox) = self.call.sandbox.get() {
             sandbox.add(&end.metrics);

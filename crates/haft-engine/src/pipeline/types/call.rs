@@ -2,44 +2,38 @@
 
 use super::{
     batch::{Batch, Runs},
-    facts::{Bounds, Facts},
+    facts::Facts,
 };
 use crate::{
     events::{EventLog, Logged, Redactors, Source, Spool},
     ports::Ports,
     registry::Registered,
     sandboxes::Entry as SandboxEntry,
+    settings::Settings,
 };
 use haft_core::{
-    ApprovalId, Arguments, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits,
-    OutputStream, ResultMetadata, Scheduling, TaskId, ToolCall,
+    ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits, OutputStream, TaskId,
+    ToolCall,
     port::{Approver, ClaimRequest},
 };
 use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
-/// What makes a walk the walk of a task.
+/// The task that a call is.
 pub(crate) struct TaskOrigin {
     pub(crate) id: TaskId,
     /// The question that it waited for.
     pub(crate) asked_before: Option<ApprovalId>,
 }
 
-/// A call whose arguments a person changed.
-#[derive(Default)]
-struct Edited {
-    arguments: Option<Arguments>,
-    bounds: Option<Bounds>,
-}
-
-/// One call on its walk.
+/// One call on its way through the stages: what its stages, its tool and its watchers share.
 pub(crate) struct CallState {
     pub(crate) id: ExecutionId,
     pub(crate) batch: Option<(Arc<Batch>, u32)>,
@@ -54,7 +48,7 @@ pub(crate) struct CallState {
     later: Mutex<Later>,
     /// Made by a call that runs: it has that one's slot.
     pub(crate) is_inside: bool,
-    /// The task whose walk this is.
+    /// The task that it is.
     pub(crate) task: Option<Box<TaskOrigin>>,
     /// The call that made it, where one did.
     pub(crate) outer: Option<Arc<CallState>>,
@@ -65,18 +59,10 @@ pub(crate) struct CallState {
     pub(crate) sandbox: OnceLock<Arc<SandboxEntry>>,
     /// What it may reach in the folders that it keeps to.
     kept: OnceLock<Capabilities>,
-    pub(crate) bounds: OnceLock<Bounds>,
-    /// What a person made of the call when they were asked. Apart, because hardly anybody does.
-    edited: Mutex<Edited>,
-    is_edited: AtomicBool,
     pub(crate) finished: AtomicBool,
-    /// Bytes of its batch's capacity that are its own.
-    claimed: AtomicUsize,
-    facts: Mutex<Facts>,
     spool: Mutex<SpoolState>,
-    last_sign_of_life: AtomicU64,
-    /// When its turn came, as nanoseconds since it came in: what was spent waiting for others is not its own.
-    turn: AtomicU64,
+    /// What was known about it when the stage that had it was dropped.
+    left: Mutex<Option<Box<Facts>>>,
     ports: Arc<Ports>,
 }
 
@@ -101,6 +87,15 @@ struct Later {
     cancel: Option<Arc<Cancel>>,
     /// Whether somebody cancelled the call, rather than a deadline one attempt at it.
     is_stopped: bool,
+}
+
+/// The room that a result has.
+#[derive(Clone, Copy)]
+pub(crate) struct OutputClaim {
+    /// The most bytes that its text may have.
+    pub(crate) limit: usize,
+    /// Those of them that were taken from its batch.
+    pub(crate) claimed: usize,
 }
 
 /// Made with the first byte, closed when the call ends.
@@ -144,15 +139,9 @@ impl CallState {
             registered: OnceLock::new(),
             sandbox: OnceLock::new(),
             kept: OnceLock::new(),
-            bounds: OnceLock::new(),
-            edited: Mutex::default(),
-            is_edited: AtomicBool::new(false),
             finished: AtomicBool::new(false),
-            claimed: AtomicUsize::new(0),
-            facts: Mutex::default(),
             spool: Mutex::default(),
-            last_sign_of_life: AtomicU64::new(0),
-            turn: AtomicU64::new(0),
+            left: Mutex::default(),
             ports: Arc::clone(ports),
         }
     }
@@ -165,13 +154,18 @@ impl CallState {
         }
     }
 
-    pub(crate) fn facts(&self) -> MutexGuard<'_, Facts> {
-        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.ports.settings
     }
 
-    /// Notes something that happened around the start.
-    pub(crate) fn scheduling(&self, note: impl FnOnce(&mut Scheduling)) {
-        note(self.facts().scheduling.get_or_insert_default());
+    /// Keeps what is known about it for whatever ends it.
+    pub(crate) fn leave(&self, facts: Facts) {
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(facts));
+    }
+
+    /// What was left of it, once.
+    pub(crate) fn take_left(&self) -> Option<Box<Facts>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Cancels the call, whichever attempt it is at; false if it was cancelled already.
@@ -247,74 +241,6 @@ impl CallState {
         self.batch.as_ref().map(|(batch, index)| (batch.id, *index))
     }
 
-    /// Its turn has come: the calls before it have ended, and whoever had to be asked has answered.
-    pub(crate) fn begin_turn(&self) {
-        let nanos = u64::try_from(self.arrived.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.turn.store(nanos, Ordering::Release);
-    }
-
-    /// What it spent waiting for its turn.
-    pub(crate) fn waited(&self) -> Duration {
-        Duration::from_nanos(self.turn.load(Ordering::Acquire))
-    }
-
-    /// What is known about the walk as such; it ends now.
-    pub(crate) fn metadata(&self) -> ResultMetadata {
-        let waited = self.waited();
-        let elapsed = self.arrived.elapsed();
-        let after = |time: Duration| {
-            let time = SignedDuration::try_from(time).unwrap_or_default();
-            self.arrived_at.checked_add(time).unwrap_or(self.arrived_at)
-        };
-        let started_at = if waited.is_zero() { self.arrived_at } else { after(waited) };
-        let place = self.batch_place();
-        ResultMetadata {
-            batch_id: place.map(|(id, _)| id),
-            batch_index: place.map(|(_, index)| index),
-            started_at,
-            completed_at: after(elapsed),
-            duration: elapsed.saturating_sub(waited),
-            correlation_id: self.context.correlation_id.clone(),
-            ..ResultMetadata::not_started(self.id, self.arrived_at)
-        }
-    }
-
-    fn edited(&self) -> Option<MutexGuard<'_, Edited>> {
-        let is_edited = self.is_edited.load(Ordering::Acquire);
-        is_edited.then(|| self.edited.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Takes other arguments in place of those that were sent. It has to be planned anew with them.
-    pub(crate) fn edit(&self, arguments: Arguments) {
-        self.is_edited.store(true, Ordering::Release);
-        if let Some(mut edited) = self.edited() {
-            *edited = Edited { arguments: Some(arguments), bounds: None };
-        }
-    }
-
-    /// The arguments that count: those that were sent, unless a person changed them.
-    pub(crate) fn arguments(&self) -> Arguments {
-        let edited = self.edited().and_then(|edited| edited.arguments.clone());
-        edited.unwrap_or_else(|| self.tool_call.arguments.clone())
-    }
-
-    /// The arguments that a person put in place of those that were sent.
-    pub(crate) fn edited_arguments(&self) -> Option<Arguments> {
-        self.edited().and_then(|edited| edited.arguments.clone())
-    }
-
-    /// What planning allows the call.
-    pub(crate) fn set_bounds(&self, bounds: Bounds) {
-        match self.edited() {
-            Some(mut edited) => edited.bounds = Some(bounds),
-            None => drop(self.bounds.set(bounds)),
-        }
-    }
-
-    fn bounds(&self) -> Option<Bounds> {
-        self.edited().and_then(|edited| edited.bounds).or_else(|| self.bounds.get().copied())
-    }
-
     /// Bytes of results that the model behind the call can still take.
     pub(crate) fn capacity(&self) -> usize {
         match &self.batch {
@@ -323,32 +249,37 @@ impl CallState {
         }
     }
 
-    /// The most bytes that its text may have, of those that it would like. Taken from what its batch can still take at
-    /// once, so that results which are made at the same time do not both count on the same rest.
-    pub(crate) fn claim_output(&self, wanted: usize) -> usize {
-        let Some((batch, _)) = &self.batch else { return self.output_limit() };
-        let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
+    /// The room for its text, of the bytes that it would like and at most `bound`. Taken from what its batch can still take
+    /// at once, so that results which are made at the same time do not both count on the same rest.
+    pub(crate) fn claim_output(&self, bound: usize, wanted: usize) -> OutputClaim {
+        let Some((batch, _)) = &self.batch else {
+            return OutputClaim { limit: self.output_limit(bound), claimed: 0 };
+        };
         let wanted = wanted.min(bound);
         let claim = |capacity: usize| (capacity != usize::MAX).then(|| capacity.saturating_sub(wanted));
         match batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, claim) {
             Ok(before) => {
                 let granted = wanted.min(before);
-                self.claimed.store(granted, Ordering::Release);
-                granted
+                OutputClaim { limit: granted, claimed: granted }
             }
             // There is no end to it.
-            Err(_) => bound,
+            Err(_) => OutputClaim { limit: bound, claimed: 0 },
         }
     }
 
     /// Gives back what it claimed and did not use.
-    pub(crate) fn settle_output(&self, used: usize) {
+    pub(crate) fn settle_output(&self, claimed: usize, used: usize) {
         let Some((batch, _)) = &self.batch else { return };
-        let claimed = self.claimed.swap(0, Ordering::AcqRel);
         let settle = |capacity: usize| {
             (capacity != usize::MAX).then(|| capacity.saturating_add(claimed).saturating_sub(used))
         };
         let _ = batch.capacity.fetch_update(Ordering::AcqRel, Ordering::Acquire, settle);
+    }
+
+    /// How many bytes of output can reach the caller, where the plan allows `bound`.
+    pub(crate) fn output_limit(&self, bound: usize) -> usize {
+        // Asked for again each time: earlier results of a batch leave less.
+        bound.min(self.capacity())
     }
 
     /// Adds an event to the call's log, and to its batch's.
@@ -367,16 +298,6 @@ impl CallState {
             batch.log.push(batch.arrived.elapsed(), source, payload.clone(), false);
         }
         self.log.push(elapsed, None, payload, is_last);
-    }
-
-    /// When the tool last put something out or reported progress, as time since the call came in.
-    pub(crate) fn last_sign_of_life(&self) -> Duration {
-        Duration::from_millis(self.last_sign_of_life.load(Ordering::Relaxed))
-    }
-
-    fn is_alive(&self) {
-        let elapsed = u64::try_from(self.arrived.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last_sign_of_life.store(elapsed, Ordering::Relaxed);
     }
 
     /// Whether anything was streamed.
@@ -406,33 +327,20 @@ impl CallState {
 }
 
 impl CallState {
-    /// The time that one attempt has.
-    pub(crate) fn timeout(&self) -> Duration {
-        self.bounds().map_or(self.ports.settings.default_timeout, |bounds| bounds.timeout)
-    }
-
-    /// How many bytes of output can reach the caller.
-    pub(crate) fn output_limit(&self) -> usize {
-        let bound = self.bounds().map_or(self.ports.settings.max_output_bytes, |bounds| bounds.output);
-        // Asked for again each time: earlier results of a batch leave less.
-        bound.min(self.capacity())
-    }
     /// Says how far the tool is.
     pub(crate) fn progress(&self, percent: Option<u8>, message: Option<&str>) {
-        self.is_alive();
         let message = message.map(|message| self.ports.redaction.model_string(message.to_owned()));
         self.emit(EventPayload::InProgress { percent, message });
     }
 
     /// Passes on a warning of the tool.
     pub(crate) fn warn(&self, message: &str) {
-        self.is_alive();
         self.emit(EventPayload::Warning { message: self.ports.redaction.model_string(message.to_owned()) });
     }
 
-    /// Takes output of an attempt.
-    pub(crate) fn put_out(&self, stream: OutputStream, bytes: &[u8]) {
-        self.is_alive();
+    /// Takes output of an attempt. It is kept as it comes, too, where the call may have had an effect: what has none can be
+    /// asked for again.
+    pub(crate) fn put_out(&self, stream: OutputStream, bytes: &[u8], may_have_effect: bool) {
         let mut state = self.spool();
         if bytes.is_empty() || state.is_closed {
             return;
@@ -440,8 +348,7 @@ impl CallState {
         let limit =
             self.registered.get().map_or(0, |registered| registered.definition.constraints.max_output_size);
         let begin = || {
-            // What has no effect can be asked for again; what may have had one can not.
-            let running = self.facts().had_intent.then(|| self.ports.store.running_output(self.id, limit));
+            let running = may_have_effect.then(|| self.ports.store.running_output(self.id, limit));
             Box::new(Spool::new(usize::try_from(limit).unwrap_or(usize::MAX), running.flatten()))
         };
         let piece = state.spool.get_or_insert_with(begin).write(stream, bytes, self.redactors());

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 /// What holds the programs of a call in, as it was planned. Each attempt at the call has it.
@@ -28,7 +29,12 @@ impl Containment {
     }
 
     /// A program as the call may run it: at its level, within its limits and those of the sandbox around it.
-    pub(crate) fn fit(self, call: &CallState, mut spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+    pub(crate) fn fit(
+        self,
+        call: &CallState,
+        timeout: Duration,
+        mut spec: GuestSpec,
+    ) -> Result<GuestSpec, ToolError> {
         let commands = &call.reach().commands;
         let template = commands.template();
         let mut limits = match &call.options.limits {
@@ -64,7 +70,7 @@ impl Containment {
             narrow(&mut spec, parent)?;
         }
         limits = limits.within(&call.context.tier.limits());
-        limits.wall_time = limits.wall_time.or(Some(call.timeout()));
+        limits.wall_time = limits.wall_time.or(Some(timeout));
         spec.limits = limits;
         // By which a program tells whether it did this very thing before.
         spec.environment.insert("HAFT_EFFECT_ID".to_owned(), call.id.to_string());

@@ -1,14 +1,14 @@
 //! What one stage gives the next one: a planned call, a decided one, how it ended.
 
-use super::{call::CallState, containment::Containment};
+use super::{containment::Containment, record::CallRecord};
 use crate::panic_guard::PanicGuard;
-use haft_core::{ApprovalId, ExecutionId, Footprint, ToolError, ToolOutput, ToolResult};
+use haft_core::{ApprovalId, ErrorCode, ExecutionId, Footprint, ToolError, ToolOutput, ToolResult};
 use haft_sdk::{Args, Cancel, Prepared};
 use std::sync::Arc;
 
 /// A call that passed every check.
 pub(crate) struct Ready {
-    pub(crate) call: Arc<CallState>,
+    pub(crate) call: CallRecord,
     pub(crate) prepared: PanicGuard<Box<dyn Prepared>>,
     /// From which it is prepared again where it is tried again.
     pub(crate) arguments: Args,
@@ -61,11 +61,11 @@ pub(crate) enum Planned {
     /// It may run if a person agrees.
     NeedsApproval(Box<NeedsApproval>),
     /// Another one with the same idempotency key runs: its result will be this one's.
-    Follows(Arc<CallState>, ExecutionId),
+    Follows(CallRecord, ExecutionId),
     /// Somebody outside supplies the result.
-    AwaitingResult(Arc<CallState>),
+    AwaitingResult(CallRecord),
     /// It is over.
-    Resolved(Arc<CallState>, EarlyExit),
+    Resolved(CallRecord, EarlyExit),
 }
 
 /// A call that a person has to agree to. Apart, so that those who need nobody are not larger for it.
@@ -84,6 +84,12 @@ pub(crate) enum EarlyExit {
     Replay(Arc<ToolResult>),
 }
 
+impl Default for EarlyExit {
+    fn default() -> Self {
+        EarlyExit::Error(ErrorCode::NotStarted.into())
+    }
+}
+
 impl From<ToolError> for EarlyExit {
     fn from(error: ToolError) -> Self {
         EarlyExit::Error(error)
@@ -95,17 +101,25 @@ pub(crate) enum Decided {
     /// It runs.
     Go(Ready),
     /// Another one with the same idempotency key runs: its result will be this one's.
-    Follows(Arc<CallState>, ExecutionId),
+    Follows(CallRecord, ExecutionId),
     /// Somebody outside supplies the result.
-    AwaitingResult(Arc<CallState>),
+    AwaitingResult(CallRecord),
     /// It is over.
-    Resolved(Arc<CallState>, EarlyExit),
+    Resolved(CallRecord, EarlyExit),
 }
 
 impl Decided {
-    pub(crate) fn call(&self) -> &Arc<CallState> {
+    pub(crate) fn call(&self) -> &CallRecord {
         match self {
             Decided::Go(ready) => &ready.call,
+            Decided::Follows(call, _) | Decided::AwaitingResult(call) | Decided::Resolved(call, _) => call,
+        }
+    }
+
+    /// The call, for what is found out about it.
+    pub(crate) fn call_mut(&mut self) -> &mut CallRecord {
+        match self {
+            Decided::Go(ready) => &mut ready.call,
             Decided::Follows(call, _) | Decided::AwaitingResult(call) | Decided::Resolved(call, _) => call,
         }
     }
