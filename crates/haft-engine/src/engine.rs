@@ -47,7 +47,7 @@ use std::{
 #[derive(Clone)]
 pub struct Engine(pub(crate) Arc<Inner>);
 
-/// An engine that this does not keep: for whoever is kept by the engine itself.
+/// A reference that does not keep its engine alive, for what the engine itself owns.
 #[derive(Clone)]
 pub struct WeakEngine(std::sync::Weak<Inner>);
 
@@ -300,7 +300,7 @@ impl Engine {
         self.close(settings.drain, settings.grace).await
     }
 
-    /// The same without letting running calls end by themselves.
+    /// Ends like [`shutdown`](Engine::shutdown), but cancels running calls at once.
     pub async fn shutdown_now(&self) -> Shutdown {
         self.close(Duration::ZERO, self.0.ports.settings.grace).await
     }

@@ -16,12 +16,12 @@ pub(crate) fn guarded<T>(code: impl FnOnce() -> Result<T, ToolError>) -> Result<
     catch_unwind(AssertUnwindSafe(code)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
-/// The same for code that awaits.
+/// Calls code that awaits. A panic in it is an error.
 pub(crate) async fn guarded_async<T>(code: impl Future<Output = T>) -> Result<T, ToolError> {
     AssertUnwindSafe(code).catch_unwind().await.map_err(panicked)
 }
 
-/// Something of a tool's whose clean-up may panic.
+/// Holds something of a tool's whose clean-up may panic, and keeps the panic in.
 pub(crate) struct PanicGuard<T>(Option<T>);
 
 impl<T> PanicGuard<T> {

@@ -170,9 +170,9 @@ impl Entry {
         self.ended.load(Ordering::Acquire) || Instant::now() >= self.expires
     }
 
-    /// Lets a call run in it, unless it has ended. `is_first` of its tries.
+    /// Lets a call run in it, unless it has ended. `is_first` of its attempts.
     pub(crate) fn inhabit(self: &Arc<Self>, is_first: bool) -> Result<Inhabits, ToolError> {
-        // Counted before it is looked: whoever ends the sandbox says so before it looks at the count.
+        // Counted before it is looked: what ends the sandbox says so before it looks at the count.
         self.running.fetch_add(1, Ordering::AcqRel);
         let inhabits = Inhabits(Arc::clone(self));
         if self.is_over() {

@@ -17,9 +17,9 @@ pub struct Settings {
     pub max_calls_per_answer: usize,
     /// Whether calls of one answer of a model may run at the same time.
     pub allow_parallel: bool,
-    /// Further tries of a single call, where it names none itself.
+    /// Retries of a single call, where it names none itself.
     pub retry: Retry,
-    /// The same for a call of a batch.
+    /// Retries of a call of a batch, where it names none itself.
     pub batch_retry: Retry,
     /// Bytes of a call's arguments, for tools that have no limit of their own.
     pub max_args_bytes: usize,

@@ -35,10 +35,10 @@ pub(crate) struct ToNote {
     pub(crate) ends: Vec<(TaskId, Arc<ToolResult>)>,
 }
 
-/// A task on its walk in this process.
+/// A task that this process executes.
 struct Live {
     tenant: Arc<str>,
-    walk: ExecutionId,
+    execution: ExecutionId,
     progress: TaskProgress,
     is_noted: bool,
     asks: Option<ApprovalId>,
@@ -70,12 +70,12 @@ impl TaskTable {
         self.changed.notified()
     }
 
-    /// A task is on its walk.
-    pub(crate) fn begin(&self, id: &TaskId, walk: ExecutionId, tenant: Arc<str>) {
+    /// A task is executed here from now on.
+    pub(crate) fn begin(&self, id: &TaskId, execution: ExecutionId, tenant: Arc<str>) {
         let mut state = self.state();
         state.parked.remove(id);
         let progress = TaskProgress::default();
-        let live = Live { tenant, walk, progress, is_noted: true, asks: None, result: None };
+        let live = Live { tenant, execution, progress, is_noted: true, asks: None, result: None };
         state.live.insert(id.clone(), live);
     }
 
@@ -110,7 +110,7 @@ impl TaskTable {
         None
     }
 
-    /// Its walk is over, and so is its record.
+    /// Its execution is over, and its record written.
     pub(crate) fn end(&self, id: &TaskId, is_parked: bool) {
         let mut state = self.state();
         state.live.remove(id);
@@ -121,7 +121,7 @@ impl TaskTable {
         self.changed.notify_waiters();
     }
 
-    /// Its walk is over, and that could not be written down.
+    /// Its execution is over, and that could not be written down.
     pub(crate) fn end_unrecorded(&self, id: &TaskId, result: Arc<ToolResult>) {
         if let Some(live) = self.state().live.get_mut(id) {
             live.result = Some(result);
@@ -134,8 +134,8 @@ impl TaskTable {
         self.changed.notify_waiters();
     }
 
-    pub(crate) fn walk_of(&self, id: &TaskId) -> Option<ExecutionId> {
-        self.state().live.get(id).map(|live| live.walk)
+    pub(crate) fn execution_of(&self, id: &TaskId) -> Option<ExecutionId> {
+        self.state().live.get(id).map(|live| live.execution)
     }
 
     /// What is known here and not written down yet.

@@ -29,7 +29,7 @@ macro_rules! target {
 /// The code that the messages of the executor carry.
 const CODE: &str = "TLS-EXE";
 
-/// A stage on the walk of a call.
+/// A stage of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Stage {
     Plan,
@@ -68,7 +68,7 @@ pub(crate) fn may_be_heard() -> bool {
 }
 
 /// The span of everything that happens to calls that came in together.
-pub(crate) fn walk(calls: &[std::sync::Arc<CallState>]) -> Span {
+pub(crate) fn execution(calls: &[std::sync::Arc<CallState>]) -> Span {
     if !is_on() {
         return Span::none();
     }

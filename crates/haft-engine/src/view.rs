@@ -69,7 +69,7 @@ impl EngineView for View {
             let request = Request {
                 call,
                 context: Arc::clone(&outer.context),
-                // Whoever wants the outer call held to less wants that of what it calls.
+                // What holds the outer call to less holds what it calls to the same.
                 options: Arc::new(CallOptions {
                     model: outer.options.model,
                     limits: outer.options.limits.clone(),

@@ -99,7 +99,7 @@ impl EngineBuilder {
         self
     }
 
-    /// The same with one that did not come with haft: what it would hold needs the tier that includes jails of one's own.
+    /// A jail that did not come with haft: callers need the tier that includes jails of one's own for what it holds.
     pub fn own_jail(mut self, jail: Arc<dyn Jail>) -> Self {
         self.has_own_jail = true;
         self.jail(jail)
@@ -124,7 +124,7 @@ impl EngineBuilder {
         self
     }
 
-    /// What must not be in results, and in outputs that are stored for whoever reads on in them. Names and randomness,
+    /// What must not be in results, and in outputs that are stored for callers who read on in them. Names and randomness,
     /// by which much is found in what is kept, would take out hashes, images and code there.
     pub fn result_redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.result_redactor = Some(redactor);

@@ -26,13 +26,13 @@ use std::{collections::BTreeMap, sync::atomic::Ordering};
 pub struct EngineStats {
     /// The deadline where nobody names one, in milliseconds.
     pub default_timeout: f64,
-    /// Tries after the first one, for a single call.
+    /// Attempts after the first one, for a single call.
     pub max_retries: u32,
-    /// The same for a call of a batch.
+    /// Attempts after the first one, for a call of a batch.
     pub max_batch_retries: u32,
     /// Calls that have no result yet, those that wait included.
     pub running: usize,
-    /// Tries that followed one that failed.
+    /// Attempts that followed one that failed.
     pub retries: u64,
     /// Calls that a rate refused.
     pub rate_limited: u64,
@@ -40,7 +40,7 @@ pub struct EngineStats {
     pub circuit_refused: u64,
     /// Counts by status, and times, of all calls to known tools.
     pub all: Value,
-    /// The same for each tool that was called.
+    /// Counts by status, and times, of each tool that was called.
     pub tools: BTreeMap<String, Value>,
     /// Slots, where there are any.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -29,7 +29,7 @@ pub struct Registration {
     pub settings: Arc<Map<String, Value>>,
     /// Who added it.
     pub registered_by: Option<Arc<str>>,
-    /// When.
+    /// When it was added.
     pub registered_at: Timestamp,
 }
 

@@ -157,7 +157,7 @@ impl Observer {
         Observer { watched, next: 0 }
     }
 
-    /// The same without what it has seen already: it goes on after the event with that number.
+    /// Goes on after the event with that number, without what the observer has seen already.
     #[must_use]
     pub fn after(mut self, seq: u64) -> Self {
         self.next = self.next.max(seq.saturating_add(1));

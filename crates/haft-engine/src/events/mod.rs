@@ -1,4 +1,4 @@
-//! What happens to a call while it runs, for whoever watches: its events, and what its tool puts out.
+//! What happens to a call while it runs, for those who watch it: its events, and what its tool puts out.
 
 mod log;
 mod spool;

@@ -36,7 +36,7 @@ pub(crate) struct Redactors<'a> {
 #[derive(Default)]
 struct Stream {
     raw: Held,
-    /// The same for events, where more is taken out of them.
+    /// What is held back of the events, where more is taken out of them than of the result.
     events: Held,
     model_text: ModelText,
     /// An escape may stand in the middle of a secret, so it is looked for again when the escapes are gone.

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `request`, `result` | what is asked for, and what comes of it |
 //! | `run` | a flow on its way: each node through the five stages |
+//! | `condition` | whether a node runs at all |
 //! | `gate` | nodes whose turn has come, and that must not overlap |
 //! | `tool` | a flow as a tool |
 
+mod condition;
 mod gate;
 mod request;
 mod result;

@@ -1,8 +1,9 @@
 //! What is asked for.
 
-use haft_core::{CallContext, CallOptions, ToolError, port::Approver};
+use haft_core::{CallContext, CallOptions, ErrorCode, ToolError, port::Approver};
 use haft_definition::ReadErrors;
 use haft_flow::Flow;
+use haft_schema::{ArgumentSchema, Coercion};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -41,21 +42,21 @@ impl FlowRequest {
         }
     }
 
-    /// The same by somebody else.
+    /// Names who runs it.
     #[must_use]
     pub fn context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
         self
     }
 
-    /// The same in another way.
+    /// Sets the options of its nodes.
     #[must_use]
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same, asking somebody else.
+    /// Names whom to ask.
     #[must_use]
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
@@ -72,4 +73,15 @@ pub enum FlowError {
     /// What it was given does not fit it, or it cannot be taken.
     #[error("{}", .0.message)]
     Refused(ToolError),
+}
+
+/// What the flow is given, with defaults.
+pub(super) fn checked_input(flow: &Flow, input: Map<String, Value>) -> Result<Map<String, Value>, FlowError> {
+    let definition = flow.definition();
+    let unusable = |problem: String| FlowError::Refused(ToolError::new(ErrorCode::BadDefinition, problem));
+    let schema = ArgumentSchema::of(&definition).map_err(|problem| unusable(problem.to_string()))?;
+    schema.check(input, Coercion::Off).map(|fitting| fitting.arguments).map_err(|unfit| {
+        let text = format!("The input does not fit the flow `{}`: {}", flow.name, unfit.sentence);
+        FlowError::Refused(ToolError::new(ErrorCode::ValidationFailed, text).with_problems(unfit.problems))
+    })
 }

@@ -3,7 +3,9 @@
 
 use super::{
     FlowError, FlowRequest, FlowResult, FlowStatus, NodeResult, check,
+    condition::answer,
     gate::Gate,
+    request::checked_input,
     result::{culprit, given, info, status_of, summary, why},
 };
 use crate::{
@@ -28,8 +30,7 @@ use haft_core::{
     port::{BoxFuture, JournalCall},
     text::one_line,
 };
-use haft_flow::{Condition, Flow, Given, Next, NoAnswer, NodeStatus, Walk};
-use haft_schema::{ArgumentSchema, Coercion};
+use haft_flow::{Flow, Given, Next, NoAnswer, NodeStatus, Walk};
 use haft_sdk::CancelReason;
 use serde_json::{Map, Value};
 use std::{
@@ -61,7 +62,7 @@ pub(crate) fn begin(
     let inner = engine;
     check(engine, &request.flow).map_err(FlowError::Bad)?;
     if outer.is_none() {
-        request.input = input(&request.flow, request.input)?;
+        request.input = checked_input(&request.flow, request.input)?;
     }
     if inner.closed.load(Ordering::Acquire) {
         return Err(FlowError::Refused(cancelled_with(None, CancelReason::Shutdown)));
@@ -108,17 +109,6 @@ pub(crate) fn begin(
     Ok(async move {
         flowing.inner().note_runtime();
         flowing.run(&batch_plan).await
-    })
-}
-
-/// What the flow is given, with defaults.
-fn input(flow: &Flow, input: Map<String, Value>) -> Result<Map<String, Value>, FlowError> {
-    let definition = flow.definition();
-    let unusable = |problem: String| FlowError::Refused(ToolError::new(ErrorCode::BadDefinition, problem));
-    let schema = ArgumentSchema::of(&definition).map_err(|problem| unusable(problem.to_string()))?;
-    schema.check(input, Coercion::Off).map(|fitting| fitting.arguments).map_err(|unfit| {
-        let text = format!("The input does not fit the flow `{}`: {}", flow.name, unfit.sentence);
-        FlowError::Refused(ToolError::new(ErrorCode::ValidationFailed, text).with_problems(unfit.problems))
     })
 }
 
@@ -489,21 +479,6 @@ impl Drop for Flowing {
                 drop(PendingCalls { engine: inner, calls: Vec::new(), batch: Some(batch) });
             }
         });
-    }
-}
-
-/// Whether a condition holds: found out where nobody else waits.
-async fn answer(condition: Condition, variables: Value) -> Result<bool, NoAnswer> {
-    let work = move || condition.holds(&variables);
-    match tokio::runtime::Handle::try_current() {
-        // Twice the time that an evaluation takes before it gives up by itself: then its thread is left alone.
-        Ok(runtime) => match tokio::time::timeout(haft_flow::LONGEST * 2, runtime.spawn_blocking(work)).await
-        {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(NoAnswer::Failed("the interpreter gave up on it".to_owned())),
-            Err(_) => Err(NoAnswer::RanAway),
-        },
-        Err(_) => work(),
     }
 }
 

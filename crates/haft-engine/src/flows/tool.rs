@@ -96,7 +96,7 @@ impl Prepared for PreparedFlow {
         Box::pin(async move {
             let (engine, outer) = around(&cx)?;
             bounded(&outer)?;
-            // Its calls are found under the id of this one; a further try cannot use it again.
+            // Its calls are found under the id of this one; another attempt cannot use it again.
             let id = match cx.attempt() {
                 1 => outer.id,
                 _ => ExecutionId::at(engine.ports.clock.now()),

@@ -14,9 +14,9 @@ pub struct PendingCall {
     pub call_id: Arc<str>,
     /// The tool.
     pub tool: Arc<str>,
-    /// With what.
+    /// Its arguments.
     pub arguments: Arguments,
-    /// Who called.
+    /// Who made the call.
     pub context: Arc<CallContext>,
 }
 

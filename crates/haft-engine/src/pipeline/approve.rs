@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`question`] | what a person is asked, and what a yes covers |
 //! | [`shown`] | what of it may be taken out as a secret |
-//! | [`asking`] | whom: an approver here, and whoever answers the list of questions elsewhere |
+//! | [`asking`] | whom: an approver here, and people who answer the list of approvals elsewhere |
 
 mod asking;
 mod question;
@@ -27,7 +27,7 @@ pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided
     if !planned.iter().any(|planned| matches!(planned, Planned::NeedsApproval(_))) {
         return planned.into_iter().map(without_asking).collect();
     }
-    // Boxed, because it is rare and its state would make every walk larger to move.
+    // Boxed, because it is rare and its state would make every call larger to move.
     Box::pin(approve_asking(ports, planned)).await
 }
 
@@ -128,7 +128,7 @@ async fn edited(ports: &Ports, ready: Ready, request: ApprovalRequest, arguments
     call.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
     call.facts.approval = None;
     if ports.redaction.arguments(call.arguments()) != *call.arguments() {
-        // Whoever was asked did not see them whole, and would have put the marks in their place.
+        // The person who was asked did not see them whole, and would have put the marks in their place.
         let text =
             "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";
         let error = ToolError::new(ErrorCode::ConfirmationDenied, text);

@@ -28,7 +28,7 @@ pub(crate) async fn finish(
         Composed::Later(content) => content.await,
     };
     let content = say_edited(ports, call, content);
-    // From here to the store nothing waits. So whoever drops this future drops it before the call has ended, or
+    // From here to the store nothing waits. So a caller who drops this future drops it before the call has ended, or
     // after, and then `Last` still sends the last event.
     let (recorded, last) = record(ports, live, call, content);
     last.end(recorded.await)

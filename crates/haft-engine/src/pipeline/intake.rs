@@ -47,7 +47,7 @@ pub(crate) fn execute(
         let mut results = match refusal {
             // Boxed like everything that is rare: its state would make every call larger to move.
             Some(error) => Box::pin(refuse(&pending, *error)).await,
-            None => within!(telemetry::walk(&pending.calls), executor::execute(&pending, None, &ALONE)),
+            None => within!(telemetry::execution(&pending.calls), executor::execute(&pending, None, &ALONE)),
         };
         // One call went in, and each gets one result.
         let Some(result) = results.pop() else { unreachable!("one call, one result") };
@@ -126,7 +126,7 @@ pub(crate) fn execute_batch(
             Some(error) => Box::pin(refuse(&pending, *error)).await,
             None => {
                 within!(
-                    telemetry::walk(&pending.calls),
+                    telemetry::execution(&pending.calls),
                     executor::execute(&pending, Some(&options), &batch_plan)
                 )
             }

@@ -76,7 +76,7 @@ fn refused(decided: Decided, error: &StoreError) -> Decided {
     }
 }
 
-/// Every call has its result. A model's batch is closed by whoever puts the results into the conversation: until then
+/// Every call has its result. A model's batch is closed by the program that puts the results into the conversation: until then
 /// they could be lost to it.
 pub(crate) async fn close(ports: &Ports, batch: &Batch, options: &BatchOptions) {
     if options.origin == BatchOrigin::Client {
@@ -86,7 +86,7 @@ pub(crate) async fn close(ports: &Ports, batch: &Batch, options: &BatchOptions) 
     }
 }
 
-/// Whoever asked has gone away, and every call was ended.
+/// The caller has gone away, and every call was ended.
 pub(crate) async fn abandoned(ports: &Ports, batch: Option<&Batch>) {
     if let (true, Some(batch)) = (ports.wants.journal, batch) {
         let step = JournalStep::Close { batch: batch.id, at: ports.clock.now() };

@@ -321,7 +321,7 @@ fn above_tier(call: &CallState, registered: &Registered) -> ToolError {
     unlicensed(call, &format!("`{}`", registered.name), registered.definition.tier)
 }
 
-/// What would be needed, in words for whoever was refused.
+/// What would be needed, in words for the caller.
 fn unlicensed(call: &CallState, what: &str, needed: Tier) -> ToolError {
     let refused = call.context.tier.require(what, |tier| tier >= needed);
     // It was found that the tier is too low, so this is the refusal.
@@ -337,7 +337,7 @@ fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {
 }
 
 /// Asks whether the caller is permitted. Most answers are there at once; waiting for one is boxed, because its state
-/// would make every walk larger to move.
+/// would make every call larger to move.
 async fn authorise(
     ports: &Ports,
     call: &CallState,

@@ -59,7 +59,7 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let outcome = match poll_fn(|task| Poll::Ready(polled(running, task))).await {
         Poll::Ready(outcome) => outcome,
-        // Boxed, because many tools have no need to wait, and its state would make every walk larger to move.
+        // Boxed, because many tools have no need to wait, and its state would make every call larger to move.
         Poll::Pending => Box::pin(waited_for(running, ports, ready, &facts)).await,
     };
     let outcome = match (outcome, tool.let_go()) {

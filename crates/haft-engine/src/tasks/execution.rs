@@ -1,4 +1,4 @@
-//! One task: taken, walked, ended.
+//! One task: taken, executed, ended.
 
 use super::{keeper, taken_parts, unavailable};
 use crate::{
@@ -70,8 +70,8 @@ const TRIES: u32 = 5;
 
 async fn begin(engine: &Arc<Inner>, task: ClaimedTask, approver: Option<Arc<dyn Approver>>) {
     keeper::wake(engine);
-    let (id, walk) = (task.id.clone(), task.execution_id);
-    match began(engine, &id, walk).await {
+    let (id, execution) = (task.id.clone(), task.execution_id);
+    match began(engine, &id, execution).await {
         Ok(true) => {}
         // Somebody ended it; or it cannot be written down, and then it does not begin: the next one to look after what
         // this process leaves says that it never started.
@@ -80,19 +80,19 @@ async fn begin(engine: &Arc<Inner>, task: ClaimedTask, approver: Option<Arc<dyn 
     let request = Request {
         call: task.call,
         context: task.context,
-        options: Arc::new(CallOptions { execution_id: Some(walk), ..task.options }),
+        options: Arc::new(CallOptions { execution_id: Some(execution), ..task.options }),
         approver,
     };
     let tenant = Arc::clone(&request.context.tenant);
     let of = TaskOrigin { id: id.clone(), asked_before: task.approval };
-    let result = follow(engine, request, walk, of).await;
+    let result = follow(engine, request, execution, of).await;
     match ended(engine, &tenant, &id).await {
         Some(state) => engine.tasks.end(&id, state == TaskState::AwaitingApproval),
         None => engine.tasks.end_unrecorded(&id, Arc::new(result)),
     }
 }
 
-async fn began(engine: &Arc<Inner>, id: &TaskId, walk: ExecutionId) -> Result<bool, StoreError> {
+async fn began(engine: &Arc<Inner>, id: &TaskId, execution: ExecutionId) -> Result<bool, StoreError> {
     let store: &dyn TaskStore = engine.ports.store.tasks()?;
     let mut tries = 0;
     loop {
@@ -100,7 +100,7 @@ async fn began(engine: &Arc<Inner>, id: &TaskId, walk: ExecutionId) -> Result<bo
         if engine.closed.load(Ordering::Acquire) {
             return Ok(false);
         }
-        match store.begin(id, walk).await {
+        match store.begin(id, execution).await {
             Err(_) if tries < TRIES => {
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(200)).await;
@@ -110,11 +110,11 @@ async fn began(engine: &Arc<Inner>, id: &TaskId, walk: ExecutionId) -> Result<bo
     }
 }
 
-/// Walks, and notes on the way how far it is.
-async fn follow(engine: &Arc<Inner>, request: Request, walk: ExecutionId, of: TaskOrigin) -> ToolResult {
+/// Executes the call, and notes on the way how far it is.
+async fn follow(engine: &Arc<Inner>, request: Request, execution: ExecutionId, of: TaskOrigin) -> ToolResult {
     let id = of.id.clone();
-    let mut walking = std::pin::pin!(intake::execute(engine, request, None, Some(Box::new(of))));
-    let mut observer = engine.observe(walk.into());
+    let mut executing = std::pin::pin!(intake::execute(engine, request, None, Some(Box::new(of))));
+    let mut observer = engine.observe(execution.into());
     loop {
         let event = async {
             match &mut observer {
@@ -124,18 +124,18 @@ async fn follow(engine: &Arc<Inner>, request: Request, walk: ExecutionId, of: Ta
         };
         tokio::select! {
             biased;
-            result = &mut walking => return result,
+            result = &mut executing => return result,
             event = event => match event {
                 Some(event) => {
                     if let Some(asks) = engine.tasks.see(&id, &event.payload)
                         && let Ok(store) = engine.ports.store.tasks()
                     {
                         // Should this fail and the process be killed, the task says that it was interrupted. Not waited
-                        // for here: the walk goes on.
+                        // for here: the execution goes on.
                         let noting = store.asks(&id, asks);
                         tokio::select! {
                             biased;
-                            result = &mut walking => return result,
+                            result = &mut executing => return result,
                             _ = noting => {}
                         }
                     }
@@ -146,7 +146,7 @@ async fn follow(engine: &Arc<Inner>, request: Request, walk: ExecutionId, of: Ta
     }
 }
 
-/// Where the task stands now that its walk is over; `None` where that could not be written down.
+/// Where the task stands now that its execution is over; `None` where that could not be written down.
 async fn ended(engine: &Arc<Inner>, tenant: &str, id: &TaskId) -> Option<TaskState> {
     let store = engine.ports.store.tasks().ok()?;
     let task = store.find(tenant, id).await.ok()?;

@@ -63,8 +63,8 @@ async fn look(engine: &Arc<Inner>, ticks: u32) {
     }
     // What cannot be written down now is written down with the next change.
     for id in store.note(notes).await.unwrap_or_default() {
-        if let Some(walk) = engine.tasks.walk_of(&id) {
-            engine.cancel(walk.into(), CancelReason::User, None);
+        if let Some(execution) = engine.tasks.execution_of(&id) {
+            engine.cancel(execution.into(), CancelReason::User, None);
         }
     }
     let _ = take_over(engine).await;

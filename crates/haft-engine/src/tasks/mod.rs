@@ -1,7 +1,7 @@
 //! Tasks: calls that go on without their callers.
 //!
 //! A task is an ordinary call on the ordinary way; what is new is only who waits for it. It is on record before its id
-//! is given out, its end is written with the outcome of its walk, and whoever has the id can ask from anywhere.
+//! is given out, its end is written with the outcome of its execution, and anybody with the id can ask from anywhere.
 
 pub(crate) mod execution;
 pub(crate) mod keeper;
@@ -93,19 +93,19 @@ impl Tasks {
             }
             TaskCancel::Ended => self.engine.tasks.forget(id),
             TaskCancel::Asked => {
-                if let Some(walk) = self.engine.tasks.walk_of(id) {
-                    self.engine.cancel(walk.into(), CancelReason::User, note);
+                if let Some(execution) = self.engine.tasks.execution_of(id) {
+                    self.engine.cancel(execution.into(), CancelReason::User, note);
                 }
             }
         }
         self.get(id).await
     }
 
-    /// Watches a task that is on its walk in this process; `None` for any other.
+    /// Watches a task that this process executes; `None` for any other.
     pub fn observe(&self, id: &TaskId) -> Option<Observer> {
-        let walk = self.engine.tasks.walk_of(id)?;
-        let call = self.engine.live.executions.call(walk)?;
-        // Whoever guesses another tenant's id must not see it.
+        let execution = self.engine.tasks.execution_of(id)?;
+        let call = self.engine.live.executions.call(execution)?;
+        // Another tenant's task is not shown, even to a caller who guesses its id.
         (call.context.tenant == self.tenant).then(|| Observer::new(call as _))
     }
 }

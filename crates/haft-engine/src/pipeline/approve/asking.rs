@@ -1,4 +1,4 @@
-//! Whom: an approver here, and whoever answers the list of questions elsewhere. Whichever comes first counts, and
+//! Whom to ask: an approver here, and people who answer the list of approvals elsewhere. The first answer counts, and
 //! nothing else.
 
 use crate::{

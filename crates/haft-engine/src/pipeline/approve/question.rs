@@ -93,7 +93,7 @@ fn waited_for(call: &CallState) -> Option<ApprovalId> {
     call.task.as_ref()?.asked_before.clone()
 }
 
-/// What could be remembered of a yes. Nothing, where whoever calls wants this call to be confirmed: no grant would spare
+/// What could be remembered of a yes. Nothing, where the caller wants this call to be confirmed: no grant would spare
 /// that. A policy that panics here has nothing to offer; the question is asked all the same.
 fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> Vec<GrantOffer> {
     let call = &ready.call;
@@ -173,12 +173,12 @@ fn said(ready: &Ready) -> Result<String, ToolError> {
     guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))
 }
 
-/// The same without secrets.
+/// What a call would do, without secrets.
 fn does(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
     Ok(ports.redaction.summary(said(ready)?, ready.call.arguments()))
 }
 
-/// The same for a person who is asked: without secrets that cannot be anything else.
+/// What a call would do, for a person who is asked: without secrets that cannot be anything else.
 fn asked(ports: &Ports, ready: &Ready, shown: &Arguments) -> Result<String, ToolError> {
     let said = said(ready)?;
     match ports.redaction.for_people(said.clone()) {

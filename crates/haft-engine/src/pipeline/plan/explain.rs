@@ -1,4 +1,4 @@
-//! What policy would decide about, for whoever wants to know why.
+//! What policy would decide about, for a person who wants to know why.
 
 use super::decide::{confirm_reason, resolved};
 use crate::{panic_guard::guarded, pipeline::types::containment, ports::Ports, request::Request};

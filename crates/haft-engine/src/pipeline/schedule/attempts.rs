@@ -125,7 +125,7 @@ impl<R: Start> Attempts<'_, R> {
         delay: Duration,
         error: ToolError,
     ) -> Result<(), ToolError> {
-        // Whoever cancels the call from here on cancels the next attempt.
+        // A cancellation from here on is for the next attempt.
         if !ready.next_attempt() {
             return Err(error);
         }

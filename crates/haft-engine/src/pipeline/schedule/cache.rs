@@ -2,7 +2,7 @@
 //!
 //! Only tools that say so, that have no side effects and whose call writes nothing. The key is exact: no digest stands
 //! for anything, so no two calls are ever mistaken for one another. It holds the registration itself, so a tool that was
-//! replaced or configured anew starts with nothing stored.
+//! replaced or configured starts with nothing stored.
 
 use crate::{
     pipeline::types::{AttemptOutcome, CallRecord, Ready, Start, cancelled},
@@ -238,7 +238,7 @@ impl Cache {
             match self.join(&key) {
                 Joined::Follow(run) if may_read => match Box::pin(self.follow(ready, run)).await? {
                     Some(outcome) => return outcome,
-                    // Whoever ran it went away: perhaps it is this one's turn.
+                    // The call that ran it went away: perhaps it is this one's turn.
                     None => continue,
                 },
                 // A result that is to be fresh is not one whose run began before it was asked for.

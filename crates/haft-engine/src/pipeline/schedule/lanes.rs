@@ -73,7 +73,7 @@ pub struct LaneStats {
     pub queued: usize,
     /// Calls that were refused because too many waited.
     pub refused: u64,
-    /// The same for each tenant that has any.
+    /// What runs and waits of each tenant that has any.
     pub tenants: BTreeMap<String, TenantStats>,
 }
 

@@ -287,7 +287,7 @@ impl CallState {
         self.emit_at(self.arrived.elapsed(), payload);
     }
 
-    /// The same at a time that is known already.
+    /// Adds an event that happened at a time that is known already.
     pub(crate) fn emit_at(&self, elapsed: Duration, payload: EventPayload) {
         if payload.is_droppable() && !self.context.tier.full_progress() {
             return;
@@ -305,7 +305,7 @@ impl CallState {
         self.spool().spool.is_some()
     }
 
-    /// Lets go of what a try has streamed that failed: the next one begins anew.
+    /// Lets go of what a failed attempt has streamed: the next one begins with nothing.
     pub(crate) fn forget_spool(&self) {
         let gone = self.spool().spool.take();
         drop(gone);

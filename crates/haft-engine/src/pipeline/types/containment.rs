@@ -272,7 +272,7 @@ impl Commands for Jailed {
         self.template.clone()
     }
 
-    /// Whoever gave the template named no other.
+    /// The limits of the template: nobody named others.
     fn ceiling(&self) -> Limits {
         self.template.limits.clone()
     }

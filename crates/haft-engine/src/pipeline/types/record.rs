@@ -53,7 +53,7 @@ impl CallRecord {
         self.facts.bounds.map_or_else(|| self.call.settings().max_output_bytes, |bounds| bounds.output)
     }
 
-    /// Its turn has come: the calls before it have ended, and whoever had to be asked has answered.
+    /// Its turn has come: the calls before it have ended, and every person who had to be asked has answered.
     pub(crate) fn begin_turn(&mut self) {
         self.facts.waited = self.call.arrived.elapsed();
     }
