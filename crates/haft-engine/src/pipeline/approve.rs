@@ -1,16 +1,16 @@
-//! Approve: all questions of a batch are asked together, before anything of it runs.
+//! Approve: all approvals that a batch needs are asked for together, before anything of it runs.
 //!
 //! | module | what |
 //! |---|---|
-//! | [`question`] | what a person is asked, and what a yes covers |
+//! | [`request`] | what a person is asked, and what a yes covers |
 //! | [`shown`] | what of it may be taken out as a secret |
 //! | [`asking`] | whom: an approver here, and people who answer the list of approvals elsewhere |
 
 mod asking;
-mod question;
+mod request;
 mod shown;
 
-pub(crate) use question::{look_ahead, summary};
+pub(crate) use request::{look_ahead, summary};
 
 use super::{
     plan::plan_again,
@@ -19,7 +19,7 @@ use super::{
 use crate::ports::Ports;
 use asking::{ApprovalOutcome, PendingApproval, ask};
 use haft_core::{ApprovalRequest, Arguments, Decision, ErrorCode, EventPayload, Footprint, ToolError};
-use question::{Cause, question};
+use request::{Cause, approval_request};
 use serde_json::json;
 
 /// Asks for what needs asking, and decides what may run.
@@ -31,7 +31,7 @@ pub(crate) async fn approve(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided
     Box::pin(approve_asking(ports, planned)).await
 }
 
-/// A call that waits for its question, by its place in the batch.
+/// A call that needs an approval, by its place in the batch.
 type Waiting = (usize, Ready, Cause);
 
 /// Somebody who keeps changing the arguments is asked so often, and no more.
@@ -53,7 +53,7 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     for round in 1.. {
         let mut asked = Vec::with_capacity(waiting.len());
         for (place, ready, cause) in waiting.drain(..) {
-            match question(ports, &ready, cause).await {
+            match approval_request(ports, &ready, cause).await {
                 Ok(request) => asked.push(PendingApproval { place, ready, request }),
                 Err(error) => decided[place] = Some(Decided::Resolved(ready.call, error.into())),
             }
@@ -93,7 +93,7 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     block(decided.into_iter().flatten().collect(), open)
 }
 
-/// What needs no question, or the question.
+/// What is decided without a person, or what to ask one.
 enum Sorted {
     Decided(Decided),
     Ask(Ready, Cause),

@@ -16,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 /// How often it is looked whether somebody answered elsewhere.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A call with its question.
+/// A call with the approval that it waits for.
 pub(super) struct PendingApproval {
     /// Its place in the batch.
     pub(super) place: usize,
@@ -24,7 +24,7 @@ pub(super) struct PendingApproval {
     pub(super) request: ApprovalRequest,
 }
 
-/// What came of a question.
+/// What came of a request for approval.
 pub(super) enum ApprovalOutcome {
     /// This answer.
     Answer(Decision),
@@ -77,7 +77,7 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     asked.iter().map(|_| Err(cancelled(cancel, reason))).collect()
 }
 
-/// Puts all questions on the list, each under the id that it has there.
+/// Puts all requests on the list, each under the id that it has there.
 async fn put_on(list: &dyn TenantStore, asked: &mut [PendingApproval]) -> Result<(), GuardError> {
     let mut taken = Vec::with_capacity(asked.len());
     for PendingApproval { request, .. } in asked {
@@ -88,7 +88,7 @@ async fn put_on(list: &dyn TenantStore, asked: &mut [PendingApproval]) -> Result
 }
 
 /// Nobody can agree to a call any more that was cancelled while somebody thought about it. If that cannot be written
-/// down, the question merely stays on the list until it expires.
+/// down, the request merely stays on the list until it expires.
 async fn withdraw(list: &dyn TenantStore, request: &ApprovalRequest, ready: &Ready) {
     let decision = Decision::Deny { reason: Some("the call was cancelled".to_owned()) };
     let answer = Answer { decision, by: request.asker.principal().to_owned(), from: "program".to_owned() };
@@ -105,7 +105,7 @@ async fn here(approver: &dyn Approver, asked: &[PendingApproval]) -> Vec<Answere
     }
 }
 
-/// What the approver says: one decision for each question, whatever it does.
+/// What the approver says: one decision for each request, whatever it does.
 async fn said(approver: &dyn Approver, requests: &[ApprovalRequest]) -> Result<Vec<Decision>, GuardError> {
     let panicked = |panic: ToolError| GuardError(panic.diagnostics.unwrap_or(panic.message));
     let said = guarded_async(async { approver.ask(requests).await }).await.map_err(panicked)??;

@@ -54,12 +54,12 @@ impl Facts {
     pub(crate) fn take_attempts(&mut self, code: Option<ErrorCode>) -> Attempts {
         let Some(last) = self.present.take() else { return Attempts::default() };
         let last = last.take();
-        let enforcement = last.enforcement.clone();
         if self.earlier.is_empty() {
-            let GuestFacts { sandbox, metrics, violations } =
-                last.guest.map(|guest| *guest).unwrap_or_default();
+            let AttemptFound { enforcement, guest, code: _ } = last;
+            let GuestFacts { sandbox, metrics, violations } = guest.map(|guest| *guest).unwrap_or_default();
             return Attempts { records: Vec::new(), enforcement, sandbox, metrics, violations };
         }
+        let enforcement = last.enforcement.clone();
         let sandbox = last.guest.as_ref().and_then(|guest| guest.sandbox.clone());
         let mut all = Attempts { enforcement, sandbox, ..Attempts::default() };
         let earlier = std::mem::take(&mut self.earlier).into_iter().map(|past| past.take());

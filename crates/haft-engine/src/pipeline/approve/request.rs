@@ -17,18 +17,18 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{sync::Arc, time::Duration};
 
-/// What leads to a question.
+/// Why an approval is asked for.
 pub(super) struct Cause {
     /// Why somebody is asked.
     pub(super) reason: String,
-    /// The question that an earlier call with the same idempotency key asked.
+    /// The approval that an earlier call with the same idempotency key asked for.
     pub(super) asked_before: Option<ApprovalId>,
-    /// The question whose arguments a person changed.
+    /// The approval whose arguments a person changed.
     pub(super) replaces: Option<ApprovalId>,
 }
 
-/// The question about a call.
-pub(super) async fn question(
+/// The approval that a call needs, as a person is asked for it.
+pub(super) async fn approval_request(
     ports: &Ports,
     ready: &Ready,
     cause: Cause,
@@ -88,13 +88,13 @@ pub(super) async fn question(
     })
 }
 
-/// The question that a task waited for.
+/// The approval that a task waited for.
 fn waited_for(call: &CallState) -> Option<ApprovalId> {
     call.task.as_ref()?.asked_before.clone()
 }
 
 /// What could be remembered of a yes. Nothing, where the caller wants this call to be confirmed: no grant would spare
-/// that. A policy that panics here has nothing to offer; the question is asked all the same.
+/// that. A policy that panics here has nothing to offer; the person is asked all the same.
 fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> Vec<GrantOffer> {
     let call = &ready.call;
     let Some(registered) = call.registered.get().filter(|_| !call.options.require_confirmation) else {
@@ -127,7 +127,7 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
 const LOOK_AHEAD: Duration = Duration::from_secs(5);
 /// How much of it a dry run shows.
 const MOST_SHOWN: usize = 64 << 10;
-/// How much of it a person can be asked about. A question is kept, and shown whole.
+/// How much of it a person can be asked about. A request is kept, and shown whole.
 const MOST_ASKED: usize = 4 << 20;
 /// How long a summary is at most.
 const SUMMARY: usize = 200;
