@@ -47,7 +47,7 @@ fn explain(args: &PolicyExplainArgs, ground: Ground, console: &mut Console) -> R
     }
     let context = setup.caller(args.conversation.as_deref());
     let request = Request::new(call.clone()).context(std::sync::Arc::clone(&context));
-    let explained = setup.haft.examine(request, |subject| policy.explain(subject));
+    let explained = setup.haft.explain(request, |subject| policy.explain(subject));
     let before = before_policy(&setup, call.clone(), context)?;
     if args.json {
         let error = |error: &ToolError| json!({"code": error.code, "message": error.message});

@@ -74,7 +74,7 @@ impl Host for Backing {
             let fixed = || ToolError::new(ErrorCode::NotSupported, "The policy here does not explain itself");
             let policy = policy.ok_or_else(fixed)?;
             let tool = Arc::clone(&request.call.name);
-            let decision = self.haft.examine(request, |subject| policy.explain(subject))?;
+            let decision = self.haft.explain(request, |subject| policy.explain(subject))?;
             Ok(json!({"tool": tool, "decision": decision}))
         })
     }

@@ -1,25 +1,21 @@
 //! Everything that the stages need from outside, in one place.
 
 use crate::{
-    engine::{Engine, Inner},
-    redaction::{Redaction, Strengths},
-    registry::{Registry, is_available, within_licence},
-    request::Request,
+    adaptive::AdaptiveTimeout,
+    redaction::{Redaction, RedactionLevels},
+    registry::Registry,
     sandboxes::SandboxTable,
-    schedule::start::Around,
     settings::Settings,
 };
 use haft_core::{
-    CallOptions, ErrorCode, ExecutionId, OutputHandle, SearchFilter, Tier, ToolCall, ToolDefinition,
-    ToolError, ToolResult,
+    ErrorCode, OutputHandle, ToolError,
     port::{
         Approver, Authoriser, BoxFuture, Clock, FoundLines, Jail, OutputRange, OutputSearch, Policy,
         Registrations, Store, StoredPart, Wants,
     },
 };
-use haft_sdk::capability::{Capabilities, EngineView, Outputs};
-use serde_json::{Map, Value, json};
-use std::sync::{Arc, Weak};
+use haft_sdk::capability::{Capabilities, Outputs};
+use std::sync::Arc;
 
 /// What the stages stand on.
 pub(crate) struct Ports {
@@ -39,9 +35,10 @@ pub(crate) struct Ports {
     /// For what people and files keep.
     pub(crate) redaction: Redaction,
     /// For what callers get back.
-    pub(crate) strengths: Strengths,
+    pub(crate) redaction_levels: RedactionLevels,
     pub(crate) capabilities: Capabilities,
-    pub(crate) around: Around,
+    /// Deadlines from history, where they are wanted.
+    pub(crate) adaptive: Option<AdaptiveTimeout>,
     pub(crate) sandboxes: SandboxTable,
 }
 
@@ -52,73 +49,6 @@ pub(crate) struct SystemClock;
 impl Clock for SystemClock {
     fn now(&self) -> jiff::Timestamp {
         jiff::Timestamp::now()
-    }
-}
-
-/// The engine, as tools see it.
-pub(crate) struct View {
-    pub(crate) registry: Arc<Registry>,
-    /// Weak, because the engine owns this.
-    pub(crate) engine: Weak<Inner>,
-}
-
-impl EngineView for View {
-    fn definition(&self, name: &str) -> Option<Arc<ToolDefinition>> {
-        self.registry.lookup(name).map(|registered| Arc::clone(&registered.definition))
-    }
-
-    fn definitions(&self) -> Vec<Arc<ToolDefinition>> {
-        self.registry.all().iter().map(|registered| Arc::clone(&registered.definition)).collect()
-    }
-
-    fn metrics(&self, tenant: &str, tool: Option<&str>) -> Value {
-        let mut sum = crate::stats::Snapshot::default();
-        let mut tools = Map::new();
-        let wanted = tool.and_then(|name| self.registry.lookup(name));
-        for registered in self.registry.all() {
-            if wanted.as_ref().is_some_and(|wanted| !Arc::ptr_eq(wanted, &registered)) {
-                continue;
-            }
-            if let Some(counts) = registered.tenant_counts(tenant) {
-                sum.add(&counts);
-                tools.insert(registered.name.to_string(), counts.to_json());
-            }
-        }
-        json!({"all": sum.to_json(), "tools": tools})
-    }
-
-    fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {
-        within_licence(SearchFilter::Name, tier)?;
-        let ranked = self.registry.rank(question, most, |registered| is_available(registered, tier));
-        Ok(ranked.into_iter().map(|(_, registered)| Arc::clone(&registered.definition)).collect())
-    }
-
-    fn as_any(&self) -> Option<&dyn std::any::Any> {
-        Some(self)
-    }
-
-    fn call<'a>(
-        &'a self,
-        outer: ExecutionId,
-        call: ToolCall,
-    ) -> BoxFuture<'a, Result<ToolResult, ToolError>> {
-        Box::pin(async move {
-            let gone = || ToolError::new(ErrorCode::Cancelled, "the engine is gone");
-            let engine = self.engine.upgrade().ok_or_else(gone)?;
-            let frame = engine.executions.frame(outer).ok_or_else(gone)?;
-            let request = Request {
-                call,
-                context: Arc::clone(&frame.context),
-                // Whoever wants the outer call held to less wants that of what it calls.
-                options: Arc::new(CallOptions {
-                    model: frame.options.model,
-                    limits: frame.options.limits.clone(),
-                    ..CallOptions::default()
-                }),
-                approver: frame.approver.clone(),
-            };
-            Ok(Engine::from_inner(engine).execute_inside(request, frame).await)
-        })
     }
 }
 

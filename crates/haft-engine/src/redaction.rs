@@ -45,7 +45,7 @@ impl Redaction {
         (after != before).then(|| after.to_string())
     }
 
-    /// The same for text that is owned: untouched where there is nothing to take out.
+    /// An owned text without secrets: untouched where there is nothing to take out.
     pub(crate) fn string(&self, text: String) -> String {
         match self.text(&text) {
             Cow::Borrowed(_) => text,
@@ -252,19 +252,19 @@ fn unescaped(text: &str) -> String {
     out + rest
 }
 
-/// The strengths of redaction: what is kept is held to more than what a caller gets back, where names and randomness
+/// The levels of redaction: what is kept is held to more than what a caller gets back, where names and randomness
 /// would also take out hashes, images and code.
 #[derive(Clone, Default)]
-pub(crate) struct Strengths {
+pub(crate) struct RedactionLevels {
     /// Results, as the caller gets them.
     pub(crate) results: Redaction,
-    /// The same as they are stored: also where results go out as they are.
+    /// Results as they are stored: redacted also where callers get them as they are.
     pub(crate) stored: Redaction,
     /// Whether results are held to the same as what is kept.
     pub(crate) is_one: bool,
 }
 
-impl Strengths {
+impl RedactionLevels {
     /// `kept` is for what people and files keep.
     pub(crate) fn new(
         kept: Option<&Arc<dyn Redactor>>,
@@ -274,7 +274,7 @@ impl Strengths {
         let is_one = results.is_none() && !show_results_as_they_are;
         let stored = Redaction(results.or_else(|| kept.cloned()));
         let results = if show_results_as_they_are { Redaction::default() } else { stored.clone() };
-        Strengths { results, stored, is_one }
+        RedactionLevels { results, stored, is_one }
     }
 }
 

@@ -18,7 +18,7 @@ pub struct Request {
     pub call: ToolCall,
     /// Who makes it.
     pub context: Arc<CallContext>,
-    /// How.
+    /// The options.
     pub options: Arc<CallOptions>,
     /// Whom to ask instead of the engine's approver.
     pub approver: Option<Arc<dyn Approver>>,
@@ -30,19 +30,19 @@ impl Request {
         Request { call, context: CallContext::owner(), options: default_options(), approver: None }
     }
 
-    /// The same by somebody else.
+    /// Names who calls.
     pub fn context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
         self
     }
 
-    /// The same in another way.
+    /// Sets the options.
     pub fn options(mut self, options: impl Into<Arc<CallOptions>>) -> Self {
         self.options = options.into();
         self
     }
 
-    /// The same, asking somebody else.
+    /// Names whom to ask.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self
@@ -74,26 +74,26 @@ pub struct BatchRequest {
     pub calls: Vec<ToolCall>,
     /// Who makes them.
     pub context: Arc<CallContext>,
-    /// How.
+    /// The options.
     pub options: BatchOptions,
     /// Whom to ask instead of the engine's approver.
     pub approver: Option<Arc<dyn Approver>>,
 }
 
 impl BatchRequest {
-    /// The same by somebody else.
+    /// Names who calls.
     pub fn context(mut self, context: impl Into<Arc<CallContext>>) -> Self {
         self.context = context.into();
         self
     }
 
-    /// The same in another way.
+    /// Sets the options.
     pub fn options(mut self, options: BatchOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// The same, asking somebody else.
+    /// Names whom to ask.
     pub fn approver(mut self, approver: Arc<dyn Approver>) -> Self {
         self.approver = Some(approver);
         self

@@ -1,12 +1,12 @@
-//! Sandboxes: made once, for several calls that share limits, paths and hosts, and ended with everything in them.
+//! Sandboxes that there are: each for several calls that share limits, paths and hosts. Making and ending them is
+//! `engine/sandboxes.rs`.
 
-use crate::{engine::Inner, ports::Ports};
+use crate::settings::Settings;
 use haft_core::{
-    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, ParentGrant, Tier, ToolError,
-    port::{Sandbox, covers_host},
+    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, ParentGrant, ToolError,
+    port::{Jail, Sandbox, covers_host},
     text,
 };
-use haft_sdk::{CancelReason, files::Access};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::{
@@ -19,11 +19,6 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{sync::Notify, task::AbortHandle};
-
-/// How long a sandbox lives that does not say.
-const USUAL_LIFE: Duration = Duration::from_secs(3600);
-/// How long one may live.
-const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// What a sandbox grants to all calls in it. It only ever takes away: a path or host that the configuration does not
 /// grant is not reached in a sandbox either.
@@ -93,7 +88,7 @@ pub(crate) struct Entry {
     pub(crate) grant: ParentGrant,
     pub(crate) level: IsolationLevel,
     enforcement: Enforcement,
-    jail: Arc<dyn Sandbox>,
+    pub(crate) jail: Arc<dyn Sandbox>,
     created_at: Timestamp,
     expires_at: Timestamp,
     expires: Instant,
@@ -121,13 +116,63 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Entry {
-    fn is_over(&self) -> bool {
+    /// A sandbox that lives so long from now on.
+    pub(crate) fn new(
+        tenant: Arc<str>,
+        (grant, level): (ParentGrant, IsolationLevel),
+        (enforcement, jail): (Enforcement, Arc<dyn Sandbox>),
+        now: Timestamp,
+        life: Duration,
+    ) -> Self {
+        let after = SignedDuration::try_from(life).unwrap_or_default();
+        Entry {
+            tenant,
+            grant,
+            level,
+            enforcement,
+            jail,
+            created_at: now,
+            expires_at: now.checked_add(after).unwrap_or(now),
+            expires: Instant::now() + life,
+            ended: AtomicBool::new(false),
+            calls: AtomicU64::new(0),
+            running: AtomicUsize::new(0),
+            idle: Notify::new(),
+            used: Mutex::default(),
+            timer: Mutex::default(),
+        }
+    }
+
+    /// What ends it when its time is over.
+    pub(crate) fn set_timer(&self, timer: AbortHandle) {
+        *lock(&self.timer) = Some(timer);
+    }
+
+    /// Says that it has ended; false where somebody said so before.
+    pub(crate) fn begin_end(&self) -> bool {
+        !self.ended.swap(true, Ordering::AcqRel)
+    }
+
+    /// Waits until no call runs in it.
+    pub(crate) async fn idle(&self) {
+        loop {
+            let idle = self.idle.notified();
+            tokio::pin!(idle);
+            idle.as_mut().enable();
+            if self.running.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
         self.ended.load(Ordering::Acquire) || Instant::now() >= self.expires
     }
 
-    /// Lets a call run in it, unless it has ended. `is_first` of its tries.
+    /// Lets a call run in it, unless it has ended. `is_first` of its attempts.
     pub(crate) fn inhabit(self: &Arc<Self>, is_first: bool) -> Result<Inhabits, ToolError> {
-        // Counted before it is looked: whoever ends the sandbox says so before it looks at the count.
+        // Counted before it is looked: what ends the sandbox says so before it looks at the count.
         self.running.fetch_add(1, Ordering::AcqRel);
         let inhabits = Inhabits(Arc::clone(self));
         if self.is_over() {
@@ -164,7 +209,7 @@ impl Entry {
         Ok(())
     }
 
-    fn status(&self) -> SandboxStatus {
+    pub(crate) fn status(&self) -> SandboxStatus {
         // The jail knows better what all of them used together, and of what still runs, too.
         let (ended, together) = (lock(&self.used).clone(), self.jail.used());
         let used = Metrics {
@@ -199,7 +244,7 @@ struct Table {
 }
 
 /// Keeps room for one that is being made.
-struct Coming<'a>(&'a SandboxTable, Arc<str>);
+pub(crate) struct Coming<'a>(&'a SandboxTable, Arc<str>);
 
 impl Drop for Coming<'_> {
     fn drop(&mut self) {
@@ -215,7 +260,7 @@ impl SandboxTable {
     /// where the context names none, or one that was not made here and that the jail does not deny.
     pub(crate) fn around(
         &self,
-        ports: &Ports,
+        jail: &dyn Jail,
         context: &CallContext,
     ) -> Result<Option<Arc<Entry>>, ToolError> {
         let Some(parent) = &context.parent else { return Ok(None) };
@@ -232,28 +277,60 @@ impl SandboxTable {
                 Ok(Some(entry))
             }
             Some(_) => Err(unknown(&parent.sandbox_id)),
-            None => match ports.jail.has_sandbox(&parent.sandbox_id) {
+            None => match jail.has_sandbox(&parent.sandbox_id) {
                 Some(false) => Err(unknown(&parent.sandbox_id)),
                 Some(true) | None => Ok(None),
             },
         }
     }
 
+    /// Puts one on the list. Refused where no more are made: dropping it ends it.
+    pub(crate) fn insert(&self, entry: &Arc<Entry>) -> Result<(), ToolError> {
+        let mut table = lock(&self.0);
+        if table.closed {
+            return Err(shutting_down());
+        }
+        table.by_id.insert(entry.grant.sandbox_id.clone(), Arc::clone(entry));
+        Ok(())
+    }
+
+    /// All of a tenant that have not ended, in no order.
+    pub(crate) fn all_of(&self, tenant: &str) -> Vec<Arc<Entry>> {
+        let table = lock(&self.0);
+        table.by_id.values().filter(|entry| *entry.tenant == *tenant && !entry.is_over()).cloned().collect()
+    }
+
+    /// Lets none be made any more. The ids of those that there are.
+    pub(crate) fn close(&self) -> Vec<String> {
+        let mut table = lock(&self.0);
+        table.closed = true;
+        table.by_id.keys().cloned().collect()
+    }
+
+    /// Takes one off the list.
+    pub(crate) fn remove(&self, entry: &Entry) {
+        lock(&self.0).by_id.remove(&entry.grant.sandbox_id);
+        // Last, because it may be the timer that does this.
+        if let Some(timer) = lock(&entry.timer).take() {
+            timer.abort();
+        }
+    }
+
     /// One that has not ended, whosoever it is; and one that just ended is no longer the jail's to know either.
-    fn find(&self, id: &str) -> Option<Arc<Entry>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Entry>> {
         lock(&self.0).by_id.get(id).cloned()
     }
 
-    fn find_of(&self, tenant: &str, id: &str) -> Result<Arc<Entry>, ToolError> {
+    pub(crate) fn find_of(&self, tenant: &str, id: &str) -> Result<Arc<Entry>, ToolError> {
         self.find(id).filter(|entry| *entry.tenant == *tenant && !entry.is_over()).ok_or_else(|| unknown(id))
     }
 
-    fn reserve(&self, ports: &Ports, tenant: &Arc<str>) -> Result<Coming<'_>, ToolError> {
+    pub(crate) fn reserve(&self, settings: &Settings, tenant: &Arc<str>) -> Result<Coming<'_>, ToolError> {
         let mut table = lock(&self.0);
         if table.closed {
-            return Err(ToolError::new(ErrorCode::Cancelled, "haft is shutting down"));
+            return Err(shutting_down());
         }
-        let (each, all) = (ports.settings.max_sandboxes_per_tenant, ports.settings.max_sandboxes);
+        let (each, all) = (settings.max_sandboxes_per_tenant, settings.max_sandboxes);
         let of_tenant = table.by_id.values().filter(|entry| entry.tenant == *tenant).count()
             + table.coming.iter().filter(|coming| *coming == tenant).count();
         let full = (of_tenant >= each).then_some((each, "a tenant"));
@@ -275,240 +352,12 @@ pub(crate) fn unknown(id: &str) -> ToolError {
 
 /// Whether a path says where it leads: what is compared by its words must not have `..` among them. The inside of a
 /// repository cannot be granted apart from it: its hooks are kept as they are only where the whole is seen.
-fn is_plain(path: &str) -> bool {
+pub(crate) fn is_plain(path: &str) -> bool {
     let mut parts = Path::new(path).components();
     let inner = Component::Normal(".git".as_ref());
     Path::new(path).is_absolute() && !parts.any(|part| part == Component::ParentDir || part == inner)
 }
 
-/// The sandboxes of an engine: making them, asking about them, ending them.
-///
-/// A sandbox belongs to a tenant; to others it is not there. Its calls are those whose context names it as parent, which
-/// [`enter`](Sandboxes::enter) sees to.
-pub struct Sandboxes<'a>(pub(crate) &'a Arc<Inner>);
-
-impl Sandboxes<'_> {
-    /// Makes one for the tenant of a caller. Refused where the caller's licence does not include it, its level cannot be had,
-    /// a path is not granted, or there are too many.
-    pub async fn create(&self, by: &CallContext, spec: SandboxSpec) -> Result<SandboxStatus, ToolError> {
-        let ports = &self.0.ports;
-        let tenant = Arc::clone(&by.tenant);
-        by.check().map_err(|problem| ToolError::new(ErrorCode::ValidationFailed, problem))?;
-        let life = check(&spec)?;
-        within_licence(ports.has_own_jail, by.tier, &spec)?;
-        spec.limits.check_ceiling(&ports.capabilities.commands.ceiling())?;
-        let _coming = ports.sandboxes.reserve(ports, &tenant)?;
-        let mounts =
-            spec.mounts.iter().map(|path| Ok(ports.capabilities.workspace.locate(path, Access::Read)?.path));
-        let mounts = mounts.collect::<Result<Vec<_>, ToolError>>()?;
-        if let Some(path) = mounts.iter().find(|path| !is_plain(path)) {
-            let text = format!("files are not granted here, so neither is `{}`", text::one_line(path, 255));
-            return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text));
-        }
-        // Both may take a while where nothing was made before: a jail is tried, and what others left is cleared away.
-        let (jail, limits, level) = (Arc::clone(&ports.jail), spec.limits.clone(), spec.level);
-        let made = tokio::task::spawn_blocking(move || {
-            let enforcement = match level {
-                IsolationLevel::None => Enforcement::in_process(),
-                _ => jail.offers(level).map_err(|unavailable| {
-                    ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
-                })?,
-            };
-            Ok::<_, ToolError>((enforcement, jail.open_sandbox(&limits)?))
-        });
-        let (enforcement, jail) = made
-            .await
-            .map_err(|error| ToolError::from(ErrorCode::SandboxCreationFailed).with_diagnostics(error))??;
-        let now = ports.clock.now();
-        let after = SignedDuration::try_from(life).unwrap_or_default();
-        let entry = Arc::new(Entry {
-            tenant,
-            grant: ParentGrant {
-                sandbox_id: jail.id().to_owned(),
-                limits: spec.limits,
-                mounts,
-                hosts: spec.hosts,
-            },
-            level,
-            enforcement,
-            jail,
-            created_at: now,
-            expires_at: now.checked_add(after).unwrap_or(now),
-            expires: Instant::now() + life,
-            ended: AtomicBool::new(false),
-            calls: AtomicU64::new(0),
-            running: AtomicUsize::new(0),
-            idle: Notify::new(),
-            used: Mutex::default(),
-            timer: Mutex::default(),
-        });
-        let id = entry.grant.sandbox_id.clone();
-        {
-            let mut table = lock(&ports.sandboxes.0);
-            // A shutdown that began meanwhile did not see it; dropping it ends it.
-            if table.closed {
-                return Err(ToolError::new(ErrorCode::Cancelled, "haft is shutting down"));
-            }
-            table.by_id.insert(id.clone(), Arc::clone(&entry));
-        }
-        let (engine, id) = (Arc::downgrade(self.0), id);
-        let timer = tokio::spawn(async move {
-            tokio::time::sleep(life).await;
-            if let Some(engine) = engine.upgrade() {
-                // Nobody waits for it. What could not be ended is tried again when it is dropped.
-                let _ = end(&engine, &id, "its time was over").await;
-            }
-        });
-        *lock(&entry.timer) = Some(timer.abort_handle());
-        Ok(entry.status())
-    }
-
-    /// The context of a call in a sandbox: like the given one, with all that the sandbox grants. Narrow the
-    /// [`parent`](CallContext::parent) of what comes back for a call that is to have less.
-    pub fn enter(&self, context: &CallContext, id: &str) -> Result<Arc<CallContext>, ToolError> {
-        let entry = self.0.ports.sandboxes.find_of(&context.tenant, id)?;
-        if context.parent.as_ref().is_some_and(|parent| parent.sandbox_id != id) {
-            let text = "The call is in a sandbox already, and one is not made inside another";
-            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
-        }
-        Ok(Arc::new(CallContext { parent: Some(entry.grant.clone()), ..context.clone() }))
-    }
-
-    /// How one is.
-    pub fn status(&self, tenant: &str, id: &str) -> Result<SandboxStatus, ToolError> {
-        Ok(self.0.ports.sandboxes.find_of(tenant, id)?.status())
-    }
-
-    /// Those of a tenant, oldest first.
-    pub fn list(&self, tenant: &str) -> Vec<SandboxStatus> {
-        let entries: Vec<_> = lock(&self.0.ports.sandboxes.0).by_id.values().cloned().collect();
-        let mut all: Vec<_> = entries
-            .iter()
-            .filter(|entry| *entry.tenant == *tenant && !entry.is_over())
-            .map(|entry| entry.status())
-            .collect();
-        all.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
-        all
-    }
-
-    /// Ends one with everything in it: calls are cancelled, programs in the background are ended. Comes back when nothing
-    /// of it is left, with how it was at the end.
-    pub async fn destroy(&self, tenant: &str, id: &str) -> Result<SandboxStatus, ToolError> {
-        self.0.ports.sandboxes.find_of(tenant, id)?;
-        end(self.0, id, "the sandbox around it was destroyed").await.unwrap_or_else(|| Err(unknown(id)))
-    }
-}
-
-/// Ends all of them, and lets none be made any more.
-pub(crate) async fn end_all(engine: &Inner) {
-    let ids: Vec<String> = {
-        let mut table = lock(&engine.ports.sandboxes.0);
-        table.closed = true;
-        table.by_id.keys().cloned().collect()
-    };
-    let ends = ids.iter().map(|id| end(engine, id, "haft is shutting down"));
-    futures_util::future::join_all(ends).await;
-}
-
-/// Ends one; `None` where somebody else is at it or was.
-async fn end(engine: &Inner, id: &str, why: &str) -> Option<Result<SandboxStatus, ToolError>> {
-    let entry = lock(&engine.ports.sandboxes.0).by_id.get(id).cloned()?;
-    if entry.ended.swap(true, Ordering::AcqRel) {
-        return None;
-    }
-    let _listed = Listed { table: &engine.ports.sandboxes, entry: &entry };
-    for frame in engine.executions.unfinished() {
-        if frame.sandbox.get().is_some_and(|inside| Arc::ptr_eq(inside, &entry)) {
-            frame.stop(CancelReason::Parent, Some(why));
-        }
-    }
-    // Calls may tidy up and say what they used; their programs are ended in any case.
-    let _ = tokio::time::timeout(engine.ports.settings.grace, async {
-        loop {
-            let idle = entry.idle.notified();
-            tokio::pin!(idle);
-            idle.as_mut().enable();
-            if entry.running.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            idle.await;
-        }
-    })
-    .await;
-    let last = entry.status();
-    let ended = entry.jail.end().await;
-    Some(ended.map(|()| last))
-}
-
-/// Takes a sandbox that is being ended off the list, also when nobody waits for its end any more.
-struct Listed<'a> {
-    table: &'a SandboxTable,
-    entry: &'a Arc<Entry>,
-}
-
-impl Drop for Listed<'_> {
-    fn drop(&mut self) {
-        lock(&self.table.0).by_id.remove(&self.entry.grant.sandbox_id);
-        // Last, because it may be the timer that does this.
-        if let Some(timer) = lock(&self.entry.timer).take() {
-            timer.abort();
-        }
-    }
-}
-
-/// What a sandbox asks for beyond what a licence tier includes.
-fn within_licence(has_own_jail: bool, tier: Tier, spec: &SandboxSpec) -> Result<(), ToolError> {
-    let level = spec.level;
-    tier.require("A sandbox with rules of its own", Tier::allows_sandboxes)?;
-    tier.require(format_args!("A sandbox of {level:?} isolation"), |tier| level <= tier.max_isolation())?;
-    if has_own_jail && level > IsolationLevel::None {
-        tier.require("A sandbox in a jail that did not come with haft", Tier::allows_own_jails)?;
-    }
-    if let Some((name, mine, most)) = spec.limits.exceeds(&tier.limits()) {
-        let what = format_args!("{name} of {mine}, where at most {most} are included,");
-        tier.require(what, |tier| spec.limits.exceeds(&tier.limits()).is_none())?;
-    }
-    Ok(())
-}
-
-/// What is wrong with a specification, or how long the sandbox is to live.
-fn check(spec: &SandboxSpec) -> Result<Duration, ToolError> {
-    let wrong = |text: String| ToolError::new(ErrorCode::ValidationFailed, text);
-    let life = spec.time_to_live.unwrap_or(USUAL_LIFE);
-    if life < Duration::from_secs(1) || life > LONGEST_LIFE {
-        return Err(wrong("timeToLive must be from a second to a day".to_owned()));
-    }
-    let Limits {
-        memory_bytes,
-        cpu_millicores,
-        cpu_time,
-        wall_time,
-        processes,
-        open_files,
-        // A program can run that writes nothing and puts nothing out.
-        file_bytes: _,
-        scratch_bytes: _,
-        output_bytes: _,
-    } = &spec.limits;
-    let nothing = [
-        ("memoryBytes", *memory_bytes == Some(0)),
-        ("cpuMillicores", *cpu_millicores == Some(0)),
-        ("cpuTime", *cpu_time == Some(Duration::ZERO)),
-        ("wallTime", *wall_time == Some(Duration::ZERO)),
-        ("processes", *processes == Some(0)),
-        ("openFiles", *open_files == Some(0)),
-    ];
-    if let Some((name, _)) = nothing.into_iter().find(|(_, is_nothing)| *is_nothing) {
-        return Err(wrong(format!("{name} of 0 would let nothing run")));
-    }
-    let is_host = |host: &str| {
-        !host.is_empty() && host.len() <= 261 && host.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    if let Some(host) = spec.hosts.iter().find(|host| !is_host(host)) {
-        return Err(wrong(format!("`{}` is no host", text::one_line(host, 80))));
-    }
-    if spec.hosts.len() > 1000 || spec.mounts.len() > 1000 {
-        return Err(wrong("a sandbox may name a thousand hosts and a thousand paths".to_owned()));
-    }
-    Ok(life)
+fn shutting_down() -> ToolError {
+    ToolError::new(ErrorCode::Cancelled, "haft is shutting down")
 }

@@ -1,8 +1,7 @@
 //! The numbers that the engine keeps to.
 
-use crate::tasks::TaskSettings;
 use haft_core::{Retry, ToolsMode, port::AcceptAnswers};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 /// The numbers and switches of an engine. The default is what the documentation says.
 ///
@@ -18,9 +17,9 @@ pub struct Settings {
     pub max_calls_per_answer: usize,
     /// Whether calls of one answer of a model may run at the same time.
     pub allow_parallel: bool,
-    /// Further tries of a single call, where it names none itself.
+    /// Retries of a single call, where it names none itself.
     pub retry: Retry,
-    /// The same for a call of a batch.
+    /// Retries of a call of a batch, where it names none itself.
     pub batch_retry: Retry,
     /// Bytes of a call's arguments, for tools that have no limit of their own.
     pub max_args_bytes: usize,
@@ -71,6 +70,45 @@ impl Default for Settings {
             event_log_capacity: 1024,
             observable_after_end: 256,
             tasks: TaskSettings::default(),
+        }
+    }
+}
+
+/// How an engine runs tasks.
+///
+/// ```
+/// let tasks = haft_engine::TaskSettings::default();
+/// assert_eq!(tasks.ttl.as_secs(), 24 * 60 * 60);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskSettings {
+    /// A name for the kind of process that this is. After a restart, a process of the same kind goes on with what waited
+    /// for a person; no other does.
+    pub runner: Arc<str>,
+    /// Whether it takes over tasks by itself: those whose question was answered, and those that wait for a runner.
+    pub takes_over: bool,
+    /// Tasks that it takes over while so many run.
+    pub max_taken: usize,
+    /// Tasks that may be under way; one more is refused with `CONCURRENT_LIMIT_EXCEEDED`.
+    pub max_open: usize,
+    /// Of these, those of one tenant.
+    pub max_open_per_tenant: usize,
+    /// How long a task is kept after its end, where it does not say.
+    pub ttl: Duration,
+    /// How often progress is written down, and wishes to cancel are looked for.
+    pub tick: Duration,
+}
+
+impl Default for TaskSettings {
+    fn default() -> Self {
+        TaskSettings {
+            runner: "engine".into(),
+            takes_over: true,
+            max_taken: 10,
+            max_open: 1000,
+            max_open_per_tenant: 500,
+            ttl: Duration::from_secs(24 * 60 * 60),
+            tick: Duration::from_secs(1),
         }
     }
 }

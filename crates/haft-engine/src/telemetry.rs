@@ -14,8 +14,9 @@
 //!         └── haft.finish
 //! ```
 
-use crate::{frame::Frame, redaction::Redaction};
+use crate::{pipeline::types::CallState, redaction::Redaction};
 use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
+use std::time::Duration;
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
 /// What spans and messages are filed under.
@@ -28,7 +29,7 @@ macro_rules! target {
 /// The code that the messages of the executor carry.
 const CODE: &str = "TLS-EXE";
 
-/// A stage on the walk of a call.
+/// A stage of a call.
 #[derive(Clone, Copy)]
 pub(crate) enum Stage {
     Plan,
@@ -67,15 +68,15 @@ pub(crate) fn may_be_heard() -> bool {
 }
 
 /// The span of everything that happens to calls that came in together.
-pub(crate) fn walk(frames: &[std::sync::Arc<Frame>]) -> Span {
+pub(crate) fn execution(calls: &[std::sync::Arc<CallState>]) -> Span {
     if !is_on() {
         return Span::none();
     }
-    let Some(first) = frames.first() else { return Span::none() };
+    let Some(first) = calls.first() else { return Span::none() };
     let span = tracing::info_span!(
         target: target!(),
         "haft.walk",
-        haft.calls = frames.len(),
+        haft.calls = calls.len(),
         haft.execution.id = Empty,
         haft.batch.id = Empty,
         haft.tenant = %first.context.tenant,
@@ -90,11 +91,11 @@ pub(crate) fn walk(frames: &[std::sync::Arc<Frame>]) -> Span {
 }
 
 /// The span of one call, from its turn to its end.
-pub(crate) fn execute_tool(redaction: &Redaction, frame: &Frame) -> Span {
+pub(crate) fn execute_tool(redaction: &Redaction, call: &CallState) -> Span {
     if !is_on() {
         return Span::none();
     }
-    let tool = shown(redaction, frame.tool_name());
+    let tool = shown(redaction, call.tool_name());
     tracing::info_span!(
         target: target!(),
         "execute_tool",
@@ -104,11 +105,11 @@ pub(crate) fn execute_tool(redaction: &Redaction, frame: &Frame) -> Span {
         gen_ai.operation.name = "execute_tool",
         gen_ai.tool.name = tool,
         gen_ai.tool.type = "function",
-        gen_ai.tool.call.id = shown(redaction, &frame.call.id),
-        gen_ai.agent.id = %frame.context.agent,
-        gen_ai.conversation.id = frame.context.conversation.as_deref(),
+        gen_ai.tool.call.id = shown(redaction, &call.tool_call.id),
+        gen_ai.agent.id = %call.context.agent,
+        gen_ai.conversation.id = call.context.conversation.as_deref(),
         error.type = Empty,
-        haft.execution.id = %frame.id,
+        haft.execution.id = %call.id,
         haft.status = Empty,
         haft.output.bytes = Empty,
         haft.jail = Empty,
@@ -147,27 +148,27 @@ fn is_on() -> bool {
 }
 
 /// A tool begins.
-pub(crate) fn started(redaction: &Redaction, frame: &Frame) {
+pub(crate) fn started(redaction: &Redaction, call: &CallState) {
     tracing::info!(
         target: target!(),
         code = CODE,
-        execution_id = %frame.id,
-        tool = shown(redaction, frame.tool_name()),
+        execution_id = %call.id,
+        tool = shown(redaction, call.tool_name()),
         "Tool execution started."
     );
 }
 
 /// A call has ended.
-pub(crate) fn ended(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
+pub(crate) fn ended(redaction: &Redaction, call: &CallState, timeout: Duration, result: &ToolResult) {
     // One comparison where nobody listens.
     if tracing::enabled!(target: target!(), Level::WARN) {
-        tell(redaction, frame, result);
+        tell(redaction, call, timeout, result);
     }
 }
 
 #[cold]
-fn tell(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
-    let (execution_id, tool) = (frame.id, shown(redaction, frame.tool_name()));
+fn tell(redaction: &Redaction, call: &CallState, timeout: Duration, result: &ToolResult) {
+    let (execution_id, tool) = (call.id, shown(redaction, call.tool_name()));
     match result.error_code() {
         Some(ErrorCode::ToolNotFound) => {
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, "Tool not found.");
@@ -183,7 +184,6 @@ fn tell(redaction: &Redaction, frame: &Frame, result: &ToolResult) {
             );
         }
         Some(ErrorCode::Timeout) => {
-            let timeout = frame.timeout();
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, ?timeout, "Execution timed out.");
         }
         Some(_) | None => {}

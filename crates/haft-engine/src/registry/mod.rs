@@ -1,9 +1,11 @@
 //! Which tools there are. Reading never waits for a writer: a change makes a new snapshot, which shares nearly all
 //! of the old one.
 
+mod event;
 mod query;
 mod terms;
 
+pub use event::ToolsEvent;
 pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
 
@@ -114,7 +116,7 @@ pub(crate) struct Registered {
     pub(crate) origin: Origin,
     pub(crate) registered_at: Timestamp,
     stats: OnceLock<Box<Stats>>,
-    /// The same by tenant, for whoever may see only their own.
+    /// Counts and times by tenant, for callers who may see only their own.
     of_tenants: Mutex<HashMap<Arc<str>, Box<Stats>>>,
     enabled: AtomicBool,
     /// Where it comes from does not have it now, so nobody is told of it.
@@ -282,7 +284,7 @@ pub(crate) struct Registry {
     pub(crate) counts: Counts,
 }
 
-/// What happened to the registry, for whoever watches it.
+/// What happened to the registry, for those who watch it.
 #[derive(Default)]
 pub(crate) struct Counts {
     /// Definitions that were looked at, and how long that took in all.
@@ -340,7 +342,7 @@ impl Registry {
         self.register_switched(tool, origin, at, most_custom, true)
     }
 
-    /// The same, switched on or off before anybody can call it.
+    /// Adds a tool that is switched on or off before anybody can call it.
     pub(crate) fn register_switched(
         &self,
         tool: Box<dyn Tool>,
@@ -413,7 +415,7 @@ impl Registry {
         None
     }
 
-    /// The same, with a suggestion where there is none.
+    /// The tool of a name; where there is none, an error with a suggestion.
     pub(crate) fn require(&self, name: &str) -> Result<Arc<Registered>, RegisterError> {
         self.lookup(name)
             .ok_or_else(|| RegisterError::Unknown { name: name.to_owned(), near: self.nearest(name) })

@@ -1,69 +1,19 @@
 //! Tasks: calls that go on without their callers.
 //!
-//! A task is an ordinary call on the ordinary walk; what is new is only who waits for it. It is on record before its id
-//! is given out, its end is written with the outcome of its walk, and whoever has the id can ask from anywhere.
+//! A task is an ordinary call on the ordinary way; what is new is only who waits for it. It is on record before its id
+//! is given out, its end is written with the outcome of its execution, and anybody with the id can ask from anywhere.
 
-mod keeper;
-mod walk;
+pub(crate) mod execution;
+pub(crate) mod keeper;
 
-pub(crate) use keeper::Keeper;
-pub(crate) use walk::OfTask;
-
-use crate::{
-    engine::{Engine, Inner},
-    event_log::Observer,
-    request::Request,
-};
+use crate::{events::Observer, inner::Inner};
 use haft_core::{
-    CallOptions, ContentPart, ErrorCode, ExecutionId, LONGEST_TTL, Status, Task, TaskId, TaskPage, TaskQuery,
-    ToolError, ToolResult,
-    port::{ClaimedTask, NewTask, StoreError, TaskCancel, TaskStore},
+    ContentPart, ErrorCode, Status, Task, TaskId, TaskPage, TaskQuery, ToolError, ToolResult,
+    port::{StoreError, TaskCancel, TaskStore},
 };
 use haft_sdk::CancelReason;
 use serde_json::{Value, json};
-use std::{
-    sync::{Arc, atomic::Ordering},
-    time::{Duration, Instant},
-};
-
-/// How an engine runs tasks.
-///
-/// ```
-/// let tasks = haft_engine::TaskSettings::default();
-/// assert_eq!(tasks.ttl.as_secs(), 24 * 60 * 60);
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TaskSettings {
-    /// A name for the kind of process that this is. After a restart, a process of the same kind goes on with what waited
-    /// for a person; no other does.
-    pub runner: Arc<str>,
-    /// Whether it takes over tasks by itself: those whose question was answered, and those that wait for a runner.
-    pub takes_over: bool,
-    /// Tasks that it takes over while so many run.
-    pub max_taken: usize,
-    /// Tasks that may be under way; one more is refused with `CONCURRENT_LIMIT_EXCEEDED`.
-    pub max_open: usize,
-    /// Of these, those of one tenant.
-    pub max_open_per_tenant: usize,
-    /// How long a task is kept after its end, where it does not say.
-    pub ttl: Duration,
-    /// How often progress is written down, and wishes to cancel are looked for.
-    pub tick: Duration,
-}
-
-impl Default for TaskSettings {
-    fn default() -> Self {
-        TaskSettings {
-            runner: "engine".into(),
-            takes_over: true,
-            max_taken: 10,
-            max_open: 1000,
-            max_open_per_tenant: 500,
-            ttl: Duration::from_secs(24 * 60 * 60),
-            tick: Duration::from_secs(1),
-        }
-    }
-}
+use std::{sync::Arc, time::Duration};
 
 /// How one task is kept.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,98 +24,11 @@ pub struct TaskOptions {
     pub place: Option<Value>,
 }
 
-impl Engine {
-    /// Takes a call that goes on without its caller. When this returns, the call is on record and runs, or will; asking
-    /// about it is [`tasks`](Engine::tasks)' affair. What is wrong with the call is the task's result.
-    ///
-    /// ```no_run
-    /// # async fn run(engine: haft_engine::Engine) -> Result<(), haft_core::ToolError> {
-    /// use haft_core::ToolCall;
-    /// let call = ToolCall::new("build", serde_json::json!({"target": "production"}));
-    /// let task = engine.submit(call, Default::default()).await?;
-    /// let done = engine.tasks("local").wait(&task.id, None).await?;
-    /// println!("{}", done.status_message());
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn submit(&self, request: impl Into<Request>, options: TaskOptions) -> Result<Task, ToolError> {
-        let request = request.into();
-        let engine = self.inner();
-        let settings = &engine.ports.settings.tasks;
-        let context = &request.context;
-        context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
-        if engine.closed.load(Ordering::Acquire) {
-            return Err(crate::run::cancelled_with(None, CancelReason::Shutdown));
-        }
-        if engine.tasks.count() >= settings.max_open {
-            let text =
-                format!("{} tasks are under way, and no more are taken. Try again later", settings.max_open);
-            return Err(ToolError::new(ErrorCode::ConcurrentLimitExceeded, text));
-        }
-        if engine.tasks.count_of(&context.tenant) >= settings.max_open_per_tenant {
-            let most = settings.max_open_per_tenant;
-            let text =
-                format!("{most} tasks of this tenant are under way, and no more are taken. Try again later");
-            return Err(ToolError::new(ErrorCode::ConcurrentLimitExceeded, text));
-        }
-        let at = engine.ports.clock.now();
-        let options_of_call = CallOptions { detached: false, ..CallOptions::clone(&request.options) };
-        let new = NewTask {
-            id: TaskId::random(),
-            execution_id: options_of_call.execution_id.unwrap_or_else(|| ExecutionId::at(at)),
-            context: Arc::clone(context),
-            call: request.call,
-            options: CallOptions { execution_id: None, ..options_of_call },
-            runner: Arc::clone(&settings.runner),
-            is_mine: true,
-            place: options.place,
-            ttl: options.ttl.unwrap_or(settings.ttl).min(LONGEST_TTL),
-            created_at: at,
-            start_by: None,
-        };
-        let task = Task::taken(&new);
-        walk::take(engine, new, request.approver).await?;
-        Ok(task)
-    }
-
-    /// The tasks of one tenant.
-    pub fn tasks(&self, tenant: &str) -> Tasks {
-        Tasks { engine: Arc::clone(self.inner()), tenant: tenant.into() }
-    }
-
-    /// Goes on with what processes of the same kind left: tasks whose question was answered, and those that nobody has
-    /// begun. From now on it looks for such tasks until it is shut down. How many it took over at once.
-    pub async fn resume_tasks(&self) -> Result<usize, StoreError> {
-        let engine = self.inner();
-        engine.tasks.stay();
-        keeper::wake(engine);
-        keeper::take_over(engine).await
-    }
-
-    /// Runs a task that this process has [taken over](TaskStore::take_over).
-    pub fn run_claimed(&self, task: ClaimedTask) {
-        walk::run(self.inner(), task, None);
-    }
-
-    /// The tasks that are under way in this process.
-    pub fn running_tasks(&self) -> usize {
-        self.inner().tasks.count()
-    }
-
-    /// What `execute` answers to a call that asks to be detached: where to ask about it.
-    pub(crate) async fn detach(&self, request: Request) -> ToolResult {
-        let (call_id, tool) = (Arc::clone(&request.call.id), Arc::clone(&request.call.name));
-        let arrived = Instant::now();
-        let taken = self.submit(request, TaskOptions::default()).await;
-        walk::ticket(self.inner(), call_id, tool, arrived.elapsed(), taken)
-    }
-}
-
 /// The tasks of one tenant. Errors are TASK_NOT_FOUND, TASK_FINISHED, TASK_CANCEL_FAILED and STORE_UNAVAILABLE.
 #[derive(Clone)]
 pub struct Tasks {
-    engine: Arc<Inner>,
-    tenant: Arc<str>,
+    pub(crate) engine: Arc<Inner>,
+    pub(crate) tenant: Arc<str>,
 }
 
 impl Tasks {
@@ -230,20 +93,20 @@ impl Tasks {
             }
             TaskCancel::Ended => self.engine.tasks.forget(id),
             TaskCancel::Asked => {
-                if let Some(walk) = self.engine.tasks.walk_of(id) {
-                    Engine::from_inner(Arc::clone(&self.engine)).cancel(walk, CancelReason::User, note);
+                if let Some(execution) = self.engine.tasks.execution_of(id) {
+                    self.engine.cancel(execution.into(), CancelReason::User, note);
                 }
             }
         }
         self.get(id).await
     }
 
-    /// Watches a task that is on its walk in this process; `None` for any other.
+    /// Watches a task that this process executes; `None` for any other.
     pub fn observe(&self, id: &TaskId) -> Option<Observer> {
-        let walk = self.engine.tasks.walk_of(id)?;
-        let frame = self.engine.executions.frame(walk)?;
-        // Whoever guesses another tenant's id must not see it.
-        (frame.context.tenant == self.tenant).then(|| Observer::new(frame as _))
+        let execution = self.engine.tasks.execution_of(id)?;
+        let call = self.engine.live.executions.call(execution)?;
+        // Another tenant's task is not shown, even to a caller who guesses its id.
+        (call.context.tenant == self.tenant).then(|| Observer::new(call as _))
     }
 }
 

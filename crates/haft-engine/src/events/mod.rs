@@ -1,0 +1,8 @@
+//! What happens to a call while it runs, for those who watch it: its events, and what its tool puts out.
+
+mod log;
+mod spool;
+
+pub use log::Observer;
+pub(crate) use log::{EventLog, Logged, Source};
+pub(crate) use spool::{Redactors, Spool};

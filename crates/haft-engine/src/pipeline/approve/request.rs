@@ -1,0 +1,318 @@
+//! What a person is asked, and what a yes would cover.
+
+use super::shown::Shown;
+use crate::{
+    panic_guard::{guarded, guarded_async},
+    pipeline::{
+        plan::confirm_reason,
+        types::{Attempt, AttemptFacts, CallState, Ready, containment, principal},
+    },
+    ports::Ports,
+};
+use haft_core::{
+    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, Enforcement, ErrorCode, Footprint,
+    GrantOffer, IsolationLevel, Limits, ParentGrant, Risk, ToolDefinition, ToolError, port::Subject, text,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::{sync::Arc, time::Duration};
+
+/// Why an approval is asked for.
+pub(super) struct Cause {
+    /// Why somebody is asked.
+    pub(super) reason: String,
+    /// The approval that an earlier call with the same idempotency key asked for.
+    pub(super) asked_before: Option<ApprovalId>,
+    /// The approval whose arguments a person changed.
+    pub(super) replaces: Option<ApprovalId>,
+}
+
+/// The approval that a call needs, as a person is asked for it.
+pub(super) async fn approval_request(
+    ports: &Ports,
+    ready: &Ready,
+    cause: Cause,
+) -> Result<ApprovalRequest, ToolError> {
+    let preview = whole_change(ports, ready).await?;
+    let call = &ready.call;
+    let definition = call.registered.get().map(|registered| &*registered.definition);
+    let risk = definition.map(ToolDefinition::risk).unwrap_or(Risk::High);
+    let risk = if ready.forces_approval { Risk::High } else { risk };
+    let mut secrets = Shown::new(&ports.redaction);
+    let shown = secrets.arguments(call.arguments());
+    let does = asked(ports, ready, &shown)?;
+    let summary = text::spelled_summary(does.trim(), SUMMARY);
+    let sandbox = call.sandbox.get().map(|sandbox| &sandbox.grant);
+    let now = ports.clock.now();
+    let reach = containment::reach(call);
+    let fingerprint = Covered {
+        tenant: &call.context.tenant,
+        principal: &principal(&call.context),
+        session: call.context.session.as_deref(),
+        tool: call.tool_name(),
+        definition,
+        arguments: call.arguments(),
+        footprint: &ready.footprint,
+        isolation: ready.containment.level,
+        limits: call.options.limits.as_deref(),
+        reach: &reach,
+        sandbox,
+        preview: preview.as_deref(),
+    }
+    .fingerprint();
+    Ok(ApprovalRequest {
+        id: cause.asked_before.or_else(|| waited_for(call)).unwrap_or_else(ApprovalId::random),
+        execution_id: call.id,
+        call_id: Arc::clone(&call.tool_call.id),
+        tool: Arc::clone(call.tool_name()),
+        risk,
+        reason: ports.redaction.model_string(cause.reason),
+        arguments: shown,
+        fingerprint,
+        preview,
+        detail: ApprovalDetail {
+            does,
+            isolation: ready.containment.level,
+            reach: containment::shown_reach(&reach, ready.containment.level),
+            limits: call.options.limits.as_deref().cloned(),
+            sandbox: sandbox.cloned(),
+            hidden: secrets.hidden(),
+        },
+        asker: Asker::of(&call.context),
+        batch_id: call.batch.as_ref().map(|(batch, _)| batch.id),
+        footprint: Shown::new(&ports.redaction).footprint(&ready.footprint),
+        offers: offers(ports, ready, &summary, now),
+        replaces: cause.replaces,
+        expires_at: now.checked_add(ports.settings.approval_expiry).ok(),
+        summary,
+    })
+}
+
+/// The approval that a task waited for.
+fn waited_for(call: &CallState) -> Option<ApprovalId> {
+    call.task.as_ref()?.asked_before.clone()
+}
+
+/// What could be remembered of a yes. Nothing, where the caller wants this call to be confirmed: no grant would spare
+/// that. A policy that panics here has nothing to offer; the person is asked all the same.
+fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> Vec<GrantOffer> {
+    let call = &ready.call;
+    let Some(registered) = call.registered.get().filter(|_| !call.options.require_confirmation) else {
+        return Vec::new();
+    };
+    let offers = guarded(|| {
+        let confirm = ready.prepared.get().and_then(|prepared| prepared.confirm());
+        let confirm = confirm_reason(
+            &*ready.call.reach().workspace,
+            &registered.definition,
+            confirm,
+            &ready.footprint,
+        )?;
+        let subject = Subject {
+            context: &call.context,
+            definition: &registered.definition,
+            arguments: &ready.arguments.value,
+            footprint: &ready.footprint,
+            folder: &containment::folder(call),
+            confirm: confirm.as_deref(),
+            now,
+        };
+        Ok(ports.policy.offers(&subject, summary))
+    });
+    let offers = offers.unwrap_or_default().into_iter();
+    offers.filter(|offer| !ports.redaction.hides_offer(offer)).collect()
+}
+
+/// How long a tool may take to say what would change.
+const LOOK_AHEAD: Duration = Duration::from_secs(5);
+/// How much of it a dry run shows.
+const MOST_SHOWN: usize = 64 << 10;
+/// How much of it a person can be asked about. A request is kept, and shown whole.
+const MOST_ASKED: usize = 4 << 20;
+/// How long a summary is at most.
+const SUMMARY: usize = 200;
+
+/// What a call would change, as its tool says it, where it can. One that fails to say so keeps nobody from being asked.
+async fn change(ready: &Ready) -> Option<String> {
+    // It looks as the first attempt would run.
+    let facts = Arc::new(AttemptFacts::new(Enforcement::in_process()));
+    let cx = Attempt::new(ready, 1, facts).ctx();
+    let prepared = ready.prepared.get()?;
+    let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
+    let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
+        Ok(said) => said.and_then(|said| said),
+        Err(_) => Err(ToolError::failed("it took too long")),
+    };
+    Some(said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message)))
+}
+
+/// What a call would change, for a person who is asked about it: all of it. What cannot be shown whole cannot be agreed to.
+async fn whole_change(ports: &Ports, ready: &Ready) -> Result<Option<String>, ToolError> {
+    let Some(text) = change(ready).await else { return Ok(None) };
+    let refused = |why: String| {
+        let text = format!("This call needs approval, and {why}, so nobody can agree to it. Not run");
+        ToolError::new(ErrorCode::ConfirmationDenied, text)
+    };
+    if text.len() > MOST_ASKED {
+        let (size, most) = (text.len(), MOST_ASKED);
+        return Err(refused(format!("its change of {size} bytes is more than the {most} that can be shown")));
+    }
+    let hidden = |_| refused("what it would change holds a secret behind control characters".to_owned());
+    let shown = Shown::new(&ports.redaction).text(&text);
+    ports.redaction.for_people(text).map(|_| Some(shown)).map_err(hidden)
+}
+
+/// What a call would change, for a dry run.
+pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
+    let text = ports.redaction.model_string(change(ready).await?);
+    Some(text::truncate(&text, MOST_SHOWN, None).text.into_owned())
+}
+
+/// What a call would do, as its tool says it.
+fn said(ready: &Ready) -> Result<String, ToolError> {
+    guarded(|| Ok(ready.prepared.get().map(|prepared| prepared.summary()).unwrap_or_default()))
+}
+
+/// What a call would do, without secrets.
+fn does(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
+    Ok(ports.redaction.summary(said(ready)?, ready.call.arguments()))
+}
+
+/// What a call would do, for a person who is asked: without secrets that cannot be anything else.
+fn asked(ports: &Ports, ready: &Ready, shown: &Arguments) -> Result<String, ToolError> {
+    let said = said(ready)?;
+    match ports.redaction.for_people(said.clone()) {
+        Ok(_) => {
+            let said = said.replace(ready.call.arguments().as_str(), shown.as_str());
+            Ok(Shown::new(&ports.redaction).text(&said))
+        }
+        Err(_) => Ok(ports.redaction.summary(said, ready.call.arguments())),
+    }
+}
+
+/// What a call would do, in one line that is safe to show to a person.
+pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError> {
+    Ok(text::spelled_summary(does(ports, ready)?.trim(), SUMMARY))
+}
+
+/// Everything that an approval covers, so that nothing else can run under it. What was shown is part of it: a yes to one
+/// diff is none to another.
+#[derive(Clone, Copy)]
+struct Covered<'a> {
+    tenant: &'a str,
+    principal: &'a str,
+    session: Option<&'a str>,
+    tool: &'a str,
+    definition: Option<&'a ToolDefinition>,
+    arguments: &'a Arguments,
+    footprint: &'a Footprint,
+    isolation: IsolationLevel,
+    limits: Option<&'a Limits>,
+    reach: &'a Value,
+    sandbox: Option<&'a ParentGrant>,
+    preview: Option<&'a str>,
+}
+
+impl Covered<'_> {
+    /// SHA-256 over all of it, in hex.
+    fn fingerprint(self) -> String {
+        // Without `..`: what is added is covered.
+        let Covered {
+            tenant,
+            principal,
+            session,
+            tool,
+            definition,
+            arguments,
+            footprint,
+            isolation,
+            limits,
+            reach,
+            sandbox,
+            preview,
+        } = self;
+        let covered = json!({
+            "tenant": tenant,
+            "principal": principal,
+            "session": session,
+            "tool": tool,
+            "definition": definition,
+            "arguments": arguments.as_str(),
+            "footprint": footprint,
+            "isolation": isolation,
+            "limits": limits,
+            "reach": reach,
+            "sandbox": sandbox,
+            "preview": preview,
+        });
+        Sha256::digest(covered.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haft_core::Resource;
+    use std::collections::BTreeSet;
+
+    /// For each field that a fingerprint is bound to, a call that differs in it alone. The pattern has no `..`, so that a
+    /// new field does not compile until there is a call for it.
+    #[test]
+    fn whatever_is_covered_another_one_has_another_fingerprint() {
+        let definition = ToolDefinition::new("t", "A tool");
+        let arguments = Arguments::from_text("{}");
+        let footprint = Footprint::default();
+        let base = Covered {
+            tenant: "acme",
+            principal: "ada",
+            session: Some("s1"),
+            tool: "t",
+            definition: Some(&definition),
+            arguments: &arguments,
+            footprint: &footprint,
+            isolation: IsolationLevel::Strict,
+            limits: None,
+            reach: &json!({"hosts": []}),
+            sandbox: None,
+            preview: Some("+a"),
+        };
+        let Covered {
+            tenant: _,
+            principal: _,
+            session: _,
+            tool: _,
+            definition: _,
+            arguments: _,
+            footprint: _,
+            isolation: _,
+            limits: _,
+            reach: _,
+            sandbox: _,
+            preview: _,
+        } = base;
+        let changed = ToolDefinition { description: "Another tool".to_owned(), ..definition.clone() };
+        let others = [
+            ("tenant", Covered { tenant: "other", ..base }),
+            ("principal", Covered { principal: "bob", ..base }),
+            ("session", Covered { session: Some("s2"), ..base }),
+            ("no session", Covered { session: None, ..base }),
+            ("tool", Covered { tool: "u", ..base }),
+            ("definition", Covered { definition: Some(&changed), ..base }),
+            ("no definition", Covered { definition: None, ..base }),
+            ("arguments", Covered { arguments: &Arguments::from_text("{ }"), ..base }),
+            ("footprint", Covered { footprint: &Footprint::reads([Resource::path("/a")]), ..base }),
+            ("writes", Covered { footprint: &Footprint::writes([Resource::path("/a")]), ..base }),
+            ("isolation", Covered { isolation: IsolationLevel::Standard, ..base }),
+            ("limits", Covered { limits: Some(&Limits { processes: Some(1), ..Limits::default() }), ..base }),
+            ("reach", Covered { reach: &json!({"hosts": ["*"]}), ..base }),
+            ("sandbox", Covered { sandbox: Some(&ParentGrant::default()), ..base }),
+            ("preview", Covered { preview: Some("+b"), ..base }),
+            ("no preview", Covered { preview: None, ..base }),
+        ];
+        assert_eq!(base.fingerprint(), base.fingerprint());
+        let mut all = BTreeSet::from([base.fingerprint()]);
+        for (what, other) in others {
+            assert!(all.insert(other.fingerprint()), "another {what}, the same fingerprint");
+        }
+    }
+}

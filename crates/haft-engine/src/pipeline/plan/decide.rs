@@ -1,0 +1,117 @@
+//! What policy is asked about a call, when it is planned and again right before each attempt at it.
+
+use crate::{
+    panic_guard::guarded,
+    pipeline::types::{CallState, Facts, containment},
+    ports::Ports,
+    registry::Registered,
+};
+use haft_core::{
+    Category, ErrorCode, Footprint, IsolationLevel, Resource, ToolDefinition, ToolError,
+    port::{GuardError, RuleName, Subject, Verdict},
+};
+use haft_sdk::{
+    Args,
+    capability::Workspace,
+    files::{Access, Scope},
+};
+
+/// Refuses a tool that is on the denylist.
+pub(crate) fn listed(
+    ports: &Ports,
+    call: &CallState,
+    facts: &mut Facts,
+    definition: &ToolDefinition,
+) -> Result<(), ToolError> {
+    let listed = guarded(|| ports.policy.denies(&call.context, definition).map_err(guard_failed));
+    match listed.map_err(guard_panicked)? {
+        Some(reason) => Err(denied(facts, "denylist".into(), reason)),
+        None => Ok(()),
+    }
+}
+
+/// What policy says to a call that touches this.
+pub(crate) fn decide(
+    ports: &Ports,
+    call: &CallState,
+    arguments: &Args,
+    footprint: &Footprint,
+    confirm: Option<&str>,
+) -> Result<Verdict, ToolError> {
+    let Some(registered) = call.registered.get() else { return Err(ErrorCode::ToolNotFound.into()) };
+    let subject = Subject {
+        context: &call.context,
+        definition: &registered.definition,
+        arguments: &arguments.value,
+        footprint,
+        folder: &containment::folder(call),
+        confirm,
+        now: ports.clock.now(),
+    };
+    guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)
+}
+
+/// The footprint with every path as the path jail resolves it; one that leads out is refused.
+pub(crate) fn resolved(workspace: &dyn Workspace, mut footprint: Footprint) -> Result<Footprint, ToolError> {
+    let sides = [(&mut footprint.reads, Access::Read), (&mut footprint.writes, Access::Write)];
+    for (resources, access) in sides {
+        for resource in resources {
+            if let Resource::Path(path) = resource {
+                *path = workspace.locate(path, access)?.path;
+            }
+        }
+    }
+    Ok(footprint)
+}
+
+/// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for code in
+/// haft's own process: what a jailed program changes is held by its jail.
+pub(crate) fn confirm_reason(
+    workspace: &dyn Workspace,
+    definition: &ToolDefinition,
+    of_tool: Option<String>,
+    footprint: &Footprint,
+) -> Result<Option<String>, ToolError> {
+    if definition.constraints.required_isolation > IsolationLevel::None {
+        return Ok(of_tool);
+    }
+    // File tools move and delete whole folders; others name what they work in.
+    let scope = match definition.category {
+        Category::FileSystem => Scope::Everything,
+        _ => Scope::Entry,
+    };
+    let mut reasons: Vec<String> = of_tool.into_iter().collect();
+    for resource in &footprint.writes {
+        if let Resource::Path(path) = resource {
+            reasons.extend(workspace.protects(path, scope)?);
+        }
+    }
+    Ok((!reasons.is_empty()).then(|| reasons.join("; ")))
+}
+
+/// What policy refuses: the rule is on the record and on the result.
+pub(crate) fn denied(facts: &mut Facts, rule: RuleName, reason: String) -> ToolError {
+    let data = serde_json::json!({"rule": rule});
+    facts.rule = Some(rule);
+    ToolError::new(ErrorCode::ToolDenied, reason).with_data(data)
+}
+
+/// The refusal of a tool that is switched off.
+pub(crate) fn disabled(registered: &Registered) -> ToolError {
+    let text = format!("`{}` is disabled by an administrator. Use another tool", registered.name);
+    ToolError::new(ErrorCode::ToolDisabled, text)
+}
+
+/// The refusal where a guard panicked. Any other error stays as it is.
+pub(super) fn guard_panicked(panic: ToolError) -> ToolError {
+    match panic.code {
+        ErrorCode::Panicked => guard_failed(GuardError(panic.diagnostics.unwrap_or(panic.message))),
+        _ => panic,
+    }
+}
+
+/// A guard that errors denies.
+pub(super) fn guard_failed(error: GuardError) -> ToolError {
+    ToolError::new(ErrorCode::ToolDenied, "This call could not be checked, so it was not run")
+        .with_diagnostics(error)
+}

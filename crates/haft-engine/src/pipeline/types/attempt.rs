@@ -1,0 +1,168 @@
+//! One attempt at a call, as a value: each attempt, the first one included, is made from what was planned.
+//!
+//! A tool is handed a context that stands on it. Whatever holds a call in (its level, its limits, the sandbox around it, the
+//! paths that were decided on) is part of it, so no attempt can have less of it than another.
+
+use super::{
+    call::CallState,
+    cancelled::cancelled,
+    containment::Containment,
+    facts::{AttemptFacts, Bounds},
+    planned::Ready,
+};
+use haft_core::{
+    CallContext, Enforcement, ExecutionId, Footprint, OutputStream, ToolCall, ToolError,
+    port::{GuestEnd, GuestSpec},
+};
+use haft_sdk::{
+    Cancel, CancelReason, Host, ToolCtx,
+    capability::{Capabilities, Workspace},
+};
+use serde_json::{Map, Value};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+/// One attempt at a call.
+pub(crate) struct Attempt {
+    call: Arc<CallState>,
+    /// From 1.
+    number: u32,
+    /// Ends this attempt, and no other.
+    cancel: Arc<Cancel>,
+    containment: Containment,
+    /// What was decided on. Files are held to it.
+    footprint: Footprint,
+    bounds: Bounds,
+    /// The call was handed to the store as one that may have an effect.
+    had_intent: bool,
+    /// Where what is found out about it goes.
+    facts: Arc<AttemptFacts>,
+    /// Made when it is first used: most tools touch no file.
+    files: OnceLock<Arc<dyn Workspace>>,
+}
+
+impl Attempt {
+    /// An attempt of that number at a call that was decided on. `ready.footprint` is what was decided on just now.
+    pub(crate) fn new(ready: &Ready, number: u32, facts: Arc<AttemptFacts>) -> Self {
+        let call = &ready.call;
+        Attempt {
+            call: Arc::clone(call.state()),
+            bounds: Bounds { timeout: call.timeout(), output: call.output_bound() },
+            had_intent: call.facts.had_intent,
+            facts,
+            number,
+            cancel: Arc::clone(&ready.cancel),
+            containment: ready.containment,
+            footprint: ready.footprint.clone(),
+            files: OnceLock::new(),
+        }
+    }
+
+    /// Notes that the tool has said something.
+    fn is_alive(&self) {
+        self.facts.is_alive(self.call.arrived.elapsed());
+    }
+
+    /// The context that a tool is handed for it.
+    pub(crate) fn ctx(self) -> ToolCtx {
+        ToolCtx::new(Arc::new(self))
+    }
+}
+
+impl Host for Attempt {
+    fn execution_id(&self) -> ExecutionId {
+        self.call.id
+    }
+
+    fn call(&self) -> &ToolCall {
+        &self.call.tool_call
+    }
+
+    fn context(&self) -> &CallContext {
+        &self.call.context
+    }
+
+    fn attempt(&self) -> u32 {
+        self.number
+    }
+
+    fn timeout(&self) -> Duration {
+        self.bounds.timeout
+    }
+
+    fn output_limit(&self) -> usize {
+        self.call.output_limit(self.bounds.output)
+    }
+
+    fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    fn write(&self, stream: OutputStream, bytes: &[u8]) {
+        // What a thread of an attempt that ran out of time still says is not the next attempt's.
+        if self.cancel.reason() != Some(CancelReason::Deadline) {
+            self.is_alive();
+            self.call.put_out(stream, bytes, self.had_intent);
+        }
+    }
+
+    fn progress(&self, percent: Option<u8>, message: Option<&str>) {
+        self.is_alive();
+        self.call.progress(percent, message);
+    }
+
+    fn warn(&self, message: &str) {
+        self.is_alive();
+        self.call.warn(message);
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        self.call.reach()
+    }
+
+    fn workspace(&self) -> &dyn Workspace {
+        let shared = &self.call.reach().workspace;
+        match self.footprint.may_write_anything() {
+            true => &**shared,
+            false => &**self.files.get_or_init(|| shared.held_to(&self.footprint)),
+        }
+    }
+
+    fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(job)),
+            Err(_) => drop(std::thread::spawn(job)),
+        }
+    }
+
+    fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
+        // An attempt that is over starts nothing beside the next one.
+        if let Some(reason) = self.cancel.reason() {
+            return Err(cancelled(&self.cancel, reason));
+        }
+        self.containment.fit(&self.call, self.bounds.timeout, spec)
+    }
+
+    fn contained(&self, sandbox: &str, by: &Enforcement) {
+        let mut found = self.facts.found();
+        found.guest.get_or_insert_default().sandbox = Some(sandbox.to_owned());
+        found.enforcement = Some(by.clone());
+    }
+
+    fn used(&self, end: &GuestEnd) {
+        let mut found = self.facts.found();
+        let guest = found.guest.get_or_insert_default();
+        guest.violations.extend_from_slice(&end.violations);
+        if let Some(sandbox) = self.call.sandbox.get() {
+            sandbox.add(&end.metrics);
+        }
+        let so_far = guest.metrics.take().unwrap_or_default();
+        guest.metrics = Some(Box::new(so_far.and(&end.metrics)));
+    }
+
+    fn settings(&self) -> Arc<Map<String, Value>> {
+        self.call.registered.get().map(|registered| registered.settings()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,155 @@
+//! What the stages find out about a call, for the record at its end.
+
+use haft_core::{
+    ApprovalId, Arguments, AttemptRecord, Enforcement, ErrorCode, Metrics, Scheduling, Violation,
+    port::{ClaimRequest, RuleName},
+};
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+/// What the stages find out, for the record at the end.
+#[derive(Default)]
+pub(crate) struct Facts {
+    /// The rule that decided.
+    pub(crate) rule: Option<RuleName>,
+    /// The approval that was asked for.
+    pub(crate) approval: Option<ApprovalId>,
+    /// What the plan allows, once it is made.
+    pub(crate) bounds: Option<Bounds>,
+    /// The arguments that a person put in place of those that were sent.
+    pub(crate) edited: Option<Arguments>,
+    /// What it spent waiting for its turn: that time is not its own.
+    pub(crate) waited: Duration,
+    /// How many attempts were begun.
+    pub(crate) attempts: u32,
+    /// Its intent was handed to the store.
+    pub(crate) had_intent: bool,
+    /// The present attempt. Its tool may still say something about it.
+    pub(crate) present: Option<Arc<AttemptFacts>>,
+    /// The attempts before the present one, in order.
+    pub(crate) earlier: Vec<Arc<AttemptFacts>>,
+    /// What was made of the arguments to fit the schema.
+    pub(crate) coercions: Vec<String>,
+    /// What happened around its start, where anything did.
+    pub(crate) scheduling: Option<Box<Scheduling>>,
+    /// The idempotency key that this call owns.
+    pub(crate) claim: Option<Box<ClaimRequest>>,
+}
+
+impl Facts {
+    /// Begins the next attempt. Gives its number, from 1, and where what is found out about it goes.
+    pub(crate) fn next_attempt(&mut self, enforcement: Enforcement) -> (u32, Arc<AttemptFacts>) {
+        let next = Arc::new(AttemptFacts::new(enforcement));
+        self.earlier.extend(self.present.replace(Arc::clone(&next)));
+        self.attempts += 1;
+        (self.attempts, next)
+    }
+
+    /// What all attempts come to: each by itself where there were several, and what they used together.
+    pub(crate) fn take_attempts(&mut self, code: Option<ErrorCode>) -> Attempts {
+        let Some(last) = self.present.take() else { return Attempts::default() };
+        let last = last.take();
+        if self.earlier.is_empty() {
+            let AttemptFound { enforcement, guest, code: _ } = last;
+            let GuestFacts { sandbox, metrics, violations } = guest.map(|guest| *guest).unwrap_or_default();
+            return Attempts { records: Vec::new(), enforcement, sandbox, metrics, violations };
+        }
+        let enforcement = last.enforcement.clone();
+        let sandbox = last.guest.as_ref().and_then(|guest| guest.sandbox.clone());
+        let mut all = Attempts { enforcement, sandbox, ..Attempts::default() };
+        let earlier = std::mem::take(&mut self.earlier).into_iter().map(|past| past.take());
+        let every = earlier.chain([AttemptFound { code, ..last }]);
+        for (number, found) in (1..).zip(every) {
+            let AttemptFound { code, enforcement, guest } = found;
+            let GuestFacts { sandbox: sandbox_id, metrics, violations } =
+                guest.map(|guest| *guest).unwrap_or_default();
+            if let Some(used) = &metrics {
+                let so_far = all.metrics.take().unwrap_or_default();
+                all.metrics = Some(Box::new(so_far.and(used)));
+            }
+            all.violations.extend(violations);
+            all.records.push(AttemptRecord { number, code, enforcement, sandbox_id, metrics });
+        }
+        all
+    }
+}
+
+/// The attempts at a call, when it ends.
+#[derive(Default)]
+pub(crate) struct Attempts {
+    /// Each by itself; empty where there was one, which is what the rest of the result is about.
+    pub(crate) records: Vec<AttemptRecord>,
+    /// What held the last one in.
+    pub(crate) enforcement: Option<Enforcement>,
+    /// The sandbox of the last one.
+    pub(crate) sandbox: Option<String>,
+    /// What all of them used.
+    pub(crate) metrics: Option<Box<Metrics>>,
+    /// What was stopped in any of them.
+    pub(crate) violations: Vec<Violation>,
+}
+
+/// What is found out about one attempt. Shared with its tool, which may run programs and say so from any thread, and late: what
+/// it says after its end is still this attempt's.
+pub(crate) struct AttemptFacts {
+    found: Mutex<AttemptFound>,
+    /// When its tool last put something out or reported progress, in milliseconds since the call came in.
+    last_sign_of_life: AtomicU64,
+}
+
+/// What was found out about one attempt.
+#[derive(Default)]
+pub(crate) struct AttemptFound {
+    /// How it failed.
+    pub(crate) code: Option<ErrorCode>,
+    /// What held it in.
+    pub(crate) enforcement: Option<Enforcement>,
+    /// What is known about programs that it ran. Apart, because most calls run none.
+    pub(crate) guest: Option<Box<GuestFacts>>,
+}
+
+impl AttemptFacts {
+    pub(crate) fn new(enforcement: Enforcement) -> Self {
+        let found = AttemptFound { enforcement: Some(enforcement), ..AttemptFound::default() };
+        AttemptFacts { found: Mutex::new(found), last_sign_of_life: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn found(&self) -> MutexGuard<'_, AttemptFound> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> AttemptFound {
+        std::mem::take(&mut *self.found())
+    }
+
+    /// The tool has said something, so long after the call came in.
+    pub(crate) fn is_alive(&self, elapsed: Duration) {
+        let elapsed = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        self.last_sign_of_life.store(elapsed, Ordering::Relaxed);
+    }
+
+    /// When the tool last said something, as time since the call came in.
+    pub(crate) fn last_sign_of_life(&self) -> Duration {
+        Duration::from_millis(self.last_sign_of_life.load(Ordering::Relaxed))
+    }
+}
+
+/// What is known about the programs of an attempt.
+#[derive(Default)]
+pub(crate) struct GuestFacts {
+    pub(crate) sandbox: Option<String>,
+    pub(crate) metrics: Option<Box<Metrics>>,
+    pub(crate) violations: Vec<Violation>,
+}
+
+/// How long a call may take, and how much of its output reaches the caller.
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) timeout: Duration,
+    pub(crate) output: usize,
+}
