@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod conformance;
+mod data_kit;
 mod debian_rust;
 mod deny;
 mod error;

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::args::TestOptions;
 use crate::conformance;
+use crate::data_kit;
 use crate::deny;
 use crate::error::Error;
 use crate::http_kit;
@@ -38,7 +39,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         false => Runner::CargoTest,
     };
     let mut report = Report { strict: options.strict, ..Report::default() };
-    let (mut kit, mut http_kit) = (None, None);
+    let (mut kit, mut http_kit, mut data_kit) = (None, None, None);
     if !options.quick {
         report.outcomes.push(install_packages(workspace));
         let (outcome, found) = install("MCP SDKs", || mcp_kit::ensure(workspace));
@@ -47,8 +48,11 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         let (outcome, found) = install("HTTP kit", || http_kit::ensure(workspace));
         report.outcomes.push(outcome);
         http_kit = found;
+        let (outcome, found) = install("test data", || data_kit::ensure(workspace));
+        report.outcomes.push(outcome);
+        data_kit = found;
     }
-    let kits = Kits { mcp: kit.as_deref(), http: http_kit.as_deref() };
+    let kits = Kits { mcp: kit.as_deref(), http: http_kit.as_deref(), data: data_kit.as_deref() };
     // A check that fails does not keep the others from running: one run shows all there is to repair.
     for check in lints(options) {
         report.outcomes.push(carry_out(workspace, &check)?);
@@ -145,11 +149,12 @@ fn carry_out(workspace: &Workspace, check: &Check) -> Result<Outcome, Error> {
     Ok(Outcome { name: check.name, took: started.elapsed(), end })
 }
 
-/// Where the programs of others are that tests drive haft with.
+/// Where the programs of others are that tests drive haft with, and the data of others.
 #[derive(Clone, Copy)]
 struct Kits<'a> {
     mcp: Option<&'a Path>,
     http: Option<&'a Path>,
+    data: Option<&'a Path>,
 }
 
 fn run_tests(
@@ -162,12 +167,9 @@ fn run_tests(
     let started = Instant::now();
     let mut cargo = workspace.cargo();
     cargo.args(check.commands.iter().copied().flatten()).env(not_run::VARIABLE, list.path());
-    if let Some(kit) = kits.mcp {
-        cargo.env(mcp_kit::VARIABLE, kit);
-    }
-    if let Some(kit) = kits.http {
-        cargo.env(http_kit::VARIABLE, kit);
-    }
+    let variables =
+        [(mcp_kit::VARIABLE, kits.mcp), (http_kit::VARIABLE, kits.http), (data_kit::VARIABLE, kits.data)];
+    cargo.envs(variables.iter().filter_map(|(name, kit)| kit.map(|kit| (name, kit))));
     step::announce(check.name, &cargo);
     let output = step::run_captured(&mut cargo, step::every_line)?;
     let (succeeded, end) = match output.status.success() {
@@ -192,7 +194,7 @@ fn install_packages(workspace: &Workspace) -> Outcome {
     Outcome { name: "packages", took: started.elapsed(), end }
 }
 
-/// Programs of others. Without them, the tests that need them say so.
+/// Programs and data of others. Without them, the tests that need them say so.
 fn install(
     name: &'static str,
     ensure: impl FnOnce() -> Result<PathBuf, Error>,

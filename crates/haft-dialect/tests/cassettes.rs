@@ -1,5 +1,6 @@
-//! Requests with tools that were really sent, and really answered: all of them are imported, and exported again they are
-//! what they were.
+//! Requests with tools, in the shapes that providers are sent: all of them are imported, and exported again they are
+//! what they were. They are made here; where the test data has requests that were really sent, and really answered,
+//! those take their turn as well.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,8 +13,8 @@ mod common;
 
 use common::Rules;
 use haft_dialect::{Change, Dialect, export, import};
-use haft_testkit::{not_run, shared_data};
-use serde_json::Value;
+use haft_testkit::shared_data;
+use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -120,6 +121,104 @@ fn differences(key: &str, recorded: &Value, exported: &Value, found: &mut BTreeS
     }
 }
 
+/// Numbers by chance, the same in every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % limit
+    }
+}
+
+/// A schema of an object. What is strict requires every member, and takes no others.
+fn object(chance: &mut Chance, depth: usize, is_strict: bool) -> Value {
+    const MEMBERS: [&str; 6] = ["city", "x", "unit", "steps", "is_urgent", "size"];
+    let members = &MEMBERS[..=chance.below(MEMBERS.len())];
+    let mut properties = Map::new();
+    for member in members {
+        let mut schema = match chance.below(if depth == 0 { 5 } else { 7 }) {
+            0 => json!({"type": "string"}),
+            1 => json!({"type": "number"}),
+            2 => json!({"type": "integer"}),
+            3 => json!({"type": "boolean"}),
+            4 => json!({"type": "string", "enum": ["one", "it's two", "\u{1f980}"]}),
+            5 => json!({"type": "array", "items": object(chance, depth - 1, is_strict)}),
+            _ => object(chance, depth - 1, is_strict),
+        };
+        if chance.below(2) == 0 {
+            schema["description"] = format!("What {member} is, in \"words\"").into();
+        }
+        properties.insert((*member).to_owned(), schema);
+    }
+    let required: Vec<&&str> = members.iter().filter(|_| is_strict || chance.below(3) > 0).collect();
+    let mut schema = json!({"type": "object", "properties": properties});
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    if is_strict {
+        schema["additionalProperties"] = false.into();
+    }
+    schema
+}
+
+/// As many requests as were recorded, in every shape that was.
+fn made() -> Vec<Request> {
+    let shapes = [
+        ("anthropic", "messages"),
+        ("openai", "responses"),
+        ("openai", "completions"),
+        ("gemini", "generateContent"),
+        ("gemini", "interactions"),
+    ];
+    let mut chance = Chance(8);
+    let request = |number: usize| {
+        let (provider, endpoint) = shapes[number % shapes.len()];
+        let dialect = dialect_of(provider, endpoint);
+        let functions: Vec<Value> = (0..=chance.below(4))
+            .map(|tool| {
+                let is_strict = dialect != Dialect::Gemini && chance.below(4) == 0;
+                let schema = object(&mut chance, 2, is_strict);
+                let (name, description) = (format!("tool_{tool}"), format!("Does {tool} things; it's safe"));
+                let mut function = match dialect {
+                    Dialect::Anthropic | Dialect::Mcp => json!({"input_schema": schema}),
+                    Dialect::OpenAiResponses => json!({"type": "function", "parameters": schema}),
+                    Dialect::OpenAiChat | Dialect::Gemini => json!({"parameters": schema}),
+                };
+                function["name"] = name.into();
+                function["description"] = description.into();
+                if is_strict {
+                    function["strict"] = true.into();
+                } else if dialect == Dialect::Anthropic && chance.below(4) == 0 {
+                    function["cache_control"] = json!({"type": "ephemeral"});
+                }
+                function
+            })
+            .collect();
+        let mut tools = match dialect {
+            Dialect::Gemini => json!([{"functionDeclarations": functions, "codeExecution": null}]),
+            Dialect::OpenAiChat => {
+                functions.into_iter().map(|tool| json!({"type": "function", "function": tool})).collect()
+            }
+            _ => Value::Array(functions),
+        };
+        // What a provider runs itself is left out.
+        match dialect {
+            Dialect::OpenAiResponses if provider == "openai" && number % 3 == 0 => {
+                tools.as_array_mut().unwrap().push(json!({"type": "web_search"}));
+            }
+            Dialect::Anthropic if number % 3 == 0 => {
+                let own = json!({"type": "web_search_20250305", "name": "web_search"});
+                tools.as_array_mut().unwrap().push(own);
+            }
+            _ => {}
+        }
+        let (provider, endpoint) = (provider.to_owned(), endpoint.to_owned());
+        Request { provider, endpoint, dialect, file: format!("made/{number}").into(), tools }
+    };
+    (0..750).map(request).collect()
+}
+
 #[derive(Default)]
 struct Count {
     requests: usize,
@@ -131,16 +230,20 @@ struct Count {
 }
 
 #[test]
-fn recorded_requests_are_imported_and_exported_as_they_were() {
-    const NAME: &str = "recorded_requests_are_imported_and_exported_as_they_were";
-    let Some(folder) = shared_data("llm_cassettes_rig") else {
-        return not_run(NAME, "the folder llm_cassettes_rig is not in the test data");
-    };
+fn requests_are_imported_and_exported_as_they_were() {
+    check_all(made(), Path::new(""));
+    // No package carries these.
+    if let Some(folder) = shared_data("llm_cassettes_rig") {
+        check_all(requests(&folder), &folder);
+    }
+}
+
+fn check_all(all: Vec<Request>, folder: &Path) {
     let rules = Dialect::ALL.map(|dialect| (dialect, Rules::of(dialect)));
     let mut counts: BTreeMap<String, Count> = BTreeMap::new();
-    for request in requests(&folder) {
+    for request in all {
         let Request { provider, endpoint, dialect, file, tools } = request;
-        let file = file.strip_prefix(&folder).unwrap().display().to_string();
+        let file = file.strip_prefix(folder).unwrap().display().to_string();
         let count = counts.entry(format!("{provider} {endpoint} ({dialect})")).or_default();
         count.requests += 1;
 

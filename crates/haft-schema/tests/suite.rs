@@ -108,6 +108,10 @@ fn run(folder: &Path, options: &Options) -> Tally {
     tally
 }
 
+/// How many cases the suite has (required, optional and formats), and how many host names of other scripts are not
+/// taken: of the suite itself, and of the copy in a package.
+const EDITIONS: [((usize, usize, usize), usize); 2] = [((1299, 162, 764), 54), ((1257, 158, 491), 34)];
+
 #[test]
 fn all_required_cases_of_draft_2020_12() {
     let Some(folder) = shared_data("jsonschema") else {
@@ -128,15 +132,11 @@ fn all_required_cases_of_draft_2020_12() {
         println!("{name}: {} of {}; wrong: {:?}", tally.right, tally.total(), tally.wrong);
     }
     assert_eq!(required.first, Vec::<String>::new());
-    assert_eq!((required.right, required.total()), (1299, 1299));
     assert_eq!(optional.first, Vec::<String>::new());
-    assert_eq!((optional.right, optional.total()), (162, 162));
+    let totals = (required.total(), optional.total(), formats.total());
+    let edition = EDITIONS.iter().find(|(edition, _)| *edition == totals);
+    let (_, host_names) = edition.unwrap_or_else(|| panic!("an edition that is not known: {totals:?}"));
     // Names in other scripts take a library that haft does without.
-    let without = BTreeMap::from([("idn-email.json".to_owned(), 2), ("idn-hostname.json".to_owned(), 54)]);
-    assert_eq!(
-        (formats.right, formats.total(), &formats.wrong),
-        (708, 764, &without),
-        "{:#?}",
-        formats.first
-    );
+    let without = [("idn-email.json".to_owned(), 2), ("idn-hostname.json".to_owned(), *host_names)];
+    assert_eq!(formats.wrong, BTreeMap::from(without), "{:#?}", formats.first);
 }

@@ -31,7 +31,7 @@ mod not_run;
 #[cfg(feature = "postgres")]
 mod postgres;
 
-pub use data::{DATA_VAR, shared_data};
+pub use data::{DATA_KIT_VAR, DATA_VAR, shared_data};
 pub use http_kit::{HTTP_KIT_VAR, HttpKit, http_kit};
 pub use mcp_kit::{MCP_KIT_VAR, McpKit, mcp_kit};
 pub use not_run::{NOT_RUN_VAR, not_run};

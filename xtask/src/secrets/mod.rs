@@ -273,18 +273,30 @@ regex = '''"[a-z]"'''
         assert_eq!(table(&rules), Err(vec!["odd".to_owned()]), "a rule without a line is told");
     }
 
+    fn rules_in(folder: Option<PathBuf>) -> Option<Vec<Rule>> {
+        fs::read_to_string(folder?.join("gitleaks/gitleaks.toml")).ok().map(|text| read(&text))
+    }
+
+    /// The rules that the table was written from give all of it. Those that a package carries are older: they give a part
+    /// of it, but for the rule that has changed since.
     #[test]
     fn the_table_is_what_the_rules_give() {
+        const CHANGED: &str = "sonar-api-token";
         let workspace = Workspace::of_this_program();
-        let folder = std::env::var_os("HAFT_TEST_DATA")
-            .map_or_else(|| workspace.root().join("../shared/data"), PathBuf::from);
-        let Ok(text) = fs::read_to_string(folder.join("gitleaks/gitleaks.toml")) else {
-            println!("not run: the folder gitleaks is not in the test data");
-            return;
-        };
         let written =
             fs::read_to_string(workspace.root().join("crates/haft-guard/src/redact/table.rs")).unwrap();
-        let given = table(&read(&text)).unwrap();
-        assert!(written == given, "run `cargo xtask secrets`");
+        let named =
+            |variable| std::env::var_os(variable).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        let beside = named("HAFT_TEST_DATA").unwrap_or_else(|| workspace.root().join("../shared/data"));
+        if let Some(rules) = rules_in(Some(beside)) {
+            assert!(written == table(&rules).unwrap(), "run `cargo xtask secrets`");
+        }
+        if let Some(mut rules) = rules_in(named(crate::data_kit::VARIABLE)) {
+            rules.retain(|rule| rule.id != CHANGED);
+            assert!(rules.len() > 200, "{}", rules.len());
+            for line in table(&rules).unwrap().lines() {
+                assert!(written.lines().any(|written| written == line), "the table has no line\n{line}");
+            }
+        }
     }
 }

@@ -75,7 +75,10 @@ fn agrees_with_the_json_schema_suite() {
             }
         }
     }
-    assert_eq!((run, elsewhere), (1250, 49), "cases that were run, and that need other documents");
+    // Of the suite itself, and of the copy in a package.
+    let editions = [(1250, 49), (1208, 49)];
+    let counted = (run, elsewhere);
+    assert!(editions.contains(&counted), "{counted:?} cases that were run, and that need other documents");
 }
 
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
