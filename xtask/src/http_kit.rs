@@ -1,4 +1,5 @@
-//! Programs of others that speak to an HTTP API, from PyPI: schemathesis, and the SDKs of model providers.
+//! Programs of others that speak to an HTTP API, from PyPI: schemathesis, the SDKs of model providers, and programs that
+//! check an OpenAPI document and make a client of it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,10 +13,17 @@ use crate::workspace::Workspace;
 pub(crate) const VARIABLE: &str = "HAFT_HTTP_KIT";
 
 /// From PyPI.
-const PYTHON: [&str; 4] = ["schemathesis==4.32.5", "openai==3.49.0", "anthropic==2.8.0", "requests==2.34.2"];
+const PYTHON: [&str; 6] = [
+    "schemathesis==4.32.5",
+    "openai==3.49.0",
+    "anthropic==2.8.0",
+    "requests==2.34.2",
+    "openapi-spec-validator==0.9.0",
+    "openapi-python-client==0.29.1",
+];
 
 /// Asking for other versions makes a new folder: count this up with them.
-const NAME: &str = "http-kit-1";
+const NAME: &str = "http-kit-2";
 
 /// The folder: a Python environment. The first time, everything is fetched.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf, Error> {

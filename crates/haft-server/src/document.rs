@@ -1,6 +1,8 @@
 //! The OpenAPI document: from the routes themselves, so that it cannot lag behind them.
 
 use crate::{problem, routes, schema};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use utoipa::{
     OpenApi as _, ToSchema as _,
     openapi::{
@@ -26,11 +28,18 @@ struct Frame;
 /// The document of all routes, as `/v1/openapi.json` gives it.
 ///
 /// ```
-/// let document = serde_json::to_value(haft_server::document()).unwrap();
+/// let document = haft_server::document();
 /// assert_eq!(document["openapi"], "3.1.0");
 /// assert!(document["paths"]["/v1/invoke"]["post"].is_object());
 /// ```
-pub fn document() -> OpenApi {
+pub fn document() -> Value {
+    let mut document = serde_json::to_value(of_routes()).unwrap_or_default();
+    describe_responses(&mut document);
+    document
+}
+
+/// What the routes say of themselves.
+fn of_routes() -> OpenApi {
     let mut document = Frame::openapi();
     let mut known = routes::known().into_openapi();
     for (path, item) in &mut known.paths.paths {
@@ -111,4 +120,36 @@ fn finish(operation: &mut Operation) {
         .content(problem::MEDIA_TYPE, content)
         .build();
     operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
+}
+
+/// The members of an object, for changes; none where it is not one.
+fn members(value: &mut Value) -> impl Iterator<Item = (&String, &mut Value)> {
+    value.as_object_mut().into_iter().flat_map(Map::iter_mut)
+}
+
+/// OpenAPI asks for a description of every response. Where a route has none, it is that of the type that is sent.
+fn describe_responses(document: &mut Value) {
+    let types = document.pointer("/components/schemas").and_then(Value::as_object).into_iter().flatten();
+    let texts: BTreeMap<String, String> = types
+        .filter_map(|(name, schema)| Some((name.clone(), schema.get("description")?.as_str()?.to_owned())))
+        .collect();
+    let paths = document.get_mut("paths").into_iter().flat_map(members);
+    let operations = paths.flat_map(|(_, item)| members(item));
+    let responses = operations
+        .filter_map(|(_, operation)| operation.get_mut("responses"))
+        .flat_map(|responses| members(responses).map(|(_, response)| response));
+    for response in responses {
+        if response.get("description").is_none()
+            && let Some(text) = sent(response).and_then(|name| texts.get(name)).cloned()
+            && let Some(response) = response.as_object_mut()
+        {
+            response.insert("description".to_owned(), Value::String(text));
+        }
+    }
+}
+
+/// The name of the type that a response sends.
+fn sent(response: &Value) -> Option<&str> {
+    let content = response.get("content")?.as_object()?.values().next()?;
+    content.pointer("/schema/$ref")?.as_str()?.strip_prefix("#/components/schemas/")
 }

@@ -303,25 +303,22 @@ pub(crate) enum ModelBudget {
     /// 64 KB are shown.
     Unknown,
     /// What is left of its context is shown.
-    Known(TokenEstimate),
-}
-
-/// Tokens of a model's context.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TokenEstimate {
-    /// What it holds.
-    #[schema(maximum = 9007199254740991_i64)]
-    limit: u64,
-    /// What is in it now.
-    #[schema(maximum = 9007199254740991_i64)]
-    used: u64,
-    /// Kept free for the answer.
-    #[schema(maximum = 9007199254740991_i64)]
-    response_reserve: u64,
-    /// Kept free because estimates are wrong.
-    #[schema(maximum = 9007199254740991_i64)]
-    safety_margin: u64,
+    Known {
+        /// Tokens that its context holds.
+        #[schema(maximum = 9007199254740991_i64)]
+        limit: u64,
+        /// What is in it now.
+        #[schema(maximum = 9007199254740991_i64)]
+        used: u64,
+        /// Kept free for the answer.
+        #[serde(rename = "responseReserve")]
+        #[schema(maximum = 9007199254740991_i64)]
+        response_reserve: u64,
+        /// Kept free because estimates are wrong.
+        #[serde(rename = "safetyMargin")]
+        #[schema(maximum = 9007199254740991_i64)]
+        safety_margin: u64,
+    },
 }
 
 /// The options of calls that are made together: as those of one call, but for `detached`.

@@ -15,7 +15,8 @@ pub const HTTP_KIT_VAR: &str = "HAFT_HTTP_KIT";
 /// A Python environment with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpKit {
-    /// A Python that has the packages `openai`, `anthropic` and `requests`.
+    /// A Python that has the packages `openai`, `anthropic`, `requests`, `openapi_spec_validator` and
+    /// `openapi_python_client`.
     pub python: PathBuf,
     /// The program that tries out an API by its OpenAPI document.
     pub schemathesis: PathBuf,

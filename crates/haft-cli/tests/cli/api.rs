@@ -1,4 +1,5 @@
-//! The HTTP API, tried out by programs that nobody here wrote: schemathesis, curl, and the SDKs of model providers.
+//! The HTTP API, tried out by programs that nobody here wrote: schemathesis, curl, the SDKs of model providers, and programs
+//! that read an OpenAPI document.
 #![cfg(unix)]
 
 use crate::{
@@ -79,6 +80,66 @@ fn schemathesis_finds_nothing() {
     }
     server.signal("TERM");
     assert_eq!(server.end().code, 0);
+}
+
+/// Whether openapi-spec-validator takes that document as OpenAPI 3.1, and what it says.
+fn validated(place: &Place, python: &Path, document: &Value) -> (bool, String) {
+    place.write("checked.json", &document.to_string());
+    let mut validator = place.command(python);
+    validator.args(["-m", "openapi_spec_validator", "--schema", "3.1", "--validation-errors", "all"]);
+    let said = validator.arg("checked.json").output().expect("it starts");
+    (said.status.success(), String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
+}
+
+#[test]
+fn the_document_is_valid_and_a_client_made_of_it_makes_calls() {
+    let Some(kit) = haft_testkit::http_kit() else {
+        return haft_testkit::not_run(
+            "the_document_is_valid_and_a_client_made_of_it_makes_calls",
+            "openapi-spec-validator and openapi-python-client are not installed",
+        );
+    };
+    let place = Place::new();
+    place.write("note.txt", "hello\n");
+    let secret = key(&place, &["invoke"]);
+    let (server, address) = serve(&place);
+    let stream = TcpStream::connect(&address).expect("it listens");
+    let (status, served) = talk(stream, "/v1/openapi.json", Some(&secret), None);
+    assert_eq!(status, 200, "{served}");
+    let document: Value = serde_json::from_str(&served).expect("JSON");
+
+    let (is_valid, said) = validated(&place, &kit.python, &document);
+    assert!(is_valid, "{said}");
+    let mut worse = document;
+    worse["paths"]["/health"]["get"]["responses"]["200"].as_object_mut().unwrap().remove("description");
+    let (is_valid, said) = validated(&place, &kit.python, &worse);
+    assert!(!is_valid, "the validator looks: {said}");
+
+    place.write("openapi.json", &served);
+    // Formatting needs a program on the path, and nobody reads this client.
+    place.write("settings.json", r#"{"post_hooks": []}"#);
+    let mut generator = place.command(&kit.python);
+    generator.args(["-m", "openapi_python_client", "generate", "--fail-on-warning", "--meta", "none"]);
+    generator.args(["--config", "settings.json", "--path", "openapi.json", "--output-path", "haft_client"]);
+    let said = worked("openapi-python-client", &generator.output().expect("it starts"));
+    // It counts a route that it left out as a warning, and says so.
+    assert!(!said.to_lowercase().contains("warning") && !said.contains("Unable"), "{said}");
+
+    place.write("calls.py", include_str!("generated_client.py"));
+    let mut python = place.command(&kit.python);
+    python.env("HAFT_URL", format!("http://{address}")).env("HAFT_KEY", &secret);
+    let said = worked("the client", &python.arg("calls.py").output().expect("it starts"));
+    for line in [
+        "read: hello",
+        "recorded: Success",
+        "plan: needs_approval",
+        "asked: CONFIRMATION_REQUIRED",
+        "problem: TOOL_NOT_FOUND",
+    ] {
+        assert!(said.lines().any(|said| said == line), "{line}: {said}");
+    }
+    assert!(!place.work().join("new.txt").exists(), "nothing was written without a yes");
+    ended(server);
 }
 
 fn status(address: &str, path: &str) -> u16 {

@@ -41,7 +41,7 @@ pub(crate) struct Part {
 /// `Haft-Output-Total` has the bytes of the whole.
 #[utoipa::path(
     get, path = "/v1/outputs/{handle}", tag = "outputs", params(("handle" = String, Path), Part),
-    responses((status = 200, body = String, content_type = "application/octet-stream",
+    responses((status = 200, description = "The bytes", body = String, content_type = "application/octet-stream",
         headers(("Haft-Output-Total" = u64, description = "Bytes of the whole"))))
 )]
 pub(crate) async fn read(

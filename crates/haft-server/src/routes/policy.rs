@@ -11,7 +11,10 @@ use haft_core::port::Right;
 use serde_json::Value;
 
 /// Say what policy decides about a call, by which rule, and what would change it; nothing is run
-#[utoipa::path(post, path = "/v1/policy/explain", tag = "policy", request_body = Invoke, responses((status = 200, body = Object)))]
+#[utoipa::path(
+    post, path = "/v1/policy/explain", tag = "policy", request_body = Invoke,
+    responses((status = 200, description = "The decision, with the rules behind it", body = Object))
+)]
 pub(crate) async fn explain(
     State(app): State<App>,
     Who(who): Who,

@@ -48,7 +48,10 @@ pub(crate) async fn me(Who(who): Who) -> Json<Me> {
 }
 
 /// This document
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "server", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/openapi.json", tag = "server",
+    responses((status = 200, description = "The OpenAPI document", body = Object))
+)]
 pub(crate) async fn openapi() -> Response {
     static TEXT: LazyLock<String> =
         LazyLock::new(|| serde_json::to_string(&document::document()).unwrap_or_default());
@@ -56,21 +59,30 @@ pub(crate) async fn openapi() -> Response {
 }
 
 /// The engine in numbers, over all tenants. Needs the right `operate`
-#[utoipa::path(get, path = "/v1/stats", tag = "server", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/stats", tag = "server",
+    responses((status = 200, description = "The engine in numbers", body = Object))
+)]
 pub(crate) async fn stats(State(app): State<App>, Who(who): Who) -> Result<Response, Problem> {
     who.needs(Right::Operate)?;
     Ok(Json(app.engine.stats()).into_response())
 }
 
 /// What the jails of this machine enforce, found out by trying. Needs the right `operate`
-#[utoipa::path(get, path = "/v1/doctor", tag = "server", responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/doctor", tag = "server",
+    responses((status = 200, description = "What each jail enforces, and what it lacks", body = Object))
+)]
 pub(crate) async fn doctor(State(app): State<App>, Who(who): Who) -> Result<Json<Value>, Problem> {
     who.needs(Right::Operate)?;
     Ok(Json(app.host.doctor().await?))
 }
 
 /// Counts and times, in the text format of Prometheus. Needs the right `operate`
-#[utoipa::path(get, path = "/metrics", tag = "server", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get, path = "/metrics", tag = "server",
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"))
+)]
 pub(crate) async fn metrics(State(app): State<App>, Who(who): Who) -> Result<Response, Problem> {
     who.needs(Right::Operate)?;
     let kind = [(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")];

@@ -86,7 +86,10 @@ pub(crate) fn limit(asked: Option<u16>, usual: usize, most: usize) -> Result<usi
 }
 
 /// One tool, by name or alias
-#[utoipa::path(get, path = "/v1/tools/{name}", tag = "tools", params(("name" = String, Path)), responses((status = 200, body = Object)))]
+#[utoipa::path(
+    get, path = "/v1/tools/{name}", tag = "tools", params(("name" = String, Path)),
+    responses((status = 200, description = "The tool's definition", body = Object))
+)]
 pub(crate) async fn show(
     State(app): State<App>,
     Who(who): Who,

@@ -54,6 +54,22 @@ fn operations_have_names_of_their_own() {
     assert!(names.contains("getTasksIdEvents") && names.contains("postInvoke"), "{names:?}");
 }
 
+/// OpenAPI 3.1 demands it; without them nothing that reads the document takes it.
+#[test]
+fn every_response_has_a_description() {
+    let mut count = 0;
+    for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                let text = response["description"].as_str().unwrap_or_default();
+                assert!(!text.trim().is_empty(), "{method} {path} {status} has no description");
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 2 * operations().len(), "{count}");
+}
+
 #[tokio::test]
 async fn no_route_answers_anybody_who_is_not_known() {
     let world = world().await;

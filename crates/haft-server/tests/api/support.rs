@@ -360,8 +360,7 @@ impl World {
     }
 }
 
-pub static DOCUMENT: LazyLock<Value> =
-    LazyLock::new(|| serde_json::to_value(haft_server::document()).unwrap());
+pub static DOCUMENT: LazyLock<Value> = LazyLock::new(haft_server::document);
 
 /// The operation of the document that answers there.
 fn operation<'d>(method: &Method, path: &str) -> Option<&'d Value> {
