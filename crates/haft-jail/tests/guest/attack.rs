@@ -328,7 +328,14 @@ fn the_documentation_names_tests_that_exist() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let page = fs::read_to_string(crates.parent().unwrap().join("docs/isolation.md")).unwrap();
     let mut sources = String::new();
-    for folder in ["haft-jail/tests", "haft-jail/src", "haft/tests"] {
+    for folder in [
+        "haft-jail/tests",
+        "haft-jail/src",
+        "haft-gate/tests",
+        "haft-files/tests",
+        "haft-cli/tests",
+        "haft/tests",
+    ] {
         read_below(&crates.join(folder), &mut sources);
     }
     let is_attack = |name: &str| attacks().any(|attack| attack.name == name);
