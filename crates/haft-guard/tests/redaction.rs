@@ -28,6 +28,12 @@ fn streamed(redactor: &dyn Redactor, pieces: &[&[u8]]) -> Vec<u8> {
     out
 }
 
+/// Rules of which some texts made from the expression are no secrets: those without their frame, and passwords with a
+/// quote in them, which no attribute in XML has.
+fn may_be_missed(id: &str) -> bool {
+    FRAMED.contains(&id) || id == "nuget-config-password"
+}
+
 #[test]
 fn secrets_made_from_every_rule_are_gone_wherever_they_are_cut() {
     let Some(collection) = seeds::collection() else {
@@ -39,7 +45,6 @@ fn secrets_made_from_every_rule_are_gone_wherever_they_are_cut() {
     let (full, results) = (Secrets::full(KnownSecrets::default()), Secrets::results(KnownSecrets::default()));
     let (known, in_results) = (full.rules(), results.rules());
     let each: usize = std::env::var("HAFT_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(20);
-    let mut rng = Rng::with_seed(8);
     let (mut covered, mut problems) = (0, Vec::new());
     for fact in &collection.rules {
         if let Some((id, _)) = NOT_COVERED.iter().find(|(id, _)| *id == fact.id) {
@@ -49,7 +54,7 @@ fn secrets_made_from_every_rule_are_gone_wherever_they_are_cut() {
         assert!(known.contains(&&*fact.id), "{} is not covered", fact.id);
         covered += 1;
         let expression = fact.regex.as_ref().unwrap();
-        let (hir, regex) = (parse(expression), compile(expression));
+        let (hir, regex, mut rng) = (parse(expression), compile(expression), seeds::chance_for(&fact.id));
         let (mut made, mut tried, mut missed) = (0, 0, 0);
         while made < each && tried < each * 50 {
             tried += 1;
@@ -58,7 +63,7 @@ fn secrets_made_from_every_rule_are_gone_wherever_they_are_cut() {
             let whole = full.redact(&text).into_owned();
             if contains(&whole, &secret) {
                 missed += 1;
-                if missed == 1 && !FRAMED.contains(&&*fact.id) {
+                if missed == 1 && !may_be_missed(&fact.id) {
                     problems.push(format!(
                         "{}: {} in {}\n   -> {}",
                         fact.id,
@@ -69,7 +74,7 @@ fn secrets_made_from_every_rule_are_gone_wherever_they_are_cut() {
                 }
                 continue;
             }
-            if in_results.contains(&&*fact.id) && !FRAMED.contains(&&*fact.id) {
+            if in_results.contains(&&*fact.id) && !may_be_missed(&fact.id) {
                 let shown = results.redact(&text);
                 let atlassian = fact.id == "atlassian-api-token" && !secret.starts_with(b"ATATT3");
                 assert!(atlassian || !contains(&shown, &secret), "{} in results", fact.id);
@@ -86,7 +91,7 @@ fn secrets_made_from_every_rule_are_gone_wherever_they_are_cut() {
             }
         }
         assert!(made >= each, "{}: only {made} seeds", fact.id);
-        if FRAMED.contains(&&*fact.id) && missed > 0 {
+        if may_be_missed(&fact.id) && missed > 0 {
             println!("{}: {missed} of {made} texts made from its expression are not seen", fact.id);
             assert!(missed * 2 < made + 1, "{}: {missed} of {made}", fact.id);
         }

@@ -277,8 +277,8 @@ regex = '''"[a-z]"'''
         fs::read_to_string(folder?.join("gitleaks/gitleaks.toml")).ok().map(|text| read(&text))
     }
 
-    /// The rules that the table was written from give all of it. Those that a package carries are older: they give a part
-    /// of it, but for the rule that has changed since.
+    /// The rules that the table was written from give all of it. Those that a package carries are older: they give a
+    /// part of it, but for the rule that has changed since.
     #[test]
     fn the_table_is_what_the_rules_give() {
         const CHANGED: &str = "sonar-api-token";

@@ -119,6 +119,13 @@ pub(crate) const NOT_COVERED: &[(&str, &str)] = &[
 /// Rules whose shapes need a frame, so that a text made from the expression alone may be outside of it.
 pub(crate) const FRAMED: &[&str] = &["curl-auth-user", "curl-auth-header", "generic-api-key"];
 
+/// Chance for one rule, the same in every run and whatever other rules there are: editions of the collection differ.
+pub(crate) fn chance_for(id: &str) -> Rng {
+    // FNV-1a.
+    let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    Rng::with_seed(id.bytes().fold(0xcbf2_9ce4_8422_2325, hash))
+}
+
 /// The collection, where the test data is.
 pub(crate) fn collection() -> Option<Collection> {
     let folder = haft_testkit::shared_data("gitleaks")?;
