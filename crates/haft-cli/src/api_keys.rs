@@ -3,7 +3,7 @@
 use super::{
     console::{Console, STRONG},
     failure::Failure,
-    memory::Memory,
+    memory::{self, Match, Memory},
     setup::{Ground, now},
     words,
 };
@@ -17,27 +17,27 @@ use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(super) struct CreateArgs {
-    /// What it is for, in words
+    /// A name that says what the key is for
     name: String,
-    /// What it may do: invoke, approve or operate; several times for several
+    /// What the key may do: invoke, approve or operate; can be repeated
     #[arg(long = "right", value_name = "RIGHT", required = true, value_parser = right)]
     rights: Vec<Right>,
-    /// Whose it is
+    /// The tenant of the key
     #[arg(long, value_name = "NAME", default_value = "local")]
     tenant: String,
-    /// A role, which decides about tools; several times for several
+    /// A role, which decides which tools it may call; can be repeated
     #[arg(long = "role", value_name = "ROLE")]
     roles: Vec<String>,
-    /// The only agent that it stands for; without one, each request may name its own
+    /// The agent of the key [default: each request names its own]
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// The person behind it
+    /// The person who uses the key
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// How long it counts, such as 12h or PT720H; a key that counts for ever must be wished for: never
+    /// Lifetime of the key, such as 12h or PT720H; `never` makes a key without expiry [default: 90 days]
     #[arg(long, value_name = "TIME", default_value = "PT2160H", value_parser = lasts, hide_default_value = true)]
     expires: Lasts,
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     json: bool,
 }
@@ -119,7 +119,9 @@ pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) 
         Lasts::Forever => None,
         Lasts::For(time) => {
             let end = SignedDuration::try_from(time).ok().and_then(|time| created_at.checked_add(time).ok());
-            Some(end.ok_or_else(|| bad("that is too long", "say never for a key that counts for ever"))?)
+            Some(
+                end.ok_or_else(|| bad("that is too long", "use `--expires never` for a key without expiry"))?,
+            )
         }
     };
     let secret = ApiSecret::random().map_err(Failure::Task)?;
@@ -140,10 +142,10 @@ pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) 
     if args.json {
         console.print_json(&json!({"key": key, "secret": secret.as_str()}))?;
     } else {
-        let until = key.expires_at.map_or_else(|| "for ever".to_owned(), |end| format!("until {end}"));
+        let until = key.expires_at.map_or_else(|| "without expiry".to_owned(), |end| format!("until {end}"));
         console.print(format!("{}\n", secret.as_str()))?;
         console.say(format!(
-            "{} counts {until}. The secret is shown this once; `haft keys revoke {}` ends it",
+            "{} is valid {until}. The secret is shown only now; `haft keys revoke {}` revokes the key",
             key.id, key.id
         ));
     }
@@ -172,7 +174,7 @@ pub(super) fn list(
             (Some(at), _) => format!("revoked {at}"),
             (None, Some(end)) if end <= today => format!("expired {end}"),
             (None, Some(end)) => format!("until {end}"),
-            (None, None) => "for ever".to_owned(),
+            (None, None) => "without expiry".to_owned(),
         };
         let rights = key.rights.iter().map(|right| right.as_str()).collect::<Vec<_>>().join(", ");
         let (name, tenant) = (words::name(&key.name), words::name(&key.tenant));
@@ -181,15 +183,33 @@ pub(super) fn list(
     Ok(0)
 }
 
+/// The id of the key that was named, whole or by a prefix. Of several, those that were revoked already are not meant.
+fn whole_id(keys: &[ApiKey], typed: &str) -> Result<String, Failure> {
+    let typed = typed.trim();
+    if !memory::is_prefix(typed, "key_") {
+        return Ok(typed.to_owned());
+    }
+    let fitting = keys.iter().filter(|key| key.revoked_at.is_none() && key.id.starts_with(typed));
+    let matches = fitting.map(|key| Match { id: key.id.clone(), what: key.name.clone() });
+    Ok(memory::only(typed, matches.collect())?.unwrap_or_else(|| typed.to_owned()))
+}
+
 pub(super) fn revoke(id: &str, json: bool, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
+    let keys = now(memory.store.all(None))??;
+    let id = &whole_id(&keys, id)?;
     if !now(memory.store.revoke(id, &one_line(&memory.user, 100)))?? {
-        return Err(bad(format!("no key `{}` counts", words::name(id)), "`haft keys list` shows every key"));
+        return Err(bad(
+            format!("there is no active key `{}`", words::name(id)),
+            "`haft keys list` shows every key",
+        ));
     }
     match json {
         true => console.print_json(&json!({"revoked": id}))?,
-        false => console
-            .print(format!("{} counts no longer; a server notices within two seconds\n", words::name(id)))?,
+        false => console.print(format!(
+            "{} is revoked; a running server notices within two seconds\n",
+            words::name(id)
+        ))?,
     }
     Ok(0)
 }

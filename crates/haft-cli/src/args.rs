@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use haft::{IsolationLevel, Strategy};
 use std::{path::PathBuf, time::Duration};
 
-/// Runs the tools that an AI agent asks for: checked, approved, contained, recorded.
+/// Run the tools of AI agents: haft checks, asks, sandboxes and records every call.
 #[derive(Debug, Parser)]
 #[command(name = "haft", version, after_help = examples::ROOT, arg_required_else_help = true)]
 #[command(subcommand_required = true, max_term_width = 110)]
@@ -25,30 +25,23 @@ pub(super) struct Cli {
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Global {
-    /// Use this file as your own configuration, in place of the usual one
+    /// Use this file as your own configuration
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Global options")]
     pub(super) config: Option<PathBuf>,
-    /// Pass over a haft.toml in the working folder and above it
+    /// Ignore haft.toml in the working folder and above it
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) no_folder_config: bool,
-    /// Set a key of the configuration, such as tools.approval.mode=deny
+    /// Set a configuration key, such as tools.approval.mode=deny
     #[arg(long = "set", global = true, value_name = "KEY=VALUE", value_parser = words::setting, help_heading = "Global options")]
     pub(super) settings: Vec<(String, String)>,
-    /// Say more on standard error: what was decided by which rule, and what only an operator should see
+    /// Show rules, decisions and operator details on standard error
     #[arg(short, long, global = true, help_heading = "Global options")]
     pub(super) verbose: bool,
     /// Write spans and log messages to standard error, as JSON Lines
     #[arg(long, global = true, help_heading = "Global options")]
     pub(super) log: bool,
     /// When to use colour
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_default_value = true,
-        help_heading = "Global options"
-    )]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", help_heading = "Global options")]
     pub(super) color: Color,
 }
 
@@ -76,96 +69,96 @@ pub(super) enum Command {
     /// Call one tool
     #[command(after_help = examples::CALL)]
     Call(CallArgs),
-    /// Make several calls, planned together and answered in order
+    /// Run several calls as one batch; results come in call order
     #[command(after_help = examples::BATCH)]
     Batch(BatchArgs),
-    /// Run, check and draw flows: calls that take something from each other
+    /// Run, check and draw flows: calls that use each other's results
     #[command(after_help = examples::FLOW, arg_required_else_help = true, subcommand_required = true)]
     Flow {
         #[command(subcommand)]
         command: FlowCommand,
     },
-    /// Put back the files that a call changed
+    /// Restore the files that a call changed
     #[command(after_help = examples::UNDO)]
     Undo(UndoArgs),
-    /// Look at the tools there are, and change which
+    /// List, add, remove and configure tools
     #[command(after_help = examples::TOOLS, arg_required_else_help = true, subcommand_required = true)]
     Tools {
         #[command(subcommand)]
         command: ToolsCommand,
     },
-    /// Say why a call is allowed, asked about or denied, and check the rules
+    /// Explain why a call is allowed, asked or denied; test the rules
     #[command(after_help = examples::POLICY, arg_required_else_help = true, subcommand_required = true)]
     Policy {
         #[command(subcommand)]
         command: PolicyCommand,
     },
-    /// Make and look at keys: those that sign tools, and API keys of `haft serve`
+    /// Manage signing keys for tools, and API keys for `haft serve`
     #[command(after_help = examples::KEYS, arg_required_else_help = true, subcommand_required = true)]
     Keys {
         #[command(subcommand)]
         command: KeysCommand,
     },
-    /// Look at the licence and what it includes
+    /// Show the licence and what it includes
     #[command(after_help = examples::LICENSE, arg_required_else_help = true, subcommand_required = true)]
     License {
         #[command(subcommand)]
         command: LicenseCommand,
     },
-    /// Try what the jails of this machine enforce, and say how to get what is missing
+    /// Test what the jails of this machine enforce, and what is missing
     #[command(after_help = examples::DOCTOR)]
     Doctor(DoctorArgs),
-    /// Answer calls that wait for a person, also of other processes
+    /// Approve or deny calls that wait, also those of other processes
     #[command(after_help = examples::APPROVALS, arg_required_else_help = true, subcommand_required = true)]
     Approvals {
         #[command(subcommand)]
         command: ApprovalsCommand,
     },
-    /// Look at what you agreed to ahead of time, and take it back
+    /// List and revoke what you approved ahead of time
     #[command(after_help = examples::GRANTS, arg_required_else_help = true, subcommand_required = true)]
     Grants {
         #[command(subcommand)]
         command: GrantsCommand,
     },
-    /// Look at calls that were made, also by other processes, and at those that run
+    /// List, show, watch and cancel calls, also of other processes
     #[command(after_help = examples::RUNS, arg_required_else_help = true, subcommand_required = true)]
     Runs {
         #[command(subcommand)]
         command: RunsCommand,
     },
-    /// Search the audit, check that nobody changed it, write it out
+    /// Search, verify and export the audit log
     #[command(after_help = examples::AUDIT, arg_required_else_help = true, subcommand_required = true)]
     Audit {
         #[command(subcommand)]
         command: AuditCommand,
     },
-    /// Decide about what a crash left unfinished
+    /// Resume or discard what a crash cut off
     #[command(after_help = examples::RECOVER)]
     Recover(RecoverArgs),
-    /// Copy everything that is remembered to a file, while others go on
+    /// Copy haft's database to a file, while calls go on
     #[command(after_help = examples::BACKUP)]
     Backup(BackupArgs),
-    /// Let go of what is too old or too much, and archive audit records by the rules
+    /// Delete old data and archive old audit records
     #[command(after_help = examples::GC)]
     Gc(GcArgs),
-    /// Serve the tools to programs that speak MCP, the Model Context Protocol
+    /// Serve the tools to MCP clients, such as Claude Code or Cursor
     #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
     Mcp(McpArgs),
-    /// Serve the tools over HTTP, to you on a unix socket and to whoever has a key on a port
+    /// Serve the tools over HTTP, on a unix socket or a port
     #[cfg(unix)]
     #[command(after_help = examples::SERVE)]
     Serve(ServeArgs),
-    /// Run detached calls, until there has been nothing to do for a while
+    /// Start, inspect and stop the worker that runs detached calls
     #[cfg(unix)]
     #[command(after_help = examples::WORKER)]
     Worker(WorkerArgs),
     /// Write a commented haft.toml
     #[command(after_help = examples::INIT)]
     Init(InitArgs),
-    /// Let a folder's haft.toml loosen what your own configuration says
+    /// Trust a folder's haft.toml, so that it may loosen your settings
     #[command(after_help = examples::TRUST)]
     Trust(TrustArgs),
-    /// Print a script that completes haft's commands in a shell
+    /// Print a completion script for your shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
         /// The shell
@@ -177,32 +170,32 @@ pub(super) enum Command {
 pub(super) struct CallArgs {
     /// The tool's name or one of its aliases
     pub(super) tool: String,
-    /// Arguments: a value is read as the type that the tool wants. KEY:=JSON is JSON whatever the tool wants;
-    /// KEY=@FILE is what is in the file, and KEY=@- what is on standard input
+    /// Arguments of the tool. KEY=VALUE is read as the type that the tool declares; KEY:=JSON is always JSON;
+    /// KEY=@FILE reads a file, KEY=@- standard input
     #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
     pub(super) pairs: Vec<String>,
     /// All arguments as one JSON object; - reads it from standard input
     #[arg(long, value_name = "JSON|-", allow_hyphen_values = true)]
     pub(super) args: Option<String>,
-    /// Print the result as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
-    /// How long it may take, such as 5s, 2m or PT5S
+    /// Timeout of the call, such as 5s, 2m or PT5S [default: tools.timeouts]
     #[arg(long, value_name = "TIME", value_parser = words::time)]
     pub(super) timeout: Option<Duration>,
-    /// Your own name for the call; it comes back on the result
+    /// Your own id for the call; the result has it, too
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
-    /// The same key means the same call: it has an effect once
+    /// Idempotency key: calls with the same key have their effect once
     #[arg(long, value_name = "KEY")]
     pub(super) idempotency_key: Option<String>,
-    /// At least this much containment, from haft's own process to no files and no network
+    /// The lowest isolation level of the sandbox
     #[arg(long, value_name = "LEVEL")]
     pub(super) isolation: Option<Isolation>,
-    /// Turn "5" into 5 where the tool wants a number, and say so on the result
+    /// Convert "5" to 5 where the tool declares a number; the result says so
     #[arg(long)]
     pub(super) coerce: bool,
-    /// Return at once with the id of a task, and let a worker run the call; `haft runs watch` waits for it
+    /// Print a task id and return; a worker runs the call, `haft runs watch ID` waits for it
     #[cfg(unix)]
     #[arg(long, conflicts_with_all = ["dry_run", "events"])]
     pub(super) detach: bool,
@@ -214,7 +207,7 @@ pub(super) struct CallArgs {
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(super) struct WorkerArgs {
-    /// Run here, and write what happens to standard error; else one is started in the background
+    /// Run in the foreground and log to standard error
     #[arg(long)]
     pub(super) foreground: bool,
     /// Which step of a start in the background this is
@@ -227,18 +220,18 @@ pub(super) struct WorkerArgs {
 #[cfg(unix)]
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
-    /// Say whether one runs, what it runs, and how its engines do in numbers
+    /// Show whether a worker runs, and what it runs
     Status {
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// End it: what runs may end for a while, the rest is cancelled
+    /// Stop the worker; running calls get some time to finish
     Stop {
-        /// Cancel what runs at once
+        /// Cancel running calls at once
         #[arg(long)]
         now: bool,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -246,23 +239,23 @@ pub(super) enum WorkerCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PolicyCommand {
-    /// Say what is decided about a call, by which rule, and what would change it; nothing is run
+    /// Explain the decision about a call, without running it
     #[command(after_help = examples::POLICY_EXPLAIN)]
     Explain(PolicyExplainArgs),
-    /// Check the examples of all rules, or of those in a file
+    /// Test the examples of the rules
     #[command(after_help = examples::POLICY_TEST)]
     Test {
-        /// A file with rules; those in effect here when left out
+        /// A file with rules [default: the rules in effect here]
         #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// Print what was found as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Show the lists, the mode and the rules that are in effect here
+    /// Show the lists, the mode and the rules in effect here
     #[command(after_help = examples::POLICY_SHOW)]
     Show {
-        /// Print them as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -278,37 +271,37 @@ pub(super) struct PolicyExplainArgs {
     /// All arguments as one JSON object; - reads it from standard input
     #[arg(long, value_name = "JSON|-", allow_hyphen_values = true)]
     pub(super) args: Option<String>,
-    /// The conversation that it would belong to
+    /// The conversation of the call
     #[arg(long, value_name = "NAME")]
     pub(super) conversation: Option<String>,
-    /// Print the explanation as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
-    /// Make a key that signs tools, and print what others check with
+    /// Make a key pair that signs tools, and print its public key
     #[command(after_help = examples::KEYS_SIGNING)]
     Generate {
-        /// Where to put it; beside your own configuration when left out
+        /// The new key file [default: beside your own configuration]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         out: Option<PathBuf>,
-        /// Print it as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Print what others check with, of a key that signs tools
+    /// Print the public key of a signing key
     #[command(after_help = examples::KEYS_SIGNING)]
     Show {
-        /// The key; the one beside your own configuration when left out
+        /// The key file [default: the one beside your own configuration]
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
-        /// Print it as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Make an API key, by which a program is known to `haft serve`; its secret is shown once
+    /// Make an API key for `haft serve`, and print its secret once
     #[cfg(unix)]
     #[command(after_help = examples::KEYS_CREATE)]
     Create(CreateArgs),
@@ -316,20 +309,20 @@ pub(super) enum KeysCommand {
     #[cfg(unix)]
     #[command(after_help = examples::KEYS_API)]
     List {
-        /// Only those of this tenant
+        /// Only keys of this tenant
         #[arg(long, value_name = "NAME")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Let an API key count no longer
+    /// Revoke an API key
     #[cfg(unix)]
     #[command(after_help = examples::KEYS_API)]
     Revoke {
-        /// Its id, as the list has it
+        /// The id of the key, or a prefix of it
         id: String,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -337,10 +330,10 @@ pub(super) enum KeysCommand {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum LicenseCommand {
-    /// Show the tier, why it is that, and what it includes
+    /// Show the tier, where it comes from, and what it includes
     #[command(after_help = examples::LICENSE)]
     Show {
-        /// Print it as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -351,19 +344,19 @@ pub(super) struct BatchArgs {
     /// A JSON array, or JSON Lines, of {"id", "name", "arguments"}; - reads standard input
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
-    /// Print results and summary as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
-    /// Start nothing more after the first call that does not succeed
+    /// Start no more calls after the first one that fails
     #[arg(long)]
     pub(super) stop_on_failure: bool,
-    /// How the calls follow each other: one by one, all that do not conflict at once, or all at once
+    /// Order of the calls: one by one, in parallel where they do not conflict, or all in parallel
     #[arg(long, value_name = "STRATEGY")]
     pub(super) strategy: Option<BatchStrategy>,
-    /// Calls at once, where the strategy overlaps any
+    /// The most calls at once [default: scheduling.max_parallelism]
     #[arg(long, value_name = "N", value_parser = words::at_once)]
     pub(super) max_parallelism: Option<usize>,
-    /// Show all of every result, also on a terminal
+    /// Print results in full, also on a terminal
     #[arg(long, conflicts_with = "json")]
     pub(super) full: bool,
     #[command(flatten)]
@@ -372,33 +365,33 @@ pub(super) struct BatchArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArgs {
-    /// Print what was found as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct UndoArgs {
-    /// The call, by the execution id on its result; a call that undid something can be undone, too
+    /// The execution id of the call, or a prefix of it; an undo can be undone, too
     #[arg(value_name = "EXECUTION")]
     pub(super) execution: String,
-    /// Print the result as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct Way {
-    /// Say what would happen, and run nothing
+    /// Show what haft would decide, and run nothing
     #[arg(long, conflicts_with = "events")]
     pub(super) dry_run: bool,
     /// Write every event to standard error, as JSON Lines
     #[arg(long)]
     pub(super) events: bool,
-    /// The conversation that it belongs to: what was read in one can be edited in it
+    /// The conversation of the call: a file must be read in it before it is edited
     #[arg(long, value_name = "NAME")]
     pub(super) conversation: Option<String>,
-    /// Where nobody can be asked here, wait so long for an answer from elsewhere: `haft approvals`
+    /// Wait this long for an approval from elsewhere (`haft approvals`)
     #[arg(long, value_name = "TIME", value_parser = words::time, conflicts_with = "dry_run")]
     pub(super) wait: Option<Duration>,
 }
@@ -441,11 +434,11 @@ impl From<Isolation> for IsolationLevel {
 
 #[derive(Debug, Args)]
 pub(super) struct McpArgs {
-    /// Listen on an address of this machine, such as 127.0.0.1:8787, and not on standard input
+    /// Listen on this local address, such as 127.0.0.1:8787, instead of standard input
     #[arg(long, value_name = "ADDRESS")]
     pub(super) http: Option<std::net::SocketAddr>,
-    /// Who approves calls: queue (you, in a terminal), client (you, in a form that the client shows), or host (the
-    /// client's program asks before each call, and that counts)
+    /// Who approves calls: queue (you, with `haft approvals`), client (you, in a form of the client) or host (the
+    /// client asks you itself before each call) [default: mcp.approvals]
     #[arg(long, value_name = "WHO", hide_possible_values = true)]
     pub(super) approvals: Option<ApprovalsBy>,
     #[command(subcommand)]
@@ -455,39 +448,39 @@ pub(super) struct McpArgs {
 #[cfg(unix)]
 #[derive(Debug, Args)]
 pub(super) struct ServeArgs {
-    /// Listen on this address, such as 127.0.0.1:8484; programs need a key there
+    /// Listen on this address, such as 127.0.0.1:8484; clients need an API key [default: server.listen]
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Option<std::net::SocketAddr>,
-    /// Where the unix socket is; haft.sock in the state folder when left out
+    /// Path of the unix socket [default: haft.sock in the state folder]
     #[arg(long, value_name = "PATH", conflicts_with = "no_socket", value_hint = ValueHint::FilePath)]
     pub(super) socket: Option<PathBuf>,
-    /// No unix socket
+    /// Do not listen on a unix socket
     #[arg(long)]
     pub(super) no_socket: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct InitArgs {
-    /// Write your own configuration instead of one for the working folder
+    /// Write your own configuration, not one for the working folder
     #[arg(long)]
     pub(super) user: bool,
-    /// Replace a file that is there
+    /// Replace an existing file
     #[arg(long)]
     pub(super) force: bool,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct TrustArgs {
-    /// The file, or its folder; the one that is in effect here when left out
+    /// The file or its folder [default: the haft.toml in effect here]
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(super) file: Option<PathBuf>,
-    /// List the files that are trusted
+    /// List the trusted files
     #[arg(long, conflicts_with_all = ["file", "remove", "yes"])]
     pub(super) list: bool,
-    /// Trust the file no longer
+    /// Stop trusting the file
     #[arg(long)]
     pub(super) remove: bool,
-    /// Do not ask
+    /// Trust it without asking
     #[arg(short, long)]
     pub(super) yes: bool,
 }

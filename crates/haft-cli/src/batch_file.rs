@@ -46,7 +46,7 @@ fn bad(line: usize, column: usize, what: impl Into<String>, help: impl Into<Stri
 }
 
 fn syntax(error: &serde_json::Error) -> BadBatch {
-    let help = if error.is_eof() { "is the end of the file missing?" } else { FORM };
+    let help = if error.is_eof() { "the file ends too early; check its last line" } else { FORM };
     bad(error.line(), error.column(), without_place(error), help)
 }
 

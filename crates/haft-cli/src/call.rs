@@ -85,7 +85,7 @@ async fn execute(
     options: CallOptions,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    // Always set by `run`; made anew otherwise, the call would merely not be watched.
+    // Always set by `run`; with a new one, the call would merely not be watched.
     let id = options.execution_id.unwrap_or_else(|| ExecutionId::at(jiff::Timestamp::now()));
     let calls = vec![(call.name.to_string(), call.id.to_string())];
     let shown = setup.show_running(Target::Call(id), &calls);

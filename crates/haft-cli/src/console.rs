@@ -22,7 +22,7 @@ pub(super) const QUIET: Style = Style::new().dimmed();
 pub(super) struct Console {
     color: ColorChoice,
     pub(super) verbose: bool,
-    /// Whoever read standard output has gone: there is nobody to write for.
+    /// The reader of standard output has gone: there is nobody to write for.
     closed: bool,
 }
 
@@ -117,14 +117,14 @@ impl Console {
         self.say(with_help("warning:", UNSURE, message, None));
     }
 
-    /// Something for whoever wants to know more.
+    /// Something for people who want to know more.
     pub(super) fn note(&self, message: &str) {
         if self.verbose {
             self.say(format!("{QUIET}note: {message}{QUIET:#}"));
         }
     }
 
-    /// Whether whoever read standard output has gone.
+    /// Whether the reader of standard output has gone.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -67,16 +67,14 @@ pub(super) async fn run(
     if !worker::look(&detach.state)
         && let Err(failure) = worker::ensure(&detach.starter, None)
     {
-        console.warn(&format!("{failure}; the task waits for one"));
+        console.warn(&format!("{failure}; the task waits for a worker"));
     }
     if json {
         console.print_json(&task)?;
         return Ok(0);
     }
     console.print(format!("{}\n", task.id))?;
-    console.say(format!(
-        "{QUIET}it runs without you; `haft runs watch {}` waits for its result{QUIET:#}",
-        task.id
-    ));
+    console
+        .say(format!("{QUIET}a worker runs it; `haft runs watch {}` waits for the result{QUIET:#}", task.id));
     Ok(0)
 }

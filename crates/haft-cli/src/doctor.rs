@@ -85,8 +85,8 @@ fn shown(reports: &[JailReport], chosen: &serde_json::Value, width: Option<usize
         }
     }
     for level in ["standard", "strict", "restricted"] {
-        let jail = chosen[level].as_str().unwrap_or("no jail: calls that need it are refused");
-        out.push_str(&format!("{level} is held by {jail}\n"));
+        let jail = chosen[level].as_str().unwrap_or("no jail; haft refuses calls that need it");
+        out.push_str(&format!("{level}: {jail}\n"));
     }
     out
 }

@@ -15,14 +15,14 @@ Examples:
 
 pub(super) const APPROVALS_SHOW: &str = "\
 Examples:
-  haft approvals show apr_5d41          what would change, and what could be remembered";
+  haft approvals show apr_5d41          what the call would change, and what haft can remember";
 
 pub(super) const APPROVALS_APPROVE: &str = "\
 Examples:
-  haft approvals approve apr_5d41                     the call goes on where it waits, or runs when it is sent again
-  haft approvals approve apr_5d41 --all               with all others of its batch
+  haft approvals approve apr_5d41                     the call runs now, or when it is sent again
+  haft approvals approve apr_5d41 --all               and every other call of its batch
   haft approvals approve apr_5d41 --remember commands --for 8h
-  haft approvals approve apr_5d41 --edit              change the arguments; the changed call is asked about again";
+  haft approvals approve apr_5d41 --edit              edit the arguments; haft asks again";
 
 pub(super) const APPROVALS_DENY: &str = "\
 Examples:
@@ -31,8 +31,8 @@ Examples:
 
 pub(super) const APPROVALS_WATCH: &str = "\
 Examples:
-  haft approvals watch            asks you, here, about every call that waits anywhere
-  haft approvals watch --json     prints them as JSON Lines instead";
+  haft approvals watch            asks you here about every waiting call
+  haft approvals watch --json     prints them as JSON Lines";
 
 pub(super) const GRANTS: &str = "\
 Examples:
@@ -43,7 +43,7 @@ Examples:
 pub(super) const GRANTS_LIST: &str = "\
 Examples:
   haft grants list
-  haft grants list --all --json      also those that are over";
+  haft grants list --all --json      with expired and revoked grants";
 
 pub(super) const GRANTS_SHOW: &str = "\
 Examples:
@@ -61,16 +61,18 @@ Examples:
   haft batch calls.json
 
 Exit codes:
-  0    it succeeded
-  1    it failed
+  0    success
+  1    the call failed
   2    wrong usage
-  3    it is not allowed
-  4    its arguments or its output are wrong, or over a limit
-  5    a person has to approve it
-  6    it is not known whether it had an effect, or a person must decide: `haft recover`
-  124  it took too long
-  130  it was stopped
-A batch exits with the code of the first call that did not succeed.";
+  3    denied
+  4    invalid arguments or output, or over a limit
+  5    approval needed: see `haft approvals list`
+  6    outcome unknown after a crash: see `haft recover`
+  124  timeout
+  130  cancelled
+A batch exits with the code of its first call that did not succeed.
+
+`haft COMMAND --help` shows the options of a command, with examples.";
 
 pub(super) const CALL: &str = "\
 Examples:
@@ -89,14 +91,14 @@ Examples:
   echo '[{\"id\": \"c1\", \"name\": \"get_metrics\", \"arguments\": {}}]' | haft batch -";
 
 pub(super) const DOCTOR: &str = "\
-Each ✓ was tried by a program in that jail. Exits with 1 where no jail delivers strict.
+For each ✓, haft ran a program in that jail. Exits with 1 if no jail reaches the level strict.
 
 Examples:
   haft doctor
   haft doctor --json";
 
 pub(super) const MCP: &str = "\
-Without --http it speaks on standard input and output, for the program that starts it.
+Without --http, haft speaks MCP on standard input and output, for the client that starts it.
 
 Examples:
   haft mcp install claude-code
@@ -105,8 +107,8 @@ Examples:
 
 #[cfg(unix)]
 pub(super) const SERVE: &str = "\
-On the unix socket you are known by your process. On a port everybody needs a key, and other machines need TLS: see [server]
-in haft.toml. /v1/openapi.json describes every route.
+The unix socket is for you alone and needs no key. A port needs an API key (`haft keys create`), and TLS for other \
+machines: see [server] in haft.toml. /v1/openapi.json describes every route.
 
 Examples:
   haft serve
@@ -122,8 +124,7 @@ Examples:
 
 #[cfg(unix)]
 pub(super) const KEYS_CREATE: &str = "\
-Only a hash of the secret is kept. A key counts for 90 days unless --expires says otherwise, for one tenant, and may look at
-what is that tenant's; each further right has to be named.
+haft keeps only a hash of the secret. Every key may read what belongs to its tenant; --right adds more.
 
 Examples:
   haft keys create ci --right invoke --role editor
@@ -131,7 +132,7 @@ Examples:
   haft keys create prometheus --right operate --expires never";
 
 pub(super) const MCP_INSTALL: &str = "\
-The file of the program keeps everything else that is in it; what it was before is kept beside it.
+haft changes only its own entry in the client's file, and keeps a copy of the file as it was beside it.
 
 Examples:
   haft mcp install claude-desktop
@@ -145,7 +146,7 @@ Examples:
   haft policy test";
 
 pub(super) const POLICY_EXPLAIN: &str = "\
-Exits with 0 where it would run, 5 where a person is asked, 3 where it is denied.
+Exits with 0 if the call would run, 5 if haft would ask, 3 if it is denied.
 
 Examples:
   haft policy explain write_file path=notes.txt content=x
@@ -162,8 +163,7 @@ Examples:
   haft policy show --json";
 
 pub(super) const KEYS: &str = "\
-`generate` and `show` are about keys that sign tools; `create`, `list` and `revoke` about API keys of `haft serve`, where this
-haft has it.
+`generate` and `show` are for keys that sign tools; `create`, `list` and `revoke` are for API keys of `haft serve`.
 
 Examples:
   haft keys generate
@@ -176,7 +176,7 @@ Examples:
   haft keys show";
 
 pub(super) const TOOLS_SIGN: &str = "\
-The signature is written beside the file, as FILE.sig. It covers every byte of the file, and the programs and files that its
+haft writes the signature beside the file, as FILE.sig. It covers the file, and the programs and files that its \
 tools run.
 
 Examples:
@@ -189,8 +189,8 @@ Examples:
   haft tools verify tools/*.toml --json";
 
 pub(super) const TOOLS_ACCEPT: &str = "\
-`haft tools add --replace` refuses a definition that is not what it was, and keeps it for this. So are new and
-changed tools of an MCP server; `haft tools list` names what waits.
+A changed definition waits here after `haft tools add --replace`, and so do new and changed tools of an MCP server. \
+`haft tools list` names them.
 
 Examples:
   haft tools accept deploy
@@ -202,10 +202,10 @@ Examples:
   haft license show --json";
 
 pub(super) const UNDO: &str = "\
-A file that changed since is not touched, and then nothing is. Typing this is the approval.
+If one of the files changed since, haft restores none of them. haft does not ask again before it restores files.
 
 Examples:
-  haft undo 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft undo 0197f3a2-1c5b
   haft undo 0197f3a2-1c5b-7def-8a90-123456789abc --json";
 
 pub(super) const TOOLS: &str = "\
@@ -233,7 +233,7 @@ Examples:
   haft tools search how long did calls take --limit 1 --json";
 
 pub(super) const TOOLS_ADD: &str = "\
-A file has one definition, a list of them, or `tools` with a list. Its name ends in .json or .toml.
+A file has one definition, a list of definitions, or `tools` with a list. Its name ends in .json or .toml.
 
 Examples:
   haft tools add tool.toml
@@ -282,7 +282,7 @@ mod memory {
 Examples:
   haft runs list
   haft runs list --status failed --since 2h
-  haft runs show 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft runs show 0197f3a2-1c5b
   haft runs stats";
 
     pub(crate) const RUNS_LIST: &str = "\
@@ -294,23 +294,21 @@ Examples:
 
     pub(crate) const RUNS_SHOW: &str = "\
 Examples:
-  haft runs show 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft runs show 0197f3a2-1c5b
   haft runs show 0197f3a2-1c5b-7def-8a90-123456789abc --json";
 
     pub(crate) const RUNS_WATCH: &str = "\
-It exits with the code that the call had. Calls of another process are seen when each ends; what one writes on its way is \
-not.
+Exits with the exit code of the call. A call of another process is shown when it ends; its output before that is not.
 
 Examples:
-  haft runs watch 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft runs watch 0197f3a2-1c5b
   haft runs watch 0197f3a2-1c5b-7def-8a90-123456789abc --timeout 1s";
 
     pub(crate) const RUNS_CANCEL: &str = "\
-The process that runs it is asked, and looks for that five times a second. `haft runs list --running` shows what can be \
-stopped.
+`haft runs list --running` shows what can be cancelled.
 
 Examples:
-  haft runs cancel 0197f3a2-1c5b-7def-8a90-123456789abc";
+  haft runs cancel 0197f3a2-1c5b";
 
     pub(crate) const RUNS_STATS: &str = "\
 Examples:
@@ -334,8 +332,8 @@ Examples:
   haft audit events --limit 5 --json";
 
     pub(crate) const AUDIT_VERIFY: &str = "\
-It exits with 1 where a record is not as it was written. Keep what --json prints somewhere else: with it, a later check \
-notices that the whole database was put back to an older one. Where audit.head_sink is a file, that one is compared by itself.
+Exits with 1 if a record was changed. Keep what --json prints on another machine: with --head, a later check also \
+notices that the whole database was replaced with an older copy. If audit.head_sink is a file, haft compares with it, too.
 
 Examples:
   haft audit verify
@@ -349,11 +347,11 @@ Examples:
   haft audit export --format csv --since 30d > audit.csv";
 
     pub(crate) const RECOVER: &str = "\
-Nothing is run again, and the record of what happened stays. It exits with 6 while something waits for a decision.
+haft runs nothing again, and the audit log stays. Exits with 6 while something waits for a decision.
 
 Examples:
   haft recover
-  haft recover --resume 0197f3a2-1c5b-7def-8a90-123456789abc
+  haft recover --resume 0197f3a2-1c5b
   haft recover --discard all";
 
     pub(crate) const BACKUP: &str = "\
@@ -362,7 +360,7 @@ Examples:
   haft backup haft-backup.db";
 
     pub(crate) const GC: &str = "\
-What is kept, and for how long, is set under [store] in your own haft.toml.
+[store] in your own haft.toml sets what haft keeps, and for how long.
 
 Examples:
   haft gc
@@ -371,12 +369,12 @@ Examples:
 
 pub(super) const INIT: &str = "\
 Examples:
-  haft init           haft.toml in the working folder: it may tighten
-  haft init --user    your own configuration: it may set anything";
+  haft init           haft.toml in the working folder: it can only tighten
+  haft init --user    your own configuration: it can set every key";
 
 pub(super) const TRUST: &str = "\
-A haft.toml in a folder may have come with a project, so it may only tighten. This shows what it would loosen and, \
-once you agree, lets exactly this file count; after any change it has to be trusted again.
+A haft.toml in a folder may have come with a project, so it can only tighten. `haft trust` shows what the file would \
+loosen and asks you. Trust ends when the file changes.
 
 Examples:
   haft trust
@@ -392,7 +390,8 @@ Examples:
 
 #[cfg(unix)]
 pub(super) const WORKER: &str = "\
-`haft call --detach` starts one by itself. It ends when there has been nothing to do for tasks.worker_idle_seconds.
+Without --foreground, the worker runs in the background. `haft call --detach` starts one if none runs. An idle worker \
+exits after tasks.worker_idle_seconds.
 
 Examples:
   haft worker
@@ -414,8 +413,8 @@ Examples:
   haft tools add report.flow.toml";
 
 pub(super) const FLOW_RUN: &str = "\
-What the flow gave is on standard output, what became of its nodes on standard error. Exits with the code of the first
-node that did not succeed, unless that node may fail.
+The output of the flow is on standard output, the status of its nodes on standard error. Exits with the code of \
+the first node that did not succeed, unless that node may fail.
 
 Examples:
   haft flow run report.flow.toml folder=src

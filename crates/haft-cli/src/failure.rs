@@ -18,42 +18,42 @@ pub(super) enum Failure {
     Build(haft::Error),
     #[error("{0}")]
     Register(#[from] RegisterError),
-    #[error("`{}` is the name of a tool already{}", words::name(name), also(name, by))]
+    #[error("there is already a tool named `{}`{}", words::name(name), also(name, by))]
     NameTaken { name: String, by: String, replaceable: bool },
-    #[error("{name} cannot be added, because it has problems:\n{list}")]
+    #[error("haft added nothing, because {name} has problems:\n{list}")]
     BadDefinitions { name: String, list: String },
-    #[error("what is remembered about tools cannot be used: {}", haft_core::text::one_line(reason, 4096))]
+    #[error("haft cannot read its list of added tools: {}", haft_core::text::one_line(reason, 4096))]
     CannotRemember { path: PathBuf, reason: String },
-    #[error("there is no folder to remember that in")]
+    #[error("there is no state folder")]
     NoStateFolder,
-    #[error("the state folder is not used: {0}")]
+    #[error("haft refuses the state folder: {0}")]
     StateFolder(#[from] haft_store::StateFolderError),
-    #[error("your own file is not used: {0}")]
+    #[error("haft refuses your own file: {0}")]
     OtherName(haft_store::StateFolderError),
-    #[error("what haft remembers cannot be reached: {}", haft_core::text::one_line(&.0.0, 4096))]
+    #[error("haft cannot reach its database: {}", haft_core::text::one_line(&.0.0, 4096))]
     Store(#[from] haft::port::StoreError),
     #[error("{0}")]
     BadRetention(String),
-    #[error("`{}` is not an id of a call or a batch", words::name(id))]
+    #[error("`{}` is not the id of a call or a batch, nor a prefix of one", words::name(id))]
     NotAnId { id: String },
-    #[error("no call and no batch `{}` is known", words::name(id))]
+    #[error("there is no call or batch `{}`", words::name(id))]
     NoRun { id: String },
-    #[error("`{}` still runs", words::name(id))]
+    #[error("`{}` is still running", words::name(id))]
     StillRunning { id: String },
-    #[error("the process of `{}` was gone before it was recorded", words::name(id))]
+    #[error("the process of `{}` ended before it recorded the call", words::name(id))]
     Vanished { id: String },
-    #[error("{} is there already", words::path(path))]
+    #[error("{} already exists", words::path(path))]
     BackupExists { path: PathBuf },
-    #[error("nothing of the id `{}` runs", words::name(id))]
+    #[error("no call or batch `{}` is running", words::name(id))]
     NotRunning { id: String },
-    #[error("no worker runs")]
+    #[error("no worker is running")]
     NoWorker,
     #[error("the worker, process {process}, has not stopped yet")]
     WorkerStays { process: u32 },
     #[error("the worker could not be started: {}", words::reason(reason))]
     WorkerNotStarted { log: PathBuf, reason: io::Error },
     #[error(
-        "the worker that runs, process {process}, has another store: {}",
+        "the running worker, process {process}, uses another database: {}",
         haft_core::text::one_line(store, 400)
     )]
     OtherStore { process: u32, store: String },
@@ -63,23 +63,23 @@ pub(super) enum Failure {
     Refused(#[from] haft::ToolError),
     #[error("calls cannot be detached in this mode: a person supplies their results")]
     CannotDetach,
-    #[error("nothing of the id `{}` waits for a decision", words::name(id))]
+    #[error("no call or batch `{}` waits for a decision", words::name(id))]
     NothingToRecover { id: String },
-    #[error("no question `{}` is known", words::name(id))]
+    #[error("there is no approval `{}`", words::name(id))]
     NoQuestion { id: String },
-    #[error("several questions begin with `{}`", words::name(id))]
-    ManyQuestions { id: String },
-    #[error("`{}` is answered already: {state}", words::name(id))]
+    #[error("several ids begin with `{}`:\n{matches}", words::name(id))]
+    Ambiguous { id: String, matches: String },
+    #[error("`{}` already has an answer: {state}", words::name(id))]
     NotOpen { id: String, state: String },
-    #[error("answers from `{face}` do not count here")]
+    #[error("haft does not accept answers from `{face}` here")]
     NotAccepted { face: &'static str },
-    #[error("nothing like that can be remembered of `{}`", words::name(id))]
+    #[error("haft cannot remember that for `{}`", words::name(id))]
     NoOffer { id: String, kinds: String },
     #[error("the arguments cannot be changed: {problem}")]
     BadEdit { problem: String },
-    #[error("no grant `{}` holds", words::name(id))]
+    #[error("there is no active grant `{}`", words::name(id))]
     NoGrant { id: String },
-    #[error("{what} is not the end of an audit chain: {problem}")]
+    #[error("{what} is not the head of an audit chain: {problem}")]
     BadHead { what: String, problem: String },
     #[error("{0}")]
     Trust(#[from] TrustError),
@@ -91,15 +91,15 @@ pub(super) enum Failure {
     NotAPair { pair: String },
     #[error("`{}` is given twice", words::name(key))]
     KeyTwice { key: String },
-    #[error("`{}` takes JSON here, and this is none: {problem}", words::name(key))]
+    #[error("`{}` needs JSON, and this is not JSON: {problem}", words::name(key))]
     NotJson { key: String, problem: String },
     #[error("{name} cannot be read: {}", words::reason(reason))]
     Unreadable { name: String, reason: io::Error },
     #[error("{name} is larger than {limit} bytes")]
     TooBig { name: String, limit: u64 },
-    #[error("{name} is not UTF-8 text: line {line} has bytes that are none")]
+    #[error("{name} is not UTF-8 text: line {line} has invalid bytes")]
     NotText { name: String, line: usize },
-    #[error("standard input can be read only once")]
+    #[error("two arguments read standard input, which can be read only once")]
     StdinTwice,
     #[error("{place}: {what}")]
     BadBatch { place: String, what: String, help: String },
@@ -109,33 +109,33 @@ pub(super) enum Failure {
     FlowRefused { code: ErrorCode, message: String },
     #[error("there is no tool named `{}`", words::name(name))]
     NoTool { name: String, near: Option<String> },
-    #[error("{name} is not accepted: {}", haft_core::text::one_line(problem, 4096))]
+    #[error("haft does not accept {name}: {}", haft_core::text::one_line(problem, 4096))]
     BadSignature { name: String, problem: String },
-    #[error("`{}` is not what it was, so it was left as it is:\n{changes}", words::name(name))]
+    #[error("the definition of `{}` changed, so haft did not replace it:\n{changes}", words::name(name))]
     Changed { name: String, changes: String },
     #[error("no changed definition of `{}` waits to be accepted", words::name(name))]
     NothingToAccept { name: String },
-    #[error("no tool of an MCP server `{}` was added", words::name(name))]
+    #[error("there is no MCP server `{}`", words::name(name))]
     NoServer { name: String },
     #[error("the MCP server `{}` gave no tools: {}", words::name(name), haft_core::text::one_line(&error.message, 2000))]
     Upstream { name: String, error: Box<haft::ToolError> },
-    #[error("{} is there already", words::path(path))]
+    #[error("{} already exists", words::path(path))]
     KeyExists { path: PathBuf },
-    #[error("{name} cannot be used as a key: {reason}")]
+    #[error("{name} is not a usable key: {reason}")]
     NoKey { name: String, reason: String },
     #[error("{name} has problems:\n{problems}")]
     BadPolicy { name: String, problems: String },
-    #[error("the policy of this program is not one of lists and rules")]
+    #[error("this program has a policy of its own, without lists and rules")]
     NoPolicy,
-    #[error("{} is there already", words::path(path))]
+    #[error("{} already exists", words::path(path))]
     Exists { path: PathBuf },
     #[error("{} cannot be written: {}", words::path(path), words::reason(reason))]
     CannotWrite { path: PathBuf, reason: io::Error },
     #[error("there is no folder for your own configuration")]
     NoUserFolder,
-    #[error("there is no haft.toml here or above")]
+    #[error("there is no haft.toml in this folder or above it")]
     NothingToTrust,
-    #[error("nobody is there to ask whether {} may loosen that", words::path(path))]
+    #[error("haft cannot ask you whether {} may loosen that: this is not a terminal", words::path(path))]
     NobodyToAsk { path: PathBuf },
     #[error("{what}")]
     Mcp { what: String, help: String },
@@ -148,7 +148,7 @@ pub(super) enum Failure {
     Unwritable(serde_json::Error),
     #[error("the runtime cannot be started: {0}")]
     Runtime(io::Error),
-    #[error("the call broke off inside haft: {0}")]
+    #[error("the call ended inside haft: {0}")]
     BrokeOff(tokio::task::JoinError),
 }
 
@@ -175,7 +175,7 @@ impl Failure {
             | Failure::BadRetention(_)
             | Failure::NotAnId { .. }
             | Failure::BadHead { .. }
-            | Failure::ManyQuestions { .. }
+            | Failure::Ambiguous { .. }
             | Failure::NoOffer { .. }
             | Failure::BadEdit { .. }
             | Failure::BackupExists { .. }
@@ -238,78 +238,84 @@ impl Failure {
                 | haft::Error::Signatures(_),
             ) => "correct it in your own haft.toml, then try again".to_owned(),
             // They say so themselves.
-            Failure::Build(haft::Error::Files(_) | haft::Error::Store(_) | haft::Error::Config(_)) => return None,
+            Failure::Build(haft::Error::Files(_) | haft::Error::Store(_) | haft::Error::Config(_)) => {
+                return None;
+            }
             Failure::Build(haft::Error::Register(_)) => {
                 "give the tool another name, or correct its definition".to_owned()
             }
             Failure::Register(error) => return of_register(error),
             Failure::NameTaken { replaceable: true, .. } => {
-                "--replace puts the new one in its place, and keeps its switch and its settings".to_owned()
+                "add --replace to replace it; it stays enabled or disabled, and keeps its settings".to_owned()
             }
-            Failure::NameTaken { .. } => "choose another name".to_owned(),
-            Failure::BadDefinitions { .. } => "nothing was added; correct it, then try again".to_owned(),
+            Failure::NameTaken { .. } => "choose another name for the tool".to_owned(),
+            Failure::BadDefinitions { .. } => "correct the file, then run the same command again".to_owned(),
             Failure::CannotRemember { path, .. } => {
                 let path = words::path(path);
                 format!(
-                    "to begin anew, without added tools and with every tool enabled: mv {path} {path}.bad"
+                    "to start over, without added tools and with every tool enabled: mv {path} {path}.bad"
                 )
             }
-            Failure::NoStateFolder => "set HAFT_STATE_DIR or HOME".to_owned(),
+            Failure::NoStateFolder => "set HAFT_STATE_DIR or HOME to a folder that you can write".to_owned(),
             Failure::StateFolder(error) | Failure::OtherName(error) => error.help(),
             // It says so itself.
             Failure::Store(_) => return None,
             Failure::BadRetention(_) => "correct it in your own haft.toml, then try again".to_owned(),
             Failure::NotAnId { .. } => "`haft runs list` shows the ids".to_owned(),
             Failure::NoRun { .. } => {
-                "`haft runs list` shows what is known; another tenant's is found with --tenant".to_owned()
+                "`haft runs list` shows the ids; with --tenant NAME, those of another tenant".to_owned()
             }
             Failure::NotRunning { .. } => {
-                "`haft runs list --running` shows what does; `haft runs show` how something ended".to_owned()
+                "`haft runs list --running` shows what runs; `haft runs show ID` shows a call that ended"
+                    .to_owned()
             }
             Failure::StillRunning { id } => {
-                format!("`haft runs watch {}` waits for its end", words::name(id))
+                format!("`haft runs watch {}` waits for the result", words::name(id))
             }
             Failure::Vanished { .. } => {
-                "it had no side effects, so nothing is in doubt; send it again if you need its result".to_owned()
+                "the call had no side effects; send it again if you need its result".to_owned()
             }
-            Failure::BackupExists { .. } => "name another file".to_owned(),
-            Failure::NoWorker => "`haft call --detach` starts one when there is something to do".to_owned(),
+            Failure::BackupExists { .. } => "choose another file name".to_owned(),
+            Failure::NoWorker => "`haft call TOOL --detach` starts one".to_owned(),
             Failure::WorkerStays { process } => {
-                format!("a tool does not listen; `kill -9 {process}` ends it, and its tasks say so")
+                format!("a tool does not react; `kill -9 {process}` ends the worker, and its tasks fail")
             }
             Failure::WorkerNotStarted { log, .. } => {
-                format!("see {}; `haft worker --foreground` shows what it says", words::path(log))
+                format!("read {}, or run `haft worker --foreground`", words::path(log))
             }
-            Failure::OtherStore { .. } => "end it with `haft worker stop`, then try again".to_owned(),
+            Failure::OtherStore { .. } => "run `haft worker stop`, then try again".to_owned(),
             Failure::Task(error) if error.code == ErrorCode::TaskNotFound => {
-                "`haft runs tasks` shows what is known; tasks are forgotten some time after their end".to_owned()
+                "`haft runs tasks` lists the tasks; haft deletes a task tasks.keep_hours after it ended"
+                    .to_owned()
             }
             Failure::Task(error) if error.code == ErrorCode::TaskFinished => {
-                "`haft runs show` shows how it ended".to_owned()
+                "`haft runs show ID` shows how it ended".to_owned()
             }
             Failure::Refused(error) if error.code == ErrorCode::LicenseRequired => LICENCE.to_owned(),
             Failure::Task(_) | Failure::Refused(_) => return None,
-            Failure::CannotDetach => "send it without --detach".to_owned(),
-            Failure::NothingToRecover { .. } => "`haft recover` shows what does".to_owned(),
+            Failure::CannotDetach => "call it without --detach".to_owned(),
+            Failure::NothingToRecover { .. } => "`haft recover` lists what waits".to_owned(),
             Failure::NoQuestion { .. } => {
-                "`haft approvals list` shows what waits; another tenant's is found with --tenant".to_owned()
+                "`haft approvals list --all` shows the ids; with --tenant NAME, those of another tenant"
+                    .to_owned()
             }
-            Failure::ManyQuestions { .. } => "write more of its id".to_owned(),
+            Failure::Ambiguous { .. } => "type more characters of the id".to_owned(),
             Failure::NotOpen { .. } => {
-                "the first answer counts; if the call should run after all, send it again".to_owned()
+                "the first answer is final; send the call again to be asked again".to_owned()
             }
             Failure::NotAccepted { face } => {
                 format!("add \"{face}\" to accept_from under [tools.approval] in your own haft.toml")
             }
             Failure::NoOffer { kinds, .. } if kinds.is_empty() => {
-                "it is asked about every time; approve it without --remember".to_owned()
+                "haft asks about this call every time; approve it without --remember".to_owned()
             }
-            Failure::NoOffer { kinds, .. } => format!("what can be: --remember {kinds}"),
-            Failure::BadEdit { .. } => "nothing was answered; try again, or `haft approvals deny` it".to_owned(),
-            Failure::NoGrant { .. } => "`haft grants list` shows those that do".to_owned(),
+            Failure::NoOffer { kinds, .. } => format!("use --remember {kinds}"),
+            Failure::BadEdit { .. } => {
+                "the call still waits; try again, or run `haft approvals deny ID`".to_owned()
+            }
+            Failure::NoGrant { .. } => "`haft grants list` shows the active ones".to_owned(),
             Failure::BadHead { .. } => {
-                "`haft audit verify --json` gives the end of the chain as `head`; keep that document elsewhere"
-                    .to_owned()
+                "keep what `haft audit verify --json` prints, and give that file".to_owned()
             }
             Failure::Trust(error) => error.help(),
             Failure::NoWorkingFolder { .. } => "go to a folder that exists, then try again".to_owned(),
@@ -332,48 +338,53 @@ impl Failure {
                 )
             }
             Failure::Unreadable { reason, .. } if reason.kind() == io::ErrorKind::NotFound => {
-                "check the path; it starts at the working folder".to_owned()
+                "check the path; a relative path starts at the working folder".to_owned()
             }
             Failure::Unreadable { reason, .. } if reason.kind() == io::ErrorKind::IsADirectory => {
                 "name a file in it".to_owned()
             }
-            Failure::Unreadable { .. } => "check that you may read it".to_owned(),
+            Failure::Unreadable { .. } => "check its permissions with `ls -l`".to_owned(),
             Failure::TooBig { .. } => "split it into smaller ones".to_owned(),
             Failure::NotText { .. } => "save it as UTF-8".to_owned(),
-            Failure::StdinTwice => "read one of them from a file".to_owned(),
+            Failure::StdinTwice => "read one of them from a file: KEY=@FILE".to_owned(),
             Failure::BadBatch { help, .. } => help.clone(),
             Failure::Mcp { help, .. } => help.clone(),
             Failure::NoServer { .. } => {
-                "`haft tools list` has the tools; those of a server begin with its name".to_owned()
+                "`haft tools list` shows the tools; those of a server are named SERVER__TOOL".to_owned()
             }
             Failure::Upstream { error, .. } => of_upstream(error),
             #[cfg(unix)]
             Failure::Server { help, .. } => help.clone(),
             Failure::BadSignature { .. } => {
-                "nothing was added; `haft tools verify FILE` checks it again, docs/signed-tools.md says how to sign"
+                "haft added nothing; `haft tools verify FILE` shows why, docs/signed-tools.md how to sign"
                     .to_owned()
             }
             Failure::Changed { name, .. } => {
-                format!("once you have read that, `haft tools accept {}` takes it", words::name(name))
+                format!("read the changes, then run `haft tools accept {}`", words::name(name))
             }
             Failure::NothingToAccept { .. } => {
-                "`haft tools add … --replace` proposes one, `haft tools show` shows the one that holds".to_owned()
+                "`haft tools add FILE --replace` proposes one, `haft tools show NAME` shows the current one"
+                    .to_owned()
             }
-            Failure::KeyExists { .. } => "name another file with --out; a key is never replaced".to_owned(),
-            Failure::NoKey { .. } => "`haft keys generate` makes a key".to_owned(),
+            Failure::KeyExists { .. } => {
+                "choose another file with --out; haft never replaces a key".to_owned()
+            }
+            Failure::NoKey { .. } => "`haft keys generate` makes a signing key".to_owned(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
-            Failure::NoPolicy => "whoever wrote the program knows its policy".to_owned(),
-            Failure::BadFlow { .. } => "nothing was run; docs/flows.md has the whole format".to_owned(),
-            Failure::FlowRefused { .. } => "nothing was run; `haft flow run FILE KEY=VALUE …` gives it what it takes".to_owned(),
+            Failure::NoPolicy => "ask the author of the program how it decides".to_owned(),
+            Failure::BadFlow { .. } => "haft ran nothing; docs/flows.md has the whole format".to_owned(),
+            Failure::FlowRefused { .. } => {
+                "haft ran nothing; give the inputs as `haft flow run FILE KEY=VALUE …`".to_owned()
+            }
             Failure::NoTool { near: Some(near), .. } => format!("did you mean `{near}`?"),
             Failure::NoTool { near: None, .. } => "`haft tools list` shows every tool".to_owned(),
-            Failure::Exists { .. } => "--force replaces it".to_owned(),
-            Failure::CannotWrite { .. } => "check that you may write there".to_owned(),
+            Failure::Exists { .. } => "add --force to replace it".to_owned(),
+            Failure::CannotWrite { .. } => "check the permissions of the folder with `ls -ld`".to_owned(),
             Failure::NoUserFolder => {
                 "set HOME or XDG_CONFIG_HOME, or name a file with HAFT_CONFIG".to_owned()
             }
-            Failure::NothingToTrust => "name a file: haft trust FILE".to_owned(),
-            Failure::NobodyToAsk { .. } => "once you have read it, run `haft trust --yes`".to_owned(),
+            Failure::NothingToTrust => "name the file: `haft trust FILE`".to_owned(),
+            Failure::NobodyToAsk { .. } => "read the file, then run `haft trust --yes`".to_owned(),
             Failure::Stdout(_) => "check where the output goes".to_owned(),
             Failure::Unwritable(_) | Failure::BrokeOff(_) => {
                 "this is a defect of haft; please report it".to_owned()
@@ -387,15 +398,15 @@ impl Failure {
 fn of_upstream(error: &haft::ToolError) -> String {
     match error.code {
         ErrorCode::NetworkPolicyViolation => {
-            "hosts are granted in your own haft.toml: tools.commands.hosts for programs, tools.http.hosts for addresses"
+            "add the host to your own haft.toml: tools.commands.hosts for programs, tools.http.hosts for URLs"
         }
         ErrorCode::FilesystemPolicyViolation | ErrorCode::ResourceLimitExceeded => {
-            "what programs may use is granted in your own haft.toml, in [tools.commands]"
+            "raise the limits under [tools.commands] in your own haft.toml"
         }
-        ErrorCode::SandboxCreationFailed => "`haft doctor` says what is missing for jails",
+        ErrorCode::SandboxCreationFailed => "`haft doctor` shows what the jails need",
         _ => {
-            "nothing was added; the server runs in a jail: --file, --env, --host and --preset grant it more, \
-             tools.mcp.connect_seconds more time"
+            "haft added nothing; the server runs in a jail: --file, --env, --host and --preset grant it more, \
+             tools.mcp.connect_seconds gives it more time"
         }
     }
     .to_owned()
@@ -408,8 +419,8 @@ fn of_register(error: &RegisterError) -> Option<String> {
     Some(match error {
         RegisterError::BuiltIn { name } => format!("`haft tools disable {name}` switches it off"),
         RegisterError::Unknown { .. } => "`haft tools list` shows every tool".to_owned(),
-        RegisterError::Duplicate { .. } => "choose another name".to_owned(),
-        RegisterError::BadDefinition { .. } => "correct it, then try again".to_owned(),
+        RegisterError::Duplicate { .. } => "choose another name for the tool".to_owned(),
+        RegisterError::BadDefinition { .. } => "correct the definition, then try again".to_owned(),
         RegisterError::TooMany { .. } | RegisterError::Unlicensed(_) => LICENCE.to_owned(),
         RegisterError::NotRemembered(_) => return None,
     })

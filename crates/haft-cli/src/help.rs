@@ -15,12 +15,12 @@ pub(super) fn for_result(setup: &Setup, result: &ToolResult) -> Option<String> {
     if error.data.as_ref().is_some_and(|data| data.get("accept").is_some()) {
         let tool = &result.tool;
         return Some(format!(
-            "`haft tools accept {tool} --show` shows it, `haft tools accept {tool}` takes it"
+            "`haft tools accept {tool} --show` shows the new definition, `haft tools accept {tool}` accepts it"
         ));
     }
     match (error.code, question) {
         (ErrorCode::ConfirmationRequired, Some(id)) if setup.remembers() => {
-            let approve = format!("`haft approvals approve {id}`, then send the same call again");
+            let approve = format!("run `haft approvals approve {id}`, then send the same call again");
             Some(step.map_or_else(|| approve.clone(), |step| format!("{approve}\n{step}")))
         }
         _ => step,
@@ -40,11 +40,10 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
             format!("tools.approval.enabled is false{}", set_in(&setup.resolved, "tools.approval.enabled"))
         }
         ErrorCode::ToolDisabled if is_disabled(setup, tool) => {
-            format!("`haft tools enable {tool}` lets it be called again")
+            format!("`haft tools enable {tool}` enables it again")
         }
         ErrorCode::ToolDisabled => {
-            "with tools.mode = \"parse_only\" its calls wait for a program that supplies their results"
-                .to_owned()
+            "with tools.mode = \"parse_only\" a program that embeds haft supplies its results".to_owned()
         }
         ErrorCode::ToolDenied if tools.approval.mode == ApprovalMode::Deny && !is_denylisted(setup, tool) => {
             format!(
@@ -54,7 +53,7 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
             )
         }
         ErrorCode::ToolDenied if !is_denylisted(setup, tool) => {
-            format!("`haft policy explain {tool} …` shows the rule, and what would change it")
+            format!("`haft policy explain {tool} KEY=VALUE…` shows the rule, and what would change it")
         }
         ErrorCode::ToolDenied => {
             let key = "tools.approval.denylist";
@@ -65,12 +64,11 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
         }
         ErrorCode::LicenseRequired => super::failure::LICENCE.to_owned(),
         ErrorCode::PermissionDenied if !setup.resolved.config.permissions.local_roles.is_empty() => format!(
-            "permissions.local_roles is what you may here{}",
+            "your roles are permissions.local_roles{}",
             set_in(&setup.resolved, "permissions.local_roles")
         ),
         ErrorCode::ConfirmationRequired if always_asks(setup, tool) => {
-            "this tool asks every time, and nobody can be asked here; a terminal asks, and `--wait 10m` waits"
-                .to_owned()
+            "haft asks about this tool every time; call it in a terminal, or add `--wait 10m`".to_owned()
         }
         ErrorCode::ConfirmationRequired => {
             format!(
@@ -78,12 +76,10 @@ pub(super) fn next_step(setup: &Setup, code: ErrorCode, tool: &str) -> Option<St
             )
         }
         ErrorCode::ValidationFailed if setup.haft.definition(tool).is_some() => {
-            format!("`haft tools show {tool}` lists what it takes")
+            format!("`haft tools show {tool}` shows its parameters")
         }
-        ErrorCode::LimitExceeded => format!("the limits are set under [tools] in {own}"),
-        ErrorCode::Timeout => {
-            "`haft call` gives it longer with --timeout 2m, and [tools.timeouts] always".to_owned()
-        }
+        ErrorCode::LimitExceeded => format!("raise the limit under [tools] in {own}"),
+        ErrorCode::Timeout => "add --timeout 2m to `haft call`, or raise [tools.timeouts]".to_owned(),
         ErrorCode::DuplicateCallId => "give each call an id of its own, or none".to_owned(),
         ErrorCode::Cancelled if tools.mode == ToolsMode::ParseOnly => format!(
             "tools.mode is \"parse_only\"{}: calls are only checked, and a program that embeds haft supplies their \

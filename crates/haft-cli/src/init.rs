@@ -23,14 +23,14 @@ pub(super) fn run(args: &InitArgs, ground: &Ground, console: &mut Console) -> Re
     if let (true, Some(folder)) = (args.user, path.parent()) {
         create_private_folder(folder).map_err(failed)?;
     }
-    // What is there stays, unless somebody said otherwise; a link to nowhere counts as there.
+    // What is there stays, unless somebody said otherwise; a link to nowhere is taken as there.
     let file = if args.force { File::create(&path) } else { File::create_new(&path) };
     let template = config::template();
     file.and_then(|mut file| file.write_all(template.as_bytes())).map_err(failed)?;
     let effect = if args.user {
-        "It is your own configuration: what it says counts everywhere."
+        "It is your own configuration: it applies in every folder."
     } else {
-        "In this folder and below it may tighten what your own configuration says; to loosen, it needs `haft trust`."
+        "It applies in this folder and below, where it can only tighten your own configuration, until you run `haft trust`."
     };
     console.print(format!(
         "wrote {}: every key with its default, all commented out\n{effect}\n\n\

@@ -45,7 +45,7 @@ pub(super) fn run(command: &KeysCommand, ground: &Ground, console: &mut Console)
     console.print(format!("{public}\n"))?;
     if let KeysCommand::Generate { .. } = command {
         console.say(format!(
-            "The key is in {}. Nobody else should ever see that file.\nWhoever is to accept your tools adds the line \
+            "The secret key is in {}. Never share that file.\nPeople who accept your tools add the line \
              above to trusted_keys under [tools.signatures].",
             words::path(&words::relative(&path, &surroundings.working_folder))
         ));
@@ -88,13 +88,13 @@ pub(super) fn read(path: &Path) -> Result<SecretKey, Failure> {
     {
         use std::os::unix::fs::MetadataExt as _;
         if std::fs::metadata(path).map_err(unreadable)?.mode() & 0o077 != 0 {
-            let reason = format!("others can read it; run `chmod 600 {name}`, and think about a new key");
+            let reason = format!("other users can read it; run `chmod 600 {name}`, or make a new key");
             return Err(Failure::NoKey { name, reason });
         }
     }
     let seed = text.trim().strip_prefix(MARK).and_then(seed);
     seed.map(SecretKey::from_seed)
-        .ok_or_else(|| Failure::NoKey { name, reason: "it is no key of `haft keys generate`".to_owned() })
+        .ok_or_else(|| Failure::NoKey { name, reason: "it is not a key of `haft keys generate`".to_owned() })
 }
 
 fn seed(hex: &str) -> Option<[u8; 32]> {

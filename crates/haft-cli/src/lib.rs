@@ -5,7 +5,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args`, `examples` | what can be typed |
+//! | `args`, `examples`, `groups` | what can be typed, and the first page of the help |
 //! | `setup` | configuration, and the engine that it gives |
 //! | `call`, `batch`, `flow`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
@@ -56,6 +56,7 @@ mod examples;
 mod failure;
 mod flow;
 mod following;
+mod groups;
 mod help;
 mod init;
 mod input;
@@ -87,7 +88,7 @@ mod words;
 mod worker;
 
 use args::{Cli, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, FromArgMatches as _};
 use console::Console;
 use failure::Failure;
 use haft::{Tool, config::Surroundings};
@@ -134,7 +135,9 @@ where
     I: IntoIterator<Item = T>,
     T: Into<OsString> + Clone,
 {
-    Cli::try_parse_from(args).map_err(|error| {
+    let mut command = groups::command();
+    let parsed = command.try_get_matches_from_mut(args).and_then(|matches| Cli::from_arg_matches(&matches));
+    parsed.map_err(|error| error.format(&mut command)).map_err(|error| {
         let mut console = Console::plain();
         let text = failure::in_our_words(&error);
         if !error.use_stderr() {

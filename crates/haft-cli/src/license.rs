@@ -16,9 +16,9 @@ pub(super) fn run(command: &LicenseCommand, ground: Ground, console: &mut Consol
     let licensing = setup.haft.licensing();
     let (tier, source) = licensing.tier(jiff::Timestamp::now(), &setup.owner.tenant);
     let why = match &source {
-        TierSource::Owner => "no authority gives out licences here, so nobody is limited".to_owned(),
+        TierSource::Owner => "license.authority is not set, so there are no limits".to_owned(),
         TierSource::Licence(id) => format!("by the licence {id}"),
-        TierSource::None => "there is no licence; put one where license.file says".to_owned(),
+        TierSource::None => "there is no licence; put its file at license.file".to_owned(),
         TierSource::Refused(problem) => problem.to_string(),
     };
     let licence = match licensing {
@@ -34,7 +34,7 @@ pub(super) fn run(command: &LicenseCommand, ground: Ground, console: &mut Consol
     }
     console.print(format!("{STRONG}{tier:?}{STRONG:#}: {}\n", one_line(&why, 1000)))?;
     if let Some(licence) = licence {
-        let until = licence.expires.map_or_else(|| "without an end".to_owned(), |end| format!("until {end}"));
+        let until = licence.expires.map_or_else(|| "without expiry".to_owned(), |end| format!("until {end}"));
         console.print(format!("for {}, {until}\n", one_line(&licence.holder, 200)))?;
     }
     console.print("\n")?;

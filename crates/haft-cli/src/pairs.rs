@@ -176,10 +176,10 @@ mod tests {
             (&["=1"], "`=1` is not KEY=VALUE"),
             (&[":=1"], "`:=1` is not KEY=VALUE"),
             (&["text=1", "text:=2"], "`text` is given twice"),
-            (&["list=a,b"], "`list` takes JSON here, and this is none: expected value at line 1 column 1"),
+            (&["list=a,b"], "`list` needs JSON, and this is not JSON: expected value at line 1 column 1"),
             (
                 &["text:={"],
-                "`text` takes JSON here, and this is none: EOF while parsing an object at line 1 column 1",
+                "`text` needs JSON, and this is not JSON: EOF while parsing an object at line 1 column 1",
             ),
         ] {
             assert_eq!(read(pairs), Err(expected.to_owned()), "{pairs:?}");

@@ -62,8 +62,7 @@ fn explain(args: &PolicyExplainArgs, ground: Ground, console: &mut Console) -> R
     } else {
         if let Some(refusal) = &before {
             let (code, text) = (refusal.code, people_text(&refusal.message));
-            console
-                .print(format!("{BAD}refused{BAD:#} before policy is asked, by {code}\n  why: {text}\n\n"))?;
+            console.print(format!("{BAD}refused{BAD:#} before policy, by {code}\n  why: {text}\n\n"))?;
         }
         if let Ok(explanation) = &explained {
             console.print(coloured(explanation))?;
@@ -154,7 +153,7 @@ fn tested(rules: &[Rule], json: bool, console: &mut Console) -> Result<u8, Failu
         return Ok(0);
     }
     if rules.is_empty() {
-        console.print("there are no rules; each begins with [[policy.rules]]\n")?;
+        console.print("there are no rules; docs/policy.md shows how to write one\n")?;
         return Ok(0);
     }
     let all: usize = rules.iter().map(examples).sum();

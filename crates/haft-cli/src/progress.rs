@@ -95,7 +95,7 @@ impl Progress {
         self.stopping = true;
     }
 
-    /// Draws the line anew.
+    /// Draws the line again.
     pub(super) fn draw(&mut self) {
         if !self.is_on || self.begun.elapsed() < PATIENCE {
             return;

@@ -1,4 +1,4 @@
-//! `haft serve`: the tools over HTTP, on a unix socket for the owner and on a port for whoever has a key.
+//! `haft serve`: the tools over HTTP, on a unix socket for the owner and on a port for programs that have a key.
 
 use super::{
     args::ServeArgs,
@@ -64,7 +64,7 @@ async fn serve(
         (None, "") => None,
         (None, text) => Some(text.parse().map_err(|_| {
             cannot(
-                format!("server.listen is `{}`, which is no address", words::name(text)),
+                format!("server.listen is `{}`, which is not an address", words::name(text)),
                 "write it like 127.0.0.1:8484",
             )
         })?),
@@ -76,17 +76,18 @@ async fn serve(
     }
     if listeners.is_empty() {
         return Err(cannot(
-            "there is nowhere to listen",
-            "leave out --no-socket, or name an address with --listen",
+            "haft has no socket and no address to listen on",
+            "remove --no-socket, or add --listen ADDRESS",
         ));
     }
 
     let knows_somebody = !config.oidc.issuer.is_empty() || has_keys(&store).await?;
     let next = match (address, &socket) {
         (Some(_), _) if !knows_somebody => {
-            "nobody has a key yet: `haft keys create NAME --right invoke --role editor` makes one".to_owned()
+            "there is no API key yet: `haft keys create NAME --right invoke --role editor` makes one"
+                .to_owned()
         }
-        (Some(_), _) | (None, None) => "keys are made with `haft keys create`".to_owned(),
+        (Some(_), _) | (None, None) => "`haft keys create` makes API keys".to_owned(),
         (None, Some(socket)) => {
             format!("try `curl --unix-socket {} http://haft/v1/tools`", words::path(&socket.path))
         }
@@ -128,11 +129,11 @@ async fn serve(
         options.sessions.per_caller = count(config.max_mcp_sessions_per_key);
         server = server.mcp(http::service(&mcp, options));
     }
-    // Before anybody is told that it serves: whoever hears that may end it.
+    // Before anybody is told that it serves: somebody who hears that may end it.
     let mut signals = watch::Signals::new().map_err(Failure::Runtime)?;
     let resumed = haft.resume_tasks().await?;
     if resumed > 0 {
-        console.say(format!("{} taken over from before", words::count(resumed, "task")));
+        console.say(format!("resumed {} of an earlier server", words::count(resumed, "task")));
     }
     console.say(format!("serving at {}\n{next}; Ctrl-C ends this", places.join(" and ")));
 
@@ -140,7 +141,7 @@ async fn serve(
     let serving = server.build().serve(listeners, stop.clone());
     let ending = async {
         signals.next().await;
-        console.say("ending: what runs may end for a while; once more cancels it at once");
+        console.say("stopping: running calls get some time to finish; Ctrl-C again cancels them at once");
         stop.cancel();
         tokio::select! {
             _ = haft.shutdown() => {}
@@ -189,8 +190,8 @@ fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
         .map_err(failed)?;
     if lock.try_lock().is_err() {
         return Err(cannot(
-            format!("a server runs at {} already", words::path(&path)),
-            "use that one, name another place with --socket, or listen on a port alone with --no-socket --listen",
+            format!("a server already runs at {}", words::path(&path)),
+            "use that server, choose another path with --socket, or only a port with --no-socket --listen ADDRESS",
         ));
     }
     match std::fs::symlink_metadata(&path) {
@@ -200,14 +201,14 @@ fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
         }
         Ok(_) => {
             return Err(cannot(
-                format!("{} is there, and is no socket", words::path(&path)),
-                "name another place with --socket",
+                format!("{} exists and is not a socket", words::path(&path)),
+                "choose another path with --socket",
             ));
         }
         Err(_) => {}
     }
     let listener = tokio::net::UnixListener::bind(&path).map_err(failed)?;
-    // Whoever connects is asked for their user all the same.
+    // A process that connects is asked for its user all the same.
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(&path, private).map_err(failed)?;
     Ok((listener, Socket { path, _lock: lock }))
@@ -236,14 +237,16 @@ async fn port(
         };
     if acceptor.is_none() && !address.ip().is_loopback() && !config.allow_plaintext {
         return Err(cannot(
-            format!("{address} can be reached from other machines, and nothing would be encrypted"),
+            format!(
+                "{address} can be reached from other machines, and the connection would not be encrypted"
+            ),
             "set server.tls_certificate and server.tls_key, or server.allow_plaintext = true behind a proxy that encrypts",
         ));
     }
     let failed = |reason: std::io::Error| {
         cannot(
-            format!("{address} cannot be listened on: {}", words::reason(&reason)),
-            "name another port; with port 0 the system chooses one",
+            format!("haft cannot listen on {address}: {}", words::reason(&reason)),
+            "choose another port; 0 lets the system choose one",
         )
     };
     let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
@@ -257,7 +260,7 @@ async fn port(
 fn tokens(config: &haft::config::OidcConfig, resource: &str) -> Result<TokenOptions, Failure> {
     if config.audience.is_empty() {
         return Err(cannot(
-            "tokens are for somebody, and nothing says for whom",
+            "server.oidc.issuer is set, and server.oidc.audience is not",
             "set server.oidc.audience to what tokens for this server have in `aud`",
         ));
     }
@@ -267,8 +270,8 @@ fn tokens(config: &haft::config::OidcConfig, resource: &str) -> Result<TokenOpti
         ("", url) => JwksSource::Url(url.to_owned()),
         _ => {
             return Err(cannot(
-                "the keys of the identity provider are said to be in two places",
-                "set one of server.oidc.jwks_file and server.oidc.jwks_url; without both, the issuer is asked",
+                "server.oidc.jwks_file and server.oidc.jwks_url are both set",
+                "keep one of them; without both, haft asks the issuer",
             ));
         }
     };
@@ -282,7 +285,7 @@ fn tokens(config: &haft::config::OidcConfig, resource: &str) -> Result<TokenOpti
     };
     options.check().map_err(|problem| {
         cannot(
-            format!("the keys of the identity provider cannot be looked for: {problem}"),
+            format!("haft cannot find the keys of the identity provider: {problem}"),
             "set server.oidc.jwks_url to an https address, or server.oidc.jwks_file to a file",
         )
     })?;

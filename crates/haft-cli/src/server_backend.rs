@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long what was found out about the jails is told again, before they are tried anew: trying takes a while.
+/// How long a result about the jails is reused before they are tested again: a test takes a while.
 const FRESH: Duration = Duration::from_secs(60);
 /// From where answers over HTTP come.
 const FACE: &str = "http";
@@ -59,7 +59,7 @@ impl Backing {
 }
 
 fn unavailable(error: StoreError) -> ToolError {
-    let text = "What is remembered cannot be reached now. Try again later";
+    let text = "The database is not available now. Try again later";
     ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
 }
 
@@ -71,7 +71,12 @@ impl Host for Backing {
     fn explain<'a>(&'a self, request: Request) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
             let policy = self.haft.policy();
-            let fixed = || ToolError::new(ErrorCode::NotSupported, "The policy here does not explain itself");
+            let fixed = || {
+                ToolError::new(
+                    ErrorCode::NotSupported,
+                    "The policy of this server cannot explain its decisions",
+                )
+            };
             let policy = policy.ok_or_else(fixed)?;
             let tool = Arc::clone(&request.call.name);
             let decision = self.haft.explain(request, |subject| policy.explain(subject))?;
@@ -81,7 +86,7 @@ impl Host for Backing {
 
     fn doctor<'a>(&'a self) -> BoxFuture<'a, Result<Value, ToolError>> {
         Box::pin(async move {
-            let none = || ToolError::new(ErrorCode::NotSupported, "Nothing is run in jails here");
+            let none = || ToolError::new(ErrorCode::NotSupported, "This server runs nothing in jails");
             let jail = Arc::clone(self.jail.as_ref().ok_or_else(none)?);
             // One look at a time, however many ask.
             let mut examined = self.examined.lock().await;
@@ -107,7 +112,7 @@ impl Host for Backing {
                 }
             });
             let report = look.await.map_err(|error| {
-                ToolError::new(ErrorCode::ExecutionFailed, "The jails could not be tried")
+                ToolError::new(ErrorCode::ExecutionFailed, "The jails could not be tested")
                     .with_diagnostics(error)
             })?;
             *examined = Some((Instant::now(), report.clone()));
@@ -252,8 +257,7 @@ impl Desk for Backing {
             let (tenant, id) = (self.tenant(tenant), ApprovalId::from_text(id));
             // An answer that does not count would use the question up.
             if !self.accepts.counts(FACE) {
-                let text =
-                    "Answers over HTTP do not count here: add \"http\" to accept_from under [tools.approval]";
+                let text = "This server does not accept answers over HTTP: add \"http\" to accept_from under [tools.approval]";
                 return Err(ToolError::new(ErrorCode::PermissionDenied, text));
             }
             let found = tenant.question(&id).await.map_err(unavailable)?;

@@ -45,7 +45,7 @@ pub(super) struct Setup {
     registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
     state: Option<PathBuf>,
-    memory: Option<LazyStore>,
+    pub(super) memory: Option<LazyStore>,
     observing: Observing,
     #[cfg(unix)]
     editor: Option<super::prompt::editor::Editor>,
@@ -92,7 +92,7 @@ impl Setup {
         }
     }
 
-    /// Whom its calls ask: the person at the terminal, or else whoever answers from elsewhere within that time.
+    /// Who answers its questions: the person at the terminal, or else somebody elsewhere within that time.
     pub(super) fn approver(
         &self,
         wait: Option<Duration>,
@@ -190,7 +190,7 @@ impl Ground {
     /// The surroundings as the options have them.
     pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
         let mut surroundings = self.surroundings.clone();
-        // Before anything in it is read: whoever can put a file there would decide what haft does.
+        // Before anything in it is read: somebody who can put a file there would decide what haft does.
         if let Some(state) = surroundings.state_folder() {
             haft_store::check_state_folder(&state, surroundings.user_id)?;
         }
@@ -341,7 +341,7 @@ impl Ground {
         }
         for root in haft.missing_roots() {
             console.warn(&format!(
-                "{} is in tools.sandbox.allowed_roots and is not there, so tools do not reach it",
+                "there is no folder {}, which tools.sandbox.allowed_roots has; tools cannot use it",
                 words::path(root)
             ));
         }
@@ -424,17 +424,16 @@ pub(super) fn say_taken_back(taken_back: &[haft::TakenBack], console: &Console) 
         let what = one_line(&set.summary, 200);
         match &set.problem {
             Some(problem) => console.warn(&format!(
-                "an earlier call ({what}) was cut and could not be taken back: {problem}. It is tried again at the \
-                 next start"
+                "a crash cut off an earlier call ({what}), and haft could not restore its files: {problem}. haft tries \
+                 again at its next start"
             )),
             None => {
-                let is = if set.paths.len() == 1 { "is" } else { "are" };
                 let files = words::count(set.paths.len(), "file");
-                console.warn(&format!("an earlier call ({what}) was cut: {files} {is} as before"));
+                console.warn(&format!("a crash cut off an earlier call ({what}): haft restored {files}"));
             }
         }
         for path in &set.left {
-            console.warn(&format!("{} changed since and was left as it is", words::path(path)));
+            console.warn(&format!("{} changed since, so haft did not restore it", words::path(path)));
         }
     }
 }

@@ -102,7 +102,7 @@ impl Sheet {
         }
     }
 
-    /// The block about one call, with the time that it ran by itself.
+    /// The block about one call, with the time that it ran.
     pub(super) fn result(
         &self,
         result: &ToolResult,

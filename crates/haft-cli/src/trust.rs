@@ -18,14 +18,14 @@ pub(super) fn run(args: &TrustArgs, ground: &Ground, console: &mut Console) -> R
     let path = path(args, &surroundings)?;
     if args.remove {
         let was_trusted = store.untrust(&path)?;
-        let outcome = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+        let outcome = if was_trusted { "is no longer trusted" } else { "was not trusted" };
         console.print(format!("{} {outcome}\n", shown(&path, &surroundings)))?;
         return Ok(0);
     }
     // Read once: what is shown is what is trusted.
     let source = config::read_folder_file(&surroundings, &path)?;
     if store.is_trusted(&path, &source.bytes)? {
-        console.print(format!("{} is trusted already\n", shown(&path, &surroundings)))?;
+        console.print(format!("{} is already trusted\n", shown(&path, &surroundings)))?;
         return Ok(0);
     }
     let explanation = explain(&surroundings, source.clone())?;
@@ -81,8 +81,7 @@ fn agrees(path: &Path, surroundings: &Surroundings, console: &Console) -> Result
         let path = words::relative(path, &surroundings.working_folder);
         return Err(Failure::NobodyToAsk { path });
     }
-    console
-        .say(format!("\nLet {} do that? Type y to agree, anything else not to.", shown(path, surroundings)));
+    console.say(format!("\nTrust {}? Type y for yes, anything else for no.", shown(path, surroundings)));
     let mut answer = String::new();
     io::stdin()
         .lock()

@@ -5,7 +5,8 @@ use super::{
     call::run_request,
     console::Console,
     failure::Failure,
-    setup::Ground,
+    memory,
+    setup::{Ground, Setup, now},
     watch::{self, Watch},
 };
 use haft::{CallOptions, Decision, ExecutionId, Request, Target, ToolCall, ask_with};
@@ -15,12 +16,13 @@ use std::sync::Arc;
 /// It is an ordinary call: checked, recorded, and undone in the same way.
 pub(super) fn run(args: &UndoArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
     let setup = ground.setup_for_calls(console)?;
-    let call = ToolCall::new("undo_changes", json!({"execution_id": args.execution}));
+    let execution = execution(&setup, &args.execution)?;
+    let call = ToolCall::new("undo_changes", json!({"execution_id": execution}));
     let id = ExecutionId::at(jiff::Timestamp::now());
     let calls = vec![(call.name.to_string(), String::new())];
     let shown = setup.show_running(Target::Call(id), &calls);
     let what = Watch { target: Target::Call(id), calls, events: false, shown };
-    // Whoever types this is the person who would be asked.
+    // The person who types this is the one who would be asked.
     let agreed = ask_with(|questions| questions.iter().map(|_| Decision::Approve).collect());
     let request = Request::new(call)
         .options(CallOptions { execution_id: Some(id), ..CallOptions::default() })
@@ -31,4 +33,14 @@ pub(super) fn run(args: &UndoArgs, ground: Ground, console: &mut Console) -> Res
     runtime.shutdown_background();
     setup.end(console)?;
     ended
+}
+
+/// The whole id of a call that was named by a prefix. Anything else is for the tool to judge.
+fn execution(setup: &Setup, typed: &str) -> Result<String, Failure> {
+    let Some(memory) = setup.memory.as_ref().filter(|_| typed.trim().parse::<ExecutionId>().is_err()) else {
+        return Ok(typed.trim().to_owned());
+    };
+    let tenant = &setup.owner.tenant;
+    let id = now(memory::run_id(memory.open()?, &[], tenant, typed, memory::Which::Calls))??;
+    Ok(id.call.to_string())
 }

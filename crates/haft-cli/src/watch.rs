@@ -49,7 +49,7 @@ pub(super) struct Ended<T> {
     pub(super) value: T,
     /// The signal that stopped it, if one did.
     pub(super) stopped_by: Option<Signal>,
-    /// How long each call ran by itself, without waiting for those before it; in call order, `None` where it never
+    /// How long each call ran, without waiting for those before it; in call order, `None` where it never
     /// started.
     pub(super) times: Vec<Option<Duration>>,
 }
@@ -104,8 +104,8 @@ where
                 progress.clear();
                 progress.stop();
                 console.say(match signal {
-                    Signal::Interrupt => "stopping; Ctrl-C again ends at once",
-                    Signal::Terminate => "shutting down; what runs may end for a few seconds",
+                    Signal::Interrupt => "cancelling; Ctrl-C again exits at once",
+                    Signal::Terminate => "shutting down; running calls get a few seconds to finish",
                 });
             }
             event = next(&mut observer) => match event {
@@ -123,11 +123,11 @@ where
                 }
                 tick = tick.wrapping_add(1);
                 if tick.is_multiple_of(LOOK) && shown.as_ref().is_some_and(Shown::is_to_stop) {
-                    // Asked for once; whoever asked hears of the end as anybody does.
+                    // Asked for once; the process that asked hears of the end as any other does.
                     shown = None;
                     progress.clear();
                     progress.stop();
-                    console.say("stopping, because `haft runs cancel` asked for it");
+                    console.say("cancelled by `haft runs cancel`");
                     haft.cancel(what.target, CancelReason::User, Some("stopped by `haft runs cancel`"));
                 }
                 if is_parse_only && !haft.pending().is_empty() {
@@ -159,7 +159,7 @@ fn is_asking() -> bool {
     is_asking
 }
 
-/// As it was before anybody was asked: whoever ends the process here ends it at once.
+/// As it was before anybody was asked: a signal here ends the process at once.
 fn give_back_terminal() {
     #[cfg(unix)]
     super::prompt::terminal::restore();
@@ -199,10 +199,10 @@ async fn listen(haft: Haft, target: Target, heard: mpsc::UnboundedSender<Signal>
             process::exit(signal.exit().into());
         }
         if first.replace(signal).is_some() {
-            last_words("ended at once; what was running may have taken effect");
+            last_words("exited at once; running calls may have had their effect");
             process::exit(signal.exit().into());
         }
-        // Whoever shows it may have gone; the call is stopped all the same.
+        // The process that shows it may have gone; the call is stopped all the same.
         let _ = heard.send(signal);
         match signal {
             Signal::Interrupt => {

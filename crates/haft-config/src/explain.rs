@@ -87,7 +87,7 @@ impl Explanation {
         self.changes.iter().filter(|change| change.effect == Effect::Looser)
     }
 
-    /// What it tightens: that counts without trust, too.
+    /// What it tightens: that applies without trust, too.
     pub fn tightens(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.effect == Effect::Tighter)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = visible::path(&self.path);
         if self.loosens().next().is_none() {
-            write!(f, "{path} loosens nothing, so it counts without trust")?;
+            write!(f, "{path} loosens nothing, so it applies without trust")?;
         } else {
             write!(f, "{path} would loosen:")?;
             self.loosens().try_for_each(|change| write!(f, "\n{change}"))?;

@@ -22,7 +22,7 @@ const GIB: u64 = 1 << 30;
 const WEEK: u64 = 7 * 24 * 60 * 60;
 /// More than anybody uses in a day.
 const AMOUNT: u64 = 1 << 50;
-/// Days that something is kept; 0 is for ever.
+/// Days that something is kept; 0 keeps it forever.
 const DAYS: Kind = Kind::Count { min: 0, max: 36_500 };
 
 /// One key of `haft.toml`.
@@ -245,9 +245,9 @@ key_table! {
         mcp: McpServersConfig,
         signatures: SignaturesConfig,
     } {
-        /// What happens to a call: refused, recorded for a person to answer, or run.
+        /// What haft does with a call: run it, only check it ("parse_only"), or refuse it ("disabled").
         mode: ToolsMode = ToolsMode::Enabled, rule::level(TOOLS_MODES);
-        /// Whether calls of one answer may run at the same time.
+        /// Whether calls of one model answer may run at the same time.
         allow_parallel: bool = false, rule::switch_off();
         /// How many calls a model may make in one answer.
         max_tool_calls_per_batch: u64 = 8, rule::at_most(1, 10_000);
@@ -255,7 +255,7 @@ key_table! {
         max_tool_iterations_per_user_turn: u64 = 4, rule::at_most(1, 10_000);
         /// How many bytes of JSON the arguments of one call may have.
         max_tool_args_bytes: u64 = 256 << 10, rule::at_most(2, GIB);
-        /// How many tools a model is listed at the most; with more, those that were added are found by `search_tools`.
+        /// The longest tool list that a model is given; with more tools, `search_tools` finds those that you added.
         max_listed: u64 = 128, rule::at_most(0, 1_000_000);
         /// Tools that are only declared: used with mode = "parse_only".
         definitions: Vec<DeclaredTool> = Vec::new(), rule::declared_tools();
@@ -263,17 +263,17 @@ key_table! {
 
     /// Which files the file tools may touch.
     [tools.sandbox] = SandboxConfig {
-        /// The folders they may touch; a relative one starts at the working folder. Only your own file sets it.
+        /// Folders that the file tools may use, relative to the working folder. Only your own file sets it.
         allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::own(Kind::Folders);
-        /// Folders whose files they may read, and not change. Only your own file sets it.
+        /// Folders that the file tools may read and not change. Only your own file sets it.
         read_only_roots: Vec<PathBuf> = Vec::new(), rule::own(Kind::Folders);
-        /// Files in those folders that they may not touch all the same, such as "**/secrets/**".
+        /// Files in the allowed folders that the file tools may not use, such as "**/secrets/**".
         denied_patterns: Vec<String> = Vec::new(), rule::deny_list();
-        /// Whether a call may name a file by its absolute path; it must be in one of those folders all the same.
+        /// Whether a call may use absolute paths; the file must still be in an allowed folder.
         allow_absolute: bool = false, rule::switch_off();
-        /// Whether keys, credentials and .git (.ssh, .aws, .env, id_rsa, *.pem, *.key and more) are denied too.
+        /// Whether haft denies keys, credentials and .git (.ssh, .aws, .env, id_rsa, *.pem, *.key and more), too.
         include_default_denies: bool = true, rule::switch_on();
-        /// More names that run programs later, such as "deploy.sh": tools read them, and ask before they change one.
+        /// More files that run programs later, such as "deploy.sh": haft asks before a tool changes one.
         protected_names: Vec<String> = Vec::new(), rule::deny_list();
         /// Protected names that tools and programs may change like any other file, such as ".vscode".
         unprotected_names: Vec<String> = Vec::new(), rule::allow_list();
@@ -281,43 +281,43 @@ key_table! {
 
     /// How long a call may take.
     [tools.timeouts] = TimeoutsConfig {
-        /// Seconds for a tool that says nothing itself.
+        /// Timeout in seconds of a tool that declares none.
         default_seconds: u64 = 30, rule::at_most(1, WEEK);
-        /// Seconds for a tool that reads or writes files.
+        /// Timeout in seconds of a tool that reads or writes files.
         file_operations_seconds: u64 = 30, rule::at_most(1, WEEK);
-        /// Seconds for a command.
+        /// Timeout in seconds of a command.
         shell_commands_seconds: u64 = 300, rule::at_most(1, WEEK);
     }
 
-    /// What a model gets to see of a result.
+    /// What a model sees of a result.
     [tools.output] = OutputConfig {
         /// How many bytes of one result a model sees; the whole is kept.
         max_bytes: u64 = 100 << 10, rule::at_most(256, GIB);
-        /// Whether tokens and keys with a look of their own are taken out of it. What is kept has none either way.
+        /// Whether API keys and tokens are redacted from results. They are always redacted from what haft stores.
         redact_results: bool = true, rule::switch_on();
     }
 
     /// Which environment variables commands get.
     [tools.environment] = EnvironmentConfig {
-        /// Variables that commands never get. A list is added to these, wherever it stands.
+        /// Variables that commands never get. Every file adds to this list.
         denylist: Vec<String> = names(DENIED_VARIABLES), rule::added_deny_list();
     }
 
     /// Which calls need a person's approval.
     [tools.approval] = ApprovalConfig {
-        /// Whether calls may run at all; false refuses every call.
+        /// Whether calls may run; false refuses every call.
         enabled: bool = true, rule::switch_off();
-        /// What happens to a call that no list decides.
+        /// What haft does with a call that no list decides: "deny", "prompt" (ask) or "auto" (allow).
         mode: ApprovalMode = ApprovalMode::Prompt, rule::level(APPROVAL_MODES);
-        /// Tools that run without asking, unless they always ask.
+        /// Tools that run without asking, except those that always ask.
         allowlist: Vec<String> = names(ALLOWED_TOOLS), rule::allow_list();
-        /// Tools that never run. A list in your own file replaces these; one in a folder adds to them.
+        /// Tools that never run. Your own file replaces this list; a folder's file adds to it.
         denylist: Vec<String> = names(DENIED_TOOLS), rule::deny_list();
-        /// Whether every tool that changes something asks, unless it is on the allowlist.
+        /// Whether haft asks before any tool that changes something, unless the tool is on the allowlist.
         prompt_side_effects: bool = true, rule::switch_on();
-        /// From where answers count: "terminal", "command_line" (`haft approvals`), "http" (`haft serve`), "mcp".
+        /// Where answers may come from: "terminal", "command_line" (`haft approvals`), "http" (`haft serve`), "mcp".
         accept_from: Vec<String> = names(&["terminal", "command_line", "mcp"]), rule::allow_list();
-        /// Seconds that a question can be answered, and a yes be used.
+        /// Seconds until an unanswered question expires, and until an unused approval does.
         expire_seconds: u64 = 24 * 60 * 60, rule::at_most(1, WEEK);
     }
 
@@ -337,41 +337,41 @@ key_table! {
 
     /// Limits and defaults of list_directory.
     [tools.list_directory] = ListDirectoryConfig {
-        /// How many entries are listed at most, and unless fewer are asked for.
+        /// The most entries in one list, and the default.
         max_entries: u64 = 200, rule::at_most(1, 1_000_000);
-        /// How deep folders in folders are listed at most, and unless less is asked for.
+        /// The deepest level of folders in one list, and the default.
         max_depth: u64 = 4, rule::at_most(1, 1_000);
-        /// Whether names that begin with a dot are listed, unless a call says.
+        /// Whether names that begin with a dot are listed, unless the call sets it.
         include_hidden_default: bool = false, rule::switch_off();
-        /// Whether files are listed, unless a call says.
+        /// Whether files are listed, unless the call sets it.
         include_files_default: bool = true, rule::switch_off();
-        /// Whether folders are listed, unless a call says.
+        /// Whether folders are listed, unless the call sets it.
         include_dirs_default: bool = true, rule::switch_off();
-        /// Whether links are listed, unless a call says.
+        /// Whether links are listed, unless the call sets it.
         include_symlinks_default: bool = true, rule::switch_off();
-        /// Whether pipes, devices and sockets are listed, unless a call says.
+        /// Whether pipes, devices and sockets are listed, unless the call sets it.
         include_other_default: bool = false, rule::switch_off();
     }
 
     /// What move_file and copy_file may do.
     [tools.fileops] = FileopsConfig {
-        /// Whether a call may ask to replace a file that is at the destination.
+        /// Whether a call may replace a file at the destination.
         allow_overwrite: bool = false, rule::switch_off();
     }
 
     /// What delete_file may do.
     [tools.delete] = DeleteConfig {
-        /// Whether folders can be deleted, too, with all that is in them.
+        /// Whether a call may delete folders with everything in them.
         allow_delete_dirs: bool = false, rule::switch_off();
     }
 
-    /// What is kept so that changes of files can be undone.
+    /// What haft keeps for `haft undo`.
     [tools.undo] = UndoConfig {
-        /// How many calls can be undone, of all folders together. Only your own file sets it.
+        /// How many calls can be undone, in all folders together. Only your own file sets it.
         max_records: u64 = 1000, rule::own(Kind::Count { min: 1, max: 1_000_000 });
-        /// Bytes of changed and deleted files that are kept, of all folders together. Only your own file sets it.
+        /// Bytes of changed and deleted files that haft keeps, in all folders together. Only your own file sets it.
         max_bytes: u64 = 512 * MIB, rule::own(Kind::Count { min: 1, max: 1024 * GIB });
-        /// The largest file that is changed or deleted at all; a larger one could not be put back.
+        /// The largest file that a tool may change or delete; haft could not restore a larger one.
         max_file_bytes: u64 = 128 * MIB, rule::at_most(1, 64 * GIB);
     }
 
@@ -383,35 +383,35 @@ key_table! {
 
     /// How commands run: run_command, background commands, and tools that are programs.
     [tools.commands] = CommandsConfig {
-        /// The least containment: standard, strict or restricted.
+        /// The lowest isolation level for commands: standard, strict or restricted.
         isolation: IsolationLevel = IsolationLevel::Strict, rule::level(ISOLATION_LEVELS);
-        /// Hosts that they may reach, such as "crates.io", "*.example.com" or "host:8080".
+        /// Hosts that commands may reach, such as "crates.io", "*.example.com" or "host:8080".
         hosts: Vec<String> = Vec::new(), rule::allow_list();
-        /// Toolchains whose caches and settings they see: rust, node, python, git.
+        /// Toolchains whose caches and settings commands see: rust, node, python, git.
         presets: Vec<String> = Vec::new(), rule::allow_list();
-        /// Variables of haft's own environment that they get, besides PATH, LANG, LC_*, TZ and TERM.
+        /// Environment variables that commands get besides PATH, LANG, LC_*, TZ and TERM.
         pass_environment: Vec<String> = Vec::new(), rule::allow_list();
-        /// Bytes of memory for all processes of a call together.
+        /// Memory limit in bytes, for all processes of a call together.
         memory_bytes: u64 = GIB, rule::at_most(MIB, 1024 * GIB);
-        /// Seconds on a core for all processes of a call together.
+        /// CPU time limit in seconds, for all processes of a call together.
         cpu_seconds: u64 = 300, rule::at_most(1, WEEK);
-        /// Processes and threads at once.
+        /// The most processes and threads at once.
         processes: u64 = 256, rule::at_most(1, 1_000_000);
-        /// Bytes of scratch space, which is gone afterwards.
+        /// Bytes of scratch space; haft deletes it after the call.
         scratch_bytes: u64 = 256 * MIB, rule::at_most(MIB, 1024 * GIB);
         /// The most bytes of memory that a call may ask for; at least memory_bytes.
         max_memory_bytes: u64 = 0, rule::at_most(0, 1024 * GIB);
-        /// The most seconds on a core that a call may ask for; at least cpu_seconds.
+        /// The most CPU seconds that a call may ask for; at least cpu_seconds.
         max_cpu_seconds: u64 = 0, rule::at_most(0, WEEK);
         /// The most processes and threads that a call may ask for; at least processes.
         max_processes: u64 = 0, rule::at_most(0, 1_000_000);
         /// The most bytes of scratch space that a call may ask for; at least scratch_bytes.
         max_scratch_bytes: u64 = 0, rule::at_most(0, 1024 * GIB);
-        /// The most open files of one process that a call may ask for; at least 1024, which it has otherwise.
+        /// The most open files of one process that a call may ask for; 1024 is the default and the minimum.
         max_open_files: u64 = 0, rule::at_most(0, 1_000_000);
-        /// Whether limits for each process by itself do for strict, where no cgroup can be made.
+        /// Whether "strict" accepts limits per process where haft cannot create a cgroup.
         per_process_limits: bool = false, rule::switch_off();
-        /// Whether they may have unix sockets, also those in granted folders, behind which are programs outside.
+        /// Whether commands may use unix sockets, also those that lead to programs outside the jail.
         unix_sockets: bool = false, rule::switch_off();
     }
 
@@ -425,103 +425,103 @@ key_table! {
 
     /// MCP servers. Their programs are granted what commands are, their addresses what HTTP tools are.
     [tools.mcp] = McpServersConfig {
-        /// Seconds until a server must have said what it has.
+        /// Seconds until a server must have listed its tools.
         connect_seconds: u64 = 30, rule::at_most(1, 600);
     }
 
-    /// Whose tools are accepted. What is trusted is your own affair: a folder's file can only demand signatures.
+    /// Which signed tools haft accepts. A folder's file can require signatures; only your own file trusts keys.
     [tools.signatures] = SignaturesConfig {
         /// Whether a tool is added only with a signature of a trusted key.
         require_signatures: bool = false, rule::switch_on();
-        /// Keys whose signatures count, such as "ed25519:…"; `haft keys generate` makes one.
+        /// Public keys that may sign tools, such as "ed25519:…"; `haft keys generate` makes one.
         trusted_keys: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
-    /// Rules: what runs, what is asked and what is denied, beyond the lists of [tools.approval].
+    /// Rules that allow, ask or deny, beyond the lists of [tools.approval].
     [policy] = PolicyConfig {
-        /// The rules. Those of a folder are added to yours; until it is trusted, only those that ask or deny.
+        /// The rules. A folder's file adds its own; until you trust it, only those that ask or deny.
         rules: Vec<PolicyRule> = Vec::new(), rule::policy_rules();
     }
 
-    /// Secrets that only you know of: taken out of results, and of everything that is kept.
+    /// More secrets that haft redacts from results and from everything that it stores.
     [redaction] = RedactionConfig {
-        /// What they look like: "acme-token: acme_[a-z0-9]{32}". Lists add up. Only your own file sets it.
+        /// Patterns of secrets: "acme-token: acme_[a-z0-9]{32}". Lists add up. Only your own file sets it.
         patterns: Vec<String> = Vec::new(), rule::own_added_list();
-        /// More variables whose values are secrets. Lists add up. Only your own file sets it.
+        /// Environment variables whose values are secrets. Lists add up. Only your own file sets it.
         values_from_environment: Vec<String> = Vec::new(), rule::own_added_list();
-        /// A file with a secret in each line; "" is none. Lines of fewer than 8 bytes are refused.
+        /// A file with one secret per line; "" is none. A line of fewer than 8 bytes is an error.
         values_file: String = String::new(), rule::own(Kind::Text);
     }
 
-    /// Who may do what. Whoever runs haft on their own machine may everything.
+    /// Roles. On your own machine you have every permission.
     [permissions] = PermissionsConfig {
         /// Roles besides viewer, contributor, editor and admin, such as "auditor: tool.*.read !tool.secrets.*".
         roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
-        /// The roles of whoever runs haft here, in place of everything.
+        /// The roles that you have on this machine, in place of every permission.
         local_roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
-    /// Licences. Without an authority nobody is limited.
+    /// Licences. Without an authority there are no limits.
     [license] = LicenseConfig {
-        /// Whose licences count: their public key, such as "ed25519:…".
+        /// The public key that licences must be signed with, such as "ed25519:…".
         authority: String = String::new(), rule::own(Kind::Text);
         /// The licence's file; "" is license.json beside your own configuration.
         file: String = String::new(), rule::own(Kind::Text);
     }
 
-    /// What haft remembers, where, and for how long. A folder's file has no say in it, but for durability.
+    /// What haft stores, where, and for how long. A folder's file can set only durability.
     [store] = StoreConfig {
-        /// Where: in a file of the state folder, or on a PostgreSQL server.
+        /// Where haft stores it: in a file of the state folder, or on a PostgreSQL server.
         backend: StoreBackend = StoreBackend::Sqlite, rule::own(Kind::Level(STORE_BACKENDS));
-        /// The server's address, by reference: "env:NAME" or "file:PATH". In the open only without a password.
+        /// The URL of the PostgreSQL server: "env:NAME" or "file:PATH"; as plain text only without a password.
         url: String = String::new(), rule::own(Kind::Text);
-        /// Whether the tables of an earlier haft on a server may be changed. Make a copy with pg_dump first.
+        /// Whether haft may migrate the tables of an earlier version on a server. Make a copy with pg_dump first.
         allow_layout_change: bool = false, rule::own(Kind::Switch);
-        /// What is on the disk before a call goes on: everything, or what has effects.
+        /// What haft writes to disk before a call goes on: every record, or those of calls with side effects.
         durability: StoreDurability = StoreDurability::Effects, rule::level(STORE_DURABILITIES);
-        /// Whether the audit keeps whole arguments, without known secrets, and not only their hash.
+        /// Whether the audit log keeps whole arguments, with secrets redacted, and not only their hash.
         audit_input: bool = false, rule::own(Kind::Switch);
-        /// Days that results and arguments are kept for `haft runs show`; 0 is for ever.
+        /// Days that results and arguments are kept for `haft runs show`; 0 keeps them forever.
         keep_results_days: u64 = 30, rule::own(DAYS);
-        /// Days that long outputs are kept for read_output; 0 is for ever.
+        /// Days that long outputs are kept for read_output; 0 keeps them forever.
         keep_outputs_days: u64 = 30, rule::own(DAYS);
-        /// Bytes of long outputs that are kept, as they are stored; the oldest go first.
+        /// Bytes of stored long outputs; above that, haft deletes the oldest first.
         max_output_bytes: u64 = GIB, rule::own(Kind::Count { min: MIB, max: 1024 * GIB });
         /// Days until `haft gc` moves audit records to an archive; 0 is never.
         keep_audit_days: u64 = 0, rule::own(DAYS);
-        /// The same for some calls, the first that fits: "get_metrics 7d", "tier:core 30d", "deploy forever".
+        /// keep_audit_days for some calls, first match: "get_metrics 7d", "tier:core 30d", "deploy forever".
         retention: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
-    /// What the audit is checked with, and where it is told. A folder's file has no say in it.
+    /// The key of the audit log, and where its heads are written. Only your own file sets this section.
     [audit] = AuditConfig {
-        /// The chain's first key: a file, or "credential:NAME" of systemd; "" is audit.key in the state folder.
+        /// The first key of the chain: a file, or systemd's "credential:NAME"; "" is audit.key in the state folder.
         key_file: String = String::new(), rule::own(Kind::Text);
-        /// Where ends of the chain are told: a file that they are added to, or "stderr"; "" is nowhere.
+        /// Where haft writes heads of the chain: a file to append to, or "stderr"; "" is nowhere.
         head_sink: String = String::new(), rule::own(Kind::Text);
     }
 
-    /// How clients of the Model Context Protocol are served (`haft mcp`). A folder's file has no say in it.
+    /// Serving MCP clients (`haft mcp`). Only your own file sets this section.
     [mcp] = McpConfig {
-        /// Who approves calls of MCP clients: haft's own queue, a form of haft's in the client, or the host itself.
+        /// Who approves calls of MCP clients: haft's own queue, a form in the client, or the host program.
         approvals: McpApprovals = McpApprovals::Queue, rule::own(Kind::Level(MCP_APPROVALS));
         /// Origins of web pages that may use `haft mcp --http`, such as "http://localhost:*".
         allowed_origins: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
-    /// Detached calls, and the worker that runs them. A folder's file has no say in it.
+    /// Detached calls, and the worker that runs them. Only your own file sets this section.
     [tasks] = TasksConfig {
-        /// Hours that a task is kept after its end; the record of its call stays.
+        /// Hours that a task is kept after it ended; the record of its call stays.
         keep_hours: u64 = 24, rule::own(Kind::Count { min: 1, max: 30 * 24 });
         /// How many tasks the worker runs at once.
         max_running: u64 = 10, rule::own(Kind::Count { min: 1, max: 1_000 });
-        /// Seconds in which a task must be begun; one that nobody began by then says so and does not run.
+        /// Seconds within which a task must start; after that it fails and does not run.
         start_within_seconds: u64 = 60 * 60, rule::own(Kind::Count { min: 1, max: WEEK });
-        /// Seconds without a task after which the worker ends.
+        /// Idle seconds after which the worker exits.
         worker_idle_seconds: u64 = 300, rule::own(Kind::Count { min: 1, max: WEEK });
     }
 
-    /// How haft is served over HTTP (`haft serve`). A folder's file has no say in it.
+    /// Serving haft over HTTP (`haft serve`). Only your own file sets this section.
     [server] = ServerConfig with { oidc: OidcConfig } {
         /// The address to listen on, such as "127.0.0.1:8484"; "" is the unix socket alone.
         listen: String = String::new(), rule::own(Kind::Text);
@@ -529,37 +529,37 @@ key_table! {
         tls_certificate: String = String::new(), rule::own(Kind::Text);
         /// Its key, a PEM file.
         tls_key: String = String::new(), rule::own(Kind::Text);
-        /// Whether other machines may reach it without TLS: only behind a proxy that encrypts.
+        /// Whether other machines may connect without TLS: only behind a proxy that encrypts.
         allow_plaintext: bool = false, rule::own(Kind::Switch);
         /// Whether one key or token may both make calls and approve them.
         invoke_and_approve: bool = false, rule::own(Kind::Switch);
-        /// Bytes of one request.
+        /// The largest request body, in bytes.
         max_body_bytes: u64 = 4 * MIB, rule::own(Kind::Count { min: 1024, max: GIB });
-        /// Connections at once from one address; behind a proxy all of them come from one.
+        /// The most open connections of one address; behind a proxy all connections come from one address.
         max_connections_per_address: u64 = 1024, rule::own(Kind::Count { min: 1, max: 4096 });
-        /// Requests and streams that one key may have open at once.
+        /// The most open requests and streams of one key.
         max_requests_per_key: u64 = 256, rule::own(Kind::Count { min: 1, max: 4096 });
-        /// Requests and streams that one tenant may have open at once.
+        /// The most open requests and streams of one tenant.
         max_requests_per_tenant: u64 = 1024, rule::own(Kind::Count { min: 1, max: 4096 });
-        /// MCP sessions at once.
+        /// The most open MCP sessions.
         max_mcp_sessions: u64 = 1024, rule::own(Kind::Count { min: 1, max: 100_000 });
-        /// MCP sessions of one key at once.
+        /// The most open MCP sessions of one key.
         max_mcp_sessions_per_key: u64 = 128, rule::own(Kind::Count { min: 1, max: 100_000 });
-        /// Names besides localhost under which MCP clients reach it, such as "haft.example.com".
+        /// Host names besides localhost that MCP clients may use, such as "haft.example.com".
         allowed_hosts: Vec<String> = Vec::new(), rule::own(Kind::Names);
-        /// Its address as clients know it, such as `https://haft.example.com`.
+        /// The public URL of this server, such as `https://haft.example.com`.
         resource: String = String::new(), rule::own(Kind::Text);
     }
 
-    /// Whose tokens count besides keys. Rights are scopes: haft:invoke, haft:approve, haft:operate.
+    /// Tokens of an identity provider. Rights are scopes: haft:invoke, haft:approve, haft:operate.
     [server.oidc] = OidcConfig {
         /// The identity provider, exactly as its tokens name it; "" is none.
         issuer: String = String::new(), rule::own(Kind::Text);
-        /// What tokens for this server have as their audience.
+        /// The audience that tokens for this server must have.
         audience: String = String::new(), rule::own(Kind::Text);
-        /// A file with the provider's public keys (JWKS); it is read again by itself.
+        /// A file with the provider's public keys (JWKS); haft re-reads it regularly.
         jwks_file: String = String::new(), rule::own(Kind::Text);
-        /// Where the provider has them (https); without it and a file, the issuer is asked (OpenID Connect Discovery).
+        /// The https URL of the JWKS; without it and a file, haft asks the issuer (OpenID Connect Discovery).
         jwks_url: String = String::new(), rule::own(Kind::Text);
         /// The claim that names the tenant.
         tenant_claim: String = "tenant".to_owned(), rule::own(Kind::Text);
@@ -567,13 +567,13 @@ key_table! {
         roles_claim: String = "roles".to_owned(), rule::own(Kind::Text);
     }
 
-    /// Who is told what haft does. A folder's file has no say in it.
+    /// Telemetry. Only your own file sets this section.
     [telemetry] = TelemetryConfig {
-        /// The collector of spans over OTLP, such as "http://localhost:4318"; else OTEL_EXPORTER_OTLP_ENDPOINT.
+        /// The OTLP collector for spans, such as "http://localhost:4318"; else OTEL_EXPORTER_OTLP_ENDPOINT.
         otlp_endpoint: String = String::new(), rule::own(Kind::Text);
     }
 
-    /// How many calls at once, and what stands around the start of each.
+    /// How many calls run at once; rate limits, retries, circuit breaker and cache.
     [scheduling] = SchedulingConfig with {
         lanes: LanesConfig,
         retry: RetryConfig,
@@ -583,11 +583,11 @@ key_table! {
         repeat_guard: RepeatGuardConfig,
         adaptive_timeout: AdaptiveTimeoutConfig,
     } {
-        /// How the calls of a batch follow each other, unless the batch says.
+        /// The strategy of a batch that sets none: "sequential", "smart" or "parallel".
         strategy: Strategy = Strategy::Sequential, rule::level(STRATEGIES);
-        /// Calls of a batch at once, unless the batch says.
+        /// Calls of a batch at once, unless the batch sets it.
         max_parallelism: u64 = 4, rule::at_most(1, 1_000);
-        /// So many calls in so much time: "agent 100/m", "tenant 1000/h", "tool:web_fetch 10/m", "all 10000/d".
+        /// Rate limits: "agent 100/m", "tenant 1000/h", "tool:web_fetch 10/m", "all 10000/d".
         rates: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
@@ -595,87 +595,87 @@ key_table! {
     [scheduling.lanes] = LanesConfig {
         /// Calls of one agent at once.
         per_agent: u64 = 4, rule::at_most(1, 10_000);
-        /// Calls of one tenant at once; 0 is any number.
+        /// Calls of one tenant at once; 0 is no limit.
         per_tenant: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
-        /// All calls at once; 0 is any number.
+        /// All calls at once; 0 is no limit.
         global: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
-        /// Calls of one tenant that may wait; one more is refused.
+        /// Calls of one tenant that may wait; haft refuses more.
         queue_per_tenant: u64 = 1024, rule::at_most(1, 1_000_000);
-        /// Calls that may wait in all.
+        /// Calls of all tenants that may wait; haft refuses more.
         queue_total: u64 = 65_536, rule::at_most(1, 10_000_000);
     }
 
-    /// Further tries of calls that change nothing, or whose tool is idempotent.
+    /// Retries of calls that change nothing, or whose tool is idempotent.
     [scheduling.retry] = RetryConfig {
-        /// Further tries of a single call.
+        /// Retries of a single call.
         max_retries: u64 = 2, rule::at_most(0, 20);
-        /// Further tries of a call of a batch.
+        /// Retries of a call of a batch.
         batch_max_retries: u64 = 0, rule::at_most(0, 20);
-        /// Milliseconds of the first wait at most; each further one doubles.
+        /// The longest wait before the first retry, in milliseconds; it doubles with each retry.
         base_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
     }
 
-    /// What a tenant may use in a day, counted in one process; 0 is any amount.
+    /// What a tenant may use in a day, counted per process; 0 is no limit.
     [scheduling.quotas] = QuotasConfig {
         /// Calls that start.
         calls_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
-        /// Seconds on a core.
+        /// CPU seconds.
         cpu_seconds_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
-        /// Bytes that tools put out, and those that went over the network.
+        /// Bytes of tool output and network traffic.
         bytes_per_day: u64 = 0, rule::own(Kind::Count { min: 0, max: AMOUNT });
-        /// The same for single tenants, in place of those above: "acme calls=1000 cpu_seconds=600 bytes=9000".
+        /// Quotas of single tenants, in place of those above: "acme calls=1000 cpu_seconds=600 bytes=9000".
         tenants: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
 
-    /// When a tool that keeps failing is left alone.
+    /// The circuit breaker: it pauses a tool that keeps failing.
     [scheduling.breaker] = BreakerConfig {
-        /// Whether it ever is.
+        /// Whether there is a circuit breaker.
         enabled: bool = true, rule::switch_on();
-        /// The share of failures at which it is, in percent.
+        /// The failure rate in percent at which it opens.
         percent: u64 = 50, rule::own(Kind::Count { min: 1, max: 100 });
-        /// How many of the last calls are looked at.
+        /// How many of the last calls the failure rate is measured over.
         window: u64 = 100, rule::own(Kind::Count { min: 1, max: 10_000 });
-        /// How many there must be; not more than are looked at.
+        /// The fewest calls to measure over; at most window.
         min_calls: u64 = 10, rule::own(Kind::Count { min: 1, max: 10_000 });
-        /// Seconds for which it is left alone.
+        /// Seconds that the tool is paused.
         open_seconds: u64 = 60, rule::own(Kind::Count { min: 1, max: WEEK });
-        /// How many calls are then let through to see.
+        /// Trial calls after the pause.
         trials: u64 = 10, rule::own(Kind::Count { min: 1, max: 10_000 });
     }
 
-    /// Stored results of tools that allow it.
+    /// The cache: stored results of tools that allow it.
     [scheduling.cache] = CacheConfig {
-        /// Whether any are stored.
+        /// Whether results are cached.
         enabled: bool = true, rule::switch_off();
-        /// Seconds for which one answers.
+        /// Seconds until a cached result expires.
         ttl_seconds: u64 = 300, rule::at_most(1, WEEK);
-        /// Bytes of all of them.
+        /// Bytes of the whole cache.
         max_bytes: u64 = 64 * MIB, rule::at_most(1, 64 * GIB);
-        /// Bytes of one of them; a larger one is not stored.
+        /// The largest cached result, in bytes.
         max_result_bytes: u64 = MIB, rule::at_most(1, GIB);
     }
 
-    /// The same call that fails again and again.
+    /// The repeat guard: it stops a model that sends the same failing call again and again.
     [scheduling.repeat_guard] = RepeatGuardConfig {
-        /// Whether it is warned about, and then stopped.
+        /// Whether there is a repeat guard.
         enabled: bool = true, rule::switch_on();
-        /// The failure in a row from which on the error says so; not after it is stopped.
+        /// The failure in a row from which on the error warns; at most stop_after.
         warn_at: u64 = 3, rule::at_most(1, 10_000);
-        /// So many failures in a row, and it is not run again.
+        /// After this many failures in a row the call is not run again.
         stop_after: u64 = 5, rule::at_most(1, 10_000);
-        /// Seconds that a failure is remembered.
+        /// Seconds until a failure is forgotten.
         forget_after_seconds: u64 = 600, rule::own(Kind::Count { min: 1, max: WEEK });
     }
 
-    /// Shorter deadlines for tools that have always been quick.
+    /// Adaptive timeouts: shorter ones for tools that have always been fast.
     [scheduling.adaptive_timeout] = AdaptiveTimeoutConfig {
-        /// Whether there are any.
+        /// Whether timeouts adapt.
         enabled: bool = false, rule::switch_on();
-        /// Calls that must have been made before.
+        /// The fewest earlier calls of the tool.
         min_calls: u64 = 50, rule::own(Kind::Count { min: 1, max: 1_000_000 });
-        /// How many times the time below which 99 of 100 calls stayed.
+        /// The timeout is this many times the 99th percentile.
         factor: u64 = 4, rule::own(Kind::Count { min: 1, max: 1_000 });
-        /// Milliseconds that are always allowed.
+        /// The shortest timeout, in milliseconds.
         floor_ms: u64 = 1000, rule::own(Kind::Count { min: 1, max: 3_600_000 });
     }
 }

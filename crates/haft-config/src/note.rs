@@ -45,7 +45,7 @@ pub enum Note {
     },
 }
 
-/// A key of an untrusted file that did not count, or not wholly.
+/// A key of an untrusted file that haft ignored, wholly or in part.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Ignored {
@@ -65,7 +65,7 @@ impl Note {
     pub fn help(&self) -> String {
         match self {
             Self::Ignored { .. } => {
-                "read the file; if you want all of it to count, run `haft trust`".to_owned()
+                "read the file; if you want all of it to apply, run `haft trust`".to_owned()
             }
             Self::UnknownVariable { suggestions, .. } if suggestions.is_empty() => {
                 "`haft init` writes a file with every key; a variable is named after its key".to_owned()
@@ -89,7 +89,7 @@ impl fmt::Display for Note {
         match self {
             Self::Ignored { path, ignored } => {
                 let path = visible::path(path);
-                write!(f, "{path} is not trusted, so it can only tighten; this did not count:")?;
+                write!(f, "{path} is not trusted, so it can only tighten; haft ignores:")?;
                 for Ignored { key, proposed, in_effect, place } in ignored {
                     if let Value::Rules(rules) = proposed {
                         ignored_rules(f, key, rules)?;
@@ -130,7 +130,7 @@ impl fmt::Display for Note {
     }
 }
 
-/// The rules that did not count: those that allow something.
+/// The rules that haft ignored: those that allow something.
 fn ignored_rules(f: &mut fmt::Formatter<'_>, key: &str, rules: &[haft_guard::policy::Rule]) -> fmt::Result {
     for rule in rules.iter().filter(|rule| rule.effect == haft_guard::policy::Effect::Allow) {
         write!(f, "\n  {key}: `{}`", visible::plain(&rule.name))?;

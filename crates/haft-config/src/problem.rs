@@ -181,13 +181,13 @@ pub enum EntryFault {
     #[error("is there twice")]
     Repeated,
     /// Not a scope and a rate.
-    #[error("is no rate")]
+    #[error("is not a rate limit")]
     NotARate,
     /// Not a tenant and what it may use.
-    #[error("is no quota of a tenant")]
+    #[error("is not a quota of a tenant")]
     NotAQuota,
     /// A date, or a number that JSON does not have.
-    #[error("has no form in JSON")]
+    #[error("cannot be written as JSON")]
     NotJson,
 }
 
@@ -254,8 +254,7 @@ impl Problem {
             Self::MissingField { field, .. } => format!("add a line `{field} = …` to it"),
             Self::BadDefinition { fix, .. } => visible::plain(fix),
             Self::BadRule { what, .. } if what.starts_with("the example") => {
-                "change the rule, or the example if it is the one that is wrong; until then nothing of the file counts"
-                    .to_owned()
+                "correct the rule or the example; until then haft does not use the file".to_owned()
             }
             Self::BadRule { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Self::Syntax { message, .. } if message.starts_with("duplicate key") => {
@@ -266,7 +265,9 @@ impl Problem {
             }
             Self::NotText { place: Place::Variable { .. } } => "set it to UTF-8 text".to_owned(),
             Self::NotText { .. } => "save the file as UTF-8".to_owned(),
-            Self::TooBig { .. } => "is this the right file? A configuration is a few lines".to_owned(),
+            Self::TooBig { .. } => {
+                "check that this is the right file; a configuration is a few lines".to_owned()
+            }
             Self::NotAFile { .. } => "move it away, or put a file there".to_owned(),
             Self::Unreadable { reason: io::ErrorKind::NotFound, place } if place.is_in_folder() => {
                 "put a file there, or remove the link".to_owned()
@@ -274,7 +275,7 @@ impl Problem {
             Self::Unreadable { reason: io::ErrorKind::NotFound, .. } => {
                 "check HAFT_CONFIG, or unset it to use the usual place".to_owned()
             }
-            Self::Unreadable { .. } => "check that you may read it".to_owned(),
+            Self::Unreadable { .. } => "check its permissions with `ls -l`".to_owned(),
         }
     }
 }
@@ -288,9 +289,7 @@ impl EntryFault {
             Self::Control => "remove the control character",
             Self::NoHome => "write the whole path",
             Self::Repeated => "keep one of the two",
-            Self::NotARate => {
-                "write it like \"agent 100/m\"; it counts for all, tenant, agent, tool or tool:NAME"
-            }
+            Self::NotARate => "write it like \"agent 100/m\", for all, tenant, agent, tool or tool:NAME",
             Self::NotAQuota => "write it like \"acme calls=1000 cpu_seconds=600 bytes=1000000\"",
             Self::NotJson => "write it as a string",
         }

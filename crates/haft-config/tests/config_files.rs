@@ -402,7 +402,7 @@ fn a_file_that_only_tightens_needs_no_trust() {
     let (inputs, _) = gather(&house.at(&house.repo), &LoadOptions::default()).unwrap();
     assert_eq!(
         explain(&inputs).unwrap().to_string(),
-        "haft.toml loosens nothing, so it counts without trust\nand tighten:\n  tools.mode (line 2)\n    \
+        "haft.toml loosens nothing, so it applies without trust\nand tighten:\n  tools.mode (line 2)\n    \
          - \"enabled\"\n    + \"disabled\"\n  tools.approval.denylist (line 4)\n    + \"deploy\"\n      \
          \"run_command\"\n      \"start_command\"\n      \"execute_code\""
     );
@@ -410,7 +410,7 @@ fn a_file_that_only_tightens_needs_no_trust() {
     let (inputs, _) = gather(&house.at(&house.repo), &LoadOptions::default()).unwrap();
     assert_eq!(
         explain(&inputs).unwrap().to_string(),
-        "haft.toml loosens nothing, so it counts without trust"
+        "haft.toml loosens nothing, so it applies without trust"
     );
 }
 

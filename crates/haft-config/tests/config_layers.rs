@@ -272,12 +272,12 @@ fn a_folder_chooses_no_secrets() {
     assert_eq!(with.config.redaction, resolved(&inputs(user, "")).config.redaction);
     assert_eq!(
         with.notes[0].to_string(),
-        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+        "haft.toml is not trusted, so it can only tighten; haft ignores:\n  \
          redaction.patterns = [\"all: err[a-z ]*\"] (line 2); in effect: [\"mine: mine_[0-9]{8}\"]; \
          only your own file or a trusted one sets it\n  \
          redaction.values_from_environment = [\"*\"] (line 3); in effect: []; \
          only your own file or a trusted one sets it\n  \
-         help: read the file; if you want all of it to count, run `haft trust`"
+         help: read the file; if you want all of it to apply, run `haft trust`"
     );
     // The control: trusted, it adds to what is the owner's.
     let trusted = resolved(&trusted(inputs(user, folder))).config.redaction;
@@ -327,10 +327,10 @@ fn a_list_counts_in_part() {
     assert_eq!(with.config.tools.approval.allowlist, ["glob"]);
     assert_eq!(
         with.notes[0].to_string(),
-        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+        "haft.toml is not trusted, so it can only tighten; haft ignores:\n  \
          tools.approval.denylist = [\"deploy\"] (line 1); in effect: [\"run_command\", \"start_command\", \"execute_code\", \"deploy\"]\n  \
          tools.approval.allowlist = [\"glob\", \"deploy\"] (line 2); in effect: [\"glob\"]\n  \
-         help: read the file; if you want all of it to count, run `haft trust`"
+         help: read the file; if you want all of it to apply, run `haft trust`"
     );
 }
 
@@ -420,9 +420,9 @@ fn rules_of_all_layers_come_together_and_a_folder_only_tightens() {
     let note = resolved(&inputs).notes[0].to_string();
     assert_eq!(
         note,
-        "haft.toml is not trusted, so it can only tighten; this did not count:\n  \
+        "haft.toml is not trusted, so it can only tighten; haft ignores:\n  \
          policy.rules: `opens` (line 7) allows something\n  \
-         help: read the file; if you want all of it to count, run `haft trust`"
+         help: read the file; if you want all of it to apply, run `haft trust`"
     );
     // Paths start where the file is, or where one works.
     let patterns: Vec<String> =
@@ -452,7 +452,7 @@ fn a_rule_that_is_wrong_is_named_with_its_place() {
     assert_eq!(
         error,
         "rule `same`: the example `secrets/b` must not match, and does, in haft.toml:5:1
-  help: change the rule, or the example if it is the one that is wrong; until then nothing of the file counts
+  help: correct the rule or the example; until then haft does not use the file
   help: to go on without the file in this folder, add `--no-folder-config`"
     );
     for (text, expected) in [

@@ -199,7 +199,7 @@ error: `tools.definitions[2].name`: `run` is a reserved word, in haft.toml:9:1
   help: say what it works on, such as `run_report`
 error: `tools.definitions[2].description`: it is empty, in haft.toml:9:1
   help: say what the tool does, in one sentence
-error: `tools.definitions[2]` has the entry "parameters", which has no form in JSON, in haft.toml:12:14
+error: `tools.definitions[2]` has the entry "parameters", which cannot be written as JSON, in haft.toml:12:14
   help: write it as a string
 error: `tools.definitions` has the entry "twice", which is there twice, in haft.toml:18:1
   help: keep one of the two"#
@@ -383,7 +383,7 @@ fn a_file_is_at_most_a_mebibyte() {
     assert_eq!(
         error("#".repeat(limit + 1)),
         "error: haft.toml is larger than 1048576 bytes\n  \
-         help: is this the right file? A configuration is a few lines"
+         help: check that this is the right file; a configuration is a few lines"
     );
 }
 

@@ -20,7 +20,7 @@ pub enum Status {
     Timeout,
     /// Somebody or something ended it, or it never started because of that.
     Cancelled,
-    /// A person has to agree first.
+    /// A person has to approve it first.
     RequiresConfirmation,
     /// Containment could not be made, was hit, or broke.
     SandboxError,
@@ -183,7 +183,7 @@ error_table! {
     /// The idempotency key was used with other arguments.
     IdempotencyConflict "IDEMPOTENCY_CONFLICT" none ValidationError retry=false http=409 exit=4
         "This idempotency key was used before with other arguments.";
-    /// A person has to agree first, and nobody was there to ask.
+    /// A person has to approve it first, and nobody was there to ask.
     ConfirmationRequired "CONFIRMATION_REQUIRED" none RequiresConfirmation retry=false http=202 exit=5
         "A person has to approve this call before it can run.";
     /// A person said no.
@@ -221,7 +221,7 @@ error_table! {
         "The quota for today is used up.";
     /// The same call failed again and again, so it was not run once more.
     RepeatedFailure "REPEATED_FAILURE" none Failed retry=false http=429 exit=1
-        "This very call has failed several times in a row, so it was not run again. Do something else.";
+        "The same call failed several times in a row, so it was not run again. Do something else.";
     /// The sandbox itself broke.
     SandboxCrashed "SANDBOX_CRASHED" "E3107" SandboxError retry=false http=502 exit=1
         "The sandbox of this call crashed.";
@@ -249,13 +249,13 @@ error_table! {
     /// A patch did not apply.
     PatchFailed "PATCH_FAILED" none Failed retry=false http=200 exit=1
         "The patch could not be applied.";
-    /// It was started, and nothing tells how it ended.
+    /// It was started, and how it ended is not known.
     OutcomeUnknown "OUTCOME_UNKNOWN" none Failed retry=false http=200 exit=6
         "This call was started, but it is not known whether it took effect. It was not run again.";
-    /// What must be recorded could not be.
+    /// The record of the call could not be written.
     StoreUnavailable "STORE_UNAVAILABLE" none Failed retry=false http=503 exit=1
         "The call could not be recorded, so it was not run.";
-    /// The server behind the tool is not there, or is left alone for a while after it ended too often.
+    /// The server behind the tool is not there, or is paused after it ended too often.
     UpstreamUnavailable "UPSTREAM_UNAVAILABLE" none Failed retry=true http=503 exit=1
         "The server behind this tool is not available now. Try again later.";
     /// No task of that id.
@@ -270,16 +270,16 @@ error_table! {
     /// A request that cannot be understood.
     BadRequest "BAD_REQUEST" none none retry=false http=400 exit=2
         "The request cannot be understood.";
-    /// Nobody is known who makes the request.
+    /// The request has no valid credentials.
     Unauthenticated "UNAUTHENTICATED" none none retry=false http=401 exit=3
-        "Nobody is known who makes this request.";
-    /// There is no such thing, or it is somebody else's.
+        "The request has no valid key or token.";
+    /// There is no such resource, or another tenant has it.
     NotFound "NOT_FOUND" none none retry=false http=404 exit=1
-        "There is no such thing.";
+        "There is no such resource.";
     /// The question was answered already, or it is too late.
     AlreadyAnswered "ALREADY_ANSWERED" none none retry=false http=409 exit=1
         "The question was answered already, or it is too late for an answer.";
-    /// This haft was put together without it.
+    /// This haft was built without it.
     NotSupported "NOT_SUPPORTED" none none retry=false http=501 exit=1
         "This is not available here.";
 }

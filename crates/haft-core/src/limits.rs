@@ -179,7 +179,7 @@ impl Limits {
     pub fn check_ceiling(&self, ceiling: &Limits) -> Result<(), ToolError> {
         let Some((name, mine, most)) = self.exceeds(ceiling) else { return Ok(()) };
         let more = match ceiling_key(name) {
-            Some(key) => format!("; whoever runs haft can allow more with tools.commands.{key}"),
+            Some(key) => format!("; the person who runs haft can allow more with tools.commands.{key}"),
             None => String::new(),
         };
         let text = format!(

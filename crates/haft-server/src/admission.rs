@@ -1,6 +1,6 @@
 //! Lets requests in: who asks is known, they have not too many open, and what they say is here as a whole.
 //!
-//! A request stays let in only while whoever sent it counts: once their key is revoked, their time is over or they may less,
+//! A request stays let in only while its caller is valid: once their key is revoked, their time is over or they may less,
 //! a call that is waited for is cancelled as if they had hung up, and a stream ends.
 
 use crate::{
@@ -127,7 +127,7 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     response.map(|body| Body::new(Standing::new(body, app, identity, open)))
 }
 
-/// An answer on its way, while whoever asked counts.
+/// An answer on its way, while its caller is valid.
 struct Standing {
     body: Body,
     /// Comes true when they do not any more. Only for what has no length: a short answer is as good as sent.

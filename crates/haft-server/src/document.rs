@@ -18,7 +18,7 @@ use utoipa::{
     info(
         title = "haft",
         version = "1",
-        description = "Runs the tools that an AI agent asks for: checked, approved, contained, recorded.",
+        description = "Runs the tools of AI agents: haft checks, asks, sandboxes and records every call.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     components(schemas(schema::Problem, schema::Code, routes::CategoryName))

@@ -1,4 +1,4 @@
-//! What the engine does not know, from whoever puts the server together.
+//! What the engine does not know, from the program that puts the server together.
 
 use haft_core::{Arguments, ErrorCode, Tier, ToolError, port::BoxFuture};
 use haft_engine::Request;
@@ -88,12 +88,12 @@ pub struct Question {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
     /// Everything that a yes covers, line by line: tool, arguments, isolation, change. Control characters are written out
-    /// and no two calls look the same. Show this to whoever answers.
+    /// and no two calls look the same. Show this to the person who answers.
     pub view: String,
     /// The agent that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The walk that asked.
+    /// The execution that asked.
     pub execution_id: String,
     /// When it was asked.
     #[schema(value_type = String, format = DateTime)]
@@ -170,9 +170,9 @@ pub struct GivenAnswer {
 pub enum Verdict {
     /// It may run, this once; and what is like it, where that is to be remembered.
     Approve(Option<Remember>),
-    /// It may not, for a reason that the model gets to read.
+    /// It may not, for a reason that the model reads.
     Deny(Option<String>),
-    /// Not like this: with these arguments it is planned and asked about anew.
+    /// Not like this: haft plans the call with these arguments and asks again.
     Edit(Arguments),
 }
 
@@ -199,7 +199,7 @@ pub enum Lasting {
 /// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
-    /// It counts; with the grant that came of it.
+    /// It is accepted; with the grant that came of it.
     Counts(Option<Box<Grant>>),
     /// The question was answered before, or it is too late.
     TooLate,

@@ -16,7 +16,7 @@
 //! | `server`, `listen`, `tls` | what a server is made of; its listeners, with deadlines and bounds |
 //! | `admission` | what a request passes before its route: identity, counts, its body as a whole; and while it is open |
 //! | `identity` | who asks: the owner on a unix socket, an API key, a token of an identity provider |
-//! | `host` | what the engine does not know, from whoever puts the server together |
+//! | `host` | what the engine does not know, from the program that puts the server together |
 //! | `problem` | what went wrong, from the error table |
 //! | `said`, `take` | what requests say, and how it is read |
 //! | `routes` | one file for each kind of thing |
@@ -24,13 +24,13 @@
 //!
 //! # What always holds
 //!
-//! - No route but `/health`, `/ready` and the metadata of RFC 9728 answers anybody who is not known: `identity` stands around
-//!   all others, and around what is not there. A test goes through the document for that.
-//! - What is another tenant's is answered as what is not there. Every reading goes through `for_tenant`, or asks
+//! - No route but `/health`, `/ready` and the metadata of RFC 9728 answers anybody who is not known: `identity` checks
+//!   all others, and requests for what is not there. A test goes through the document for that.
+//! - Another tenant's resources answer 404. Every reading goes through `for_tenant`, or asks
 //!   [`Engine::is_of`](haft_engine::Engine::is_of) first.
-//! - Bytes of requests are bounded, each by itself and all together, and so is the time that one may take to say what it wants.
-//!   Whoever reads events slowly holds a place in the log and no copy of it; whoever reads nothing is left.
-//! - Whoever does not count any more has nothing open: what was let in ends within two seconds of a revocation.
+//! - Bytes of requests are bounded, each request and all together, and so is the time that one may take to say what it wants.
+//!   A client that reads events slowly holds a place in the log and no copy of it; one that reads nothing is dropped.
+//! - A caller whose key is no longer valid has nothing open: what was let in ends within two seconds of a revocation.
 
 mod admission;
 mod document;

@@ -37,7 +37,7 @@ pub enum Listener {
     Tcp(TcpListener),
     /// On a port, with TLS: see [`tls`](crate::tls).
     Tls(TcpListener, TlsAcceptor),
-    /// On a unix socket. Whoever runs this process is known there as its owner, by the credentials of their process.
+    /// On a unix socket. The user who runs this process is known there as its owner, by the credentials of their process.
     #[cfg(unix)]
     Unix(tokio::net::UnixListener),
 }
@@ -134,7 +134,7 @@ impl Listener {
     }
 }
 
-/// What addresses are counted by: whoever has one address of IPv6 mostly has all of its network.
+/// What addresses are counted by: somebody who has one address of IPv6 mostly has all of its network.
 fn network(from: SocketAddr) -> IpAddr {
     match from.ip().to_canonical() {
         IpAddr::V4(address) => address.into(),

@@ -70,7 +70,7 @@ impl Problem {
         Problem::new(ErrorCode::BadRequest, detail)
     }
 
-    /// There is no such thing, or it is somebody else's: nobody can tell which.
+    /// There is no such resource, or another tenant has it: the answer is the same.
     pub(crate) fn not_found(what: &'static str) -> Self {
         Problem::new(ErrorCode::NotFound, format!("There is no such {what}"))
     }
@@ -80,7 +80,7 @@ impl Problem {
         Problem::new(ErrorCode::NotSupported, format!("This server does not offer {what}"))
     }
 
-    /// Nobody is known who asks.
+    /// The request has no valid credentials.
     pub(crate) fn unauthenticated(detail: &'static str, challenge: HeaderValue) -> Self {
         let mut problem = Problem::new(ErrorCode::Unauthenticated, detail);
         problem.0.challenge = Some(challenge);
@@ -136,7 +136,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         // What the store says is for the operator: it may name places.
         tracing::warn!(%error, "the store could not be asked");
-        Problem::new(ErrorCode::StoreUnavailable, "What is remembered cannot be reached now. Try again later")
+        Problem::new(ErrorCode::StoreUnavailable, "The database is not available now. Try again later")
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn plain(what: &'static str, text: Option<String>) -> Result<Option<A
 }
 
 impl Context {
-    /// Who calls: what is known about whoever asks, with what they say themselves.
+    /// Who calls: what is known about the caller, with what they say themselves.
     pub(crate) fn of(self, who: &Identity, app: &App) -> Result<Arc<CallContext>, Problem> {
         let (agent, sandbox) = (plain("agent", self.agent)?, plain("sandbox", self.sandbox)?);
         let base = who.base();
@@ -101,7 +101,7 @@ pub(crate) struct Call {
     /// Your own name for it. It comes back on the result.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     id: Option<String>,
-    /// The same key means the same call: it has an effect once.
+    /// Calls with the same key have their effect once.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     idempotency_key: Option<String>,
     /// Passed through to the tool.
@@ -148,7 +148,7 @@ pub(crate) struct Invoke {
     /// Your own name for it. It comes back on the result.
     #[schema(max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     id: Option<String>,
-    /// The same key means the same call: it has an effect once. The header `Idempotency-Key` says the same.
+    /// Calls with the same key have their effect once. The header `Idempotency-Key` says the same.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     idempotency_key: Option<String>,
     /// Passed through to the tool.
@@ -163,7 +163,7 @@ pub(crate) struct Invoke {
     options: CallOptions,
 }
 
-/// How a call is to be carried out. The id of its walk is the server's to make up: ids of others must not be probed for.
+/// How a call is to be carried out. The id of its execution is the server's to make up: ids of others must not be probed for.
 pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
     if options.execution_id.is_some() {
         return Err(Problem::bad_request("`executionId` is made by the server: leave it out"));
@@ -264,7 +264,7 @@ pub(crate) struct Batch {
     /// Whether the rest runs after a call that did not succeed.
     #[serde(default = "yes")]
     continue_on_failure: bool,
-    /// Calls at once, where the strategy overlaps any.
+    /// The most calls at once.
     #[serde(default = "four", deserialize_with = "integer")]
     #[schema(minimum = 1, maximum = 64)]
     max_parallelism: u8,

@@ -73,11 +73,11 @@ pub(crate) struct ErrorInfo {
     data: Value,
 }
 
-/// The facts about one walk of a call.
+/// The facts about one execution of a call.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ResultMetadata {
-    /// The walk.
+    /// The execution.
     #[schema(format = "uuid")]
     execution_id: String,
     /// The batch that it was part of.
@@ -95,7 +95,7 @@ pub(crate) struct ResultMetadata {
     duration_ms: f64,
     /// How often it was tried; 0 where it never started.
     attempts: u32,
-    /// Each attempt by itself, where there were several: number, code, enforcement, sandboxId, metrics.
+    /// Each attempt, where there were several: number, code, enforcement, sandboxId, metrics.
     #[schema(required = false, value_type = Vec<Object>)]
     attempt_records: Vec<Value>,
     /// Bytes that the tool put out.
@@ -183,7 +183,7 @@ pub(crate) enum Strategy {
     Smart,
 }
 
-/// How strongly a call is held in.
+/// The isolation level of a call.
 #[derive(Serialize, ToSchema)]
 pub(crate) enum Isolation {
     None,
@@ -232,7 +232,7 @@ pub(crate) struct CallLimits {
     output_bytes: Option<u64>,
 }
 
-/// How often a call may be tried again.
+/// How often a call may be retried.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[serde(deny_unknown_fields)]
@@ -298,7 +298,7 @@ pub(crate) struct CallOptions {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub(crate) enum ModelBudget {
-    /// Nobody counts.
+    /// Without a limit.
     NoModel,
     /// 64 KB are shown.
     Unknown,
@@ -388,7 +388,7 @@ pub(crate) enum EditWord {
 pub(crate) struct Approve {
     #[schema(inline)]
     decision: ApproveWord,
-    /// What is to be remembered, so that nobody is asked about it again.
+    /// What haft remembers, so that it does not ask again.
     remember: Option<crate::routes::RememberBody>,
 }
 
@@ -398,12 +398,12 @@ pub(crate) struct Approve {
 pub(crate) struct Deny {
     #[schema(inline)]
     decision: DenyWord,
-    /// Why, in words that the model gets to read.
+    /// The reason, which the model reads.
     #[schema(max_length = 1000)]
     reason: Option<String>,
 }
 
-/// Not like this: the call is planned with these arguments, and asked about anew.
+/// Not like this: haft plans the call with these arguments and asks again.
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
@@ -543,7 +543,7 @@ pub(crate) struct SandboxSpec {
     /// Hosts that calls in it may reach.
     #[schema(required = false)]
     hosts: Vec<String>,
-    /// When it is ended by itself, in ISO 8601: a second to a day; an hour where absent.
+    /// When haft ends it, in ISO 8601: a second to a day; an hour where absent.
     #[schema(example = "PT10M", pattern = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$")]
     time_to_live: Option<String>,
 }

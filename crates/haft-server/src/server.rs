@@ -28,7 +28,7 @@ use tower_http::{catch_panic::CatchPanicLayer, compression::CompressionLayer};
 pub struct Limits {
     /// Bytes of one request's body.
     pub body_bytes: usize,
-    /// Bytes of all bodies at once, whoever sends them. One key or person has a quarter of it.
+    /// Bytes of all bodies at once, of all callers. One key or person has a quarter of it.
     pub bodies_bytes: usize,
     /// How long a body may stay silent while it is sent.
     pub body_silence: Duration,
@@ -226,7 +226,7 @@ impl Builder {
         self
     }
 
-    /// Serves the Model Context Protocol at `/mcp`, to whoever has the right to invoke. The service must be one that takes its
+    /// Serves the Model Context Protocol at `/mcp`, to callers with the right to invoke. The service must be one that takes its
     /// [caller](haft_mcp::server::Callers::PerRequest) from each request.
     #[cfg(feature = "mcp")]
     pub fn mcp(mut self, service: haft_mcp::server::http::HttpService) -> Self {

@@ -51,7 +51,7 @@ pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
 
 /// One event. Its id has `before` in front of its number.
 pub(crate) fn event(happened: &Happened, before: &str) -> Event {
-    // A gap ends with the last event that is gone: whoever comes back goes on after it.
+    // A gap ends with the last event that is gone: a client that comes back goes on after it.
     let seen = match happened.payload {
         EventPayload::Gap { to, .. } => to,
         _ => happened.seq,

@@ -76,7 +76,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
     }
 }
 
-/// Who asks. Whoever is not known never gets this far.
+/// Who asks. A caller that is not known never gets this far.
 pub(crate) struct Who(pub(crate) Identity);
 
 impl<S: Send + Sync> FromRequestParts<S> for Who {
@@ -84,8 +84,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Who {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let identity = parts.extensions.get::<Identity>().cloned();
-        // A route that is outside of what identity stands around answers nobody.
-        identity.map(Who).ok_or_else(|| Problem::new(ErrorCode::Unauthenticated, "Nobody is known who asks"))
+        // A route that identity does not check answers nobody.
+        identity
+            .map(Who)
+            .ok_or_else(|| Problem::new(ErrorCode::Unauthenticated, "The request has no valid key or token"))
     }
 }
 

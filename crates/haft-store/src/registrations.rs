@@ -106,7 +106,7 @@ impl FileRegistrations {
         if head.version != VERSION {
             return Err(StoreError(format!(
                 "{} has the version {}, and this haft knows {VERSION}; use the haft that wrote it, or move it away \
-                 to begin anew",
+                 to start over",
                 path.display(),
                 head.version
             )));
@@ -168,7 +168,7 @@ impl Registrations for FileRegistrations {
 
 fn damaged(path: &Path, what: impl Display) -> StoreError {
     let path = path.display();
-    StoreError(format!("{path} is damaged: {what}; correct it, or move it away to begin anew"))
+    StoreError(format!("{path} is damaged: {what}; correct it, or move it away to start over"))
 }
 
 fn cannot(path: &Path, what: &str, error: &io::Error) -> StoreError {

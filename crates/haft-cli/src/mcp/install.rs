@@ -16,19 +16,19 @@ use std::{
 
 #[derive(Debug, Args)]
 pub(crate) struct InstallArgs {
-    /// The program
+    /// The MCP client
     #[arg(value_name = "HOST")]
     host: Host,
-    /// Print the entry, and change nothing
+    /// Print the configuration entry, and write nothing
     #[arg(long)]
     print: bool,
-    /// The name of the entry
+    /// The name of haft in the client
     #[arg(long, value_name = "NAME", default_value = "haft", value_parser = entry_name)]
     name: String,
-    /// Who approves calls of this program: queue, client or host; as your configuration says when left out
+    /// Who approves calls of this client: queue, client or host [default: mcp.approvals]
     #[arg(long, value_name = "WHO", hide_possible_values = true)]
     approvals: Option<ApprovalsBy>,
-    /// Print what was done as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     json: bool,
 }
@@ -72,11 +72,11 @@ pub(super) fn run(args: &InstallArgs, ground: &Ground, console: &mut Console) ->
     }
     let shown = words::path(&file);
     match done.changed {
-        false => console.print(format!("{shown} has haft already\n"))?,
-        true => console.print(format!("{shown} has haft now; start {} anew\n", args.host.title()))?,
+        false => console.print(format!("{shown} already has haft\n"))?,
+        true => console.print(format!("added haft to {shown}. Restart {}.\n", args.host.title()))?,
     }
     if let Some(backup) = done.backup {
-        console.print(format!("what was there before is in {}\n", words::path(&backup)))?;
+        console.print(format!("the file as it was is in {}\n", words::path(&backup)))?;
     }
     Ok(0)
 }
@@ -116,16 +116,16 @@ fn write(args: &InstallArgs, file: &Path, entry: &Value) -> Result<Done, Failure
     let after = match args.host.form() {
         Form::Json(section) => json_edit::set(text, section, &args.name, entry).map_err(|unfit| {
             let what = match unfit {
-                Unfit::NotJson => format!("{name} is not JSON, so it was left alone"),
+                Unfit::NotJson => format!("{name} is not JSON, so haft did not change it"),
                 Unfit::NotAnObject(what) => {
-                    format!("{what} in {name} is not an object, so it was left alone")
+                    format!("{what} in {name} is not an object, so haft did not change it")
                 }
             };
             by_hand(what)
         })?,
         Form::Toml(section) => toml_set(text, section, &args.name, entry).ok_or_else(|| {
             by_hand(format!(
-                "{name} has `{section}.{}` already, or is not TOML; it was left alone",
+                "{name} already has `{section}.{}`, or is not TOML; haft did not change it",
                 args.name
             ))
         })?,
@@ -150,7 +150,7 @@ fn write(args: &InstallArgs, file: &Path, entry: &Value) -> Result<Done, Failure
 }
 
 fn by_hand(what: String) -> Failure {
-    Failure::Mcp { what, help: "--print shows the entry, to be put there by hand".to_owned() }
+    Failure::Mcp { what, help: "--print shows the entry; add it by hand".to_owned() }
 }
 
 /// A reader sees the old file or the new one. Who may read it stays as it was.

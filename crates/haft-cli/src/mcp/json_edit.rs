@@ -110,7 +110,7 @@ impl Object {
         }
     }
 
-    /// The last one counts, as it does for whoever reads the file.
+    /// The last one is in effect, as it is for programs that read the file.
     fn value_of(&self, key: &str) -> Option<std::ops::Range<usize>> {
         self.members.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
     }

@@ -25,7 +25,7 @@ pub(super) use install::InstallArgs;
 
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum McpCommand {
-    /// Make haft known to a program that speaks MCP
+    /// Add haft to the configuration of an MCP client
     #[command(after_help = super::examples::MCP_INSTALL)]
     Install(InstallArgs),
 }
@@ -95,8 +95,8 @@ async fn over_pipes(
 ) -> Result<(), Failure> {
     if std::io::IsTerminal::is_terminal(&std::io::stdin()) {
         console.say(
-            "haft speaks MCP on standard input and output now, which is for programs. `haft mcp install HOST` makes it \
-             known to one; Ctrl-C ends this.",
+            "haft now speaks MCP on standard input and output, for an MCP client. `haft mcp install HOST` adds haft to one; \
+             Ctrl-C stops this.",
         );
     }
     let conversation = format!("mcp-{}", haft::ExecutionId::at(jiff::Timestamp::now()));
@@ -126,7 +126,7 @@ async fn over_http(
             what: format!(
                 "{address} can be reached from other machines, and `haft mcp --http` does not encrypt"
             ),
-            help: "name an address of this machine alone, such as 127.0.0.1:8787".to_owned(),
+            help: "use a loopback address, such as 127.0.0.1:8787".to_owned(),
         });
     }
     let owner = Arc::clone(&setup.owner);
@@ -141,8 +141,8 @@ async fn over_http(
     options.stop = stop.clone();
     let guarded = token.guard(service(&server, options));
     let cannot = |reason: std::io::Error| Failure::Mcp {
-        what: format!("{address} cannot be listened on: {}", words::reason(&reason)),
-        help: "name another port; with port 0 the system chooses one".to_owned(),
+        what: format!("haft cannot listen on {address}: {}", words::reason(&reason)),
+        help: "choose another port; 0 lets the system choose one".to_owned(),
     };
     let listener = tokio::net::TcpListener::bind(address).await.map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
@@ -173,14 +173,14 @@ async fn stop_on_signal(stop: CancellationToken) {
     }
 }
 
-/// Who approves, where answers through MCP count; the queue where they do not.
+/// Who approves, where answers through MCP are accepted; the queue where they are not.
 fn heard(by: ApprovalsBy, setup: &Setup, console: &Console) -> ApprovalsBy {
     if by == ApprovalsBy::Queue || setup.haft.settings().accept_answers.counts("mcp") {
         return by;
     }
     console.warn(
-        "answers through MCP do not count here, so calls that need approval wait in the queue: tools.approval.accept_from \
-         does not have \"mcp\"",
+        "haft does not accept answers through MCP, so calls that need approval wait in the queue: add \"mcp\" to \
+         tools.approval.accept_from to change that",
     );
     ApprovalsBy::Queue
 }
@@ -195,11 +195,11 @@ fn explain_once(setup: &Setup, is_default: bool, console: &Console) {
         return;
     }
     console.say(format!(
-        "haft asks a person before calls that change something. For MCP clients you choose who asks:\n  queue   (now) such a \
-         call answers that it waits, with an id; you decide in a terminal\n  client  haft asks through the client, where that \
-         can show a form\n  host    the client's program asks you before each call, and that counts; what is denied stays \
-         denied,\n          jails and records stay as they are\nChoose with `haft mcp --approvals host`, or in {}:\n  [mcp]\n  \
-         approvals = \"host\"\nThis is said once.",
+        "haft asks a person before calls that change something. For MCP clients you choose who asks:\n  queue   (now) the \
+         call returns an id and waits; you decide with `haft approvals`\n  client  haft asks through the client, if it \
+         can show a form\n  host    the client asks you itself before each call; denied calls stay denied,\n          \
+         sandboxes and the audit log stay\nChoose with `haft mcp --approvals host`, or in {}:\n  [mcp]\n  \
+         approvals = \"host\"\nhaft shows this once.",
         setup.own_file
     ));
     // Where it cannot be remembered, it is said again.

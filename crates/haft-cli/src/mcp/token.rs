@@ -11,7 +11,7 @@ use std::{
 
 const FILE: &str = "mcp-token";
 
-/// The token, and where it is. One that is not there, or that others could have read, is made anew.
+/// The token, and where it is. One that is not there, or that others could have read, is replaced with a new one.
 pub(super) fn of(state: &Path, caller: Arc<CallContext>) -> Result<(Token, PathBuf), Failure> {
     let path = state.join(FILE);
     let cannot = |reason| Failure::CannotWrite { path: path.clone(), reason };

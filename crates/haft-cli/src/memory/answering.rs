@@ -69,7 +69,7 @@ pub(super) async fn approve(
     for grant in &remembered {
         console.print(format!("remembered as {}: {}\n", grant.id, one_line(&grant.shown, 400)))?;
     }
-    console.say("a call that waits goes on now; one that ended runs when it is sent again");
+    console.say("a waiting call goes on now; a call that ended runs when it is sent again");
     Ok(0)
 }
 
@@ -172,7 +172,7 @@ fn remember(
             let time = haft::assembly::age(time).filter(|time| !time.is_zero());
             let end = time.and_then(|time| now.checked_add(time).ok());
             let problem =
-                || format!("`{}` is no time; write session, always, 8h or 7d", words::name(&args.lasts));
+                || format!("`{}` is not a time; write session, always, 8h or 7d", words::name(&args.lasts));
             Lasts::Until(end.ok_or_else(|| Failure::BadEdit { problem: problem() })?)
         }
     };
@@ -180,7 +180,7 @@ fn remember(
     assembly::to_store(offer, &lasts, &request.asker, &memory.user, now).map(Some).ok_or_else(none)
 }
 
-/// Other arguments: the call is planned anew by whoever makes it, and that is asked about.
+/// Other arguments: the process that makes the call plans it again, and asks about that.
 async fn edit(
     args: &ApproveArgs,
     memory: &Memory,
@@ -189,10 +189,10 @@ async fn edit(
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let bad = |problem: &str| Failure::BadEdit { problem: problem.to_owned() };
-    let [question] = named else { return Err(bad("name one question")) };
+    let [question] = named else { return Err(bad("name one approval")) };
     let before = &question.request.arguments;
     if before.as_str().contains("[redacted:") {
-        return Err(bad("they hold secrets that are not shown"));
+        return Err(bad("they have redacted secrets"));
     }
     let after = match &args.args {
         Some(text) => {
@@ -203,7 +203,7 @@ async fn edit(
         }
         None => edited(memory, before).map_err(|problem| bad(&problem))?,
     };
-    let after = after.ok_or_else(|| bad("they are as they were"))?;
+    let after = after.ok_or_else(|| bad("they did not change"))?;
     answer(tenant, memory, question, Decision::Edit { arguments: after }).await?;
     let changed = changed(tenant, question).await?;
     if args.json {
@@ -236,7 +236,7 @@ fn edited(_memory: &Memory, _before: &Arguments) -> Result<Option<Arguments>, St
     Err("use --args here".to_owned())
 }
 
-/// The question about the changed call, once whoever waits has planned it.
+/// The question about the changed call, once the process that waits has planned it.
 async fn changed(tenant: &Tenant, question: &Question) -> Result<Option<Question>, Failure> {
     let begun = Instant::now();
     let filter = QuestionFilter { replaces: Some(question.request.id.clone()), ..QuestionFilter::default() };
@@ -264,7 +264,7 @@ pub(super) async fn watch(
     let tenant = memory.store.tenant(&tenant_or_own(tenant));
     let prompt = if json { None } else { prompt(memory, console) };
     if prompt.is_some() {
-        console.say("waiting for questions; Ctrl-C ends");
+        console.say("waiting for calls that need approval; Ctrl-C stops");
     }
     tokio::select! {
         biased;
@@ -353,7 +353,7 @@ async fn ask(
     }
     let answer = Answer { decision, by: memory.user.clone(), from: prompt.face().to_owned() };
     if !tenant.answer(id, answer).await? {
-        console.say("somebody else was faster");
+        console.say("somebody else answered first");
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use super::{
     Memory, answering,
+    prefix::{self, Match},
     record::moment,
     table::{Side, table},
     tenant_or_own,
@@ -24,41 +25,41 @@ use serde_json::json;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ApprovalsCommand {
-    /// List what waits for an answer, oldest first
+    /// List the calls that wait for approval, oldest first
     #[command(after_help = examples::APPROVALS_LIST)]
     List {
-        /// Also what is answered already
+        /// Include answered calls
         #[arg(long)]
         all: bool,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Show one question: who asks for what and why, what would change, what could be remembered
+    /// Show a waiting call: who, what, why, and what it would change
     #[command(after_help = examples::APPROVALS_SHOW)]
     Show {
-        /// Its id, or how it begins
+        /// The id of the approval, or a prefix of it
         id: String,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Let a call run
+    /// Approve calls
     #[command(after_help = examples::APPROVALS_APPROVE)]
     Approve(ApproveArgs),
-    /// Do not let a call run
+    /// Deny calls
     #[command(after_help = examples::APPROVALS_DENY)]
     Deny(DenyArgs),
-    /// Wait for questions, and answer each as it comes
+    /// Wait for calls that need approval, and answer each one
     #[command(after_help = examples::APPROVALS_WATCH)]
     Watch {
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print each as a line of JSON, and answer nothing
+        /// Print each call as a line of JSON, and answer nothing
         #[arg(long)]
         json: bool,
     },
@@ -77,51 +78,45 @@ impl ApprovalsCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct ApproveArgs {
-    /// Their ids, or how they begin
+    /// The ids of the approvals, or prefixes of them
     #[arg(required = true, value_name = "ID")]
     pub(super) ids: Vec<String>,
-    /// With all others of the same batch
+    /// Answer every waiting call of the same batch
     #[arg(long)]
     pub(super) all: bool,
-    /// Do not ask again about what is like it
+    /// Do not ask again about similar calls
     #[arg(long, value_name = "WHAT", conflicts_with = "all")]
     pub(super) remember: Option<Remember>,
-    /// For how long: session, a time such as 8h or 7d, or always
-    #[arg(
-        long = "for",
-        value_name = "TIME",
-        requires = "remember",
-        default_value = "always",
-        hide_default_value = true
-    )]
+    /// How long to remember: session, a time such as 8h or 7d, or always
+    #[arg(long = "for", value_name = "TIME", requires = "remember", default_value = "always")]
     pub(super) lasts: String,
-    /// Change the arguments in $EDITOR; the changed call is asked about again
+    /// Edit the arguments in $EDITOR; haft asks about the changed call again
     #[arg(long, conflicts_with_all = ["all", "remember"])]
     pub(super) edit: bool,
-    /// Change the arguments to these; the changed call is asked about again
+    /// Replace the arguments; haft asks about the changed call again
     #[arg(long, value_name = "JSON", conflicts_with_all = ["all", "remember", "edit"])]
     pub(super) args: Option<String>,
-    #[arg(long, value_name = "NAME", help = "Another tenant's")]
+    #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
     pub(super) tenant: Option<String>,
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DenyArgs {
-    /// Their ids, or how they begin
+    /// The ids of the approvals, or prefixes of them
     #[arg(required = true, value_name = "ID")]
     pub(super) ids: Vec<String>,
-    /// With all others of the same batch
+    /// Answer every waiting call of the same batch
     #[arg(long)]
     pub(super) all: bool,
-    /// Why, in words that the model gets to read
+    /// The reason, which the model reads
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
-    #[arg(long, value_name = "NAME", help = "Another tenant's")]
+    #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
     pub(super) tenant: Option<String>,
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -202,7 +197,7 @@ async fn list(
     if json {
         console.print_json(&json!({"questions": questions}))?;
     } else if questions.is_empty() {
-        console.print("nothing waits for an answer\n")?;
+        console.print("no call waits for approval\n")?;
     } else {
         console.print(overview(&questions, Timestamp::now(), console.width()))?;
         if questions.iter().any(|question| question.state == QuestionState::Open) {
@@ -249,28 +244,28 @@ fn risk_word(risk: Risk) -> &'static str {
     }
 }
 
-/// The question that was named, whole or by how it begins.
+/// The question that was named, whole or by a prefix of its id.
 pub(super) async fn find(memory: &Memory, tenant: Option<&str>, typed: &str) -> Result<Question, Failure> {
     let tenant = memory.store.tenant(&tenant_or_own(tenant));
     if let Some(question) = tenant.question(&ApprovalId::from_text(typed)).await? {
         return Ok(question);
     }
     let none = || Failure::NoQuestion { id: typed.to_owned() };
-    // Shorter ones would only hit by chance.
-    if typed.strip_prefix("apr_").is_none_or(|rest| rest.len() < 4) {
+    if !prefix::is_prefix(typed, "apr_") {
         return Err(none());
     }
     let all = QuestionFilter { limit: 10_000, ..QuestionFilter::default() };
     let mut fitting = tenant.questions(all).await?;
     fitting.retain(|question| question.request.id.as_str().starts_with(typed));
-    let mut open: Vec<Question> =
-        fitting.iter().filter(|question| question.state == QuestionState::Open).cloned().collect();
-    let candidates = if open.is_empty() { &mut fitting } else { &mut open };
-    match (candidates.pop(), candidates.is_empty()) {
-        (None, _) => Err(none()),
-        (Some(question), true) => Ok(question),
-        (Some(_), false) => Err(Failure::ManyQuestions { id: typed.to_owned() }),
+    if fitting.iter().any(|question| question.state == QuestionState::Open) {
+        fitting.retain(|question| question.state == QuestionState::Open);
     }
+    let matches = fitting.iter().map(|question| Match {
+        id: question.request.id.to_string(),
+        what: question.request.tool.to_string(),
+    });
+    let id = prefix::only(typed, matches.collect())?.ok_or_else(none)?;
+    fitting.into_iter().find(|question| question.request.id.as_str() == id).ok_or_else(none)
 }
 
 /// Earlier questions about the same tool.
@@ -290,7 +285,7 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
     let request = &question.request;
     let mut out = covered(question, width);
     if question.state == QuestionState::Open && !request.offers.is_empty() {
-        out.push_str(&format!("{STRONG}what could be remembered{STRONG:#}\n"));
+        out.push_str(&format!("{STRONG}what haft can remember{STRONG:#}\n"));
         for offer in &request.offers {
             let Some(typed) = Remember::typed(offer.kind()) else { continue };
             let spared = assembly::spared(offer, past);
@@ -304,7 +299,7 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
     out
 }
 
-/// A question with everything that a yes covers.
+/// A question with what you approve.
 pub(super) fn covered(question: &Question, width: Option<usize>) -> String {
     let request = &question.request;
     let style = match request.risk {
@@ -329,7 +324,7 @@ pub(super) fn covered(question: &Question, width: Option<usize>) -> String {
         rows.push(("now".to_owned(), spelled_line(edited.as_str())));
     }
     out.push_str(&layout::list(&rows, width));
-    out.push_str(&format!("{STRONG}everything that a yes covers{STRONG:#}\n"));
+    out.push_str(&format!("{STRONG}what you approve{STRONG:#}\n"));
     out.push_str(&call_view::rows(&request.view(), width));
     out
 }

@@ -10,31 +10,31 @@ use std::{path::PathBuf, time::Duration};
 /// Which calls: everything that is given must be so.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Filter {
-    /// Only this tool's
+    /// Only calls of this tool
     #[arg(long, value_name = "NAME", help_heading = "Which calls")]
     pub(super) tool: Option<String>,
-    /// Only this agent's
+    /// Only calls of this agent
     #[arg(long, value_name = "NAME", help_heading = "Which calls")]
     pub(super) agent: Option<String>,
-    /// Another tenant's than the owner's of this machine
+    /// Use this tenant, not your own
     #[arg(long, value_name = "NAME", help_heading = "Which calls")]
     pub(super) tenant: Option<String>,
-    /// Only those that ended so: success, failed, timeout, cancelled, …
+    /// Only calls with this status: success, failed, timeout, cancelled, …
     #[arg(long, value_name = "STATUS", value_parser = filter::status, help_heading = "Which calls")]
     pub(super) status: Option<Status>,
-    /// Only those with this error code, such as TIMEOUT
+    /// Only calls with this error code, such as TIMEOUT
     #[arg(long, value_name = "CODE", value_parser = filter::code, help_heading = "Which calls")]
     pub(super) code: Option<ErrorCode>,
-    /// Only those of this batch
+    /// Only calls of this batch
     #[arg(long, value_name = "ID", value_parser = filter::batch, help_heading = "Which calls")]
     pub(super) batch: Option<BatchId>,
-    /// Only those with this text anywhere in their record
+    /// Only calls with this text in their record
     #[arg(long, value_name = "TEXT", help_heading = "Which calls")]
     pub(super) text: Option<String>,
-    /// Only those since then: 2h, 3d, 2026-01-31 or 2026-01-31T12:00:00Z
+    /// Only calls since then: 2h, 3d, 2026-01-31 or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = filter::moment, help_heading = "Which calls")]
     pub(super) since: Option<Timestamp>,
-    /// Only those before then
+    /// Only calls before then
     #[arg(long, value_name = "TIME", value_parser = filter::moment, help_heading = "Which calls")]
     pub(super) until: Option<Timestamp>,
 }
@@ -42,10 +42,10 @@ pub(crate) struct Filter {
 /// Which part of a long list.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Page {
-    /// At most so many
+    /// Length of the list
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = filter::limit)]
     pub(super) limit: usize,
-    /// Go on where the page before ended: with the key that stood below it
+    /// Start after this key, which the page before printed at its end
     #[arg(long, value_name = "KEY", value_parser = filter::page_key, allow_hyphen_values = true)]
     pub(super) after: Option<PageKey>,
 }
@@ -55,81 +55,81 @@ pub(crate) enum RunsCommand {
     /// List calls, newest first
     #[command(after_help = examples::RUNS_LIST)]
     List {
-        /// Those that run now, in every process of this machine
+        /// Only calls that run now, in every process of this machine
         #[arg(long, conflicts_with_all = ["tool", "agent", "status", "code", "batch", "text", "since", "until", "after"])]
         running: bool,
         #[command(flatten)]
         filter: Box<Filter>,
         #[command(flatten)]
         page: Page,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// List tasks, which are detached calls, newest first
+    /// List tasks (detached calls), newest first
     #[command(after_help = examples::RUNS_TASKS)]
     Tasks {
-        /// Only those in this state: pending, running, awaiting-approval, completed, failed, cancelled
+        /// Only tasks in this state: pending, running, awaiting-approval, completed, failed, cancelled
         #[arg(long, value_name = "STATE", value_parser = filter::task_state)]
         state: Option<TaskState>,
-        /// Only those that are not over
+        /// Only tasks that have not ended
         #[arg(long)]
         open: bool,
-        /// Only this tool's
+        /// Only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// At most so many; 100 is the most
+        /// Length of the list, at most 100
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = filter::limit)]
         limit: usize,
-        /// Go on where the page before ended: with the key that stood below it
+        /// Start after this key, which the page before printed at its end
         #[arg(long, value_name = "KEY", value_parser = filter::task_key, allow_hyphen_values = true)]
         after: Option<TaskKey>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Show one call, or the calls of a batch: who, what, how it was decided, how it ended
+    /// Show a call, a batch or a task: who, what, decision, result
     #[command(after_help = examples::RUNS_SHOW)]
     Show {
-        /// The execution, the batch or the task
+        /// The id of a call, a batch or a task, or a prefix of it
         id: String,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Wait for a call, a batch or a task, also of another process, and show how it ends
+    /// Wait for a call, a batch or a task, and show its result
     #[command(after_help = examples::RUNS_WATCH)]
     Watch {
-        /// The execution, the batch or the task
+        /// The id of a call, a batch or a task, or a prefix of it
         id: String,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Give up after this time
+        /// Stop waiting after this time
         #[arg(long, value_name = "TIME", value_parser = words::time)]
         timeout: Option<Duration>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Stop a call, a batch or a task of another process
+    /// Cancel a call, a batch or a task of another process
     #[command(after_help = examples::RUNS_CANCEL)]
     Cancel {
-        /// The execution, the batch or the task
+        /// The id of a call, a batch or a task, or a prefix of it
         id: String,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Count calls by tool: how many, how many succeeded, how long they took
+    /// Show the number, success rate and duration of calls, by tool
     #[command(after_help = examples::RUNS_STATS)]
     Stats {
         #[command(flatten)]
         filter: Box<Filter>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -137,52 +137,52 @@ pub(crate) enum RunsCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditCommand {
-    /// Find records, newest first
+    /// Search records, newest first
     #[command(after_help = examples::AUDIT_QUERY)]
     Query {
         #[command(flatten)]
         filter: Box<Filter>,
         #[command(flatten)]
         page: Page,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// What happened besides calls: keys made and revoked, requests that a server refused, archived records
+    /// List events besides calls: keys, refused requests, archives
     #[command(after_help = examples::AUDIT_EVENTS)]
     Events {
-        /// At most so many
+        /// Length of the list
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=10_000))]
         limit: u16,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Check every record against its seal, and name the first that is not as it was written
+    /// Verify every record, and name the first one that was changed
     #[command(after_help = examples::AUDIT_VERIFY)]
     Verify {
-        /// Ends of the chain that were kept elsewhere: what `--json` gave, or audit.head_sink added; - for standard input
+        /// Heads of the chain that you kept elsewhere: from --json, or from audit.head_sink; - reads standard input
         #[arg(long, visible_alias = "against", value_name = "FILE|-", value_hint = ValueHint::FilePath)]
         head: Option<PathBuf>,
-        /// The first key of the chain, where it was moved away
+        /// The first key of the chain [default: audit.key_file]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         key: Option<PathBuf>,
-        /// Check this archive in place of the database
+        /// Verify this archive, not the database
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "head")]
         archive: Option<PathBuf>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Write records out, newest first, for other programs
+    /// Export records as JSON Lines or CSV, newest first
     #[command(after_help = examples::AUDIT_EXPORT)]
     Export {
         #[command(flatten)]
         filter: Box<Filter>,
-        /// JSON Lines with everything, or CSV with the columns that are asked for most
+        /// JSON Lines with every field, or CSV with the most used columns
         #[arg(long, value_name = "FORMAT", default_value = "jsonl")]
         format: Format,
-        /// To this file, which only you can read, in place of standard output
+        /// Write to this file, readable only by you, not to standard output
         #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         output: Option<PathBuf>,
     },
@@ -196,32 +196,32 @@ pub(crate) enum Format {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecoverArgs {
-    /// Go on with the results that are there; gaps are said to be gaps. An id, or all
+    /// Keep the results that exist, and mark the gaps: an id, a prefix of one, or all
     #[arg(long, value_name = "ID", conflicts_with = "discard")]
     pub(super) resume: Option<String>,
-    /// Let all results of it go. An id, or all
+    /// Drop all results: an id, a prefix of one, or all
     #[arg(long, value_name = "ID")]
     pub(super) discard: Option<String>,
-    #[arg(long, value_name = "NAME", help = "Another tenant's")]
+    #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
     pub(super) tenant: Option<String>,
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// The new file; one with the time in its name in the folder `backups` of haft's state where left out
+    /// The new file [default: backups/ in the state folder, named by time]
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(super) file: Option<PathBuf>,
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
-    /// Print one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -37,7 +37,7 @@ pub(super) async fn run(
             if *json {
                 console.print_json(&json!({"events": events}))?;
             } else if events.is_empty() {
-                console.print("nothing happened besides calls\n")?;
+                console.print("there are no events\n")?;
             }
             for event in events.iter().filter(|_| !json) {
                 console.print(format!("{}\n", line(event)))?;
@@ -147,21 +147,21 @@ fn told(
     if let Some(bad) = bad {
         console.print(format!("{BAD}✗{BAD:#} record {}: {}\n", bad.seq, bad.what))?;
         console.error(
-            "the audit is not as it was written",
-            Some("keep a copy of the database as evidence, and compare it with a backup from before"),
+            "the audit log was changed",
+            Some("keep a copy of the database as evidence, and compare it with an earlier backup"),
         );
         return Ok(1);
     }
     let count = words::count(usize::try_from(last - first + 1).unwrap_or(0), "record");
     let text = match last < first {
-        true => "nothing is recorded yet".to_owned(),
-        false => format!("{count}, {first} to {last}, as they were written"),
+        true => "the audit log is empty".to_owned(),
+        false => format!("{count}, {first} to {last}, unchanged"),
     };
     console.print(format!("{GOOD}✓{GOOD:#} {text}\n"))?;
     if without_heads && last >= first {
         console.say(
-            "without an end of the chain that was kept elsewhere (--head), an old copy of the whole database is not \
-             noticed",
+            "without a head that you kept elsewhere (--head), haft cannot notice that the whole database was replaced with \
+             an older copy",
         );
     }
     Ok(0)

@@ -34,8 +34,8 @@ impl Filter {
 
 /// A way to name something that ran: calls and batches have ids of the same form.
 #[derive(Clone, Copy)]
-pub(super) struct Id {
-    pub(super) call: ExecutionId,
+pub(crate) struct Id {
+    pub(crate) call: ExecutionId,
     pub(super) batch: BatchId,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn status(typed: &str) -> Result<Status, String> {
         let near = suggest::nearest(&wanted, names.iter().map(String::as_str))
             .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
-        format!("there are {}{near}", names.join(", "))
+        format!("use one of {}{near}", names.join(", "))
     })
 }
 
@@ -78,7 +78,7 @@ pub(super) fn task_state(typed: &str) -> Result<TaskState, String> {
         let near = suggest::nearest(&wanted.replace('_', "-"), names.iter().map(String::as_str))
             .map(|near| format!("; did you mean {near}?"))
             .unwrap_or_default();
-        format!("there are {}{near}", names.join(", "))
+        format!("use one of {}{near}", names.join(", "))
     })
 }
 

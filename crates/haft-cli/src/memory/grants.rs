@@ -2,6 +2,7 @@
 
 use super::{
     Memory,
+    prefix::{self, Match},
     record::moment,
     table::{Side, table},
     tenant_or_own,
@@ -15,41 +16,41 @@ use serde_json::json;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GrantsCommand {
-    /// List the grants that hold, oldest first
+    /// List active grants, oldest first
     #[command(after_help = examples::GRANTS_LIST)]
     List {
-        /// Also those that have expired or were taken back
+        /// Include expired and revoked grants
         #[arg(long)]
         all: bool,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Show one grant: what it covers, for whom, until when
+    /// Show a grant: what it covers, for whom, until when
     #[command(after_help = examples::GRANTS_SHOW)]
     Show {
-        /// Its id, or how it begins
+        /// The id of the grant, or a prefix of it
         id: String,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Take grants back: the next call is asked about again
+    /// Revoke grants: haft asks about the next call again
     #[command(after_help = examples::GRANTS_REVOKE)]
     Revoke {
-        /// Their ids, or how they begin
+        /// The ids of the grants, or prefixes of them
         #[arg(required_unless_present = "all", value_name = "ID")]
         ids: Vec<String>,
-        /// All that hold
+        /// Every active grant
         #[arg(long, conflicts_with = "ids")]
         all: bool,
-        #[arg(long, value_name = "NAME", help = "Another tenant's")]
+        #[arg(long, value_name = "NAME", help = "Use this tenant, not your own")]
         tenant: Option<String>,
-        /// Print one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -66,7 +67,7 @@ pub(super) async fn run(
             if *json {
                 console.print_json(&json!({"grants": grants}))?;
             } else if grants.is_empty() {
-                console.print("nothing is granted\n")?;
+                console.print("there are no active grants\n")?;
             } else {
                 console.print(overview(&grants, Timestamp::now(), console.width()))?;
             }
@@ -97,7 +98,7 @@ pub(super) async fn run(
                 let ids: Vec<&str> = revoked.iter().map(|grant| grant.id.as_str()).collect();
                 console.print_json(&json!({"revoked": ids}))?;
             } else if revoked.is_empty() {
-                console.print("nothing is granted\n")?;
+                console.print("there are no active grants\n")?;
             } else {
                 for grant in revoked {
                     console.print(format!("revoked {}: {}\n", grant.id, one_line(&grant.shown, 400)))?;
@@ -110,15 +111,13 @@ pub(super) async fn run(
 
 fn find(grants: Vec<StoredGrant>, typed: &str) -> Result<StoredGrant, Failure> {
     let none = || Failure::NoGrant { id: typed.to_owned() };
-    if typed.strip_prefix("grant_").is_none_or(|rest| rest.len() < 4) {
+    if !prefix::is_prefix(typed, "grant_") {
         return Err(none());
     }
-    let mut fitting = grants.into_iter().filter(|grant| grant.id.starts_with(typed));
-    match (fitting.next(), fitting.next()) {
-        (Some(grant), None) => Ok(grant),
-        (None, _) => Err(none()),
-        (Some(_), Some(_)) => Err(Failure::ManyQuestions { id: typed.to_owned() }),
-    }
+    let fitting = grants.iter().filter(|grant| grant.id.starts_with(typed.trim()));
+    let matches = fitting.map(|grant| Match { id: grant.id.clone(), what: grant.shown.clone() });
+    let id = prefix::only(typed, matches.collect())?.ok_or_else(none)?;
+    grants.into_iter().find(|grant| grant.id == id).ok_or_else(none)
 }
 
 fn overview(grants: &[StoredGrant], now: Timestamp, width: Option<usize>) -> String {
@@ -149,7 +148,7 @@ fn shown(grant: &StoredGrant, width: Option<usize>) -> String {
     let mut rows = vec![
         ("id".to_owned(), grant.id.clone()),
         ("what".to_owned(), one_line(&grant.shown, 1000)),
-        ("given by".to_owned(), format!("{} at {}", words::name(&grant.granted_by), grant.granted_at)),
+        ("granted by".to_owned(), format!("{} at {}", words::name(&grant.granted_by), grant.granted_at)),
     ];
     let to = grant.user.as_ref().or(grant.agent.as_ref());
     rows.extend(to.map(|to| ("to".to_owned(), words::name(to))));

@@ -2,7 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `args`, `filter` | what can be typed; which calls |
+//! | `args`, `filter`, `prefix` | what can be typed; which calls; ids by a prefix |
 //! | `approvals`, `answering`, `grants` | `haft approvals`, `haft grants`: questions, answers, what is remembered of them |
 //! | `runs`, `watching` | `haft runs`: calls that ended, calls that run |
 //! | `tasks` | the same for detached calls |
@@ -17,6 +17,7 @@ mod args;
 mod audit;
 mod filter;
 mod grants;
+mod prefix;
 mod record;
 mod recover;
 mod runs;
@@ -28,6 +29,7 @@ mod watching;
 pub(super) use approvals::ApprovalsCommand;
 pub(super) use args::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
 pub(super) use grants::GrantsCommand;
+pub(super) use prefix::{Match, Which, is_prefix, only, run_id};
 
 #[cfg(unix)]
 use super::worker;
@@ -88,8 +90,8 @@ impl Memory {
     }
 }
 
-/// What a process that was killed left half done is taken back by whoever comes next, also by one that only looks: a person who
-/// asks what happened finds files as they were, or as they are said to be.
+/// The next process takes back what a killed process left half done, also one that only looks: a person who asks what
+/// happened finds files as they were, or as they are said to be.
 fn take_back(state: &std::path::Path, console: &Console) {
     match haft_files::take_back_cut(&state.join(CHANGES)) {
         Ok(taken_back) => setup::say_taken_back(&taken_back, console),

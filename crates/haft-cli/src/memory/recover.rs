@@ -1,6 +1,11 @@
 //! `haft recover`: what processes that are gone left unfinished, and a person's decision about it. Nothing is run again.
 
-use super::{Memory, args::RecoverArgs, filter, record, tenant_or_own};
+use super::{
+    Memory,
+    args::RecoverArgs,
+    prefix::{self, Match},
+    record, tenant_or_own,
+};
 use crate::{
     console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
     failure::Failure,
@@ -49,22 +54,20 @@ pub(super) async fn run(args: &RecoverArgs, memory: &Memory, console: &mut Conso
     ask(&tenant, &unfinished, console).await
 }
 
-const HOW: &str = "haft recover --resume ID    go on with what is there\nhaft recover --discard ID   let all of its results go";
+const HOW: &str =
+    "haft recover --resume ID    keep the results that exist\nhaft recover --discard ID   drop all results";
 
 /// Those that were named.
 fn chosen(typed: &str, unfinished: &[Unfinished]) -> Result<Vec<UnfinishedId>, Failure> {
     if typed == "all" {
         return Ok(unfinished.iter().map(|unfinished| unfinished.id).collect());
     }
-    let id = filter::id(typed)?;
-    let fits = |unfinished: &&Unfinished| match unfinished.id {
-        UnfinishedId::Call(call) => call == id.call,
-        UnfinishedId::Batch(batch) => batch == id.batch,
-    };
-    match unfinished.iter().find(fits) {
-        Some(found) => Ok(vec![found.id]),
-        None => Err(Failure::NothingToRecover { id: typed.to_owned() }),
-    }
+    let digits = prefix::digits(typed).ok_or_else(|| Failure::NotAnId { id: typed.to_owned() })?;
+    let fitting = unfinished.iter().filter(|one| prefix::begins(&name(one.id), &digits));
+    let matches = fitting.map(|one| Match { id: name(one.id), what: kind(one.id).to_owned() });
+    let none = || Failure::NothingToRecover { id: typed.to_owned() };
+    let id = prefix::only(typed, matches.collect())?.ok_or_else(none)?;
+    unfinished.iter().find(|one| name(one.id) == id).map(|found| vec![found.id]).ok_or_else(none)
 }
 
 async fn decide(
@@ -135,6 +138,13 @@ fn name(id: UnfinishedId) -> String {
     }
 }
 
+fn kind(id: UnfinishedId) -> &'static str {
+    match id {
+        UnfinishedId::Batch(_) => "batch",
+        UnfinishedId::Call(_) => "call",
+    }
+}
+
 fn word(how: Recovery) -> &'static str {
     match how {
         Recovery::Resume => "resume",
@@ -144,12 +154,10 @@ fn word(how: Recovery) -> &'static str {
 
 /// Everything that waits for a decision, as a person reads it.
 fn overview(unfinished: &[Unfinished]) -> String {
-    let mut text = String::from("Cut off by a crash. What was started is not re-run, whatever is decided.\n");
+    let mut text =
+        String::from("Cut off by a crash. haft does not run a started call again, whatever you decide.\n");
     for one in unfinished {
-        let kind = match one.id {
-            UnfinishedId::Batch(_) => "batch",
-            UnfinishedId::Call(_) => "call",
-        };
+        let kind = kind(one.id);
         let model = one.model.as_deref().map(|model| format!(", model {}", words::name(model)));
         text.push_str(&format!(
             "\n{STRONG}{kind} {}{STRONG:#}\n  begun {} by {}{}\n",
@@ -162,19 +170,19 @@ fn overview(unfinished: &[Unfinished]) -> String {
             text.push_str(&format!("  {QUIET}“{}”{QUIET:#}\n", one_line(&one.assistant_text, 70)));
         }
         if !one.sealed {
-            text.push_str("  it had not come in whole: its last call may be cut\n");
+            text.push_str("  the batch was not complete: its last call may be cut off\n");
         }
         for call in &one.calls {
             text.push_str(&format!("  {}\n", call_line(call)));
         }
         if one.calls.is_empty() {
-            text.push_str("  no call had come in\n");
+            text.push_str("  it had no call yet\n");
         }
     }
     text.push_str(&format!(
-        "\nresume   goes on with what is there; a gap reads “{MISSING_AFTER_CRASH}”\n\
-         discard  lets all results go; each reads “{DISCARDED_AFTER_CRASH}”\n\
-         Either way the record of what happened stays.\n"
+        "\nresume   keeps the results that exist; a gap reads “{MISSING_AFTER_CRASH}”\n\
+         discard  drops all results; each reads “{DISCARDED_AFTER_CRASH}”\n\
+         The audit log stays either way.\n"
     ));
     text
 }
@@ -188,7 +196,7 @@ fn call_line(call: &UnfinishedCall) -> String {
             format!("{} {tool}  finished: {}", finished_mark(Some(result.status)), result.status)
         }
         CallState::Finished(None) => {
-            format!("{} {tool}  finished; its result is not kept any more", finished_mark(None))
+            format!("{} {tool}  finished; its result is no longer stored", finished_mark(None))
         }
         CallState::NeverStarted => format!("{UNSURE}•{UNSURE:#} {tool}  never started"),
         CallState::OutcomeUnknown { since, .. } => {

@@ -4,6 +4,7 @@ use super::{
     Memory,
     args::{Page, RunsCommand},
     filter::{self, Id},
+    prefix::{self, Match, Which},
     record,
     table::{Side, table},
     tasks, tenant_or_own, watching,
@@ -46,31 +47,34 @@ pub(super) async fn run(
             };
             tasks::list(memory, &tenant_or_own(tenant.as_deref()), query, *json, console).await?;
         }
-        RunsCommand::Show { id, tenant, json } if tasks::id(id).is_some() => {
+        RunsCommand::Show { id, tenant, json } if tasks::is_id(id) => {
             let tenant = tenant_or_own(tenant.as_deref());
-            if let Some(id) = tasks::id(id) {
-                tasks::show(memory, &tenant, &id, *json, console).await?;
-            }
+            let id = tasks::whole_id(memory, &tenant, id).await?;
+            tasks::show(memory, &tenant, &id, *json, console).await?;
         }
         RunsCommand::Show { id, tenant, json } => {
-            let wanted = filter::id(id)?;
             let tenant = tenant_or_own(tenant.as_deref());
+            let wanted = wanted(memory, &tenant, id).await?;
             match found(memory, &tenant, wanted).await? {
                 Some(found) => found.print(*json, console)?,
-                None => return Err(missing(memory, id)),
+                None => return Err(missing(memory, &wanted.call.to_string())),
             }
         }
         RunsCommand::Watch { id, tenant, timeout, json } => {
             let tenant = tenant_or_own(tenant.as_deref());
-            if let Some(id) = tasks::id(id) {
+            if tasks::is_id(id) {
+                let id = tasks::whole_id(memory, &tenant, id).await?;
                 return tasks::watch(memory, &tenant, &id, *timeout, *json, console).await;
             }
-            return watching::watch(memory, &tenant, id, *timeout, *json, console).await;
+            let wanted = wanted(memory, &tenant, id).await?;
+            return watching::watch(memory, &tenant, wanted, *timeout, *json, console).await;
         }
-        RunsCommand::Cancel { id, json } => match tasks::id(id) {
-            Some(id) => tasks::cancel(memory, &tenant_or_own(None), &id, *json, console).await?,
-            None => cancel(memory, id, *json, console)?,
-        },
+        RunsCommand::Cancel { id, json } if tasks::is_id(id) => {
+            let tenant = tenant_or_own(None);
+            let id = tasks::whole_id(memory, &tenant, id).await?;
+            tasks::cancel(memory, &tenant, &id, *json, console).await?;
+        }
+        RunsCommand::Cancel { id, json } => cancel(memory, running_id(memory, id)?, *json, console)?,
         RunsCommand::Stats { filter, json } => {
             let tenant = memory.store.tenant(&tenant_or_own(filter.tenant.as_deref()));
             let numbers = tenant.statistics(filter.query(None)).await?;
@@ -92,12 +96,12 @@ pub(super) fn list(
         return console.print_json(&record::page_json(what, found));
     }
     if found.records.is_empty() {
-        return console.print("nothing is recorded that fits\n");
+        return console.print("no calls match\n");
     }
     let mut text = record::page_table(found, Timestamp::now(), console.width());
     if let Some(next) = found.next {
         text.push_str(&format!(
-            "{QUIET}there are more than these {}; go on with --after {next}{QUIET:#}\n",
+            "{QUIET}more than these {} match; the next page: --after {next}{QUIET:#}\n",
             page.limit.min(found.records.len())
         ));
     }
@@ -110,7 +114,7 @@ fn list_running(memory: &Memory, json: bool, console: &mut Console) -> Result<()
         return console.print_json(&json!({"running": found}));
     }
     if found.is_empty() {
-        return console.print("nothing runs\n");
+        return console.print("no call runs now\n");
     }
     let heading = [("id", Side::Left), ("UTC", Side::Left), ("process", Side::Right), ("tools", Side::Left)];
     let now = Timestamp::now();
@@ -134,6 +138,23 @@ fn list_running(memory: &Memory, json: bool, console: &mut Console) -> Result<()
 pub(super) fn running_now(memory: &Memory) -> Result<Vec<Running>, Failure> {
     let path = memory.state.join("running");
     live_runs::list(&memory.state).map_err(|reason| Failure::Unreadable { name: words::path(&path), reason })
+}
+
+/// The call or batch that was named, whole or by a prefix of its id.
+async fn wanted(memory: &Memory, tenant: &str, typed: &str) -> Result<Id, Failure> {
+    prefix::run_id(&memory.store, &running_now(memory)?, tenant, typed, Which::CallsAndBatches).await
+}
+
+/// The same among those that run now.
+fn running_id(memory: &Memory, typed: &str) -> Result<Id, Failure> {
+    if let Ok(whole) = filter::id(typed) {
+        return Ok(whole);
+    }
+    let digits = prefix::digits(typed).ok_or_else(|| Failure::NotAnId { id: typed.to_owned() })?;
+    let fitting = running_now(memory)?.into_iter().filter(|running| prefix::begins(&running.id, &digits));
+    let fitting = fitting.map(|running| Match { id: running.id, what: running.tools.join(", ") }).collect();
+    let id = prefix::only(typed, fitting)?.ok_or_else(|| Failure::NotRunning { id: typed.to_owned() })?;
+    filter::id(&id)
 }
 
 /// What is known under an id.
@@ -212,7 +233,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     let code = record.code.map(|code| format!(", {code}")).unwrap_or_default();
     row("status", format!("{} {}{code}", record::mark(record.status), record.status));
     row("started", format!("{} (UTC)", facts.started_at));
-    // Whoever knew more was killed.
+    // The process that knew more was killed.
     let is_unknown = record.code == Some(haft::ErrorCode::OutcomeUnknown);
     let or_unknown = |text: String| if is_unknown { "not known".to_owned() } else { text };
     row("took", or_unknown(words::duration(facts.duration)));
@@ -245,7 +266,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     }
     let held = facts.enforcement.as_ref();
     row(
-        "held by",
+        "isolation",
         held.map_or_else(
             || or_unknown("not started".to_owned()),
             |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase()),
@@ -263,7 +284,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     }
     let mut text = layout::list(&rows, width);
     let mut part = |title: &str, body: Option<String>| {
-        let body = body.unwrap_or_else(|| format!("{QUIET}not kept any more{QUIET:#}"));
+        let body = body.unwrap_or_else(|| format!("{QUIET}no longer stored{QUIET:#}"));
         text.push_str(&format!("\n{STRONG}{title}{STRONG:#}\n{}\n", body.trim_end()));
     };
     part("arguments", run.arguments.as_ref().map(|arguments| people_text(arguments.as_str()).into_owned()));
@@ -271,8 +292,8 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     text
 }
 
-fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Result<(), Failure> {
-    let id = filter::id(id)?.call.to_string();
+fn cancel(memory: &Memory, id: Id, json: bool, console: &mut Console) -> Result<(), Failure> {
+    let id = id.call.to_string();
     let asked = live_runs::ask_to_stop(&memory.state, &id)
         .map_err(|reason| Failure::CannotWrite { path: memory.state.join("running"), reason })?;
     if !asked {
@@ -281,7 +302,7 @@ fn cancel(memory: &Memory, id: &str, json: bool, console: &mut Console) -> Resul
     if json {
         return console.print_json(&json!({"id": id, "asked": true}));
     }
-    console.print(format!("asked to stop; `haft runs watch {id}` waits for its end\n"))
+    console.print(format!("cancelling; `haft runs watch {id}` waits for the result\n"))
 }
 
 fn stats(numbers: &[haft::port::ToolStatistics], json: bool, console: &mut Console) -> Result<(), Failure> {
@@ -303,7 +324,7 @@ fn stats(numbers: &[haft::port::ToolStatistics], json: bool, console: &mut Conso
         return console.print_json(&json!({"tools": tools}));
     }
     if numbers.is_empty() {
-        return console.print("nothing is recorded that fits\n");
+        return console.print("no calls match\n");
     }
     let heading = [
         ("calls", Side::Right),

@@ -1,7 +1,9 @@
 //! `haft runs` for tasks: detached calls, whichever process runs them.
 
 use super::{
-    Memory, record,
+    Memory,
+    prefix::{self, Match},
+    record,
     table::{Side, table},
 };
 use crate::{
@@ -25,14 +27,39 @@ use std::{
 /// How often a task of another process is asked about.
 const POLL: Duration = Duration::from_millis(200);
 
-/// The id of a task, where something typed is one.
-pub(super) fn id(typed: &str) -> Option<TaskId> {
-    let typed = typed.trim();
-    typed.starts_with("tsk_").then(|| TaskId::from_text(typed))
+/// What ids of tasks begin with.
+const KIND: &str = "tsk_";
+
+/// Whether something typed is the id of a task, or a prefix of one.
+pub(super) fn is_id(typed: &str) -> bool {
+    typed.trim().starts_with(KIND)
+}
+
+/// The id of the task that was named, whole or by a prefix.
+pub(super) async fn whole_id(memory: &Memory, tenant: &str, typed: &str) -> Result<TaskId, Failure> {
+    let id = TaskId::from_text(typed.trim());
+    if memory.store.find(tenant, &id).await?.is_some() || !prefix::is_prefix(typed, KIND) {
+        return Ok(id);
+    }
+    let mut fitting = Vec::new();
+    let mut query = TaskQuery { limit: 100, ..TaskQuery::default() };
+    loop {
+        let TaskPage { tasks, next } = memory.store.list(tenant, query.clone()).await?;
+        let tasks = tasks.into_iter().filter(|task| task.id.as_str().starts_with(id.as_str()));
+        fitting.extend(
+            tasks
+                .map(|task| Match { id: task.id.to_string(), what: format!("{} {}", task.tool, task.state) }),
+        );
+        match next {
+            Some(next) => query.after = Some(next),
+            None => break,
+        }
+    }
+    Ok(prefix::only(typed, fitting)?.map_or(id, |whole| TaskId::from_text(&whole)))
 }
 
 fn not_found(id: &TaskId) -> Failure {
-    let text = format!("there is no task `{}`, or not any more", words::name(id.as_str()));
+    let text = format!("there is no task `{}`", words::name(id.as_str()));
     Failure::Task(ToolError::new(ErrorCode::TaskNotFound, text))
 }
 
@@ -52,7 +79,7 @@ pub(super) async fn list(
         return console.print_json(&json!({"tasks": tasks, "next": next.map(|next| next.to_string())}));
     }
     if tasks.is_empty() {
-        return console.print("no task is known that fits\n");
+        return console.print("no tasks match\n");
     }
     let heading = [("task", Side::Left), ("UTC", Side::Left), ("state", Side::Left), ("tool", Side::Left)];
     let now = Timestamp::now();
@@ -71,7 +98,7 @@ pub(super) async fn list(
         .collect();
     let mut text = table(&heading, &rows, console.width());
     if let Some(next) = next {
-        text.push_str(&format!("{QUIET}there are more; go on with --after {next}{QUIET:#}\n"));
+        text.push_str(&format!("{QUIET}more tasks match; the next page: --after {next}{QUIET:#}\n"));
     }
     console.print(text)
 }
@@ -128,7 +155,7 @@ fn text(task: &Task, width: Option<usize>) -> String {
         }
     }
     if task.state == TaskState::Running && task.cancel_requested {
-        row("cancel", "asked to end".to_owned());
+        row("cancel", "requested".to_owned());
     }
     if let Some(approval) = &task.approval_id {
         row("approval", record::line(approval.as_str(), 80));
@@ -209,14 +236,14 @@ pub(super) async fn cancel(
     match memory.store.cancel(tenant, id).await? {
         TaskCancel::Unknown => Err(not_found(id)),
         TaskCancel::Over => {
-            let text = format!("the task {id} has ended already");
+            let text = format!("the task {id} has already ended");
             Err(Failure::Task(ToolError::new(ErrorCode::TaskFinished, text)))
         }
         TaskCancel::Ended if json => console.print_json(&json!({"taskId": id, "cancelled": true})),
-        TaskCancel::Ended => console.print("cancelled; it had not begun\n"),
+        TaskCancel::Ended => console.print("cancelled before it started\n"),
         TaskCancel::Asked if json => console.print_json(&json!({"taskId": id, "asked": true})),
         TaskCancel::Asked => {
-            console.print(format!("asked to stop; `haft runs watch {id}` waits for its end\n"))
+            console.print(format!("cancelling; `haft runs watch {id}` waits for the result\n"))
         }
     }
 }

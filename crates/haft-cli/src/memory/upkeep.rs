@@ -25,7 +25,9 @@ pub(super) async fn backup(args: &BackupArgs, memory: &Memory, console: &mut Con
         console.print_json(&json!({"path": path, "bytes": bytes}))?;
     } else {
         console.print(format!("{}\n", words::path(&path)))?;
-        console.say("the audit's first key, audit.key, is not in it: keep that somewhere else");
+        console.say(
+            "the backup does not contain audit.key, the first key of the audit log: keep a copy elsewhere",
+        );
     }
     Ok(0)
 }

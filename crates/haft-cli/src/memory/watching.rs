@@ -4,7 +4,9 @@
 //! the memory of its process.
 
 use super::{
-    Memory, filter, record,
+    Memory,
+    filter::Id,
+    record,
     runs::{Found, found, running_now},
 };
 use crate::{console::Console, failure::Failure, words};
@@ -19,12 +21,11 @@ const LATE: Duration = Duration::from_millis(1000);
 pub(super) async fn watch(
     memory: &Memory,
     tenant: &str,
-    typed: &str,
+    wanted: Id,
     timeout: Option<Duration>,
     json: bool,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    let wanted = filter::id(typed)?;
     let id = wanted.call.to_string();
     let begun = Instant::now();
     let mut last_seen = None;
@@ -59,7 +60,7 @@ pub(super) async fn watch(
             (None, None) => {
                 let waited = last_seen.unwrap_or(begun).elapsed();
                 if waited >= LATE {
-                    return gone(memory, tenant, typed, last_seen.is_some(), json, console).await;
+                    return gone(memory, tenant, wanted, last_seen.is_some(), json, console).await;
                 }
             }
         }
@@ -74,18 +75,18 @@ pub(super) async fn watch(
 async fn gone(
     memory: &Memory,
     tenant: &str,
-    typed: &str,
+    wanted: Id,
     did_run: bool,
     json: bool,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     memory.store.tenant(tenant).unfinished().await?;
-    match found(memory, tenant, filter::id(typed)?).await? {
+    match found(memory, tenant, wanted).await? {
         Some(found) => {
             found.print(json, console)?;
             Ok(found.exit())
         }
-        None if did_run => Err(Failure::Vanished { id: typed.to_owned() }),
-        None => Err(Failure::NoRun { id: typed.to_owned() }),
+        None if did_run => Err(Failure::Vanished { id: wanted.call.to_string() }),
+        None => Err(Failure::NoRun { id: wanted.call.to_string() }),
     }
 }

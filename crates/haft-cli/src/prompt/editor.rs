@@ -27,7 +27,7 @@ impl Editor {
             .parse()
             .ok()
             .and_then(|parsed| serde_json::to_string_pretty(&parsed).ok())
-            .ok_or("the arguments are no JSON object")?;
+            .ok_or("the arguments are not a JSON object")?;
         let random = haft_core::ApprovalId::random();
         let file = self.folder.join(format!("{random}.json"));
         let edited = self.through(command, &file, &before);
@@ -57,7 +57,7 @@ impl Editor {
             format!("`{}` cannot be started: {}", words::name(program), words::reason(&error))
         })?;
         if !status.success() {
-            return Err(format!("`{}` did not succeed, so nothing was changed", words::name(program)));
+            return Err(format!("`{}` failed, so haft changed nothing", words::name(program)));
         }
         fs::read_to_string(file).map_err(|_| cannot("read"))
     }
@@ -66,7 +66,7 @@ impl Editor {
 /// What was made of the text: a JSON object, or why it is none.
 pub(crate) fn parsed(before: &str, after: &str) -> Result<Option<Arguments>, String> {
     let arguments = Arguments::from_text(after.trim());
-    let object = arguments.parse().map_err(|problem| format!("that is no JSON object: {problem}"))?;
+    let object = arguments.parse().map_err(|problem| format!("that is not a JSON object: {problem}"))?;
     let same = haft_core::json::parse(before).is_ok_and(|before| before == serde_json::Value::Object(object));
     Ok((!same).then_some(arguments))
 }

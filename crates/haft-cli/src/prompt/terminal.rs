@@ -30,7 +30,7 @@ pub(crate) fn is_asking() -> bool {
     before().is_some()
 }
 
-/// Gives the terminal back as it was, without the line on which keys were waited for. For whoever is about to end the
+/// Gives the terminal back as it was, without the line on which keys were waited for. For code that is about to end the
 /// process, too.
 pub(crate) fn restore() {
     if let Some((file, termios)) = before().take() {

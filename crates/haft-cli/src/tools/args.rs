@@ -19,7 +19,7 @@ pub(crate) enum ToolsCommand {
     Show {
         /// The tool's name or one of its aliases
         name: String,
-        /// Print the definition, and how it is registered, as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
@@ -29,14 +29,14 @@ pub(crate) enum ToolsCommand {
         /// What you want to do, in a few words
         #[arg(required = true)]
         words: Vec<String>,
-        /// How many to show at most
+        /// Length of the list
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
         limit: u16,
-        /// Print what was found as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Add the tools that a file describes, or that an MCP server has
+    /// Add tools from a file or an MCP server
     #[command(after_help = examples::TOOLS_ADD)]
     Add(AddArgs),
     /// Remove a tool that was added
@@ -48,99 +48,99 @@ pub(crate) enum ToolsCommand {
         /// Remove every tool of an MCP server
         #[arg(long, value_name = "SERVER", conflicts_with = "name")]
         mcp: Option<String>,
-        /// Print what was done as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Let a tool be called again
+    /// Enable a tool again
     #[command(after_help = examples::TOOLS_ENABLE)]
     Enable {
         /// The tool's name or one of its aliases
         name: String,
-        /// Print what was done as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Keep a tool, and refuse its calls
+    /// Disable a tool: it stays, and its calls are refused
     #[command(after_help = examples::TOOLS_DISABLE)]
     Disable {
         /// The tool's name or one of its aliases
         name: String,
-        /// Print what was done as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
     /// Show or change the settings of a tool
     #[command(after_help = examples::TOOLS_CONFIG)]
     Config(ConfigArgs),
-    /// Say what is wrong with files that describe tools
+    /// Check files with tool definitions
     #[command(after_help = examples::TOOLS_CHECK)]
     Check {
         /// Definitions, as JSON or TOML; - reads standard input
         #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
-        /// Print every problem as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Sign a file that describes tools
+    /// Sign a file with tool definitions
     #[command(after_help = examples::TOOLS_SIGN)]
     Sign {
         /// Definitions, as JSON or TOML
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         file: PathBuf,
-        /// The key to sign with; the one of `haft keys generate` when left out
+        /// The signing key [default: the one of `haft keys generate`]
         #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
         key: Option<PathBuf>,
-        /// Print what was done as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Say whether the signatures of files count here
+    /// Verify the signatures of files
     #[command(after_help = examples::TOOLS_VERIFY)]
     Verify {
-        /// Definitions, with their signatures beside them as FILE.sig
+        /// Files with definitions; the signature is beside each, as FILE.sig
         #[arg(required = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
         files: Vec<PathBuf>,
-        /// Print what was found as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Take a changed or new definition of a tool, after you have read it
+    /// Accept a changed or new tool definition that waits for you
     #[command(after_help = examples::TOOLS_ACCEPT)]
     Accept {
         /// The tool's name
         #[arg(required_unless_present = "mcp")]
         name: Option<String>,
-        /// Take everything that waits of an MCP server
+        /// Accept every waiting definition of an MCP server
         #[arg(long, value_name = "SERVER", conflicts_with = "name")]
         mcp: Option<String>,
-        /// Show what waits, and take nothing
+        /// Show the definition, and accept nothing
         #[arg(long)]
         show: bool,
-        /// Print what was done as one JSON document and nothing else
+        /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
-    /// Print definitions as JSON: as `haft tools add` takes them, or in the dialect of a model's provider
+    /// Print definitions as JSON, for haft or for a model provider
     #[command(after_help = examples::TOOLS_EXPORT)]
     Export(ExportArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct AddArgs {
-    /// A definition or several, as JSON or TOML; - reads standard input
+    /// A file with definitions, as JSON or TOML; - reads standard input
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath, required_unless_present = "mcp")]
     pub(super) file: Option<PathBuf>,
-    /// Put them in the place of added tools of the same name
+    /// Replace added tools of the same name
     #[arg(long)]
     pub(super) replace: bool,
-    /// The file is a list of tools as OpenAI, Anthropic, Gemini or MCP have it
+    /// The file has the tool list format of OpenAI, Anthropic, Gemini or MCP
     #[arg(long)]
     pub(super) import: bool,
     #[command(flatten)]
     pub(super) server: ServerArgs,
-    /// Print what was added as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -152,25 +152,25 @@ pub(crate) struct ServerArgs {
     /// Add the tools of an MCP server under this name: they are called NAME__TOOL
     #[arg(long, value_name = "NAME", conflicts_with_all = ["file", "import"])]
     pub(super) mcp: Option<String>,
-    /// The server's address, for one over HTTP
+    /// URL of the server, if it speaks HTTP
     #[arg(long, value_name = "URL", requires = "mcp", conflicts_with = "command")]
     pub(super) url: Option<String>,
-    /// A header of every request to it, as `Name: value`; the value `env:NAME` or `file:PATH` stands for what is kept there
+    /// A header of every request, as `Name: value`; the value `env:NAME` or `file:PATH` is read from there
     #[arg(long = "header", value_name = "HEADER", requires = "url")]
     pub(super) headers: Vec<String>,
-    /// A variable of yours that the program gets
+    /// An environment variable that the program gets
     #[arg(long = "env", value_name = "NAME", requires = "command")]
     pub(super) env: Vec<String>,
-    /// A host that the program may reach, of those in tools.commands.hosts
+    /// A host of tools.commands.hosts that the program may reach
     #[arg(long = "host", value_name = "HOST", requires = "command")]
     pub(super) hosts: Vec<String>,
-    /// A toolchain that the program uses, of those in tools.commands.presets: rust, node, python or git
+    /// A toolchain of tools.commands.presets that the program uses: rust, node, python or git
     #[arg(long = "preset", value_name = "PRESET", requires = "command", value_parser = preset)]
     pub(super) presets: Vec<Preset>,
-    /// A file or folder that the program reads besides those that every command may read
+    /// Another file or folder that the program may read
     #[arg(long = "file", value_name = "PATH", requires = "command", value_hint = ValueHint::AnyPath)]
     pub(super) files: Vec<PathBuf>,
-    /// The program and its arguments, for a server over pipes
+    /// The program and its arguments, if the server speaks over standard input and output
     #[arg(last = true, value_name = "PROGRAM", requires = "mcp")]
     pub(super) command: Vec<String>,
 }
@@ -182,25 +182,25 @@ fn preset(typed: &str) -> Result<Preset, String> {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Only those of this category
+    /// Only tools of this category
     #[arg(long, value_name = "CATEGORY", value_parser = category)]
     pub(super) category: Option<Category>,
-    /// Only those that you may call now
+    /// Only tools that you may call now
     #[arg(long)]
     pub(super) available: bool,
-    /// Print the definitions, and how they are registered, as one JSON document and nothing else
+    /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The tools; all that are enabled when left out
+    /// The tools [default: every enabled tool]
     pub(super) names: Vec<String>,
-    /// For whom: openai-chat, openai-responses, anthropic, gemini or mcp
+    /// The provider's format: openai-chat, openai-responses, anthropic, gemini or mcp
     #[arg(long, value_name = "DIALECT")]
     pub(super) dialect: Option<Dialect>,
-    /// Let OpenAI hold the model to the parameters, where they can be said that way
+    /// Use OpenAI's strict mode, where the parameters allow it
     #[arg(long, requires = "dialect")]
     pub(super) strict: bool,
 }
@@ -210,10 +210,10 @@ pub(crate) struct ExportArgs {
 pub(crate) struct ConfigArgs {
     /// The tool's name or one of its aliases
     pub(super) name: String,
-    /// Settings to change: a value is JSON where it can be read as that, else text; KEY:=JSON is always JSON
+    /// Settings to change: a value is JSON if it parses as JSON, else text; KEY:=JSON is always JSON
     #[arg(value_name = "KEY=VALUE")]
     pub(super) pairs: Vec<String>,
-    /// All settings at once, as one JSON object; what was set before is gone
+    /// Replace all settings with one JSON object
     #[arg(long, value_name = "JSON")]
     pub(super) json: Option<String>,
     /// Remove all settings
@@ -232,7 +232,7 @@ const CATEGORIES: [&str; 8] = [
     "System",
 ];
 
-/// A category in any case, with or without what stands between its words.
+/// A category in any case, with or without separators between its words.
 fn category(typed: &str) -> Result<Category, String> {
     let plain = |text: &str| text.replace(['_', '-', ' '], "").to_ascii_lowercase();
     let known = CATEGORIES.into_iter().find(|known| plain(known) == plain(typed));

@@ -88,7 +88,7 @@ pub(super) fn add(
         return Ok(());
     }
     console.print(
-        "\nNothing here can run what is only described: with tools.mode = \"parse_only\" its calls wait for their \
+        "\nA definition without a program or URL cannot run here; with tools.mode = \"parse_only\" a program supplies its \
          results.\n",
     )
 }

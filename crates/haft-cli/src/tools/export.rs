@@ -24,8 +24,8 @@ pub(super) fn run(args: &ExportArgs, setup: &Setup, console: &mut Console) -> Re
         })?;
         if listed.len() < all {
             console.say(format!(
-                "note: {} of {all} tools are listed, because that is more than tools.max_listed: the others are found by \
-                 `search_tools` and called by `call_tool`",
+                "note: {} of {all} tools are listed, because tools.max_listed is lower; a model finds the others with \
+                 `search_tools` and calls them with `call_tool`",
                 listed.len()
             ));
         }

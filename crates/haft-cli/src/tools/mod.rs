@@ -57,7 +57,7 @@ pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console)
                     server::add(name, &args.server, adding, &setup, &working_folder, console)?;
                 }
                 (None, Some(file)) => change::add(file, adding, &setup, &working_folder, console)?,
-                // Whoever reads the command line has seen to it.
+                // The parser of the command line has seen to it.
                 (None, None) => {}
             }
         }
@@ -93,7 +93,7 @@ fn list(args: &ListArgs, setup: &Setup, console: &mut Console) -> Result<(), Fai
         return console.print_json(&all);
     }
     if registrations.is_empty() {
-        return console.print("no tool fits\n");
+        return console.print("no tools match\n");
     }
     let rows: Vec<(String, String)> = registrations
         .iter()
@@ -110,11 +110,11 @@ fn list(args: &ListArgs, setup: &Setup, console: &mut Console) -> Result<(), Fai
     if !waiting.is_empty() {
         let names: Vec<String> = waiting.iter().map(|(name, _)| one_line(name, 80)).collect();
         text.push_str(&format!(
-            "\nnew or not what they were, and left out until `haft tools accept NAME` takes them: {}\n",
+            "\nnew or changed, and not used until you run `haft tools accept NAME`: {}\n",
             names.join(", ")
         ));
     }
-    text.push_str(&format!("\n{QUIET}`haft tools show NAME` has the parameters of one{QUIET:#}\n"));
+    text.push_str(&format!("\n{QUIET}`haft tools show NAME` shows the parameters of a tool{QUIET:#}\n"));
     console.print(text)
 }
 

@@ -53,7 +53,7 @@ fn here(registration: &Registration) -> Vec<String> {
     });
     lines.push(match registration.enabled {
         true => "Enabled".to_owned(),
-        false => format!("Disabled {QUIET}(`haft tools enable {name}` lets it be called){QUIET:#}"),
+        false => format!("Disabled {QUIET}(`haft tools enable {name}` enables it){QUIET:#}"),
     });
     if let Some(command) = &registration.definition.command {
         let words: Vec<&str> =

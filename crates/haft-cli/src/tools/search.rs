@@ -37,7 +37,7 @@ pub(super) fn run(
         return console.print_json(&json!({"tools": found}));
     }
     let Some((best, first)) = found.first() else {
-        return console.print("no tool fits; try other words, or fewer\n");
+        return console.print("no tools match; try other or fewer words\n");
     };
     let rows: Vec<(String, String)> = found
         .iter()

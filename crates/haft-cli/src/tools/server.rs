@@ -56,7 +56,7 @@ pub(super) fn add(
     let source = written_out(&definitions, working_folder);
     let shown = format!("the MCP server `{}`", one_line(name, 80));
     let taken = take(&shown, &definitions, &source, adding, setup)?;
-    // Whoever asks for the whole list anew means all of it.
+    // Somebody who asks for the whole list again means all of it.
     let is_gone =
         |known: &&haft::Registration| !definitions.iter().any(|new| new.name == known.definition.name);
     let mut removed = Vec::new();
@@ -80,7 +80,7 @@ fn tell(
     }
     taken.tell(console)?;
     for name in removed {
-        console.print(format!("removed `{name}`, which the server does not have any more\n"))?;
+        console.print(format!("removed `{name}`, which the server no longer has\n"))?;
     }
     if listing.tools.is_empty() {
         console.print("the server has no tools\n")?;
@@ -139,7 +139,7 @@ fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSou
             }
             server.program = Some(placed_program);
             server.args = rest.iter().map(placed).collect::<Result<_, _>>()?;
-            // Whoever names a file beside the program means that it is read.
+            // Somebody who names a file beside the program means that it is read.
             let named = rest.iter().zip(&server.args).filter(|(typed, placed)| typed != placed);
             let named: Vec<String> = named.map(|(_, placed)| placed.clone()).collect();
             server.files.extend(named.into_iter().filter(|path| Path::new(path).exists()));
@@ -155,8 +155,11 @@ fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSou
             }
         }
         (None, None) => {
-            let what = format!("nothing says how the MCP server `{}` is reached", one_line(name, 80));
-            return Err(wrong(what, "haft tools add --mcp NAME -- PROGRAM ARGS…, or --mcp NAME --url URL"));
+            let what = format!("the MCP server `{}` needs a program or a URL", one_line(name, 80));
+            return Err(wrong(
+                what,
+                "`haft tools add --mcp NAME -- PROGRAM ARGS…`, or `haft tools add --mcp NAME --url URL`",
+            ));
         }
     }
     // The same rules as for a definition; the tool's own name is the server's to say.
@@ -173,8 +176,8 @@ fn server(name: &str, args: &ServerArgs, working_folder: &Path) -> Result<McpSou
 fn ask(server: &McpSource, setup: &Setup) -> Result<Listing, Failure> {
     let runtime = watch::runtime()?;
     let stopped = || Failure::Mcp {
-        what: "stopped before the server had said what it has".to_owned(),
-        help: "nothing was added".to_owned(),
+        what: "cancelled before the server listed its tools".to_owned(),
+        help: "haft added nothing".to_owned(),
     };
     let listing = runtime.block_on(async {
         let mut signals = watch::Signals::new().map_err(Failure::Runtime)?;
@@ -203,11 +206,7 @@ pub(crate) fn keep_differences(
             }
         }
         let changed = notice.changed.iter().map(|(accepted, proposed)| {
-            (
-                proposed,
-                "is not what it was",
-                format!(":\n{}", shown(&DefinitionChanges::between(accepted, proposed))),
-            )
+            (proposed, "changed", format!(":\n{}", shown(&DefinitionChanges::between(accepted, proposed))))
         });
         let new = notice
             .new
@@ -223,10 +222,10 @@ pub(crate) fn keep_differences(
             let server = one_line(&notice.server, 80);
             match signatures.propose(name, &source) {
                 Ok(()) => console.warn(&format!(
-                    "`{name}` of the MCP server `{server}` {what}, and is left out until `haft tools accept {name}` takes \
-                     it{difference}"
+                    "`{name}` of the MCP server `{server}` {what}, and is not used until you run `haft tools accept \
+                     {name}`{difference}"
                 )),
-                Err(error) => console.warn(&format!("`{name}` {what}, which cannot be remembered: {error}")),
+                Err(error) => console.warn(&format!("`{name}` {what}, and haft cannot store that: {error}")),
             }
         }
     })

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A log that is longer is begun anew, with the old one beside it.
+/// A log that is longer is started over, with the old one beside it.
 const LONG_LOG: u64 = 1 << 20;
 
 /// The longest path of a socket, in bytes.
@@ -91,7 +91,7 @@ impl Files {
         Ok(listener)
     }
 
-    /// Takes the place that a worker before this one left. Whoever calls this holds the lock.
+    /// Takes the place that a worker before this one left. The caller holds the lock.
     pub(super) fn clear_socket(&self) {
         let _ = fs::remove_file(self.socket());
     }
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_log_is_begun_anew() {
+    fn a_long_log_is_started_over() {
         let state = tempfile::tempdir().unwrap();
         let files = Files::new(state.path());
         files.create().unwrap();

@@ -54,7 +54,7 @@ pub(super) fn run(args: &WorkerArgs, ground: Ground, console: &mut Console) -> R
         (None, None) => {
             let told = ensure(&Starter::of(&ground, &state)?, None)?;
             console
-                .print(format!("a worker runs as process {}; `haft worker stop` ends it\n", told.process))?;
+                .print(format!("a worker runs as process {}; `haft worker stop` stops it\n", told.process))?;
             Ok(0)
         }
     }
@@ -68,7 +68,7 @@ fn status(files: &Files, json: bool, console: &mut Console) -> Result<u8, Failur
             return Ok(1);
         }
         Err(_) => {
-            console.print("no worker runs; `haft call --detach` starts one\n")?;
+            console.print("no worker is running; `haft call TOOL --detach` starts one\n")?;
             return Ok(1);
         }
     };
@@ -93,7 +93,7 @@ fn status(files: &Files, json: bool, console: &mut Console) -> Result<u8, Failur
         let number = |name: &str| engine.stats[name].as_u64().unwrap_or(0);
         let queued = engine.stats["lanes"]["queued"].as_u64().unwrap_or(0);
         text.push_str(&format!(
-            "\n{}\n  {} under way, {queued} in a queue, {} tried again, {} refused by rates, {} by breakers\n",
+            "\n{}\n  {} running, {queued} queued, {} retried, {} refused by rate limits, {} by circuit breakers\n",
             haft_core::text::one_line(&engine.folder, 400),
             number("running"),
             number("retries"),

@@ -117,7 +117,7 @@ impl Worker<'_> {
         };
         let mut stops = Stops::new()?;
         let end = self.work(&mut heard, &mut stops).await?;
-        // From here on nobody can tell it anything: whoever tries starts a successor, which waits for the lock and takes
+        // From here on nobody can tell it anything: a process that tries starts a successor, which waits for the lock and takes
         // what is on record.
         files.clear_socket();
         if let Some(listening) = listening {
@@ -276,7 +276,7 @@ async fn accompany(haft: Haft, tenant: String, id: haft::TaskId, shown: Option<c
     }
 }
 
-/// Answers whoever is the same user, for as long as the worker lives.
+/// Answers processes of the same user, for as long as the worker lives.
 async fn listen(listener: UnixListener, heard: mpsc::Sender<Heard>) {
     loop {
         match listener.accept().await {

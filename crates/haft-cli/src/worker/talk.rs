@@ -27,7 +27,7 @@ pub(super) enum Asked {
     Status,
     /// To end.
     Stop {
-        /// Without letting what runs end by itself.
+        /// Without time for running calls to finish.
         now: bool,
     },
 }

@@ -44,7 +44,7 @@ fn a_yes_from_another_process_lets_the_same_call_run_once() {
     for (answer, expected) in [("approve", 1), ("deny", 1)] {
         let said = place.haft(&["approvals", answer, &id]);
         assert_eq!(said.code, expected, "{said:?}");
-        assert!(said.stderr.contains("is answered already: used by"), "{}", said.stderr);
+        assert!(said.stderr.contains("already has an answer: used by"), "{}", said.stderr);
     }
 }
 
@@ -64,7 +64,7 @@ fn a_yes_shows_what_it_covers() {
     let shown = place.haft(&["approvals", "show", &id]).stdout;
     let said = place.haft(&["approvals", "approve", &id, "--all"]);
     assert_eq!(said.code, 0, "{said:?}");
-    for part in ["everything that a yes covers", "the last line", "of the other call", "p⟨U+0430⟩y.txt"] {
+    for part in ["what you approve", "the last line", "of the other call", "p⟨U+0430⟩y.txt"] {
         assert!(said.stderr.contains(part), "{part}: {said:?}");
     }
     for text in [shown, said.stderr, said.stdout] {
@@ -157,7 +157,7 @@ fn changed_arguments_are_asked_about_again() {
     let id = question(&place.haft(&WRITE));
     for (args, problem) in [
         (&["--args", "[1]"][..], "must be a JSON object"),
-        (&["--args", "{\"content\":\"hello\",\"path\":\"notes.txt\"}"], "they are as they were"),
+        (&["--args", "{\"content\":\"hello\",\"path\":\"notes.txt\"}"], "they did not change"),
         (&["--edit"], "there is no editor; set EDITOR"),
     ] {
         let said = place.haft(&[&["approvals", "approve", &id][..], args].concat());
@@ -181,7 +181,7 @@ fn what_is_remembered_is_not_asked_about_until_it_is_revoked() {
     let id = question(&place.haft(&WRITE));
     let said = place.haft(&["approvals", "approve", &id, "--remember", "host"]);
     assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.contains("help: what can be: --remember exact, folder"), "{}", said.stderr);
+    assert!(said.stderr.contains("help: use --remember exact, folder"), "{}", said.stderr);
     let said = place.haft(&["approvals", "approve", &id, "--remember", "folder", "--for", "8h", "--json"]);
     assert_eq!(said.code, 0, "{said:?}");
     let write = |name: &str| {
@@ -218,8 +218,10 @@ fn what_is_remembered_is_not_asked_about_until_it_is_revoked() {
     assert!(grant["expiresAt"].is_string() && grant["grantedBy"].is_string(), "{grant}");
     let grant_id = grant["id"].as_str().unwrap();
     assert!(place.haft(&["grants", "list"]).stdout.contains(grant_id));
-    assert!(place.haft(&["grants", "show", grant_id]).stdout.contains("given by"));
-    assert!(place.haft(&["grants", "list", "--tenant", "other"]).stdout.contains("nothing is granted"));
+    assert!(place.haft(&["grants", "show", grant_id]).stdout.contains("granted by"));
+    assert!(
+        place.haft(&["grants", "list", "--tenant", "other"]).stdout.contains("there are no active grants")
+    );
     assert_eq!(place.haft(&["grants", "revoke", grant_id, "--tenant", "other"]).code, 1);
     let said = place.haft(&["grants", "revoke", grant_id]);
     assert!(
@@ -281,14 +283,14 @@ fn typos_and_strangers() {
     let place = Place::new();
     let id = question(&place.haft(&WRITE));
     for (args, code, text) in [
-        (&["approvals", "approve", "apr_"][..], 1, "no question `apr_` is known"),
-        (&["approvals", "approve", "nonsense"], 1, "no question"),
-        (&["approvals", "approve", &id, "--tenant", "other"], 1, "no question"),
-        (&["approvals", "show", "apr_00000000"], 1, "help: `haft approvals list`"),
+        (&["approvals", "approve", "apr_"][..], 1, "there is no approval `apr_`"),
+        (&["approvals", "approve", "nonsense"], 1, "there is no approval"),
+        (&["approvals", "approve", &id, "--tenant", "other"], 1, "there is no approval"),
+        (&["approvals", "show", "apr_00000000"], 1, "help: `haft approvals list --all`"),
         (&["approvals", "approve"], 2, "required arguments"),
         (&["approvals", "approve", &id, "--remember", "everything"], 2, "invalid value 'everything'"),
-        (&["approvals", "approve", &id, "--remember", "exact", "--for", "soon"], 2, "`soon` is no time"),
-        (&["grants", "show", "grant_0000"], 1, "no grant `grant_0000` holds"),
+        (&["approvals", "approve", &id, "--remember", "exact", "--for", "soon"], 2, "`soon` is not a time"),
+        (&["grants", "show", "grant_0000"], 1, "there is no active grant `grant_0000`"),
         (&["grants", "revoke"], 2, "required arguments"),
     ] {
         let said = place.haft(args);

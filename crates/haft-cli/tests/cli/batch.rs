@@ -107,10 +107,7 @@ fn what_is_no_batch_is_wrong_usage_with_a_place() {
         ),
         (b"[{\"name\":\"a\0\"}]", "error: standard input:1:11: control character"),
         (b"\0\0\0", "error: standard input:1:1: this begins neither an array nor an object\n"),
-        (
-            b"[{\"name\":\"\xff\"}]",
-            "error: standard input is not UTF-8 text: line 1 has bytes that are none\n",
-        ),
+        (b"[{\"name\":\"\xff\"}]", "error: standard input is not UTF-8 text: line 1 has invalid bytes\n"),
         (b"\"calls\"", "error: standard input:1:1: this begins neither an array nor an object\n"),
         (b"[[]]", "error: standard input:1:2: call 1 is not an object\n"),
     ] {
@@ -123,7 +120,7 @@ fn what_is_no_batch_is_wrong_usage_with_a_place() {
     assert_eq!(said.code, 2);
     assert_eq!(
         said.stderr,
-        "error: missing.json cannot be read: No such file or directory\n  help: check the path; it starts at the working folder\n"
+        "error: missing.json cannot be read: No such file or directory\n  help: check the path; a relative path starts at the working folder\n"
     );
 }
 

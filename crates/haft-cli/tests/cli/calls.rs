@@ -44,7 +44,7 @@ fn every_end_has_its_exit_code() {
         (&["call", "get_metrics", "--dry-run"], 0, ""),
         (&["call", "nothing_like_it", "--dry-run"], 1, ""),
         (&["--set", deny, "call", "get_metrics", "--dry-run"], 3, ""),
-        (&[], 2, "Runs the tools"),
+        (&[], 2, "Run the tools"),
         (&["call"], 2, "error: the following required arguments were not provided"),
         (
             &["call", "get_metrics", "--jsn"],
@@ -82,7 +82,7 @@ fn every_end_has_its_exit_code() {
         (
             &["call", "validate_content", "content=@-", "schema=@-"],
             2,
-            "error: standard input can be read only once",
+            "error: two arguments read standard input, which can be read only once",
         ),
         (
             &["--config", "missing.toml", "call", "get_metrics"],
@@ -170,7 +170,7 @@ fn text_that_is_not_utf8_has_a_line() {
     assert_eq!(said.code, 2);
     assert_eq!(
         said.stderr,
-        "error: bad.json is not UTF-8 text: line 2 has bytes that are none\n  help: save it as UTF-8\n"
+        "error: bad.json is not UTF-8 text: line 2 has invalid bytes\n  help: save it as UTF-8\n"
     );
 }
 

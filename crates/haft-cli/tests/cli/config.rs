@@ -34,14 +34,14 @@ fn a_folder_file_counts_only_after_trust_and_only_as_it_was() {
     let said = place.haft(&["call", "get_metrics"]);
     assert_eq!((said.code, said.stderr.as_str()), (0, ""), "{said:?}");
     assert!(place.haft(&["trust", "--list"]).stdout.contains("haft.toml  since "));
-    assert_eq!(place.haft(&["trust", "--yes"]).stdout, "haft.toml is trusted already\n");
+    assert_eq!(place.haft(&["trust", "--yes"]).stdout, "haft.toml is already trusted\n");
 
     place.write("haft.toml", format!("{LOOSER}\n"));
     denied("one byte more");
     place.write("haft.toml", LOOSER);
     assert_eq!(place.haft(&["call", "get_metrics"]).code, 0, "the bytes that were trusted");
 
-    assert_eq!(place.haft(&["trust", "--remove"]).stdout, "haft.toml is not trusted any more\n");
+    assert_eq!(place.haft(&["trust", "--remove"]).stdout, "haft.toml is no longer trusted\n");
     denied("trust was taken back");
     assert_eq!(place.haft(&["trust", "--list"]).stdout, "no file is trusted\n");
 }
@@ -111,7 +111,7 @@ fn init_writes_a_file_that_works_and_never_overwrites() {
     let file = place.work().join("haft.toml");
     std::fs::write(&file, "# mine\n").unwrap();
     let said = place.haft(&["init"]);
-    assert_eq!(said.stderr, "error: haft.toml is there already\n  help: --force replaces it\n");
+    assert_eq!(said.stderr, "error: haft.toml already exists\n  help: add --force to replace it\n");
     assert_eq!((said.code, std::fs::read_to_string(&file).unwrap().as_str()), (2, "# mine\n"));
     assert_eq!(place.haft(&["init", "--force"]).code, 0);
     assert!(std::fs::read_to_string(&file).unwrap().contains("[tools.approval]"));
@@ -128,7 +128,7 @@ fn trust_has_a_file_to_speak_about() {
     let said = place.haft(&["trust"]);
     assert_eq!(
         said.stderr,
-        "error: there is no haft.toml here or above\n  help: name a file: haft trust FILE\n"
+        "error: there is no haft.toml in this folder or above it\n  help: name the file: `haft trust FILE`\n"
     );
     assert_eq!(said.code, 2);
     let said = place.haft(&["trust", "elsewhere"]);

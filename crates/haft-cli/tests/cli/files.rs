@@ -112,7 +112,7 @@ fn cut(place: &Place) -> std::path::PathBuf {
 
 #[test]
 fn what_a_killed_process_left_is_taken_back_and_said() {
-    // Whoever comes next does it, also where nothing else is done with files.
+    // The next process does it, also where nothing else is done with files.
     let commands: [&[&str]; 8] = [
         &["tools", "list"],
         &["recover"],
@@ -128,10 +128,10 @@ fn what_a_killed_process_left_is_taken_back_and_said() {
         let path = cut(&place);
         let said = place.haft(command);
         assert_eq!(said.code, 0, "{command:?}: {said:?}");
-        let expected = "an earlier call (Edit notes.txt) was cut: 1 file is as before";
+        let expected = "a crash cut off an earlier call (Edit notes.txt): haft restored 1 file";
         assert!(said.stderr.contains(expected), "{command:?}: {}", said.stderr);
         assert_eq!(fs::read_to_string(&path).unwrap(), "old\n", "{command:?}");
-        assert!(!place.haft(command).stderr.contains("was cut"), "{command:?}: once");
+        assert!(!place.haft(command).stderr.contains("cut off"), "{command:?}: once");
     }
 }
 
@@ -142,7 +142,7 @@ fn a_missing_root_takes_nothing_from_the_others() {
     let read = |roots: &str| place.haft(&["--set", roots, "call", "read_file", "path=notes.txt"]);
     let said = read("tools.sandbox.allowed_roots=.,missing");
     assert_eq!(said.stdout, "hello\n", "{said:?}");
-    assert!(said.stderr.contains("missing is in tools.sandbox.allowed_roots and is not there"), "{said:?}");
+    assert!(said.stderr.contains("missing, which tools.sandbox.allowed_roots has"), "{said:?}");
     // Where none is left, or one that would only be read: what appears there could be written.
     let none = read("tools.sandbox.allowed_roots=missing");
     let read_only = place.haft(&["--set", "tools.sandbox.read_only_roots=vendor", "tools", "list"]);

@@ -90,7 +90,7 @@ fn every_example_of_the_help_can_be_typed() {
             let line = line.split(" > ").next().unwrap().split("    ").next().unwrap();
             let words = shell_words(line);
             let args: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
-            // A server does not end by itself, and what is revoked has to be there.
+            // A server does not end, and what is revoked has to be there.
             if matches!(args[..], ["serve", ..] | ["keys", "revoke", ..]) || words[0] != "haft" {
                 continue;
             }
@@ -100,7 +100,7 @@ fn every_example_of_the_help_can_be_typed() {
                 () => "{}",
             };
             let said = place.haft_with(&args, input);
-            let is_taken = ["is the name of a tool already", "is there already"]
+            let is_taken = ["there is already a tool named", "already exists"]
                 .iter()
                 .any(|taken| said.stderr.contains(taken));
             let is_usage = said.code == 2

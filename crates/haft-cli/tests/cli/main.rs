@@ -28,6 +28,8 @@ mod own_files;
 mod own_tools;
 mod pipes;
 mod postgres;
+#[cfg(unix)]
+mod prefixes;
 mod programs;
 #[cfg(unix)]
 mod prompt;

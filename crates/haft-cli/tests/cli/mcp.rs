@@ -68,7 +68,7 @@ fn a_client_on_pipes_is_served_and_the_choice_explained_once() {
     let said = lines.end();
     assert_eq!((said.code, said.stdout.as_str()), (0, ""), "{said:?}");
     assert!(
-        said.stderr.contains("approvals = \"host\"") && said.stderr.contains("This is said once"),
+        said.stderr.contains("approvals = \"host\"") && said.stderr.contains("haft shows this once"),
         "{said:?}"
     );
 
@@ -165,7 +165,7 @@ fn answers_through_mcp_count_only_where_they_are_accepted() {
             assert!(open.contains(&id), "a person finds it: {open}");
         }
         let said = lines.end();
-        let warned = said.stderr.contains("answers through MCP do not count here");
+        let warned = said.stderr.contains("haft does not accept answers through MCP");
         assert_eq!(warned, approvals != "queue" && !runs, "{approvals} {accepted}: {said:?}");
     }
 }

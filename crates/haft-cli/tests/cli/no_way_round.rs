@@ -220,7 +220,7 @@ fn another_tenants_yes_is_none() {
     let place = Swap::Folder.place();
     let id = question(&place.haft(&CALL));
     let said = place.haft(&["approvals", "approve", &id, "--tenant", "other"]);
-    assert!(said.code == 1 && said.stderr.contains("no question"), "{said:?}");
+    assert!(said.code == 1 && said.stderr.contains("there is no approval"), "{said:?}");
     let listed = place.haft(&["approvals", "list", "--tenant", "other", "--json"]).json();
     assert_eq!(listed["questions"], json!([]));
     assert_eq!(question(&place.haft(&CALL)), id, "the same question is still open");

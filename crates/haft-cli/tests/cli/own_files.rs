@@ -201,7 +201,7 @@ fn a_state_folder_that_is_not_one_s_own_is_refused() {
         ] {
             let said = place.haft(command);
             assert_eq!(said.code, 2, "{what}: {command:?}: {said:?}");
-            assert!(said.stderr.starts_with("error: the state folder is not used: "), "{what}: {said:?}");
+            assert!(said.stderr.starts_with("error: haft refuses the state folder: "), "{what}: {said:?}");
             assert!(said.stderr.contains(help), "{what}: {said:?}");
         }
     }
@@ -251,7 +251,7 @@ fn an_own_file_with_a_second_name_is_refused() {
     fs::hard_link(place.work().join("mine.toml"), place.work().join("second.toml")).unwrap();
     let said = read();
     assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.starts_with("error: your own file is not used: "), "{said:?}");
+    assert!(said.stderr.starts_with("error: haft refuses your own file: "), "{said:?}");
     assert!(said.stderr.contains("mine.toml") && said.stderr.contains("hard link"), "{said:?}");
     assert!(!said.stdout.contains("confirms"), "{said:?}");
     for command in [&["mcp"][..], &["serve"], &["tools", "list"], &["batch", "-"]] {

@@ -140,7 +140,7 @@ fn what_needs_approval_says_how_to_allow_it() {
     place.own_config("[tools.approval]\nallowlist = ['touch']\n");
     assert_eq!(place.run_with_tools(&["call", "touch"]).code, 0, "as it said");
     let said = place.run_with_tools(&["call", "always"]);
-    assert!(said.stderr.contains("\n  help: this tool asks every time"), "{}", said.stderr);
+    assert!(said.stderr.contains("\n  help: haft asks about this tool every time"), "{}", said.stderr);
 }
 
 #[test]

@@ -265,7 +265,7 @@ fn watch_asks_about_calls_of_other_processes() {
     let Some(screen) = Screen::new(&place, "watch", 80, &[]) else { return };
     screen.keys("clear; \"$haft\" approvals watch; echo \"ended $?\"");
     screen.press("Enter");
-    screen.until("waiting for questions");
+    screen.until("waiting for calls that need approval");
     let waiting =
         place.program(&["call", "write_file", "path=w.txt", "content=w", "--wait", "60s"]).spawn().unwrap();
     screen.until("q later");

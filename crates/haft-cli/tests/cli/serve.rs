@@ -59,7 +59,7 @@ fn a_server_knows_its_owner_and_its_keys_and_ends_in_order() {
         made.json()["key"]["id"].as_str().unwrap().to_owned(),
     );
     let (server, address) = serve(&place);
-    assert!(!server.heard().contains("nobody has a key"), "{}", server.heard());
+    assert!(!server.heard().contains("there is no API key"), "{}", server.heard());
     let port = || TcpStream::connect(&address).expect("it listens");
 
     let socket = state(&place).join("haft.sock");
@@ -79,7 +79,7 @@ fn a_server_knows_its_owner_and_its_keys_and_ends_in_order() {
     assert_eq!((status, page.as_str()), (200, r#"{"questions":[]}"#));
 
     let second = place.haft(&["serve"]);
-    assert!(second.code == 2 && second.stderr.contains("a server runs at"), "{}", second.shown());
+    assert!(second.code == 2 && second.stderr.contains("a server already runs at"), "{}", second.shown());
     assert_eq!(place.haft(&["keys", "revoke", &id]).code, 0);
     let again = place.haft(&["keys", "revoke", &id]);
     assert!(again.code == 2 && again.stderr.contains("haft keys list"), "{}", again.shown());
@@ -193,7 +193,7 @@ fn a_socket_that_a_killed_server_left_is_used_again() {
     server.kill();
     assert!(state(&place).join("haft.sock").exists());
     let mut lonely = Running::start(&place, &["serve", "--no-socket", "--listen", "127.0.0.1:0"]);
-    lonely.wait_for("nobody has a key yet");
+    lonely.wait_for("there is no API key yet");
     lonely.signal("TERM");
     assert_eq!(lonely.end().code, 0);
     let (server, _) = serve(&place);
@@ -352,9 +352,9 @@ fn what_is_wrong_with_a_server_is_said_with_what_to_do() {
         assert!(said.stderr.contains(what) && said.stderr.contains(help), "{what} {help}: {}", said.shown());
         assert!(!state(&place).join("haft.sock").exists(), "nothing is left of it");
     };
-    said("", &["--listen", &address], "cannot be listened on", "name another port");
-    said("", &["--no-socket"], "nowhere to listen", "--listen");
-    said("[server]\nlisten = 'here'\n", &[], "which is no address", "127.0.0.1:8484");
+    said("", &["--listen", &address], "haft cannot listen on", "choose another port");
+    said("", &["--no-socket"], "no socket and no address", "--listen");
+    said("[server]\nlisten = 'here'\n", &[], "which is not an address", "127.0.0.1:8484");
     let listen: &[&str] = &["--listen", "127.0.0.1:0"];
     said(
         "[server]\ntls_certificate = '/absent.pem'\n",
@@ -365,17 +365,17 @@ fn what_is_wrong_with_a_server_is_said_with_what_to_do() {
     let both = "[server]\ntls_certificate = '/absent.pem'\ntls_key = '/absent.key'\n";
     said(both, listen, "/absent.pem", "both files are PEM");
     let oidc = "[server.oidc]\nissuer = 'https://id.example'\n";
-    said(oidc, listen, "nothing says for whom", "server.oidc.audience");
+    said(oidc, listen, "server.oidc.audience is not", "server.oidc.audience");
     let plain = format!("{oidc}audience = 'haft'\njwks_url = 'http://id.example/keys'\n");
     said(&plain, listen, "not be encrypted", "https");
     let two =
         format!("{oidc}audience = 'haft'\njwks_url = 'https://id.example/keys'\njwks_file = 'keys.json'\n");
-    said(&two, listen, "two places", "one of");
+    said(&two, listen, "are both set", "one of");
     std::fs::create_dir_all(state(&place)).expect("a folder");
     std::fs::write(state(&place).join("haft.sock"), "mine").expect("written");
     place.own_config("");
     let said = place.haft(&["serve"]);
-    assert!(said.code == 2 && said.stderr.contains("is no socket"), "{}", said.shown());
+    assert!(said.code == 2 && said.stderr.contains("is not a socket"), "{}", said.shown());
     assert_eq!(std::fs::read_to_string(state(&place).join("haft.sock")).unwrap(), "mine", "it is left alone");
 }
 

@@ -142,10 +142,10 @@ fn keys_are_private_and_never_replaced() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(place.haft(&["keys", "show"]).stdout.trim(), key);
     let again = place.haft(&["keys", "generate"]);
-    assert!(again.code == 2 && again.stderr.contains("a key is never replaced"), "{again:?}");
+    assert!(again.code == 2 && again.stderr.contains("haft never replaces a key"), "{again:?}");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let said = place.haft(&["tools", "sign", "greet.toml"]);
-    assert!(said.code == 2 && said.stderr.contains("others can read it"), "{said:?}");
+    assert!(said.code == 2 && said.stderr.contains("other users can read it"), "{said:?}");
     std::fs::remove_file(&path).unwrap();
     let said = place.haft(&["tools", "sign", "greet.toml"]);
     assert!(said.code == 2 && said.stderr.contains("haft keys generate"), "{said:?}");

@@ -135,13 +135,13 @@ fn ctrl_c_twice_ends_a_tool_that_blocks_its_thread() {
     running.wait_for("blocking");
     let begun = Instant::now();
     running.signal("INT");
-    running.wait_for("Ctrl-C again ends at once");
+    running.wait_for("Ctrl-C again exits at once");
     assert!(running.child.try_wait().unwrap().is_none(), "the tool does not listen");
     running.signal("INT");
     let said = running.end();
     assert_eq!((said.code, said.stdout.as_str()), (130, ""), "{said:?}");
     assert!(
-        said.stderr.ends_with("ended at once; what was running may have taken effect\n"),
+        said.stderr.ends_with("exited at once; running calls may have had their effect\n"),
         "{}",
         said.stderr
     );

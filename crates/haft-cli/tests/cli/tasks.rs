@@ -129,7 +129,7 @@ fn a_detached_call_starts_a_worker_and_can_be_waited_for() {
     assert_eq!(place.haft(&["worker", "status"]).code, 1);
     assert!(!folder.join("socket").exists());
     let again = place.haft(&["worker", "stop"]);
-    assert_eq!((again.code, again.stderr.contains("no worker runs")), (1, true), "{again:?}");
+    assert_eq!((again.code, again.stderr.contains("no worker is running")), (1, true), "{again:?}");
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn tasks_are_cancelled_from_anywhere() {
     assert_eq!(running["running"].as_array().unwrap().len(), 2, "{running}");
     // By its task, and by its execution, as any call that runs.
     let said = place.haft(&["runs", "cancel", &first]);
-    assert!(said.code == 0 && said.stdout.contains("asked to stop"), "{said:?}");
+    assert!(said.code == 0 && said.stdout.contains("cancelling"), "{said:?}");
     let execution = place.task(&second)["executionId"].as_str().unwrap().to_owned();
     assert_eq!(place.haft(&["runs", "cancel", &execution]).code, 0);
     for id in [&first, &second] {
@@ -261,7 +261,7 @@ fn tasks_are_cancelled_from_anywhere() {
     let watched = crate::support::Said::of(watcher.wait_with_output().unwrap());
     assert!(watched.code == 130 && watched.stderr.contains("50 % half way"), "{watched:?}");
     let again = place.haft(&["runs", "cancel", &first]);
-    assert!(again.code == 1 && again.stderr.contains("has ended already"), "{again:?}");
+    assert!(again.code == 1 && again.stderr.contains("has already ended"), "{again:?}");
     worker.signal("TERM");
     let said = worker.end();
     assert!(said.stderr.contains("worker ends: told to stop"), "{said:?}");
@@ -314,7 +314,8 @@ fn state_folders_have_their_own_workers() {
     let process = |place: &Worked| place.haft(&["worker", "status", "--json"]).json()["process"].clone();
     assert_ne!(process(&one), process(&other));
     assert_eq!(one.haft(&["runs", "show", &second]).code, 1);
-    assert_eq!(one.haft(&["runs", "watch", &first]).code, 0);
+    assert_eq!(one.haft(&["runs", "watch", &first[..12]]).code, 0, "by a prefix of its id");
+    assert_eq!(one.haft(&["runs", "show", &first[..12], "--json"]).json()["taskId"], first.as_str());
     assert_eq!(other.haft(&["runs", "watch", &second]).code, 0);
 }
 
@@ -335,7 +336,7 @@ fn what_cannot_run_is_refused_before_anything_is_started() {
         let said = place.haft(args);
         assert!(said.code == code && said.stderr.contains(text), "{args:?}: {said:?}");
     }
-    assert_eq!(place.haft(&["runs", "tasks"]).stdout, "no task is known that fits\n");
+    assert_eq!(place.haft(&["runs", "tasks"]).stdout, "no tasks match\n");
     assert!(!place.state().join("worker/lock").exists(), "no worker was started");
 }
 

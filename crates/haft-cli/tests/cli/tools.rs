@@ -80,7 +80,7 @@ fn a_tool_lasts_until_it_is_removed() {
     assert_eq!((said.code, &said.json()["error"]["code"]), (3, &json!("TOOL_DISABLED")));
     let said = place.haft(&["call", "ask_colleague", "question=why"]);
     assert!(
-        said.stderr.contains("\n  help: `haft tools enable ask_colleague` lets it be called again\n"),
+        said.stderr.contains("\n  help: `haft tools enable ask_colleague` enables it again\n"),
         "{said:?}"
     );
 
@@ -137,7 +137,7 @@ fn a_name_that_is_taken_says_how_to_replace() {
     let said = place.haft(&["tools", "add", "ask.toml"]);
     assert_eq!(said.code, 2, "{said:?}");
     assert!(
-        said.stderr.contains("`ask_colleague` is the name of a tool already\n  help: --replace puts"),
+        said.stderr.contains("there is already a tool named `ask_colleague`\n  help: add --replace"),
         "{said:?}"
     );
     place.write("new.toml", TOML.replace("Takes a while.", "Is quick."));
@@ -276,7 +276,10 @@ fn without_a_folder_nothing_is_promised() {
     let said = Said::of(place.program(&["tools", "add", "ask.toml"]).env_remove("HOME").output().unwrap());
     assert_eq!(
         (said.code, said.stderr.as_str()),
-        (2, "error: there is no folder to remember that in\n  help: set HAFT_STATE_DIR or HOME\n")
+        (
+            2,
+            "error: there is no state folder\n  help: set HAFT_STATE_DIR or HOME to a folder that you can write\n"
+        )
     );
 }
 

@@ -41,7 +41,7 @@ fn new() -> Result<(), Failed> {
     assert!(said.stderr.contains("s__extra"), "{said:?}");
     assert_eq!(world.call("s__extra", &json!({})).json()["error"]["code"], "TOOL_NOT_FOUND");
     let listed = world.place.haft(&["tools", "list"]);
-    assert!(listed.stdout.contains("haft tools accept NAME` takes them: s__extra"), "{listed:?}");
+    assert!(listed.stdout.contains("haft tools accept NAME`: s__extra"), "{listed:?}");
     let again = world.call("s__look", &json!({}));
     assert!(!again.stderr.contains("s__extra"), "it is said once: {again:?}");
     let accepted = world.place.haft(&["tools", "accept", "--mcp", "s", "--json"]);
@@ -60,7 +60,7 @@ fn while_connected() -> Result<(), Failed> {
     assert_eq!(code, "TOOL_DISABLED", "{text}");
     session.end();
     let waiting = world.place.haft(&["tools", "list"]).stdout;
-    assert!(waiting.contains("takes them: s__echo, s__extra"), "{waiting}");
+    assert!(waiting.contains("accept NAME`: s__echo, s__extra"), "{waiting}");
     Ok(())
 }
 

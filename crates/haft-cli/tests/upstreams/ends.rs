@@ -25,7 +25,7 @@ fn dies() -> Result<(), Failed> {
     // It ended right after it began, so it is left alone for half a second.
     let (code, text) = session.error("s__echo", json!({"text": "a"}));
     assert_eq!(code, "UPSTREAM_UNAVAILABLE", "{text}");
-    assert!(text.contains("tried again in 1 s"), "{text}");
+    assert!(text.contains("haft tries again in 1 s"), "{text}");
     std::thread::sleep(Duration::from_millis(600));
     assert_eq!(session.call("s__echo", json!({"text": "b"}))["content"][0]["text"], "b");
     session.end();

@@ -201,9 +201,8 @@ fn unavailable(server: &str, why: &str, wait: Option<Duration>) -> ToolError {
         Some(wait) => {
             let millis = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
             let seconds = millis.div_ceil(1000);
-            let text = format!(
-                "The MCP server `{server}` is not available: {why}. It is tried again in {seconds} s"
-            );
+            let text =
+                format!("The MCP server `{server}` is not available: {why}. haft tries again in {seconds} s");
             ToolError::new(ErrorCode::UpstreamUnavailable, text)
                 .with_data(json!({"server": server, "retryAfterMs": millis}))
         }
@@ -235,7 +234,7 @@ async fn begin(
 /// Says what is other whenever the list changes.
 async fn follow(shared: Arc<Shared>, server: McpSource, connection: Arc<Connection>) {
     let mut listings = connection.listings();
-    // Only the list: whoever follows does not keep the conversation.
+    // Only the list: a follower does not keep the conversation.
     drop(connection);
     // Once at first: it may have changed since the conversation began.
     loop {

@@ -43,7 +43,7 @@ pub(super) fn spec(server: &McpSource, shared: &Shared, granted: GuestSpec) -> R
     if let Some(gone) = own.iter().find(|path| !path.exists()) {
         let path = text::one_line(&gone.to_string_lossy(), 300);
         let text = format!(
-            "{path} of the MCP server `{name}` is not there any more. Put it back, or add the server anew"
+            "{path} of the MCP server `{name}` is not there any more. Put it back, or add the server again"
         );
         return Err(ToolError::new(ErrorCode::ToolDisabled, text));
     }

@@ -51,10 +51,10 @@ impl McpTool {
             Compared::Same => Ok(()),
             Compared::Changed(_) => {
                 let text = format!(
-                    "`{name}` is not what it was: its server describes it differently now, so it was not called. A person has to \
-                     look at the difference and accept it first"
+                    "The server changed the definition of `{name}`, so haft did not call it. A person has to look at the \
+                     difference and accept it first"
                 );
-                // The next step is in it, for whoever would say another one.
+                // The next step is in it, for a face that would say another one.
                 let next = json!({"accept": name});
                 Err(ToolError::new(ErrorCode::ToolDisabled, text).with_data(next))
             }

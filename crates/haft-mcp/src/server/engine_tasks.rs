@@ -71,7 +71,7 @@ impl EngineTasks {
             true => Ok(task),
             false => {
                 let shown = haft_core::text::one_line(id.as_str(), 80);
-                let text = format!("There is no task {shown}, or not any more");
+                let text = format!("There is no task {shown}");
                 Err(ToolError::new(ErrorCode::TaskNotFound, text))
             }
         }

@@ -44,7 +44,7 @@ impl ApiSecret {
         Ok(ApiSecret(text))
     }
 
-    /// The secret, for whoever gets the key.
+    /// The secret, for the program that gets the key.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -80,7 +80,7 @@ impl Keys {
         Keys { store, found: Cache::builder().max_capacity(MOST).time_to_live(REMEMBERED).build() }
     }
 
-    /// Whom the secret with that hash stands for, if it counts.
+    /// Whom the secret with that hash stands for, if it is valid.
     pub(super) async fn known(&self, hash: SecretHash) -> Result<Option<Claimed>, Problem> {
         let key = match self.found.get(&hash) {
             Some(key) => key,

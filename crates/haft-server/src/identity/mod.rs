@@ -28,7 +28,7 @@ use tokens::Tokens;
 /// How often it is looked whether somebody whose request is still open still counts.
 const LOOK: Duration = Duration::from_millis(750);
 
-/// The process at the other end of a unix socket belongs to whoever runs this.
+/// The process at the other end of a unix socket belongs to the user who runs this.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SameUser;
 
@@ -122,7 +122,7 @@ impl Identity {
         self.0.rights.contains(&right)
     }
 
-    /// Refuses whoever has not that right.
+    /// Refuses a caller without that right.
     pub(crate) fn needs(&self, right: Right) -> Result<(), Problem> {
         if self.may(right) {
             return Ok(());
@@ -147,7 +147,7 @@ pub(crate) struct Identifier {
 pub(crate) struct CameIn<'a> {
     /// Its path: the metadata of RFC 9728 is that of the service there.
     pub(crate) path: &'a str,
-    /// On a unix socket, by a process of whoever runs this.
+    /// On a unix socket, by a process of the user who runs this.
     pub(crate) is_same_user: bool,
     /// From that address.
     pub(crate) peer: Option<Peer>,
@@ -244,7 +244,7 @@ impl Identifier {
         };
         Ok(claimed.map(|mut claimed| {
             if !self.both_rights && claimed.rights.contains(&Right::Invoke) {
-                // Whoever makes calls does not approve them, unless the operator said so.
+                // A caller does not approve its own calls, unless the operator said so.
                 claimed.rights.retain(|right| *right != Right::Approve);
             }
             claimed

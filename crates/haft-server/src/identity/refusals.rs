@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 /// How many addresses a record has. The rest is counted together.
 const ADDRESSES: usize = 16;
 
-/// The address of whoever is at the other end of a connection.
+/// The address at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 

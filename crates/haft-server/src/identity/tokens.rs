@@ -28,7 +28,7 @@ use std::{
 const LEEWAY: i64 = 30;
 /// The longest token.
 const LONGEST: usize = 16 << 10;
-/// How often keys are looked for anew, for a token by a key that is not known.
+/// How often keys are looked for again, for a token by a key that is not known.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long keys count without a look.
 const STALE: Duration = Duration::from_secs(10 * 60);
@@ -116,7 +116,7 @@ struct Seen {
 
 impl Seen {
     /// The keys, where they were looked for so recently that nobody has to look again. None of them are known where every look
-    /// failed: whoever has a token is told so at once, and the provider is not asked by each of them.
+    /// failed: a caller with a token is told so at once, and the provider is not asked by each of them.
     fn fresh(&self, age: Duration) -> Option<Option<Arc<Vec<Jwk>>>> {
         let age = if self.keys.is_empty() { age.min(LOOK_AGAIN) } else { age };
         let is_fresh = self.looked.is_some_and(|at| at.elapsed() < age);
@@ -158,7 +158,7 @@ impl Tokens {
         &self.options
     }
 
-    /// Whom a token stands for, if it counts.
+    /// Whom a token stands for, if it is valid.
     pub(super) async fn known(self: &Arc<Self>, token: &str) -> Result<Option<Claimed>, Problem> {
         let Some(parts) = Parts::of(token) else { return Ok(None) };
         let kid = parts.header.kid.as_deref();

@@ -112,7 +112,7 @@ pub(crate) struct RememberBody {
     #[serde(default)]
     #[schema(required = false)]
     lasts: Lasts,
-    /// In place of that: for so many seconds.
+    /// In place of that: for this many seconds.
     #[serde(default, deserialize_with = "some_integer")]
     #[schema(minimum = 1, maximum = 31536000)]
     seconds: Option<u64>,
@@ -124,11 +124,11 @@ pub(crate) struct RememberBody {
 pub(crate) struct AnswerBody {
     /// Yes, no, or not like this.
     decision: Wanted,
-    /// Why not, in words that the model gets to read.
+    /// The reason for a no, which the model reads.
     reason: Option<String>,
-    /// With `edit`: all arguments, as they should be. The call is planned with them, and asked about anew.
+    /// With `edit`: all arguments, as they should be. haft plans the call with them and asks again.
     arguments: Option<Arguments>,
-    /// With `approve`: what is to be remembered, so that nobody is asked about it again.
+    /// With `approve`: what haft remembers, so that it does not ask again.
     #[serde(default, deserialize_with = "some_object")]
     remember: Option<RememberBody>,
 }
@@ -188,8 +188,8 @@ pub(crate) struct AnsweredBody {
 
 /// Answer a question, once. Needs the right `approve`
 ///
-/// Answering runs nothing by itself: the call is sent again, or its task goes on. After `edit` the call is asked about anew, with
-/// the changed arguments: that question has this one in `replaces`.
+/// An answer runs nothing: send the call again, or its task goes on. After `edit`, haft asks about the call with the changed
+/// arguments: that question has this one in `replaces`.
 #[utoipa::path(
     post, path = "/v1/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = schema::Answer,
     responses((status = 200, body = AnsweredBody))

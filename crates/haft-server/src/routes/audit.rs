@@ -51,7 +51,7 @@ pub(crate) struct Which {
     /// Where the page begins: `next` of the page before.
     #[param(pattern = "^-?[0-9]{1,18}-[0-9]{1,18}$")]
     after: Option<String>,
-    /// At most so many.
+    /// Length of the list.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }
@@ -107,7 +107,7 @@ pub(crate) struct Record {
     /// The agent that called.
     #[schema(value_type = String)]
     agent: Arc<str>,
-    /// The person behind it.
+    /// The person who made the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     user: Option<Arc<str>>,
@@ -187,7 +187,7 @@ pub(crate) async fn list(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct HowMany {
-    /// At most so many.
+    /// Length of the list.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }

@@ -27,7 +27,7 @@ pub(crate) struct Results {
     summary: BatchSummary,
 }
 
-/// Make several calls, planned together and answered in order
+/// Run several calls as one batch; results come in call order
 ///
 /// One result each, whatever happens. With the header `Idempotency-Key` each call that has no key of its own gets one from it
 /// and its place.

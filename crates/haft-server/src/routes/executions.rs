@@ -40,7 +40,7 @@ pub(crate) async fn list(
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Execution {
-    /// The walk.
+    /// The execution.
     #[schema(value_type = String, format = "uuid")]
     execution_id: ExecutionId,
     /// `running` or `ended`.
@@ -141,7 +141,7 @@ pub(crate) struct Cancelled {
     cancelled: bool,
 }
 
-/// Ends what is this tenant's. What is another's is not there.
+/// Ends an execution of this tenant. Another tenant's executions answer 404.
 pub(crate) fn cancel_known(
     app: &App,
     who: &Identity,

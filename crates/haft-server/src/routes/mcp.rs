@@ -1,4 +1,4 @@
-//! The Model Context Protocol, for whoever may make calls.
+//! The Model Context Protocol, for callers that may make calls.
 
 use crate::{identity::Identity, problem::Problem};
 use axum::{
@@ -48,7 +48,10 @@ impl Service<Request<Body>> for Mounted {
             Some(Ok(caller)) => caller,
             Some(Err(problem)) => return Box::pin(async { Ok(problem.into_response()) }),
             None => {
-                let nobody = Problem::new(haft_core::ErrorCode::Unauthenticated, "Nobody is known who asks");
+                let nobody = Problem::new(
+                    haft_core::ErrorCode::Unauthenticated,
+                    "The request has no valid key or token",
+                );
                 return Box::pin(async { Ok(nobody.into_response()) });
             }
         };

@@ -23,7 +23,7 @@ use crate::{problem::Problem, server::App, take::Who};
 use axum::http::{StatusCode, Uri};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-/// Routes for whoever is known.
+/// Routes for known callers.
 pub(crate) fn known() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(server::me))

@@ -31,7 +31,7 @@ pub(crate) struct Part {
     /// The first byte.
     #[param(minimum = 0)]
     offset: Option<u64>,
-    /// At most so many bytes; 4 MiB is the most.
+    /// The most bytes to return, at most 4 MiB.
     #[param(minimum = 1, maximum = 4194304)]
     length: Option<u64>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Lines {
     /// Only lines that match this regular expression.
     #[param(max_length = 1000)]
     pattern: Option<String>,
-    /// At most so many lines.
+    /// The most lines to return.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }

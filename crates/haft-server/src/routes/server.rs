@@ -23,7 +23,7 @@ pub(crate) struct Me {
     /// The agent that calls are made for, unless a request names one.
     #[schema(value_type = String)]
     agent: Arc<str>,
-    /// The person behind it.
+    /// The person who makes the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     user: Option<Arc<str>>,
@@ -78,7 +78,7 @@ pub(crate) async fn doctor(State(app): State<App>, Who(who): Who) -> Result<Json
     Ok(Json(app.host.doctor().await?))
 }
 
-/// Counts and times, in the text format of Prometheus. Needs the right `operate`
+/// Counters and durations, in the text format of Prometheus. Needs the right `operate`
 #[utoipa::path(
     get, path = "/metrics", tag = "server",
     responses((status = 200, description = "The metrics", body = String, content_type = "text/plain"))

@@ -48,7 +48,7 @@ pub(crate) struct Which {
     /// Where the page begins: `next` of the page before.
     #[param(pattern = "^-?[0-9]{1,18}-tsk_[^\\u0000]*$")]
     after: Option<String>,
-    /// At most so many.
+    /// Length of the list.
     #[param(minimum = 1, maximum = 100)]
     limit: Option<u16>,
 }

@@ -65,7 +65,7 @@ pub(crate) struct ExecutionOptions {
     /// 1 (last) to 10 (first).
     #[schema(minimum = 1, maximum = 10)]
     priority: Option<u8>,
-    /// The same key means the same call: it has an effect once.
+    /// Calls with the same key have their effect once.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     idempotency_key: Option<String>,
     /// Ask a person first.

@@ -1,4 +1,4 @@
-//! The tools that there are for whoever asks.
+//! The tools that there are for a caller.
 
 use crate::{
     problem::Problem,
@@ -23,7 +23,7 @@ pub(crate) struct Which {
     category: Option<Category>,
     /// Only what comes after this name: `next` of the page before.
     after: Option<String>,
-    /// At most so many.
+    /// Length of the list.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }
@@ -112,7 +112,7 @@ pub(crate) struct Search {
     /// In words.
     #[schema(max_length = 500)]
     query: String,
-    /// At most so many.
+    /// Length of the list.
     #[serde(default, deserialize_with = "some_integer")]
     #[schema(minimum = 1, maximum = 100)]
     limit: Option<u16>,

@@ -143,7 +143,7 @@ where
         };
         let Some(caller) = caller else {
             return Box::pin(async {
-                Ok(refused(StatusCode::UNAUTHORIZED, "Nobody is known who makes this request"))
+                Ok(refused(StatusCode::UNAUTHORIZED, "The request has no valid key or token"))
             });
         };
         let owners = self.owners.clone();
