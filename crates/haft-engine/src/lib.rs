@@ -42,7 +42,7 @@ pub use engine::{Engine, Shutdown, Target, WeakEngine};
 pub use event_log::Observer;
 pub use flow::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};
 pub use parked::{PendingCall, SubmitError};
-pub use preview::Preview;
+pub use preview::{Plan, PlanDecision, Preview};
 pub use registry::{RegisterError, ToolQuery};
 pub use request::{BatchRequest, Request};
 pub use sandboxes::{SandboxSpec, SandboxStatus, Sandboxes};

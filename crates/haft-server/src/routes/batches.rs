@@ -17,11 +17,14 @@ use axum::{
 use haft_core::{BatchId, BatchSummary, ErrorCode, Problem as Single, ToolResult, port::Right};
 use haft_definition::{Format, ReadErrors};
 use haft_engine::{BatchRequest, FlowError, FlowRequest, FlowResult};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::executions::{CancelBody, Cancelled, cancel_known};
 
-#[derive(Serialize)]
+/// What came of a batch: one result for each call, in call order.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BatchResult")]
 pub(crate) struct Results {
     results: Vec<ToolResult>,
     summary: BatchSummary,
