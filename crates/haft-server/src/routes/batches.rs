@@ -36,7 +36,7 @@ pub(crate) struct Results {
 /// and its place.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "calls", request_body = Batch,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255)),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),
     responses((status = 200, body = schema::BatchResult))
 )]
 pub(crate) async fn run(

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 /// `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
 #[utoipa::path(
     post, path = "/v1/invoke", tag = "calls", request_body = Invoke,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "The same key means the same call: it has an effect once")),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$", description = "The same key means the same call: it has an effect once")),
     responses(
         (status = 200, description = "It ran: the result says how it ended", content(
             (schema::ToolResult = "application/json"),
