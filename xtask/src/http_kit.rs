@@ -1,5 +1,5 @@
-//! Programs of others that speak to an HTTP API, from PyPI: schemathesis, the SDKs of model providers, and programs that
-//! check an OpenAPI document and make a client of it.
+//! Programs of others that speak to an HTTP API, from PyPI: schemathesis, the SDKs of model providers, and programs
+//! that check an OpenAPI document and make a client of it.
 
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use super::{
     watch::{self, Ended, Watch},
 };
 use haft::{
-    Arguments, BatchOptions, BatchRequest, CallOptions, ExecutionId, IsolationLevel, Preview, Request,
+    Arguments, BatchOptions, BatchRequest, CallOptions, ExecutionId, IsolationLevel, Plan, Preview, Request,
     Target, ToolCall, ToolResult, port::AuditRecord,
 };
 use haft_core::text::people_text;
@@ -187,29 +187,9 @@ pub(super) fn preview_exit(preview: &Preview) -> u8 {
     }
 }
 
-/// A preview for a program.
+/// A preview for a program, as HTTP gives it, too.
 pub(super) fn preview_json(call: &ToolCall, preview: &Preview) -> Value {
-    let mut value = match preview {
-        Preview::Ready { tool, summary, footprint, rule, .. } => {
-            json!({"decision": "run", "tool": tool, "summary": summary, "footprint": footprint, "rule": rule})
-        }
-        Preview::NeedsApproval { tool, summary, reason, rule, .. } => {
-            json!({"decision": "ask", "tool": tool, "summary": summary, "reason": reason, "rule": rule})
-        }
-        Preview::Pending { tool } => json!({"decision": "wait", "tool": tool}),
-        Preview::Refused(error) => json!({
-            "decision": "refuse",
-            "tool": call.name,
-            "error": {"code": error.code, "message": error.message, "problems": error.problems},
-        }),
-    };
-    if let Preview::Ready { change: Some(change), .. } | Preview::NeedsApproval { change: Some(change), .. } =
-        preview
-    {
-        value["change"] = json!(change);
-    }
-    value["callId"] = json!(call.id);
-    value
+    json!(Plan::new(call, preview))
 }
 
 /// With `--verbose`: by which rule it was decided, where it ran, and what only an operator should see.

@@ -1,6 +1,7 @@
 //! Who asks, and with which means.
 
 use crate::{IsolationLevel, Limits};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{
@@ -128,7 +129,7 @@ impl Tier {
 /// let grant: ParentGrant = serde_json::from_str(r#"{"sandboxId": "sb-1", "hosts": ["example.com"]}"#).unwrap();
 /// assert_eq!(grant.hosts, ["example.com"]);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ParentGrant {
     /// The sandbox around the call.

@@ -1,6 +1,7 @@
 //! What a tool says about itself.
 
 use crate::{CommandSource, HttpSource, McpSource, Parameters, Tier, iso_duration};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -66,7 +67,9 @@ pub enum Risk {
 /// use haft_core::IsolationLevel;
 /// assert!(IsolationLevel::None < IsolationLevel::Strict);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum IsolationLevel {
     /// In haft's own process: trusted built-ins and code linked into the program.
     None,

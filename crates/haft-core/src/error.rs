@@ -1,5 +1,6 @@
 //! The one error table: name, code, E-number, status, retryability, HTTP status, exit code and model text.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, str::FromStr};
@@ -10,7 +11,7 @@ use std::{fmt, str::FromStr};
 /// use haft_core::Status;
 /// assert_eq!(serde_json::to_string(&Status::PermissionDenied).unwrap(), "\"PermissionDenied\"");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Status {
     /// The tool ran and its output is valid.
     Success,
@@ -295,6 +296,21 @@ impl fmt::Display for ErrorCode {
     }
 }
 
+/// Any text: programs that were made today must read the codes of tomorrow.
+impl JsonSchema for ErrorCode {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "ErrorCode".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": "string"})
+    }
+}
+
 impl Serialize for ErrorCode {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
@@ -314,8 +330,9 @@ impl<'de> Deserialize<'de> for ErrorCode {
 /// let problem = haft_core::Problem::new("/age", "type", "expected an integer, got the string \"12\"");
 /// assert_eq!(problem.to_string(), "/age: expected an integer, got the string \"12\"");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SingleProblem")]
 pub struct Problem {
     /// JSON pointer of the value; empty for the whole.
     pub pointer: String,

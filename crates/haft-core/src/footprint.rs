@@ -1,5 +1,6 @@
 //! What a call would read and write, so that calls which must not overlap do not.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something that can be read or written.
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// assert!(!Resource::path("/src").overlaps(&Resource::named("git-index:/src")));
 /// assert!(Resource::Anything.overlaps(&Resource::path("/src")));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "name")]
 pub enum Resource {
     /// Nobody said what, so it may be whatever another call touches.
@@ -62,7 +63,7 @@ fn contains(folder: &str, path: &str) -> bool {
 /// assert!(edit.conflicts_with(&Footprint::undeclared(true)));
 /// assert!(!edit.conflicts_with(&Footprint::default()));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Footprint {
     /// What it reads.

@@ -1,6 +1,7 @@
 //! How much of what.
 
 use crate::{ErrorCode, ToolError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use std::time::Duration;
 /// let limits: Limits = serde_json::from_str(r#"{"memoryBytes": 268435456, "cpuMillicores": 500}"#).unwrap();
 /// assert_eq!(limits.memory_bytes, Some(256 << 20));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
     /// Memory of all its processes together.
@@ -22,9 +23,11 @@ pub struct Limits {
     pub cpu_millicores: Option<u32>,
     /// Time on a core, as opposed to time on the wall.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::iso_duration::option")]
+    #[schemars(with = "Option<String>")]
     pub cpu_time: Option<Duration>,
     /// Time on the wall.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::iso_duration::option")]
+    #[schemars(with = "Option<String>")]
     pub wall_time: Option<Duration>,
     /// Processes and threads at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -210,7 +213,7 @@ pub const UNKNOWN_BUDGET_BYTES: usize = 64 * 1024;
 /// let estimate = haft_core::TokenEstimate { limit: 8192, used: 4096, response_reserve: 1024, safety_margin: 256 };
 /// assert_eq!(estimate.available_bytes(), (8192 - 4096 - 1024 - 256) * 4);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenEstimate {
     /// What the model's context holds.
@@ -241,7 +244,7 @@ impl TokenEstimate {
 /// assert_eq!(ModelBudget::NoModel.available_bytes(), usize::MAX);
 /// assert_eq!(ModelBudget::Unknown.available_bytes(), UNKNOWN_BUDGET_BYTES);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum ModelBudget {
     /// No model is attached.

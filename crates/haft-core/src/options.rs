@@ -1,6 +1,7 @@
 //! How a call or a batch is to be carried out.
 
 use crate::{ErrorCode, ExecutionId, IsolationLevel, Limits, ModelBudget, iso_duration};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -9,13 +10,14 @@ use std::time::Duration;
 /// ```
 /// assert_eq!(haft_core::Retry::default().max_retries, 2);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Retry {
     /// Tries after the first one.
     pub max_retries: u32,
     /// The first wait; each further one doubles, with full jitter.
     #[serde(with = "iso_duration")]
+    #[schemars(with = "String")]
     pub base: Duration,
     /// Only after these errors, of those that are retryable; where empty, after all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -29,7 +31,7 @@ impl Default for Retry {
 }
 
 /// Whether a stored result may answer a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum CacheUse {
     /// Where the tool says that it may.
@@ -49,7 +51,7 @@ pub enum CacheUse {
 /// let options = CallOptions { timeout: Some(Duration::from_secs(5)), ..CallOptions::default() };
 /// assert_eq!(serde_json::to_string(&options).unwrap(), r#"{"timeout":"PT5S"}"#);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CallOptions {
     /// The id to use; made up where absent. For a batch it names the batch.
@@ -57,9 +59,11 @@ pub struct CallOptions {
     pub execution_id: Option<ExecutionId>,
     /// The deadline; else the tool's, else the default. Above the tool's maximum it is refused.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
+    #[schemars(with = "Option<String>")]
     pub timeout: Option<Duration>,
     /// How long a tool may stay silent; progress and output start it anew, the deadline stays.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
+    #[schemars(with = "Option<String>")]
     pub idle_timeout: Option<Duration>,
     /// Ask a person even where the tool and the policy do not.
     #[serde(skip_serializing_if = "is_false")]
@@ -99,7 +103,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// How the calls of a batch follow each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Strategy {
     /// One after the other, in call order.

@@ -1,6 +1,7 @@
 //! What a tool gives back.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 /// let part = ContentPart::text("hello");
 /// assert_eq!(serde_json::to_string(&part).unwrap(), r#"{"type":"text","text":"hello"}"#);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum ContentPart {
     /// Words.
@@ -57,7 +58,7 @@ impl ContentPart {
 }
 
 /// What kind of thing a call changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SideEffectKind {
     /// Something new is there.
     Created,
@@ -80,7 +81,7 @@ pub enum SideEffectKind {
 /// let effect = SideEffect::new(SideEffectKind::Created, "notes.txt", jiff::Timestamp::UNIX_EPOCH);
 /// assert!(!effect.is_reversible);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SideEffect {
     /// What kind of change.

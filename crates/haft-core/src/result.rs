@@ -5,12 +5,13 @@ use crate::{
     text,
 };
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::{borrow::Cow, fmt::Write as _, sync::Arc, time::Duration};
 
 /// The error of a call, as a model and a program may see it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErrorInfo {
     /// The row of the error table.
@@ -31,7 +32,7 @@ pub struct ErrorInfo {
 }
 
 /// What really held a call in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Enforcement {
     /// The level that was enforced.
@@ -56,7 +57,7 @@ impl Enforcement {
 }
 
 /// Something that containment stopped or noticed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Violation {
     /// Such as `UnauthorizedNetworkAccess`.
@@ -82,7 +83,7 @@ impl Violation {
 }
 
 /// What a call used, as far as it was measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Metrics {
     /// The most memory at any time.
@@ -148,18 +149,19 @@ impl Metrics {
 }
 
 /// A try of a call that failed and was followed by another one.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedTry {
     /// Why it failed.
     pub code: ErrorCode,
     /// What was waited before the next one.
     #[serde(rename = "delayMs", with = "millis")]
+    #[schemars(with = "f64")]
     pub delay: Duration,
 }
 
 /// One attempt at a call that took several: how it ended, and what held it in.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttemptRecord {
     /// Which one, from 1.
@@ -179,13 +181,14 @@ pub struct AttemptRecord {
 }
 
 /// Where a result came from that no run of this call made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FromCache {
     /// The call whose run made it.
     pub execution_id: ExecutionId,
     /// How old it was.
     #[serde(rename = "ageMs", with = "millis")]
+    #[schemars(with = "f64")]
     pub age: Duration,
     /// Whether that call was running just then, rather than done before.
     pub shared: bool,
@@ -197,11 +200,12 @@ pub struct FromCache {
 /// let nothing = haft_core::Scheduling::default();
 /// assert_eq!(serde_json::to_string(&nothing).unwrap(), "{}");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Scheduling {
     /// What it waited for a slot, over all tries.
     #[serde(rename = "queueWaitMs", skip_serializing_if = "Duration::is_zero", with = "millis")]
+    #[schemars(with = "f64")]
     pub queue_wait: Duration,
     /// The tries before the last one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -211,6 +215,7 @@ pub struct Scheduling {
     pub cache: Option<FromCache>,
     /// The deadline that the tool's earlier calls led to.
     #[serde(rename = "adaptiveTimeoutMs", skip_serializing_if = "Option::is_none", with = "optional_millis")]
+    #[schemars(with = "Option<f64>")]
     pub adaptive_timeout: Option<Duration>,
     /// How often this very call has failed in a row, where that is worth a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -218,7 +223,7 @@ pub struct Scheduling {
 }
 
 /// The facts about one walk of a call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultMetadata {
     /// The walk.
@@ -235,6 +240,7 @@ pub struct ResultMetadata {
     pub completed_at: Timestamp,
     /// The time between, by a clock that never jumps.
     #[serde(rename = "durationMs", with = "millis")]
+    #[schemars(with = "f64")]
     pub duration: Duration,
     /// How often it was tried; 0 where it never started.
     pub attempts: u32,
@@ -347,7 +353,7 @@ mod optional_millis {
 }
 
 /// The one answer to one call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
     /// The caller's own name for the call.
@@ -425,7 +431,7 @@ impl ToolResult {
 }
 
 /// A batch in numbers.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchSummary {
     /// The batch.
@@ -449,6 +455,7 @@ pub struct BatchSummary {
     pub overlapped: usize,
     /// From the first check to the last result.
     #[serde(rename = "durationMs", with = "millis")]
+    #[schemars(with = "f64")]
     pub duration: Duration,
     /// What was done in another way than asked for, and why: calls one after the other that were to run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -2,6 +2,7 @@
 
 use crate::{ApprovalId, ExecutionId, Status, TaskId, ToolResult, iso_duration};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
@@ -12,7 +13,7 @@ use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 /// assert_eq!(TaskState::of(Status::Timeout), TaskState::Failed);
 /// assert!(!TaskState::AwaitingApproval.is_over());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {
     /// It is on record, and has not begun.
@@ -79,7 +80,7 @@ impl fmt::Display for TaskState {
 }
 
 /// How far a task is, as its tool says.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskProgress {
     /// Of a hundred.
@@ -120,7 +121,7 @@ impl TaskProgress {
 }
 
 /// A call that goes on without its caller, as it stands at one moment.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
     /// By which it is asked about. Nobody who was not told can guess it.
@@ -152,6 +153,7 @@ pub struct Task {
     pub finished_at: Option<Timestamp>,
     /// How long it is kept after its end.
     #[serde(with = "iso_duration")]
+    #[schemars(with = "String")]
     pub ttl: Duration,
     /// When it is forgotten. Known once it has ended.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,7 @@ pub use flows::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, Flo
 pub use inner::Target;
 pub use live_calls::{PendingCall, SubmitError};
 pub use pipeline::{
-    preview::Preview,
+    preview::{Plan, PlanDecision, Preview},
     schedule::{
         breaker::{Breaker, BreakerStats},
         cache::{CacheStats, ResultCache},

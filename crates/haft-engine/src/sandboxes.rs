@@ -8,6 +8,7 @@ use haft_core::{
     text,
 };
 use jiff::{SignedDuration, Timestamp};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::HashMap,
@@ -30,7 +31,7 @@ use tokio::{sync::Notify, task::AbortHandle};
 /// assert_eq!(spec.level, haft_core::IsolationLevel::Strict);
 /// assert!(spec.hosts.is_empty());
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SandboxSpec {
     /// The level of programs in it, at the least. Tools that run in haft's own process have none.
@@ -43,6 +44,7 @@ pub struct SandboxSpec {
     pub hosts: Vec<String>,
     /// When it is ended by itself; an hour where absent, a day at the most.
     #[serde(with = "haft_core::iso_duration::option", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub time_to_live: Option<Duration>,
 }
 
@@ -59,8 +61,9 @@ impl Default for SandboxSpec {
 }
 
 /// A sandbox as it is now.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Sandbox")]
 pub struct SandboxStatus {
     /// Its name, which calls in it give as their parent.
     pub id: String,

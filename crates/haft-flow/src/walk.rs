@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 /// How a node ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NodeStatus {
     /// Its call succeeded.

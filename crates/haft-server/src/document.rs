@@ -34,6 +34,9 @@ struct Frame;
 /// ```
 pub fn document() -> Value {
     let mut document = serde_json::to_value(of_routes()).unwrap_or_default();
+    if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
+        schemas.extend(schema::definitions());
+    }
     describe_responses(&mut document);
     document
 }

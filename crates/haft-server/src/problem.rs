@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use haft_core::{ErrorCode, Problem as Single, ToolError, ToolResult, port::StoreError};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -30,22 +31,35 @@ struct Facts {
     come_again: Option<u32>,
 }
 
-/// On the wire. The schema of it is [`ProblemBody`](crate::schema::Problem).
-#[derive(Serialize)]
-struct Body<'a> {
+/// What went wrong (RFC 9457).
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
+pub(crate) struct Body<'a> {
+    /// Always `about:blank`: the code says what it is.
     #[serde(rename = "type")]
     kind: &'static str,
+    /// In general.
     title: &'static str,
+    /// The HTTP status.
+    #[schemars(range(min = 400, max = 599))]
     status: u16,
+    /// In this case.
     detail: &'a str,
+    /// The row of the error table.
+    #[schemars(example = &"NOT_FOUND")]
     code: ErrorCode,
+    /// The number in the E3000 range.
     #[serde(skip_serializing_if = "Option::is_none")]
     number: Option<&'static str>,
+    /// Whether the same request may succeed when sent again unchanged.
     retryable: bool,
+    /// The single problems.
     #[serde(skip_serializing_if = "<[Single]>::is_empty")]
     problems: &'a [Single],
+    /// Facts for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Value>,
+    /// The whole result, where it is a call that did not succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<&'a ToolResult>,
 }

@@ -13,7 +13,7 @@ use haft_core::{
 };
 use haft_engine::Request;
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value, json, value::RawValue};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -232,6 +232,46 @@ pub(crate) fn countable(limits: &Limits) -> Result<(), Problem> {
         true => Err(uncountable()),
         false => Ok(()),
     }
+}
+
+/// A time in ISO 8601. The document is narrower than the server, which takes `30s`, too.
+const TIME: &str = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$";
+/// A second to a day.
+const TIME_TO_LIVE: &str = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$";
+
+/// What the checks above ask for, as the document says it: type, member, and what is added to the member's schema.
+pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
+    let time = || json!({"pattern": TIME, "examples": ["PT30S"]});
+    let up_to = |most: u64| json!({"minimum": 1, "maximum": most});
+    let mut all = vec![
+        ("Limits", "memoryBytes", up_to(COUNTABLE)),
+        ("Limits", "cpuMillicores", up_to(MOST_MILLICORES.into())),
+        ("Limits", "processes", up_to(MOST_PROCESSES.into())),
+        ("Limits", "openFiles", up_to(MOST_OPEN_FILES.into())),
+        ("Retry", "maxRetries", json!({"maximum": MOST_RETRIES})),
+        ("Retry", "on", json!({"items": schema::reference("ErrorCode")})),
+        ("CallOptions", "priority", up_to(10)),
+        ("SandboxSpec", "timeToLive", json!({"pattern": TIME_TO_LIVE, "examples": ["PT10M"]})),
+    ];
+    let times = [
+        ("Limits", "cpuTime"),
+        ("Limits", "wallTime"),
+        ("Retry", "base"),
+        ("CallOptions", "timeout"),
+        ("CallOptions", "idleTimeout"),
+    ];
+    all.extend(times.map(|(kind, member)| (kind, member, time())));
+    let counts = [
+        ("Limits", "fileBytes"),
+        ("Limits", "scratchBytes"),
+        ("Limits", "outputBytes"),
+        ("ModelBudget", "limit"),
+        ("ModelBudget", "used"),
+        ("ModelBudget", "responseReserve"),
+        ("ModelBudget", "safetyMargin"),
+    ];
+    all.extend(counts.map(|(kind, member)| (kind, member, json!({"maximum": COUNTABLE}))));
+    all
 }
 
 impl Invoke {

@@ -1,15 +1,187 @@
-//! The shapes of what the engine answers, for the document. Nothing is made of these types: what is sent is the engine's own,
-//! and a test holds every answer against the document.
-#![allow(dead_code, clippy::large_enum_variant, reason = "they are descriptions")]
+//! The schemas of what is sent and taken, for the document. Those of the engine are made of its own types, so that a
+//! field that is added or renamed there shows here. Written by hand are only bounds that this server adds, events of a
+//! stream, which are lines and no type, and the three forms of an answer to a question.
+#![allow(dead_code, reason = "types here are descriptions")]
 
+use crate::{problem, routes, said};
 use haft_core::ErrorCode;
+use schemars::{
+    JsonSchema, SchemaGenerator,
+    generate::SchemaSettings,
+    transform::{RecursiveTransform, ReplaceBoolSchemas},
+};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use utoipa::{
     PartialSchema, ToSchema,
     openapi::{ObjectBuilder, RefOr, Schema, schema::Type},
 };
+
+/// Stand for types where a route says what it takes or gives. The document gets their schemas from [`definitions`].
+macro_rules! stand_for {
+    ($($name:ident)*) => {
+        $(
+            pub(crate) struct $name;
+
+            impl PartialSchema for $name {
+                fn schema() -> RefOr<Schema> {
+                    ObjectBuilder::new().into()
+                }
+            }
+
+            impl ToSchema for $name {
+                fn name() -> Cow<'static, str> {
+                    Cow::Borrowed(stringify!($name))
+                }
+            }
+        )*
+
+        /// Their names.
+        #[cfg(test)]
+        const STANDING: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+stand_for! {
+    Accepted BatchResult CallOptions FlowResult Plan Problem ResultMetadata Sandbox SandboxSpec SharedOptions
+    Status Strategy Task TaskPage TaskState ToolResult
+}
+
+/// The schema of every type of the engine that the document names, by its name.
+pub(crate) fn definitions() -> Map<String, Value> {
+    let mut given = generator(SchemaSettings::draft2020_12().for_serialize());
+    name::<problem::Body<'static>>(&mut given);
+    name::<routes::Results>(&mut given);
+    name::<routes::TaskPage<'static>>(&mut given);
+    name::<haft_core::ToolResult>(&mut given);
+    name::<haft_engine::FlowResult>(&mut given);
+    name::<haft_engine::Plan>(&mut given);
+    name::<haft_engine::SandboxStatus>(&mut given);
+    let mut taken = generator(SchemaSettings::draft2020_12().for_deserialize());
+    name::<haft_core::CallOptions>(&mut taken);
+    name::<haft_core::Strategy>(&mut taken);
+    name::<haft_engine::SandboxSpec>(&mut taken);
+    let mut all = given.take_definitions(true);
+    all.extend(taken.take_definitions(true));
+    unfold(&mut all);
+    for (kind, member, bound) in said::bounds() {
+        narrow(&mut all, kind, member, bound);
+    }
+    let accepted = json!({
+        "description": "What is answered before the end: a task was taken, or a person has to approve the call.",
+        "oneOf": [reference("Task"), reference("ToolResult")],
+    });
+    all.insert(Accepted::name().into_owned(), accepted);
+    let mut options = all.get("CallOptions").cloned().unwrap_or_default();
+    // Its id is the server's to make.
+    remove(all.get_mut("CallOptions"), "executionId");
+    remove(Some(&mut options), "executionId");
+    // Calls that are made together cannot go on without their caller.
+    remove(Some(&mut options), "detached");
+    all.insert(SharedOptions::name().into_owned(), options);
+    all
+}
+
+pub(crate) fn reference(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+fn generator(mut settings: SchemaSettings) -> SchemaGenerator {
+    settings.definitions_path = "/components/schemas".into();
+    let mut booleans = ReplaceBoolSchemas::default();
+    booleans.skip_additional_properties = true;
+    settings.with_transform(booleans).with_transform(RecursiveTransform(plain)).into_generator()
+}
+
+fn name<T: JsonSchema>(generator: &mut SchemaGenerator) {
+    generator.subschema_for::<T>();
+}
+
+/// Examples in Rust and defaults are for those who write Rust. A choice of words is one `enum`, with what they mean in
+/// its description.
+fn plain(schema: &mut schemars::Schema) {
+    schema.remove("default");
+    if let Some(Value::String(text)) = schema.get_mut("description") {
+        let end = text.find("```").unwrap_or(text.len());
+        *text = text[..end].trim_end().replace("[`", "`").replace("`]", "`");
+    }
+    let words: Option<Vec<(Value, Option<String>)>> = schema
+        .get("oneOf")
+        .and_then(Value::as_array)
+        .and_then(|all| all.iter().map(word).collect::<Option<Vec<_>>>())
+        .map(|all| all.into_iter().flatten().collect());
+    let Some(words) = words else { return };
+    let mut text = schema.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (word, meaning) in &words {
+        if let (Some(word), Some(meaning)) = (word.as_str(), meaning) {
+            text.push_str(&format!("\n- `{word}`: {meaning}"));
+        }
+    }
+    schema.remove("oneOf");
+    schema.insert("description".to_owned(), text.into());
+    schema.insert("type".to_owned(), "string".into());
+    schema.insert("enum".to_owned(), words.into_iter().map(|(word, _)| word).collect());
+}
+
+/// The words of one branch of a choice, where it is nothing but words.
+fn word(branch: &Value) -> Option<Vec<(Value, Option<String>)>> {
+    if branch.get("type").and_then(Value::as_str) != Some("string") {
+        return None;
+    }
+    let meaning = branch.get("description").and_then(Value::as_str).map(str::to_owned);
+    match (branch.get("const"), branch.get("enum").and_then(Value::as_array)) {
+        (Some(word), _) => Some(vec![(word.clone(), meaning)]),
+        (None, Some(words)) => Some(words.iter().map(|word| (word.clone(), None)).collect()),
+        (None, None) => None,
+    }
+}
+
+/// A form that adds members to another type gets that one's members: programs that make clients see only one of the
+/// two.
+fn unfold(all: &mut Map<String, Value>) {
+    let known = all.clone();
+    let forms = all.values_mut().filter_map(|schema| schema.get_mut("oneOf")?.as_array_mut()).flatten();
+    for form in forms.filter_map(Value::as_object_mut).filter(|form| form.contains_key("properties")) {
+        let Some(Value::String(path)) = form.remove("$ref") else { continue };
+        let Some(other) = path.rsplit('/').next().and_then(|name| known.get(name)) else { continue };
+        if let (Some(Value::Object(own)), Some(Value::Object(more))) =
+            (form.get_mut("properties"), other.get("properties"))
+        {
+            own.extend(more.clone());
+        }
+        if let (Some(Value::Array(own)), Some(Value::Array(more))) =
+            (form.get_mut("required"), other.get("required"))
+        {
+            own.extend(more.iter().cloned());
+        }
+    }
+}
+
+/// Adds to the schema of a member, in every form of the type that has it.
+fn narrow(all: &mut Map<String, Value>, kind: &str, member: &str, bound: Value) {
+    let Some(schema) = all.get_mut(kind) else { return };
+    let pointer = format!("/properties/{member}");
+    if let Some(member) = schema.pointer_mut(&pointer) {
+        join(member, bound);
+    } else if let Some(Value::Array(forms)) = schema.get_mut("oneOf") {
+        for member in forms.iter_mut().filter_map(|form| form.pointer_mut(&pointer)) {
+            join(member, bound.clone());
+        }
+    }
+}
+
+fn join(schema: &mut Value, bound: Value) {
+    if let (Some(schema), Value::Object(bound)) = (schema.as_object_mut(), bound) {
+        schema.extend(bound);
+    }
+}
+
+fn remove(schema: Option<&mut Value>, member: &str) {
+    if let Some(Value::Object(members)) = schema.and_then(|schema| schema.get_mut("properties")) {
+        members.remove(member);
+    }
+}
 
 /// A row of the error table: every one that there is.
 #[derive(Serialize)]
@@ -25,322 +197,6 @@ impl PartialSchema for Code {
 impl ToSchema for Code {
     fn name() -> Cow<'static, str> {
         Cow::Borrowed("ErrorCode")
-    }
-}
-
-/// How a call ended.
-#[derive(Serialize, ToSchema)]
-pub(crate) enum Status {
-    Success,
-    Failed,
-    Timeout,
-    Cancelled,
-    RequiresConfirmation,
-    SandboxError,
-    PermissionDenied,
-    ValidationError,
-}
-
-/// One thing that is wrong with arguments or output.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct SingleProblem {
-    /// JSON pointer of the value; empty for the whole.
-    pointer: String,
-    /// The rule that it breaks.
-    rule: String,
-    /// What was expected and what was there.
-    message: String,
-}
-
-/// Why a call did not succeed.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ErrorInfo {
-    /// The row of the error table.
-    #[schema(example = "VALIDATION_FAILED")]
-    code: String,
-    /// The number in the E3000 range.
-    number: Option<String>,
-    /// What happened, in words that a model can act on.
-    message: String,
-    /// Whether the same call may succeed when sent again unchanged.
-    retryable: bool,
-    /// The single problems.
-    #[schema(required = false)]
-    problems: Vec<SingleProblem>,
-    /// Facts for programs, such as an approval id.
-    #[schema(required = false)]
-    data: Value,
-}
-
-/// The facts about one execution of a call.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ResultMetadata {
-    /// The execution.
-    #[schema(format = "uuid")]
-    execution_id: String,
-    /// The batch that it was part of.
-    #[schema(format = "uuid")]
-    batch_id: Option<String>,
-    /// Its place in the batch, from 0.
-    batch_index: Option<u32>,
-    /// When the call came in.
-    #[schema(format = DateTime)]
-    started_at: String,
-    /// When its result was final.
-    #[schema(format = DateTime)]
-    completed_at: String,
-    /// The time between.
-    duration_ms: f64,
-    /// How often it was tried; 0 where it never started.
-    attempts: u32,
-    /// Each attempt, where there were several: number, code, enforcement, sandboxId, metrics.
-    #[schema(required = false, value_type = Vec<Object>)]
-    attempt_records: Vec<Value>,
-    /// Bytes that the tool put out.
-    output_size: u64,
-    /// Whether some of them were left out of the content.
-    output_truncated: bool,
-    /// By which the whole output is read at `/v1/outputs`.
-    output_handle: Option<String>,
-    /// The sandbox that it ran in.
-    sandbox_id: Option<String>,
-    /// What held it in.
-    #[schema(value_type = Option<Object>)]
-    enforcement: Option<Value>,
-    /// What it used.
-    #[schema(value_type = Option<Object>)]
-    metrics: Option<Value>,
-    /// What containment stopped or noticed.
-    #[schema(required = false, value_type = Vec<Object>)]
-    violations: Vec<Value>,
-    /// What it changed.
-    #[schema(required = false)]
-    side_effects: Vec<Value>,
-    /// Your own name for the request.
-    correlation_id: Option<String>,
-}
-
-/// The one answer to one call.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ToolResult {
-    /// Your own name for the call.
-    call_id: String,
-    /// The tool's canonical name, or what was asked for where there is no such tool.
-    tool: String,
-    /// How it ended.
-    status: Status,
-    /// The value that the tool's output schema describes.
-    #[schema(required = false)]
-    output: Value,
-    /// What a model reads: text first, then pictures, sound and documents.
-    #[schema(required = false, value_type = Vec<Object>)]
-    content: Vec<Value>,
-    /// Why it did not succeed.
-    error: Option<ErrorInfo>,
-    /// The facts.
-    metadata: ResultMetadata,
-}
-
-/// What went wrong (RFC 9457).
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Problem {
-    /// Always `about:blank`: the code says what it is.
-    #[serde(rename = "type")]
-    kind: String,
-    /// In general.
-    title: String,
-    /// The HTTP status.
-    #[schema(minimum = 400, maximum = 599)]
-    status: u16,
-    /// In this case.
-    detail: String,
-    /// The row of the error table.
-    #[schema(example = "NOT_FOUND")]
-    code: String,
-    /// The number in the E3000 range.
-    number: Option<String>,
-    /// Whether the same request may succeed when sent again unchanged.
-    retryable: bool,
-    /// The single problems.
-    #[schema(required = false)]
-    problems: Vec<SingleProblem>,
-    /// Facts for programs.
-    #[schema(required = false)]
-    data: Value,
-    /// The whole result, where it is a call that did not succeed.
-    result: Option<ToolResult>,
-}
-
-/// How the calls of a batch follow each other.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Strategy {
-    Sequential,
-    Parallel,
-    Smart,
-}
-
-/// The isolation level of a call.
-#[derive(Serialize, ToSchema)]
-pub(crate) enum Isolation {
-    None,
-    Standard,
-    Strict,
-    Restricted,
-}
-
-/// Whether a stored result may answer a call.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum CacheUse {
-    Allowed,
-    Refresh,
-    Off,
-}
-
-/// Limits of a call or a sandbox. Times are ISO 8601, such as `PT30S`.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CallLimits {
-    #[schema(minimum = 1, maximum = 9007199254740991_i64)]
-    memory_bytes: Option<u64>,
-    #[schema(minimum = 1, maximum = 1000000)]
-    cpu_millicores: Option<u32>,
-    #[schema(
-        example = "PT30S",
-        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
-    )]
-    cpu_time: Option<String>,
-    #[schema(
-        example = "PT30S",
-        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
-    )]
-    wall_time: Option<String>,
-    #[schema(minimum = 1, maximum = 1048576)]
-    processes: Option<u32>,
-    #[schema(minimum = 1, maximum = 1048576)]
-    open_files: Option<u32>,
-    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
-    file_bytes: Option<u64>,
-    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
-    scratch_bytes: Option<u64>,
-    #[schema(minimum = 0, maximum = 9007199254740991_i64)]
-    output_bytes: Option<u64>,
-}
-
-/// How often a call may be retried.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Retry {
-    /// Tries after the first one.
-    #[schema(maximum = 10, value_type = u64)]
-    max_retries: u32,
-    /// The first wait, in ISO 8601.
-    #[schema(
-        example = "PT1S",
-        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
-    )]
-    base: String,
-    /// Only after these codes.
-    #[schema(required = false)]
-    on: Vec<Code>,
-}
-
-/// How a call is to be carried out. Times are ISO 8601, such as `PT30S`.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CallOptions {
-    /// The deadline; else the tool's, else the default.
-    #[schema(
-        example = "PT30S",
-        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
-    )]
-    timeout: Option<String>,
-    /// How long a tool may stay silent.
-    #[schema(
-        example = "PT10S",
-        pattern = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]{1,9})?S)?$"
-    )]
-    idle_timeout: Option<String>,
-    /// Ask a person even where the tool and the policy do not.
-    #[schema(required = false)]
-    require_confirmation: bool,
-    /// At least this much containment.
-    isolation: Option<Isolation>,
-    /// Limits for this call.
-    limits: Option<CallLimits>,
-    /// Other retries than the default.
-    retry: Option<Retry>,
-    /// 1 (last) to 10 (first).
-    #[schema(minimum = 1, maximum = 10)]
-    priority: Option<u8>,
-    /// Whether a stored result may answer.
-    #[schema(required = false)]
-    cache: CacheUse,
-    /// Answer at once with a task, and go on without the caller.
-    #[schema(required = false)]
-    detached: bool,
-    /// Turn `"5"` into `5` where the schema wants an integer.
-    #[schema(required = false)]
-    coerce: bool,
-    /// Whether a model reads the result, and how much of it it can take.
-    #[schema(required = false)]
-    model: ModelBudget,
-}
-
-/// Whether a model reads a result, and how much of it it can take.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase", tag = "kind")]
-pub(crate) enum ModelBudget {
-    /// Without a limit.
-    NoModel,
-    /// 64 KB are shown.
-    Unknown,
-    /// What is left of its context is shown.
-    Known {
-        /// Tokens that its context holds.
-        #[schema(maximum = 9007199254740991_i64)]
-        limit: u64,
-        /// What is in it now.
-        #[schema(maximum = 9007199254740991_i64)]
-        used: u64,
-        /// Kept free for the answer.
-        #[serde(rename = "responseReserve")]
-        #[schema(maximum = 9007199254740991_i64)]
-        response_reserve: u64,
-        /// Kept free because estimates are wrong.
-        #[serde(rename = "safetyMargin")]
-        #[schema(maximum = 9007199254740991_i64)]
-        safety_margin: u64,
-    },
-}
-
-/// The options of calls that are made together: as those of one call, but for `detached`.
-pub(crate) struct SharedOptions;
-
-impl PartialSchema for SharedOptions {
-    fn schema() -> RefOr<Schema> {
-        let mut schema = CallOptions::schema();
-        if let RefOr::T(Schema::Object(object)) = &mut schema {
-            object.properties.remove("detached");
-        }
-        schema
-    }
-}
-
-impl ToSchema for SharedOptions {
-    fn name() -> Cow<'static, str> {
-        Cow::Borrowed("SharedOptions")
-    }
-
-    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
-        CallOptions::schemas(schemas);
     }
 }
 
@@ -388,7 +244,7 @@ pub(crate) enum EditWord {
 pub(crate) struct Approve {
     #[schema(inline)]
     decision: ApproveWord,
-    /// What haft remembers, so that it does not ask again.
+    /// What is to be remembered, so that nobody is asked about it again.
     remember: Option<crate::routes::RememberBody>,
 }
 
@@ -398,12 +254,12 @@ pub(crate) struct Approve {
 pub(crate) struct Deny {
     #[schema(inline)]
     decision: DenyWord,
-    /// The reason, which the model reads.
+    /// Why, in words that the model gets to read.
     #[schema(max_length = 1000)]
     reason: Option<String>,
 }
 
-/// Not like this: haft plans the call with these arguments and asks again.
+/// Not like this: the call is planned with these arguments, and asked about anew.
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {
@@ -414,156 +270,30 @@ pub(crate) struct Edit {
     arguments: Value,
 }
 
-/// A batch in numbers.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct BatchSummary {
-    #[schema(format = "uuid")]
-    batch_id: String,
-    total: u64,
-    executed: u64,
-    succeeded: u64,
-    failed: u64,
-    read_only: u64,
-    mutating: u64,
-    overlapped: u64,
-    duration_ms: f64,
-    note: Option<String>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// What came of a batch: one result for each call, in call order.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct BatchResult {
-    results: Vec<ToolResult>,
-    summary: BatchSummary,
-}
+    #[test]
+    fn every_name_has_a_schema() {
+        let all = definitions();
+        for name in STANDING {
+            assert!(
+                all.get(*name).is_some_and(|schema| schema.get("description").is_some()),
+                "{name}: {all:#?}"
+            );
+        }
+    }
 
-/// What came of a flow.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct FlowResult {
-    /// Its name.
-    flow: String,
-    /// By which its calls are found on the record.
-    #[schema(format = "uuid")]
-    batch_id: String,
-    /// `success`, `partial_failure`, `failed` or `cancelled`.
-    status: String,
-    /// What it gave.
-    #[schema(required = false)]
-    output: Value,
-    /// Why it did not succeed.
-    error: Option<ErrorInfo>,
-    /// Each node.
-    #[schema(value_type = Vec<Object>)]
-    nodes: Vec<Value>,
-    /// In numbers.
-    #[schema(value_type = Object)]
-    summary: Value,
-}
-
-/// Where a task stands.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum TaskState {
-    Pending,
-    Running,
-    AwaitingApproval,
-    Completed,
-    Failed,
-    Cancelled,
-}
-
-/// A call that goes on without its caller.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Task {
-    /// By which it is asked about.
-    task_id: String,
-    state: TaskState,
-    tool: String,
-    call_id: Option<String>,
-    #[schema(format = "uuid")]
-    execution_id: String,
-    agent: String,
-    user: Option<String>,
-    session: Option<String>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    updated_at: String,
-    #[schema(format = DateTime)]
-    finished_at: Option<String>,
-    /// How long it is kept after its end, in ISO 8601.
-    ttl: String,
-    #[schema(format = DateTime)]
-    expires_at: Option<String>,
-    /// How far it is.
-    #[schema(value_type = Object)]
-    progress: Value,
-    /// The question that it waits for.
-    approval_id: Option<String>,
-    cancel_requested: bool,
-    /// How it ended. Not in lists.
-    result: Option<ToolResult>,
-    /// Milliseconds to wait before asking again; absent where it is over.
-    poll_after_ms: Option<u64>,
-}
-
-/// What is answered before the end: a task was taken, or a person has to approve the call.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum Accepted {
-    Task(Task),
-    Result(ToolResult),
-}
-
-/// Tasks, newest first.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct TaskPage {
-    tasks: Vec<Task>,
-    /// Where the next page begins: the parameter `after`.
-    #[schema(required = true)]
-    next: Option<String>,
-}
-
-/// What a sandbox grants to all calls in it.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SandboxSpec {
-    /// The level of programs in it, at the least.
-    #[schema(required = false)]
-    level: Isolation,
-    #[schema(required = false)]
-    limits: CallLimits,
-    /// Paths that calls in it may reach.
-    #[schema(required = false)]
-    mounts: Vec<String>,
-    /// Hosts that calls in it may reach.
-    #[schema(required = false)]
-    hosts: Vec<String>,
-    /// When haft ends it, in ISO 8601: a second to a day; an hour where absent.
-    #[schema(example = "PT10M", pattern = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$")]
-    time_to_live: Option<String>,
-}
-
-/// A sandbox as it is now.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Sandbox {
-    id: String,
-    tenant: String,
-    #[schema(value_type = Object)]
-    grant: Value,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    expires_at: String,
-    calls: u64,
-    running: u64,
-    #[schema(value_type = Object)]
-    used: Value,
-    #[schema(value_type = Object)]
-    enforcement: Value,
+    #[test]
+    fn every_bound_is_of_a_member_that_is_there() {
+        let all = definitions();
+        for (kind, member, bound) in said::bounds() {
+            let text = all.get(kind).map(Value::to_string).unwrap_or_default();
+            assert!(text.contains(&format!("\"{member}\"")), "{kind} has no {member}");
+            for key in bound.as_object().unwrap().keys() {
+                assert!(text.contains(&format!("\"{key}\"")), "{kind}.{member} has no {key}");
+            }
+        }
+    }
 }

@@ -93,9 +93,10 @@ pub use haft_core::{
 pub use haft_engine::{
     AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,
     FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
-    PendingCall, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError, Registration, RepeatGuard,
-    Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target,
-    TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent, WeakEngine,
+    PendingCall, Plan, PlanDecision, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError,
+    Registration, RepeatGuard, Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings,
+    Shutdown, SubmitError, Target, TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools,
+    ToolsEvent, WeakEngine,
 };
 pub use haft_flow as flow;
 pub use haft_guard::{

@@ -1,5 +1,5 @@
-//! The HTTP API, tried out by programs that nobody here wrote: schemathesis, curl, the SDKs of model providers, and programs
-//! that read an OpenAPI document.
+//! The HTTP API, tried out by programs that nobody here wrote: schemathesis, curl, the SDKs of model providers, and
+//! programs that read an OpenAPI document.
 #![cfg(unix)]
 
 use crate::{

@@ -174,7 +174,7 @@ fn a_dry_run_runs_nothing() {
     let document = said.json();
     let decisions: Vec<_> =
         document["plans"].as_array().unwrap().iter().map(|plan| plan["decision"].as_str().unwrap()).collect();
-    assert_eq!((decisions, said.code), (vec!["run", "refuse"], 4));
+    assert_eq!((decisions, said.code), (vec!["ready", "refused"], 4));
     let said = place.haft_with(&["batch", "-", "--dry-run"], calls);
     assert!(said.stdout.ends_with("1 of 2 would run; nothing was run\n"), "{}", said.stdout);
 }

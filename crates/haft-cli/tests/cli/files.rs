@@ -67,6 +67,7 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
     let json =
         place.haft(&["call", "write_file", "path=a.txt", "content=hello", "--dry-run", "--json"]).json();
     assert!(json["change"].as_str().unwrap().contains("+hello"), "{json}");
+    assert_eq!(json["decision"], "needs_approval", "as HTTP says it: {json}");
     assert!(!place.work().join("a.txt").exists());
 }
 

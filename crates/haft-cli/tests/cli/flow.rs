@@ -59,7 +59,7 @@ fn what_would_run_is_said() {
     insta::assert_snapshot!("flow_dry_run", said.shown());
     let plan =
         place.haft(&["flow", "run", "check.flow.toml", "pattern=*.json", "--dry-run", "--json"]).json();
-    assert_eq!(plan["nodes"][0]["plan"]["decision"], "run");
+    assert_eq!(plan["nodes"][0]["plan"]["decision"], "ready");
     assert!(plan["nodes"][1]["plan"].is_null());
     assert!(place.haft(&["runs", "list", "--json"]).json()["runs"].as_array().unwrap().is_empty());
 }

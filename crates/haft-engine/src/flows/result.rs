@@ -2,12 +2,13 @@
 
 use haft_core::{BatchId, ErrorCode, ErrorInfo, ExecutionId, Status, ToolResult};
 use haft_flow::{Flow, Given, NodeStatus};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 
 /// How a flow ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowStatus {
     /// Every node succeeded, was skipped, or may fail.
@@ -21,7 +22,7 @@ pub enum FlowStatus {
 }
 
 /// How one node ended.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeResult {
     /// The node.
@@ -35,6 +36,7 @@ pub struct NodeResult {
     pub reason: Option<String>,
     /// How long its call took; 0 where none was made.
     #[serde(rename = "durationMs", serialize_with = "millis")]
+    #[schemars(with = "f64")]
     pub duration: Duration,
     /// Its call, where one was made or refused.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +47,7 @@ pub struct NodeResult {
 }
 
 /// A flow in numbers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowSummary {
     /// Nodes.
@@ -64,11 +66,12 @@ pub struct FlowSummary {
     pub overlapped: usize,
     /// From the first check to the last result.
     #[serde(rename = "durationMs", serialize_with = "millis")]
+    #[schemars(with = "f64")]
     pub duration: Duration,
 }
 
 /// What comes of a flow: one entry for each node, in the order of the file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowResult {
     /// Its name.

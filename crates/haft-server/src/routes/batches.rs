@@ -17,11 +17,14 @@ use axum::{
 use haft_core::{BatchId, BatchSummary, ErrorCode, Problem as Single, ToolResult, port::Right};
 use haft_definition::{Format, ReadErrors};
 use haft_engine::{BatchRequest, FlowError, FlowRequest, FlowResult};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::executions::{CancelBody, Cancelled, cancel_known};
 
-#[derive(Serialize)]
+/// What came of a batch: one result for each call, in call order.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BatchResult")]
 pub(crate) struct Results {
     results: Vec<ToolResult>,
     summary: BatchSummary,
@@ -33,7 +36,7 @@ pub(crate) struct Results {
 /// and its place.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "calls", request_body = Batch,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255)),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),
     responses((status = 200, body = schema::BatchResult))
 )]
 pub(crate) async fn run(

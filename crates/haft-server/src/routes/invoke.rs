@@ -15,12 +15,12 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use haft_core::{CallOptions, ExecutionId, Task, ToolResult, port::Right};
-use haft_engine::{BatchRequest, Engine, Preview, Request};
+use haft_engine::{BatchRequest, Engine, Plan, Request};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
-use utoipa::ToSchema;
 
 /// Make one call, and wait for its result
 ///
@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 /// `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
 #[utoipa::path(
     post, path = "/v1/invoke", tag = "calls", request_body = Invoke,
-    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "Calls with the same key have their effect once")),
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$", description = "Calls with the same key have their effect once")),
     responses(
         (status = 200, description = "It ran: the result says how it ended", content(
             (schema::ToolResult = "application/json"),
@@ -81,78 +81,33 @@ pub(crate) async fn detach(engine: &Engine, request: Request) -> Result<Response
     Ok(response)
 }
 
+/// A call that goes on without its caller.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Task")]
+pub(crate) struct SentTask<'a> {
+    #[serde(flatten)]
+    task: &'a Task,
+    /// Milliseconds to wait before asking again; absent where it is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    poll_after_ms: Option<u64>,
+}
+
 /// A task, with when to ask again.
+pub(crate) fn sent_task(task: &Task) -> SentTask<'_> {
+    let wait = task.poll_after(jiff::Timestamp::now());
+    SentTask { task, poll_after_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)) }
+}
+
+/// The same as JSON.
 pub(crate) fn task_json(task: &Task) -> Value {
-    let mut value = serde_json::to_value(task).unwrap_or_else(|_| json!({}));
-    if let Some(wait) = task.poll_after(jiff::Timestamp::now()) {
-        value["pollAfterMs"] = json!(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-    }
-    value
-}
-
-/// What would happen to a call.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Plan {
-    /// `ready`, `needs_approval`, `pending` or `refused`.
-    decision: &'static str,
-    /// The tool's canonical name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    tool: Option<Arc<str>>,
-    /// What it would do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary: Option<String>,
-    /// Why it is asked about or refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    /// The rule that decides.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<String>,
-    /// The row of the error table, where it is refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    code: Option<&'static str>,
-    /// What would change, such as a diff.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    change: Option<String>,
-}
-
-impl From<Preview> for Plan {
-    fn from(preview: Preview) -> Self {
-        let plan = |decision| Plan {
-            decision,
-            tool: None,
-            summary: None,
-            reason: None,
-            rule: None,
-            code: None,
-            change: None,
-        };
-        match preview {
-            Preview::Ready { tool, summary, rule, change, .. } => Plan {
-                tool: Some(tool),
-                summary: Some(summary),
-                rule: rule.map(|rule| rule.to_string()),
-                change,
-                ..plan("ready")
-            },
-            Preview::NeedsApproval { tool, summary, reason, rule, change } => Plan {
-                tool: Some(tool),
-                summary: Some(summary),
-                reason: Some(reason),
-                rule: rule.map(|rule| rule.to_string()),
-                change,
-                ..plan("needs_approval")
-            },
-            Preview::Pending { tool } => Plan { tool: Some(tool), ..plan("pending") },
-            Preview::Refused(error) => {
-                Plan { code: Some(error.code.as_str()), reason: Some(error.message), ..plan("refused") }
-            }
-        }
-    }
+    serde_json::to_value(sent_task(task)).unwrap_or_else(|_| json!({}))
 }
 
 /// Say what would happen to a call, and run nothing
-#[utoipa::path(post, path = "/v1/plan", tag = "calls", request_body = Invoke, responses((status = 200, body = Plan)))]
+#[utoipa::path(
+    post, path = "/v1/plan", tag = "calls", request_body = Invoke, responses((status = 200, body = schema::Plan))
+)]
 pub(crate) async fn plan(
     State(app): State<App>,
     Who(who): Who,
@@ -160,9 +115,9 @@ pub(crate) async fn plan(
 ) -> Result<Json<Plan>, Problem> {
     who.needs(Right::Invoke)?;
     let Request { call, context, options, approver } = invoke.of(&who, &app, None)?;
-    let mut request = BatchRequest::from(vec![call]).context(context);
+    let mut request = BatchRequest::from(vec![call.clone()]).context(context);
     request.options.call = CallOptions::clone(&options);
     request.approver = approver;
     let preview = app.engine.plan(request).await.into_iter().next();
-    preview.map(|preview| Json(preview.into())).ok_or_else(|| Problem::not_found("call"))
+    preview.map(|preview| Json(Plan::new(&call, &preview))).ok_or_else(|| Problem::not_found("call"))
 }

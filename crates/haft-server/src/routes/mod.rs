@@ -17,6 +17,8 @@ mod tool_invoke;
 mod tools;
 
 pub(crate) use approvals::RememberBody;
+pub(crate) use batches::Results;
+pub(crate) use tasks::TaskPage;
 pub(crate) use tools::CategoryName;
 
 use crate::{problem::Problem, server::App, take::Who};

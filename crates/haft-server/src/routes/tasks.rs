@@ -11,17 +11,21 @@ use axum::{
     Json,
     extract::State,
     http::HeaderMap,
-    response::{Response, sse::Event},
+    response::{IntoResponse as _, Response, sse::Event},
 };
 use futures_util::{Stream, stream};
 use haft_core::{ExecutionId, Task, TaskId, TaskQuery, TaskState, port::Right};
 use haft_engine::{Engine, Observer, Tasks};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::time::Duration;
 use utoipa::IntoParams;
 
-use super::{invoke::task_json, tools::limit};
+use super::{
+    invoke::{SentTask, sent_task, task_json},
+    tools::limit,
+};
 
 /// How long an answer may be waited for.
 const LONGEST_WAIT: u16 = 60;
@@ -53,13 +57,21 @@ pub(crate) struct Which {
     limit: Option<u16>,
 }
 
+/// Tasks, newest first.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TaskPage<'a> {
+    tasks: Vec<SentTask<'a>>,
+    /// Where the next page begins: the parameter `after`.
+    next: Option<String>,
+}
+
 /// Tasks, newest first
 #[utoipa::path(get, path = "/v1/tasks", tag = "tasks", params(Which), responses((status = 200, body = schema::TaskPage)))]
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
     Asked(which): Asked<Which>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let words = [&which.tool, &which.agent, &which.session, &which.after];
     if words.into_iter().flatten().any(|text| text.contains('\0')) {
         return Err(Problem::bad_request("No task has a NUL character in it"));
@@ -76,8 +88,8 @@ pub(crate) async fn list(
         limit: limit(which.limit, 50, TaskQuery::MOST)?,
     };
     let page = app.engine.tasks(who.tenant()).list(query).await?;
-    let tasks: Vec<Value> = page.tasks.iter().map(task_json).collect();
-    Ok(Json(json!({"tasks": tasks, "next": page.next.map(|key| key.to_string())})))
+    let tasks = page.tasks.iter().map(sent_task).collect();
+    Ok(Json(TaskPage { tasks, next: page.next.map(|key| key.to_string()) }).into_response())
 }
 
 /// How to wait.

@@ -287,7 +287,7 @@ fn taken(task: &Task) -> ToolInvokeResponse {
 /// Call a tool, in the words of agent platforms (`tool.invoke`)
 #[utoipa::path(
     post, path = "/v1/tools/{name}/invoke", tag = "calls", request_body = ToolInvokeRequest,
-    params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255)),
+    params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),
     responses((status = 200, body = ToolInvokeResponse), (status = 202, body = ToolInvokeResponse))
 )]
 pub(crate) async fn invoke(

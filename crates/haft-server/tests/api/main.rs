@@ -15,5 +15,6 @@ mod events;
 mod identity;
 mod listeners;
 mod rights;
+mod schemas;
 mod support;
 mod tenants;

@@ -362,6 +362,37 @@ impl World {
 
 pub static DOCUMENT: LazyLock<Value> = LazyLock::new(haft_server::document);
 
+/// The types of the document, where no object has members that are not named.
+static STRICT: LazyLock<Value> = LazyLock::new(|| {
+    let mut components = DOCUMENT["components"].clone();
+    close(&mut components);
+    components
+});
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Array(all) => all.iter_mut().for_each(close),
+        Value::Object(members) => {
+            if members.get("type").is_some_and(|kind| kind == "object")
+                && members.get("properties").is_some_and(Value::is_object)
+                && !members.contains_key("additionalProperties")
+            {
+                members.insert("additionalProperties".into(), false.into());
+            }
+            // What is put together of several has the members of all of them.
+            members.iter_mut().filter(|(name, _)| *name != "allOf").for_each(|(_, inner)| close(inner));
+        }
+        _ => {}
+    }
+}
+
+/// What that schema has against a value: members that it does not name, too.
+pub fn problems(mut schema: Value, value: &Value) -> Vec<String> {
+    schema["components"] = STRICT.clone();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+}
+
 /// The operation of the document that answers there.
 fn operation<'d>(method: &Method, path: &str) -> Option<&'d Value> {
     let fits = |template: &str| {
@@ -386,14 +417,8 @@ fn conforms(method: &Method, path: &str, answer: &Answer) {
     let content = &described["content"][kind];
     assert!(content.is_object(), "{method} {path} {}: `{kind}` is not described: {described}", answer.status);
     if kind.ends_with("json") {
-        let mut schema = content["schema"].clone();
-        schema["components"] = DOCUMENT["components"].clone();
-        let validator = jsonschema::validator_for(&schema).unwrap();
         let value = answer.json();
-        let problems: Vec<String> = validator
-            .iter_errors(&value)
-            .map(|error| format!("{}: {error}", error.instance_path()))
-            .collect();
+        let problems = problems(content["schema"].clone(), &value);
         assert!(problems.is_empty(), "{method} {path} {}: {problems:#?}\n{value:#}", answer.status);
     }
 }
