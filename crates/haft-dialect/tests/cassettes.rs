@@ -5,6 +5,7 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::print_stdout,
     missing_docs,
     reason = "a test fails by panicking"
 )]
@@ -204,10 +205,10 @@ fn made() -> Vec<Request> {
         };
         // What a provider runs itself is left out.
         match dialect {
-            Dialect::OpenAiResponses if provider == "openai" && number % 3 == 0 => {
+            Dialect::OpenAiResponses if provider == "openai" && number.is_multiple_of(3) => {
                 tools.as_array_mut().unwrap().push(json!({"type": "web_search"}));
             }
-            Dialect::Anthropic if number % 3 == 0 => {
+            Dialect::Anthropic if number.is_multiple_of(3) => {
                 let own = json!({"type": "web_search_20250305", "name": "web_search"});
                 tools.as_array_mut().unwrap().push(own);
             }

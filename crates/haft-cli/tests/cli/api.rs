@@ -84,7 +84,7 @@ fn schemathesis_finds_nothing() {
 
 /// Whether openapi-spec-validator takes that document as OpenAPI 3.1, and what it says.
 fn validated(place: &Place, python: &Path, document: &Value) -> (bool, String) {
-    place.write("checked.json", &document.to_string());
+    place.write("checked.json", document.to_string());
     let mut validator = place.command(python);
     validator.args(["-m", "openapi_spec_validator", "--schema", "3.1", "--validation-errors", "all"]);
     let said = validator.arg("checked.json").output().expect("it starts");

@@ -180,12 +180,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
 
 type Sending<E> = Pin<Box<dyn Future<Output = Result<(), E>> + Send>>;
 
-/// What comes next on a transport.
-enum Next {
-    /// A message, or the end.
-    Message(Option<ClientJsonRpcMessage>),
-    Refused(Refusal),
-}
+/// What comes next on a transport: a message, or its end; or a line that is refused.
+type Next = Result<Option<ClientJsonRpcMessage>, Refusal>;
 
 /// A transport that answers the lines which [`Lines`] left out.
 pub(super) struct Strict<T: Transport<RoleServer>> {
@@ -204,10 +200,10 @@ impl<T: Transport<RoleServer>> Strict<T> {
     async fn next(&mut self) -> Next {
         let mut receiving = std::pin::pin!(self.transport.receive());
         std::future::poll_fn(|cx| match receiving.as_mut().poll(cx) {
-            Poll::Ready(message) => Poll::Ready(Next::Message(message)),
+            Poll::Ready(message) => Poll::Ready(Ok(message)),
             Poll::Pending => {
                 let refused = self.refusals.lock().unwrap_or_else(PoisonError::into_inner).take();
-                refused.map_or(Poll::Pending, |refused| Poll::Ready(Next::Refused(refused)))
+                refused.map_or(Poll::Pending, |refused| Poll::Ready(Err(refused)))
             }
         })
         .await
@@ -232,8 +228,8 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Strict<T> {
                 sent.ok()?;
             }
             match self.next().await {
-                Next::Message(message) => return message,
-                Next::Refused(Refusal { id, error }) => {
+                Ok(message) => return message,
+                Err(Refusal { id, error }) => {
                     tracing::debug!(why = %error.message, "a message was refused");
                     let Some(id) = id else { continue };
                     let answer = ServerJsonRpcMessage::error(error, Some(id));
