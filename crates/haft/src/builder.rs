@@ -111,14 +111,14 @@ impl Builder {
     }
 
     /// What may run, what must be asked, what must not. The lists of a [`ListPolicy`] may name tools by their aliases; a
-    /// [`PolicySet`] has rules, too.
+    /// [`PolicySet`](crate::PolicySet) has rules, too.
     pub fn policy<P: Policy + 'static>(mut self, policy: P) -> Self {
         self.policy = Policing::own(policy);
         self
     }
 
     /// Where grants come from: what a person agreed to earlier. Without it, there are none. A policy of one's own that is
-    /// neither lists nor a [`PolicySet`] knows about grants itself.
+    /// neither lists nor a [`PolicySet`](crate::PolicySet) knows about grants itself.
     pub fn grants(mut self, grants: impl GrantSource + 'static) -> Self {
         self.grants = Some(Arc::new(grants));
         self

@@ -36,7 +36,7 @@ pub struct Haft {
 
 impl Haft {
     /// Puts one together. Without further words it has the built-in tools, keeps its records in memory, asks nobody
-    /// (what needs approval does not run) and goes by the default [`ListPolicy`].
+    /// (what needs approval does not run) and goes by the default [`ListPolicy`](crate::ListPolicy).
     pub fn builder() -> Builder {
         Builder::default()
     }
