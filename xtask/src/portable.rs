@@ -11,8 +11,24 @@ use crate::step;
 use crate::workspace::Workspace;
 
 /// The crates that compile on every system, by the name of their folder in `crates`.
-const PACKAGES: [&str; 7] =
-    ["haft-core", "haft-sdk", "haft-patch", "haft-files", "haft-gate", "haft-jail", "haft-tools"];
+const PACKAGES: [&str; 16] = [
+    "haft-config",
+    "haft-core",
+    "haft-definition",
+    "haft-dialect",
+    "haft-engine",
+    "haft-files",
+    "haft-flow",
+    "haft-gate",
+    "haft-guard",
+    "haft-http",
+    "haft-jail",
+    "haft-patch",
+    "haft-schema",
+    "haft-sdk",
+    "haft-store",
+    "haft-tools",
+];
 
 /// One target for each system that is not Linux.
 const TARGETS: [&str; 2] = ["x86_64-pc-windows-msvc", "aarch64-apple-darwin"];
