@@ -9,7 +9,7 @@ use haft_core::{
     ToolError,
     port::{Answer, BoxFuture, QuestionState, StoreError},
 };
-use haft_engine::{Engine, Request, TaskOptions};
+use haft_engine::{Engine, Request, TaskOptions, Tasks};
 use std::time::Duration;
 
 /// A call that may take longer than this can become a task.
@@ -69,11 +69,7 @@ impl EngineTasks {
         };
         match task.agent == caller.agent && task.user == caller.user {
             true => Ok(task),
-            false => {
-                let shown = haft_core::text::one_line(id.as_str(), 80);
-                let text = format!("There is no task {shown}");
-                Err(ToolError::new(ErrorCode::TaskNotFound, text))
-            }
+            false => Err(Tasks::not_found(id)),
         }
     }
 
