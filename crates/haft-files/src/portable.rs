@@ -169,7 +169,11 @@ mod paths {
         }
 
         pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
-            self.file(Path::new(name), Opener::ByPath)
+            let file = self.file(Path::new(name), Opener::ByPath)?;
+            match file.metadata()?.is_file() {
+                true => Ok(file),
+                false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
+            }
         }
 
         pub(crate) fn set_owner_and_mode(

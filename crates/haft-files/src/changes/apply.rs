@@ -106,7 +106,7 @@ pub(super) fn is(folder: &Folder, name: &OsStr, state: &State) -> io::Result<boo
 fn has_bytes(folder: &Folder, name: &OsStr, len: u64, sha256: &str) -> io::Result<bool> {
     let file = match folder.read(name) {
         Ok(file) => file,
-        Err(error) if says_link(&error) => return Ok(false),
+        Err(error) if says_link(&error) || error.kind() == io::ErrorKind::InvalidInput => return Ok(false),
         Err(error) => return Err(error),
     };
     let entry = entry_of_file(&file)?;

@@ -9,7 +9,7 @@ use haft_core::{
     ToolError,
     port::{Answer, BoxFuture, QuestionState, StoreError},
 };
-use haft_engine::{Engine, Request, TaskOptions, Tasks};
+use haft_engine::{Engine, Request, TaskOptions};
 use std::time::Duration;
 
 /// A call that may take longer than this can become a task.
@@ -69,7 +69,7 @@ impl EngineTasks {
         };
         match task.agent == caller.agent && task.user == caller.user {
             true => Ok(task),
-            false => Err(Tasks::not_found(id)),
+            false => Err(haft_engine::Tasks::not_found(id)),
         }
     }
 
