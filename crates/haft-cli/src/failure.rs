@@ -66,7 +66,7 @@ pub(super) enum Failure {
     #[error("no call or batch `{}` waits for a decision", words::name(id))]
     NothingToRecover { id: String },
     #[error("there is no approval `{}`", words::name(id))]
-    NoQuestion { id: String },
+    NoApproval { id: String },
     #[error("several ids begin with `{}`:\n{matches}", words::name(id))]
     Ambiguous { id: String, matches: String },
     #[error("`{}` already has an answer: {state}", words::name(id))]
@@ -206,7 +206,7 @@ impl Failure {
             | Failure::NoServer { .. }
             | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
-            | Failure::NoQuestion { .. }
+            | Failure::NoApproval { .. }
             | Failure::NotOpen { .. }
             | Failure::NoGrant { .. }
             | Failure::NotRunning { .. }
@@ -295,7 +295,7 @@ impl Failure {
             Failure::Task(_) | Failure::Refused(_) => return None,
             Failure::CannotDetach => "call it without --detach".to_owned(),
             Failure::NothingToRecover { .. } => "`haft recover` lists what waits".to_owned(),
-            Failure::NoQuestion { .. } => {
+            Failure::NoApproval { .. } => {
                 "`haft approvals list --all` shows the ids; with --tenant NAME, those of another tenant"
                     .to_owned()
             }

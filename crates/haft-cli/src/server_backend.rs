@@ -6,7 +6,7 @@ use haft::{
     config::Config,
     doctor,
     port::{
-        AcceptAnswers, Answer, BoxFuture, Jail as _, QuestionFilter, QuestionState, StoreError, StoredGrant,
+        AcceptAnswers, Answer, ApprovalFilter, ApprovalState, BoxFuture, Jail as _, StoreError, StoredGrant,
         TenantStore as _,
     },
 };
@@ -14,7 +14,7 @@ use haft_core::{ApprovalId, Arguments, Decision, ErrorCode, GrantOffer};
 use haft_engine::Request;
 use haft_guard::Lasts;
 use haft_server::{
-    Answered, Desk, GivenAnswer, Grant, Host, Lasting, Offer, Question, Refused, Remember, Verdict,
+    Answered, Desk, GivenAnswer, Grant, Lasting, Offer, Question, Refused, Remember, ServerBackend, Verdict,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -28,17 +28,17 @@ const FRESH: Duration = Duration::from_secs(60);
 /// From where answers over HTTP come.
 const FACE: &str = "http";
 /// The states of a question.
-const STATES: [QuestionState; 6] = [
-    QuestionState::Open,
-    QuestionState::Approved,
-    QuestionState::Denied,
-    QuestionState::Expired,
-    QuestionState::Used,
-    QuestionState::Edited,
+const STATES: [ApprovalState; 6] = [
+    ApprovalState::Open,
+    ApprovalState::Approved,
+    ApprovalState::Denied,
+    ApprovalState::Expired,
+    ApprovalState::Used,
+    ApprovalState::Edited,
 ];
 
 /// A [`Haft`] with its store, as a server needs them.
-pub(crate) struct Backing {
+pub(crate) struct HaftBackend {
     haft: Haft,
     store: DurableStore,
     jail: Option<Arc<LazyJail>>,
@@ -46,11 +46,11 @@ pub(crate) struct Backing {
     examined: tokio::sync::Mutex<Option<(Instant, Value)>>,
 }
 
-impl Backing {
+impl HaftBackend {
     pub(crate) fn new(haft: Haft, store: DurableStore, config: &Config, folders: Option<&Folders>) -> Self {
         let jail = folders.map(|folders| Arc::new(LazyJail::new(config, folders)));
         let accepts = haft::assembly::settings(config).accept_answers;
-        Backing { haft, store, jail, accepts, examined: tokio::sync::Mutex::default() }
+        HaftBackend { haft, store, jail, accepts, examined: tokio::sync::Mutex::default() }
     }
 
     fn tenant(&self, tenant: &str) -> haft_store::Tenant {
@@ -63,7 +63,7 @@ fn unavailable(error: StoreError) -> ToolError {
     ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
 }
 
-impl Host for Backing {
+impl ServerBackend for HaftBackend {
     fn tier(&self, tenant: &str) -> Tier {
         self.haft.tier(tenant)
     }
@@ -143,7 +143,11 @@ fn offer(offer: &GrantOffer) -> Offer {
 }
 
 /// The grant that is wished for. What is wrong with the wish is said before anything is answered.
-fn wished(question: &haft::port::Question, wish: &Remember, by: &str) -> Result<StoredGrant, ToolError> {
+fn wished(
+    question: &haft::port::StoredApproval,
+    wish: &Remember,
+    by: &str,
+) -> Result<StoredGrant, ToolError> {
     let (asked, now) = (&question.request, Timestamp::now());
     let bad = |text: String| ToolError::new(ErrorCode::ValidationFailed, text);
     let lasts = match (wish.lasts, &asked.asker.session) {
@@ -192,7 +196,7 @@ fn shown_grant(grant: StoredGrant) -> Grant {
     }
 }
 
-fn question(found: haft::port::Question) -> Question {
+fn question(found: haft::port::StoredApproval) -> Question {
     let asked = found.request;
     let view = asked.view().to_string();
     Question {
@@ -216,7 +220,7 @@ fn question(found: haft::port::Question) -> Question {
     }
 }
 
-impl Desk for Backing {
+impl Desk for HaftBackend {
     fn questions<'a>(
         &'a self,
         tenant: &'a str,
@@ -230,8 +234,8 @@ impl Desk for Backing {
                 Some(known) => known,
                 None => None,
             };
-            let filter = QuestionFilter { state, ..QuestionFilter::default() };
-            let found = self.tenant(tenant).questions(filter).await.map_err(unavailable)?;
+            let filter = ApprovalFilter { state, ..ApprovalFilter::default() };
+            let found = self.tenant(tenant).approvals(filter).await.map_err(unavailable)?;
             Ok(found.into_iter().map(question).collect())
         })
     }
@@ -242,7 +246,7 @@ impl Desk for Backing {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<Question>, ToolError>> {
         Box::pin(async move {
-            let found = self.tenant(tenant).question(&ApprovalId::from_text(id)).await;
+            let found = self.tenant(tenant).approval(&ApprovalId::from_text(id)).await;
             Ok(found.map_err(unavailable)?.map(question))
         })
     }
@@ -260,9 +264,9 @@ impl Desk for Backing {
                 let text = "This server does not accept answers over HTTP: add \"http\" to accept_from under [tools.approval]";
                 return Err(ToolError::new(ErrorCode::PermissionDenied, text));
             }
-            let found = tenant.question(&id).await.map_err(unavailable)?;
+            let found = tenant.approval(&id).await.map_err(unavailable)?;
             let Some(question) = found else { return Ok(Answered::Unknown) };
-            if question.state != QuestionState::Open {
+            if question.state != ApprovalState::Open {
                 return Ok(Answered::TooLate);
             }
             let (decision, grant) = match answer.verdict {

@@ -27,7 +27,7 @@ async fn memory_takes_no_answers() {
         port::{Answer, Store as _},
     };
     let tenant = MemoryStore::new().for_tenant("ask");
-    assert!(tenant.ask(durable::question("a"), Vec::new()).await.is_err());
+    assert!(tenant.ask(durable::approval("a"), Vec::new()).await.is_err());
     let answer = Answer { decision: Decision::Approve, by: "ada".into(), from: "terminal".into() };
     let id = ApprovalId::random();
     assert!(tenant.answer(&id, answer).await.is_err());

@@ -2,7 +2,7 @@
 
 use haft_core::{
     Asker, GrantOffer,
-    port::{GuardError, Question, StoreError, StoredGrant},
+    port::{GuardError, StoreError, StoredApproval, StoredGrant},
 };
 use haft_guard::{Covers, Grant, GrantSource, Lasts, PastPrompt, command::Shell, covers_how_many};
 use haft_store::DurableStore;
@@ -95,7 +95,7 @@ pub fn to_store(
 }
 
 /// How many of these questions it would have spared.
-pub fn spared(offer: &GrantOffer, past: &[Question]) -> usize {
+pub fn spared(offer: &GrantOffer, past: &[StoredApproval]) -> usize {
     let Some(covers) = Covers::from_document(&offer.covers) else { return 0 };
     let prompts: Vec<PastPrompt> = past
         .iter()

@@ -2,13 +2,13 @@
 
 use super::{
     Memory,
-    approvals::{ApproveArgs, DenyArgs, Remember, covered, find, open_questions, short, shown, state},
+    approvals::{ApproveArgs, DenyArgs, Remember, covered, find, open_approvals, short, shown, state},
     tenant_or_own,
 };
 use crate::{console::Console, failure::Failure, words};
 use haft::{
     Arguments, Decision, assembly,
-    port::{Answer, Approver, Question, QuestionFilter, QuestionState, StoredGrant, TenantStore as _},
+    port::{Answer, ApprovalFilter, ApprovalState, Approver, StoredApproval, StoredGrant, TenantStore as _},
 };
 use haft_core::text::one_line;
 use haft_guard::Lasts;
@@ -99,7 +99,7 @@ fn counts(memory: &Memory) -> Result<(), Failure> {
     }
 }
 
-fn line(question: &Question) -> String {
+fn line(question: &StoredApproval) -> String {
     let request = &question.request;
     format!("{}  {}: {}", short(&request.id), words::name(&request.tool), one_line(&request.summary, 200))
 }
@@ -110,18 +110,18 @@ async fn named(
     tenant: Option<&str>,
     ids: &[String],
     all: bool,
-) -> Result<Vec<Question>, Failure> {
-    let mut named: Vec<Question> = Vec::new();
+) -> Result<Vec<StoredApproval>, Failure> {
+    let mut named: Vec<StoredApproval> = Vec::new();
     for id in ids {
         let question = find(memory, tenant, id).await?;
-        if question.state != QuestionState::Open {
+        if question.state != ApprovalState::Open {
             return Err(Failure::NotOpen { id: question.request.id.to_string(), state: state(&question) });
         }
         named.push(question);
     }
     if all {
         let batches: HashSet<_> = named.iter().filter_map(|question| question.request.batch_id).collect();
-        let open = memory.store.tenant(&tenant_or_own(tenant)).questions(open_questions()).await?;
+        let open = memory.store.tenant(&tenant_or_own(tenant)).approvals(open_approvals()).await?;
         named.extend(
             open.into_iter()
                 .filter(|question| question.request.batch_id.is_some_and(|batch| batches.contains(&batch))),
@@ -135,7 +135,7 @@ async fn named(
 async fn answer(
     tenant: &Tenant,
     memory: &Memory,
-    question: &Question,
+    question: &StoredApproval,
     decision: Decision,
 ) -> Result<(), Failure> {
     let id = &question.request.id;
@@ -144,7 +144,7 @@ async fn answer(
         return Ok(());
     }
     // Somebody was faster, or it expired.
-    let state = tenant.question(id).await?.map_or_else(String::new, |question| state(&question));
+    let state = tenant.approval(id).await?.map_or_else(String::new, |question| state(&question));
     Err(Failure::NotOpen { id: id.to_string(), state })
 }
 
@@ -152,7 +152,7 @@ async fn answer(
 fn remember(
     args: &ApproveArgs,
     memory: &Memory,
-    question: &Question,
+    question: &StoredApproval,
 ) -> Result<Option<StoredGrant>, Failure> {
     let Some(wanted) = args.remember else { return Ok(None) };
     let request = &question.request;
@@ -185,7 +185,7 @@ async fn edit(
     args: &ApproveArgs,
     memory: &Memory,
     tenant: &Tenant,
-    named: &[Question],
+    named: &[StoredApproval],
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let bad = |problem: &str| Failure::BadEdit { problem: problem.to_owned() };
@@ -237,15 +237,15 @@ fn edited(_memory: &Memory, _before: &Arguments) -> Result<Option<Arguments>, St
 }
 
 /// The question about the changed call, once the process that waits has planned it.
-async fn changed(tenant: &Tenant, question: &Question) -> Result<Option<Question>, Failure> {
+async fn changed(tenant: &Tenant, question: &StoredApproval) -> Result<Option<StoredApproval>, Failure> {
     let begun = Instant::now();
-    let filter = QuestionFilter { replaces: Some(question.request.id.clone()), ..QuestionFilter::default() };
+    let filter = ApprovalFilter { replaces: Some(question.request.id.clone()), ..ApprovalFilter::default() };
     loop {
-        if let Some(changed) = tenant.questions(filter.clone()).await?.pop() {
+        if let Some(changed) = tenant.approvals(filter.clone()).await?.pop() {
             return Ok(Some(changed));
         }
         // Nobody has taken the answer: nobody waits.
-        let taken = tenant.question(&question.request.id).await?;
+        let taken = tenant.approval(&question.request.id).await?;
         let is_taken = taken.is_some_and(|question| question.used_by.is_some());
         if begun.elapsed() > CHANGED || (!is_taken && begun.elapsed() > CHANGED / 5) {
             return Ok(None);
@@ -283,7 +283,7 @@ async fn answer_all(
 ) -> Result<u8, Failure> {
     let mut seen = HashSet::new();
     loop {
-        for question in tenant.questions(open_questions()).await? {
+        for question in tenant.approvals(open_approvals()).await? {
             if !seen.insert(question.request.id.clone()) {
                 continue;
             }
@@ -321,7 +321,7 @@ async fn ask(
     prompt: &dyn Approver,
     memory: &Memory,
     tenant: &Tenant,
-    question: &Question,
+    question: &StoredApproval,
     console: &Console,
 ) -> Result<(), Failure> {
     let requests = std::slice::from_ref(&question.request);
@@ -333,16 +333,16 @@ async fn ask(
             biased;
             said = &mut asking => break said,
             _ = looks.tick() => {
-                let now = tenant.question(id).await?;
+                let now = tenant.approval(id).await?;
                 match now.map(|question| question.state) {
-                    Some(QuestionState::Open) => {}
-                    Some(QuestionState::Approved | QuestionState::Used) => {
+                    Some(ApprovalState::Open) => {}
+                    Some(ApprovalState::Approved | ApprovalState::Used) => {
                         prompt.answered_elsewhere(id, &Decision::Approve);
                     }
-                    Some(QuestionState::Denied | QuestionState::Edited) => {
+                    Some(ApprovalState::Denied | ApprovalState::Edited) => {
                         prompt.answered_elsewhere(id, &Decision::Deny { reason: None });
                     }
-                    Some(QuestionState::Expired) | None => prompt.answered_elsewhere(id, &Decision::Expired),
+                    Some(ApprovalState::Expired) | None => prompt.answered_elsewhere(id, &Decision::Expired),
                 }
             }
         }

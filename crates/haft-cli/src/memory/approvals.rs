@@ -17,7 +17,7 @@ use crate::{
 use clap::{Args, Subcommand, ValueEnum};
 use haft::{
     ApprovalId, Risk, assembly,
-    port::{Question, QuestionFilter, QuestionState, TenantStore as _},
+    port::{ApprovalFilter, ApprovalState, StoredApproval, TenantStore as _},
 };
 use haft_core::text::{one_line, spelled_line};
 use jiff::Timestamp;
@@ -181,8 +181,8 @@ pub(super) async fn run(
     }
 }
 
-pub(super) fn open_questions() -> QuestionFilter {
-    QuestionFilter { state: Some(QuestionState::Open), ..QuestionFilter::default() }
+pub(super) fn open_approvals() -> ApprovalFilter {
+    ApprovalFilter { state: Some(ApprovalState::Open), ..ApprovalFilter::default() }
 }
 
 async fn list(
@@ -192,22 +192,22 @@ async fn list(
     json: bool,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    let filter = if all { QuestionFilter::default() } else { open_questions() };
-    let questions = memory.store.tenant(&tenant_or_own(tenant)).questions(filter).await?;
+    let filter = if all { ApprovalFilter::default() } else { open_approvals() };
+    let questions = memory.store.tenant(&tenant_or_own(tenant)).approvals(filter).await?;
     if json {
         console.print_json(&json!({"questions": questions}))?;
     } else if questions.is_empty() {
         console.print("no call waits for approval\n")?;
     } else {
         console.print(overview(&questions, Timestamp::now(), console.width()))?;
-        if questions.iter().any(|question| question.state == QuestionState::Open) {
+        if questions.iter().any(|question| question.state == ApprovalState::Open) {
             console.say("haft approvals show ID · approve ID · deny ID");
         }
     }
     Ok(0)
 }
 
-fn overview(questions: &[Question], now: Timestamp, width: Option<usize>) -> String {
+fn overview(questions: &[StoredApproval], now: Timestamp, width: Option<usize>) -> String {
     let heading = [
         ("question", Side::Left),
         ("UTC", Side::Left),
@@ -245,20 +245,24 @@ fn risk_word(risk: Risk) -> &'static str {
 }
 
 /// The question that was named, whole or by a prefix of its id.
-pub(super) async fn find(memory: &Memory, tenant: Option<&str>, typed: &str) -> Result<Question, Failure> {
+pub(super) async fn find(
+    memory: &Memory,
+    tenant: Option<&str>,
+    typed: &str,
+) -> Result<StoredApproval, Failure> {
     let tenant = memory.store.tenant(&tenant_or_own(tenant));
-    if let Some(question) = tenant.question(&ApprovalId::from_text(typed)).await? {
+    if let Some(question) = tenant.approval(&ApprovalId::from_text(typed)).await? {
         return Ok(question);
     }
-    let none = || Failure::NoQuestion { id: typed.to_owned() };
+    let none = || Failure::NoApproval { id: typed.to_owned() };
     if !prefix::is_prefix(typed, "apr_") {
         return Err(none());
     }
-    let all = QuestionFilter { limit: 10_000, ..QuestionFilter::default() };
-    let mut fitting = tenant.questions(all).await?;
+    let all = ApprovalFilter { limit: 10_000, ..ApprovalFilter::default() };
+    let mut fitting = tenant.approvals(all).await?;
     fitting.retain(|question| question.request.id.as_str().starts_with(typed));
-    if fitting.iter().any(|question| question.state == QuestionState::Open) {
-        fitting.retain(|question| question.state == QuestionState::Open);
+    if fitting.iter().any(|question| question.state == ApprovalState::Open) {
+        fitting.retain(|question| question.state == ApprovalState::Open);
     }
     let matches = fitting.iter().map(|question| Match {
         id: question.request.id.to_string(),
@@ -269,22 +273,26 @@ pub(super) async fn find(memory: &Memory, tenant: Option<&str>, typed: &str) -> 
 }
 
 /// Earlier questions about the same tool.
-async fn past(memory: &Memory, tenant: Option<&str>, question: &Question) -> Result<Vec<Question>, Failure> {
-    let filter = QuestionFilter {
+async fn past(
+    memory: &Memory,
+    tenant: Option<&str>,
+    question: &StoredApproval,
+) -> Result<Vec<StoredApproval>, Failure> {
+    let filter = ApprovalFilter {
         tool: Some(question.request.tool.to_string()),
         limit: 500,
-        ..QuestionFilter::default()
+        ..ApprovalFilter::default()
     };
-    let mut past = memory.store.tenant(&tenant_or_own(tenant)).questions(filter).await?;
+    let mut past = memory.store.tenant(&tenant_or_own(tenant)).approvals(filter).await?;
     past.retain(|other| other.request.id != question.request.id);
     Ok(past)
 }
 
 /// A question, whole, with what could be remembered of a yes.
-pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>) -> String {
+pub(super) fn shown(question: &StoredApproval, past: &[StoredApproval], width: Option<usize>) -> String {
     let request = &question.request;
     let mut out = covered(question, width);
-    if question.state == QuestionState::Open && !request.offers.is_empty() {
+    if question.state == ApprovalState::Open && !request.offers.is_empty() {
         out.push_str(&format!("{STRONG}what haft can remember{STRONG:#}\n"));
         for offer in &request.offers {
             let Some(typed) = Remember::typed(offer.kind()) else { continue };
@@ -300,7 +308,7 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
 }
 
 /// A question with what you approve.
-pub(super) fn covered(question: &Question, width: Option<usize>) -> String {
+pub(super) fn covered(question: &StoredApproval, width: Option<usize>) -> String {
     let request = &question.request;
     let style = match request.risk {
         Risk::Low => GOOD,
@@ -330,9 +338,9 @@ pub(super) fn covered(question: &Question, width: Option<usize>) -> String {
 }
 
 /// Where it stands, and by whom.
-pub(super) fn state(question: &Question) -> String {
+pub(super) fn state(question: &StoredApproval) -> String {
     let mut text = question.state.as_str().to_owned();
-    if question.state == QuestionState::Approved && question.used_by.is_some() {
+    if question.state == ApprovalState::Approved && question.used_by.is_some() {
         text = "approved, and taken by the call".to_owned();
     }
     if let Some(by) = &question.answered_by {

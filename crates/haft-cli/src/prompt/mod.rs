@@ -17,7 +17,7 @@ use editor::Editor;
 use haft::{
     ApprovalId, ApprovalRequest, Decision, assembly,
     assembly::LazyStore,
-    port::{Approver, BoxFuture, GuardError, Question, QuestionFilter, TenantStore as _},
+    port::{ApprovalFilter, Approver, BoxFuture, GuardError, StoredApproval, TenantStore as _},
 };
 use haft_guard::Lasts;
 use jiff::Timestamp;
@@ -176,7 +176,7 @@ impl Talk {
         let Ok(mut listening) = terminal.listen() else { return Ended::Answered(Answer::Later) };
         clear();
         let size = size();
-        console.say(format!("\n{}", view.question(size).trim_end()));
+        console.say(format!("\n{}", view.approval(size).trim_end()));
         // What was typed while it was being printed was typed before it could be read.
         listening.forget();
         let mut screen = Screen::Ask;
@@ -205,7 +205,7 @@ impl Talk {
                 Step::ShowRest => {
                     clear();
                     for later in place + 1..self.requests.len() {
-                        console.say(format!("\n{}", self.view(later).question(size).trim_end()));
+                        console.say(format!("\n{}", self.view(later).approval(size).trim_end()));
                     }
                     listening.forget();
                     screen = Screen::Rest;
@@ -274,15 +274,15 @@ impl Talk {
     }
 
     /// Earlier questions about the tool. Where they cannot be read, there were none.
-    fn past(&self, request: &ApprovalRequest) -> Vec<Question> {
+    fn past(&self, request: &ApprovalRequest) -> Vec<StoredApproval> {
         if request.offers.is_empty() {
             return Vec::new();
         }
         let filter =
-            QuestionFilter { tool: Some(request.tool.to_string()), limit: PAST, ..QuestionFilter::default() };
+            ApprovalFilter { tool: Some(request.tool.to_string()), limit: PAST, ..ApprovalFilter::default() };
         let Ok(store) = self.shared.store.open() else { return Vec::new() };
         let tenant = store.tenant(&request.asker.tenant);
-        let mut past = self.runtime.block_on(tenant.questions(filter)).unwrap_or_default();
+        let mut past = self.runtime.block_on(tenant.approvals(filter)).unwrap_or_default();
         past.retain(|question| question.request.id != request.id);
         past
     }

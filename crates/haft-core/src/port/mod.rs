@@ -18,7 +18,7 @@ mod store;
 mod tasks;
 
 pub use approvals::{
-    AcceptAnswers, Answer, Question, QuestionFilter, QuestionState, StoredGrant, TakenAnswer,
+    AcceptAnswers, Answer, ApprovalFilter, ApprovalState, StoredApproval, StoredGrant, TakenAnswer,
 };
 pub use guard::{
     Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,

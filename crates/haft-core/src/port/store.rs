@@ -1,8 +1,8 @@
 //! What is remembered.
 
 use super::{
-    Answer, AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch, Question,
-    QuestionFilter, RecoveredCall, Recovery, StoredGrant, StoredRun, TakenAnswer, TaskStore, ToolStatistics,
+    Answer, ApprovalFilter, AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch,
+    RecoveredCall, Recovery, StoredApproval, StoredGrant, StoredRun, TakenAnswer, TaskStore, ToolStatistics,
     Unfinished, UnfinishedId,
 };
 use crate::{
@@ -310,12 +310,18 @@ pub trait TenantStore: Send + Sync {
     }
 
     /// One question; `None` where there is none of that id.
-    fn question<'a>(&'a self, _id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+    fn approval<'a>(
+        &'a self,
+        _id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
     }
 
     /// The questions that the filter lets through, oldest first.
-    fn questions<'a>(&'a self, _filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+    fn approvals<'a>(
+        &'a self,
+        _filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
     }
 

@@ -7,7 +7,7 @@ use super::{
 use haft_core::{
     ApprovalId, ApprovalRequest, CallContext, Decision, ErrorCode, Task, TaskId, TaskState, ToolDefinition,
     ToolError,
-    port::{Answer, BoxFuture, QuestionState, StoreError},
+    port::{Answer, ApprovalState, BoxFuture, StoreError},
 };
 use haft_engine::{Engine, Request, TaskOptions};
 use std::time::Duration;
@@ -74,15 +74,15 @@ impl EngineTasks {
     }
 
     /// What it asks a person, while that can be answered.
-    async fn question(&self, caller: &CallContext, id: &ApprovalId) -> Option<ApprovalRequest> {
-        let found = self.engine.store().for_tenant(&caller.tenant).question(id).await;
-        let question = found.ok().flatten().filter(|found| found.state == QuestionState::Open)?;
+    async fn approval(&self, caller: &CallContext, id: &ApprovalId) -> Option<ApprovalRequest> {
+        let found = self.engine.store().for_tenant(&caller.tenant).approval(id).await;
+        let question = found.ok().flatten().filter(|found| found.state == ApprovalState::Open)?;
         Some(question.request)
     }
 
     async fn now(&self, caller: &CallContext, task: Task) -> TaskNow {
         let asks = match &task.approval_id {
-            Some(id) if !task.state.is_over() => self.question(caller, id).await,
+            Some(id) if !task.state.is_over() => self.approval(caller, id).await,
             _ => None,
         };
         let kept = task.expires_at.map(|until| until.duration_since(task.created_at));

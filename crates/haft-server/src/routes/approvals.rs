@@ -1,11 +1,11 @@
 //! Questions to people, and what they agreed to ahead of time.
 
 use crate::{
-    host::{Answered, Desk, GivenAnswer, Grant, Lasting, Question, Remember, Verdict},
+    backend::{Answered, Desk, GivenAnswer, Grant, Lasting, Question, Remember, Verdict},
+    extract::{Asked, Json as Taken, Named, Who, some_integer, some_object},
     problem::Problem,
     schema,
     server::App,
-    take::{Asked, Json as Taken, Named, Who, some_integer, some_object},
 };
 use axum::{Json, extract::State};
 use haft_core::{Arguments, ErrorCode, port::Right};
@@ -14,13 +14,13 @@ use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 fn desk(app: &App) -> Result<&dyn Desk, Problem> {
-    app.host.desk().ok_or_else(|| Problem::not_supported("questions to people"))
+    app.backend.desk().ok_or_else(|| Problem::not_supported("questions to people"))
 }
 
 /// Where a question stands.
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum QuestionState {
+pub(crate) enum ApprovalState {
     Open,
     Approved,
     Denied,
@@ -29,15 +29,15 @@ pub(crate) enum QuestionState {
     Edited,
 }
 
-impl QuestionState {
+impl ApprovalState {
     const fn as_str(self) -> &'static str {
         match self {
-            QuestionState::Open => "open",
-            QuestionState::Approved => "approved",
-            QuestionState::Denied => "denied",
-            QuestionState::Expired => "expired",
-            QuestionState::Used => "used",
-            QuestionState::Edited => "edited",
+            ApprovalState::Open => "open",
+            ApprovalState::Approved => "approved",
+            ApprovalState::Denied => "denied",
+            ApprovalState::Expired => "expired",
+            ApprovalState::Used => "used",
+            ApprovalState::Edited => "edited",
         }
     }
 }
@@ -49,7 +49,7 @@ impl QuestionState {
 pub(crate) struct Which {
     /// In this state; those that are open where absent.
     #[param(inline)]
-    state: Option<QuestionState>,
+    state: Option<ApprovalState>,
 }
 
 /// Questions, oldest first.
@@ -65,7 +65,7 @@ pub(crate) async fn list(
     Who(who): Who,
     Asked(which): Asked<Which>,
 ) -> Result<Json<Questions>, Problem> {
-    let state = which.state.unwrap_or(QuestionState::Open).as_str();
+    let state = which.state.unwrap_or(ApprovalState::Open).as_str();
     Ok(Json(Questions { questions: desk(&app)?.questions(who.tenant(), Some(state)).await? }))
 }
 

@@ -8,7 +8,8 @@ use axum::{
 use haft::{Folders, Haft, StoreOptions, prelude::*};
 use haft_core::port::{ApiKey, Guest, GuestSpec, Jail, KeyStore, Right, Sandbox, Unavailable};
 use haft_server::{
-    Answered, ApiSecret, Desk, GivenAnswer, Grant, Host, Limits, Offer, Question, Refused, Server, Verdict,
+    Answered, ApiSecret, Desk, GivenAnswer, Grant, Limits, Offer, Question, Refused, Server, ServerBackend,
+    Verdict,
 };
 use haft_store::MemoryKeys;
 use serde_json::Value;
@@ -191,9 +192,9 @@ impl Desk for TestDesk {
     }
 }
 
-pub struct TestHost(TestDesk, Arc<Mutex<Vec<Refused>>>);
+pub struct TestBackend(TestDesk, Arc<Mutex<Vec<Refused>>>);
 
-impl Host for TestHost {
+impl ServerBackend for TestBackend {
     fn tier(&self, _tenant: &str) -> haft::Tier {
         haft::Tier::Enterprise
     }
@@ -290,7 +291,7 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
     let refused = Arc::<Mutex<Vec<Refused>>>::default();
     let builder = Server::builder(haft.clone().into_engine())
         .keys(Arc::clone(&keys) as Arc<dyn KeyStore>)
-        .host(TestHost(TestDesk::new(), Arc::clone(&refused)))
+        .backend(TestBackend(TestDesk::new(), Arc::clone(&refused)))
         .limits(Limits { body_bytes: 1 << 20, grace: Duration::from_secs(2), ..Limits::default() })
         .invoke_and_approve();
     #[cfg(feature = "mcp")]

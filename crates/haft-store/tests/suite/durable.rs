@@ -8,10 +8,10 @@ use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode,
     ExecutionId, Footprint, GrantOffer, IsolationLevel, Resource, Risk, Status,
     port::{
-        Answer, ApiKey, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall,
-        JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter,
-        QuestionState, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool, TakenAnswer,
-        TenantStore as _, UnfinishedId,
+        Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, Claim,
+        DISCARDED_AFTER_CRASH, JournalCall, JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange,
+        OutputSearch, Plan, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool,
+        TakenAnswer, TenantStore as _, UnfinishedId,
     },
 };
 use haft_store::{DurableStore, Happened, Keep, NotLetIn, Options};
@@ -360,7 +360,7 @@ async fn an_approval_is_used_once(home: &dyn Home) {
     store.intent(second).await.expect("nothing of the refused one was written");
 }
 
-pub fn question(tool: &str) -> ApprovalRequest {
+pub fn approval(tool: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: ApprovalId::random(),
         execution_id: ExecutionId::at(noon()),
@@ -395,16 +395,16 @@ fn answered(decision: Decision, by: &str) -> Answer {
 
 async fn questions_are_answered_once(home: &dyn Home) {
     let (asking, answering) = (home.open(), home.open());
-    let (yes, no, late) = (question("a"), question("b"), question("c"));
+    let (yes, no, late) = (approval("a"), approval("b"), approval("c"));
     let late = ApprovalRequest { expires_at: Some(noon()), ..late };
     let tenant = asking.tenant("ask");
     for request in [&yes, &no, &late] {
         assert_eq!(tenant.ask(request.clone(), Vec::new()).await.unwrap(), request.id);
     }
-    assert!(asking.tenant("other").ask(question("d"), Vec::new()).await.is_err());
+    assert!(asking.tenant("other").ask(approval("d"), Vec::new()).await.is_err());
     let theirs = answering.tenant("ask");
-    let open = QuestionFilter { state: Some(QuestionState::Open), ..QuestionFilter::default() };
-    let open = theirs.questions(open).await.unwrap();
+    let open = ApprovalFilter { state: Some(ApprovalState::Open), ..ApprovalFilter::default() };
+    let open = theirs.approvals(open).await.unwrap();
     let open: Vec<_> = open.iter().map(|question| &question.request).collect();
     assert_eq!(open, [&yes, &no], "another process sees them, but for what has expired");
     let call_of = |request: &ApprovalRequest| request.execution_id;
@@ -415,11 +415,11 @@ async fn questions_are_answered_once(home: &dyn Home) {
     assert!(!answering.tenant("other").answer(&no.id, answered(Decision::Approve, "eve")).await.unwrap());
     assert!(theirs.answer(&no.id, answered(deny, "ada")).await.unwrap());
     assert!(!theirs.answer(&late.id, answered(Decision::Approve, "ada")).await.unwrap(), "too late");
-    let denied = tenant.question(&no.id).await.unwrap().expect("it is kept");
-    assert_eq!((denied.state, denied.answer_reason.as_deref()), (QuestionState::Denied, Some("not today")));
+    let denied = tenant.approval(&no.id).await.unwrap().expect("it is kept");
+    assert_eq!((denied.state, denied.answer_reason.as_deref()), (ApprovalState::Denied, Some("not today")));
     assert_eq!(denied.answered_from.as_deref(), Some("command_line"));
     assert_eq!(tenant.take_answer(&late.id, call_of(&late)).await.unwrap(), TakenAnswer::Expired);
-    assert_eq!(tenant.question(&late.id).await.unwrap().unwrap().state, QuestionState::Expired);
+    assert_eq!(tenant.approval(&late.id).await.unwrap().unwrap().state, ApprovalState::Expired);
     // The denied one allows nothing.
     let mut intent = call("ask", "b").intent();
     intent.approval = Some(no.id.clone());
@@ -440,17 +440,17 @@ async fn questions_are_answered_once(home: &dyn Home) {
     assert!(asking.intent(thief).await.unwrap_err().0.contains("used for another call"));
     intent.approval = Some(yes.id.clone());
     asking.intent(intent).await.unwrap();
-    assert_eq!(tenant.question(&yes.id).await.unwrap().unwrap().state, QuestionState::Used);
+    assert_eq!(tenant.approval(&yes.id).await.unwrap().unwrap().state, ApprovalState::Used);
 }
 
 async fn the_same_question_is_asked_once(home: &dyn Home) {
     let (asking, answering) = (home.open(), home.open());
     let (tenant, theirs) = (asking.tenant("ask"), answering.tenant("ask"));
-    let first = question("s");
+    let first = approval("s");
     let again = ApprovalRequest { id: ApprovalId::random(), preview: Some("newer".into()), ..first.clone() };
     assert_eq!(tenant.ask(first.clone(), Vec::new()).await.unwrap(), first.id);
     assert_eq!(theirs.ask(again.clone(), Vec::new()).await.unwrap(), first.id, "it waits already");
-    let shown = tenant.question(&first.id).await.unwrap().unwrap();
+    let shown = tenant.approval(&first.id).await.unwrap().unwrap();
     assert_eq!(shown.request.preview.as_deref(), Some("newer"), "as it looks now");
     let twin = tenant.ask(again.clone(), vec![first.id.clone()]).await.unwrap();
     assert_eq!(twin, again.id, "another call of the same batch");
@@ -462,13 +462,13 @@ async fn the_same_question_is_asked_once(home: &dyn Home) {
     let call_id = ExecutionId::at(noon());
     let taken = tenant.take_answer(&twin, call_id).await.unwrap();
     assert_eq!(taken, TakenAnswer::Answered(answered(edit, "ada")));
-    let changed = ApprovalRequest { replaces: Some(twin.clone()), ..question("t") };
+    let changed = ApprovalRequest { replaces: Some(twin.clone()), ..approval("t") };
     tenant.ask(changed.clone(), Vec::new()).await.unwrap();
-    let filter = QuestionFilter { replaces: Some(twin.clone()), ..QuestionFilter::default() };
-    let found = theirs.questions(filter).await.unwrap();
+    let filter = ApprovalFilter { replaces: Some(twin.clone()), ..ApprovalFilter::default() };
+    let found = theirs.approvals(filter).await.unwrap();
     assert_eq!(found.iter().map(|question| &question.request.id).collect::<Vec<_>>(), [&changed.id]);
     // The id of one that is over is not given out again.
-    let stale = ApprovalRequest { id: twin.clone(), ..question("u") };
+    let stale = ApprovalRequest { id: twin.clone(), ..approval("u") };
     assert_ne!(tenant.ask(stale, Vec::new()).await.unwrap(), twin);
     // An intent needs a yes.
     let mut intent = call("ask", "s").intent();
@@ -480,7 +480,7 @@ async fn the_same_question_is_asked_once(home: &dyn Home) {
 async fn one_answer_wins(home: &dyn Home) {
     let stores = [home.open(), home.open()];
     for round in 0..20 {
-        let request = question(if round % 2 == 0 { "v" } else { "w" });
+        let request = approval(if round % 2 == 0 { "v" } else { "w" });
         let tenant = stores[0].tenant("ask");
         let id = tenant.ask(request.clone(), Vec::new()).await.unwrap();
         let (one, other) = (stores[0].tenant("ask"), stores[1].tenant("ask"));

@@ -1,6 +1,6 @@
 //! Calls that go on without their callers: what holds for every store, and for those that outlive the process.
 
-use super::{Home, durable::question, make::call};
+use super::{Home, durable::approval, make::call};
 use haft_core::{
     ApprovalId, ApprovalRequest, Asker, CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status,
     TaskId, TaskProgress, TaskQuery, TaskState, ToolCall, ToolResult,
@@ -184,7 +184,7 @@ async fn what_a_crash_leaves_of_tasks(home: &dyn Home) {
 async fn a_question_keeps_its_task(home: &dyn Home) {
     let store = home.open();
     let tenant = store.tenant("asks");
-    let ask = ApprovalRequest { asker: Asker::of(&CallContext::new("asks", "agent-1")), ..question("write") };
+    let ask = ApprovalRequest { asker: Asker::of(&CallContext::new("asks", "agent-1")), ..approval("write") };
     tenant.ask(ask.clone(), Vec::new()).await.unwrap();
     let task = new("asks", "asks");
     let walk = taken(&store, &task).await;
@@ -241,7 +241,7 @@ async fn a_changed_call_is_what_its_task_goes_on_with(home: &dyn Home) {
     let ask = ApprovalRequest {
         id: ApprovalId::random(),
         asker: Asker::of(&CallContext::new("edits", "agent-1")),
-        ..question("write")
+        ..approval("write")
     };
     tenant.ask(ask.clone(), Vec::new()).await.unwrap();
     let task = new("edits", "edits");

@@ -17,7 +17,7 @@ pub(super) struct PerThread<T> {
 
 thread_local! {
     /// The walk that this thread last took part in, and its place there.
-    static SEAT: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
+    static PLACE: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
 }
 
 impl<T> PerThread<T> {
@@ -34,15 +34,15 @@ impl<T> PerThread<T> {
 
     /// Uses this thread's value.
     pub(super) fn with<R>(&self, run: impl FnOnce(&mut T) -> R) -> R {
-        let seat = SEAT.with(|seat| match seat.get() {
+        let place = PLACE.with(|cell| match cell.get() {
             (walk, place) if walk == self.walk => place,
             _ => {
                 let place = self.next.fetch_add(1, Ordering::Relaxed);
-                seat.set((self.walk, place));
+                cell.set((self.walk, place));
                 place
             }
         });
-        let slot = &self.slots[seat % self.slots.len()];
+        let slot = &self.slots[place % self.slots.len()];
         run(&mut slot.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

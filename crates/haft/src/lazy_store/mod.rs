@@ -11,10 +11,10 @@ pub use place::{StorePlace, age, retention};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent,
-        JournalStep, Outcome, OutputRange, OutputSearch, Question, QuestionFilter, RecoveredCall, Recovery,
-        RunningOutput, Store, StoreError, StoredGrant, StoredPart, StoredRun, TakenAnswer, TaskStore,
-        TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest,
+        FoundLines, Intent, JournalStep, Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery,
+        RunningOutput, Store, StoreError, StoredApproval, StoredGrant, StoredPart, StoredRun, TakenAnswer,
+        TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};
@@ -210,12 +210,18 @@ impl TenantStore for LazyTenant {
         Box::pin(async move { self.view()?.answer(id, answer).await })
     }
 
-    fn question<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
-        Box::pin(async move { self.view()?.question(id).await })
+    fn approval<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
+        Box::pin(async move { self.view()?.approval(id).await })
     }
 
-    fn questions<'a>(&'a self, filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
-        Box::pin(async move { self.view()?.questions(filter).await })
+    fn approvals<'a>(
+        &'a self,
+        filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
+        Box::pin(async move { self.view()?.approvals(filter).await })
     }
 
     fn grant<'a>(&'a self, grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
