@@ -2,7 +2,7 @@
 
 use super::words;
 use haft::{
-    ErrorCode, RegisterError,
+    Channel, ErrorCode, RegisterError,
     config::{ConfigError, TrustError},
 };
 use std::{io, path::PathBuf};
@@ -71,8 +71,8 @@ pub(super) enum Failure {
     Ambiguous { id: String, matches: String },
     #[error("`{}` already has an answer: {state}", words::name(id))]
     NotOpen { id: String, state: String },
-    #[error("haft does not accept answers from `{face}` here")]
-    NotAccepted { face: &'static str },
+    #[error("haft does not accept answers from `{channel}` here")]
+    NotAccepted { channel: Channel },
     #[error("haft cannot remember that for `{}`", words::name(id))]
     NoOffer { id: String, kinds: String },
     #[error("the arguments cannot be changed: {problem}")]
@@ -303,8 +303,8 @@ impl Failure {
             Failure::NotOpen { .. } => {
                 "the first answer is final; send the call again to be asked again".to_owned()
             }
-            Failure::NotAccepted { face } => {
-                format!("add \"{face}\" to accept_from under [tools.approval] in your own haft.toml")
+            Failure::NotAccepted { channel } => {
+                format!("add \"{channel}\" to accept_from under [tools.approval] in your own haft.toml")
             }
             Failure::NoOffer { kinds, .. } if kinds.is_empty() => {
                 "haft asks about this call every time; approve it without --remember".to_owned()

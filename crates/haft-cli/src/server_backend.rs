@@ -10,7 +10,7 @@ use haft::{
         TenantStore as _,
     },
 };
-use haft_core::{ApprovalId, Arguments, Decision, ErrorCode, GrantOffer};
+use haft_core::{ApprovalId, Arguments, Channel, Decision, ErrorCode, GrantOffer};
 use haft_engine::Request;
 use haft_guard::Lasts;
 use haft_server::{
@@ -26,7 +26,7 @@ use std::{
 /// How long a result about the jails is reused before they are tested again: a test takes a while.
 const FRESH: Duration = Duration::from_secs(60);
 /// From where answers over HTTP come.
-const FACE: &str = "http";
+const CHANNEL: Channel = Channel::Http;
 /// The states of a question.
 const STATES: [ApprovalState; 6] = [
     ApprovalState::Open,
@@ -260,7 +260,7 @@ impl Desk for HaftBackend {
         Box::pin(async move {
             let (tenant, id) = (self.tenant(tenant), ApprovalId::from_text(id));
             // An answer that does not count would use the question up.
-            if !self.accepts.counts(FACE) {
+            if !self.accepts.counts(CHANNEL) {
                 let text = "This server does not accept answers over HTTP: add \"http\" to accept_from under [tools.approval]";
                 return Err(ToolError::new(ErrorCode::PermissionDenied, text));
             }
@@ -280,7 +280,7 @@ impl Desk for HaftBackend {
                     (Decision::Edit { arguments }, None)
                 }
             };
-            let given = Answer { decision, by: answer.by, from: FACE.to_owned() };
+            let given = Answer { decision, by: answer.by, from: CHANNEL };
             if !tenant.answer(&id, given).await.map_err(unavailable)? {
                 return Ok(Answered::TooLate);
             }

@@ -101,7 +101,7 @@ impl Setup {
         #[cfg(unix)]
         {
             let accepts = &self.resolved.config.tools.approval.accept_from;
-            let asks_here = accepts.iter().any(|face| face == super::prompt::FACE);
+            let asks_here = accepts.contains(&super::prompt::CHANNEL);
             let prompt =
                 self.memory.clone().filter(|_| asks_here).and_then(|store| {
                     super::prompt::Prompt::new(console.again(), store, self.editor.clone()?)

@@ -1,7 +1,6 @@
 //! Lists whose entries say something that has a form of its own: rates and quotas.
 
-use haft_core::iso_duration;
-use haft_engine::{Quota, RateLimit, RateScope};
+use haft_core::{Channel, Quota, RateLimit, RateScope, iso_duration};
 use std::time::Duration;
 
 use super::keys::{Config, key};
@@ -13,6 +12,10 @@ pub(super) fn fault(key: &str, entry: &str) -> Option<EntryFault> {
     match key {
         "scheduling.rates" => parse_rate(entry).is_none().then_some(EntryFault::NotARate),
         "scheduling.quotas.tenants" => parse_quota(entry).is_none().then_some(EntryFault::NotAQuota),
+        "tools.approval.accept_from" => {
+            let known = Channel::CONFIGURABLE.iter().any(|channel| channel.as_str() == entry);
+            (!known).then_some(EntryFault::NotAChannel)
+        }
         _ => None,
     }
 }
@@ -136,6 +139,15 @@ pub(super) fn together(config: &Config, origins: impl Fn(&str) -> Vec<Origin>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_channel_that_is_none_is_named_with_those_that_are() {
+        let error = crate::parse("[tools.approval]\naccept_from = ['terminl']\n").unwrap_err().to_string();
+        assert!(error.contains("is no channel that answers come by"), "{error}");
+        assert!(error.contains("write \"terminal\", \"command_line\", \"http\" or \"mcp\""), "{error}");
+        // What the embedding program says always counts: there is nothing to allow.
+        assert!(crate::parse("[tools.approval]\naccept_from = ['program']\n").is_err());
+    }
 
     #[test]
     fn rates_and_quotas_have_a_form() {

@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, IsolationLevel, Strategy, ToolsMode};
+use haft_core::{ApprovalMode, Channel, IsolationLevel, Strategy, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
@@ -316,7 +316,7 @@ key_table! {
         /// Whether haft asks before any tool that changes something, unless the tool is on the allowlist.
         prompt_side_effects: bool = true, rule::switch_on();
         /// Where answers may come from: "terminal", "command_line" (`haft approvals`), "http" (`haft serve`), "mcp".
-        accept_from: Vec<String> = names(&["terminal", "command_line", "mcp"]), rule::allow_list();
+        accept_from: Vec<Channel> = vec![Channel::Terminal, Channel::CommandLine, Channel::Mcp], rule::allow_list();
         /// Seconds until an unanswered question expires, and until an unused approval does.
         expire_seconds: u64 = 24 * 60 * 60, rule::at_most(1, WEEK);
     }

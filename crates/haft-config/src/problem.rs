@@ -186,6 +186,9 @@ pub enum EntryFault {
     /// Not a tenant and what it may use.
     #[error("is not a quota of a tenant")]
     NotAQuota,
+    /// Not a way by which answers come.
+    #[error("is no channel that answers come by")]
+    NotAChannel,
     /// A date, or a number that JSON does not have.
     #[error("cannot be written as JSON")]
     NotJson,
@@ -291,6 +294,7 @@ impl EntryFault {
             Self::Repeated => "keep one of the two",
             Self::NotARate => "write it like \"agent 100/m\", for all, tenant, agent, tool or tool:NAME",
             Self::NotAQuota => "write it like \"acme calls=1000 cpu_seconds=600 bytes=1000000\"",
+            Self::NotAChannel => "write \"terminal\", \"command_line\", \"http\" or \"mcp\"",
             Self::NotJson => "write it as a string",
         }
     }

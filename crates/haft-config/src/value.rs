@@ -3,7 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use haft_core::{ApprovalMode, IsolationLevel, Parameters, Source, Strategy, ToolDefinition, ToolsMode};
+use haft_core::{
+    ApprovalMode, Channel, IsolationLevel, Parameters, Source, Strategy, ToolDefinition, ToolsMode,
+};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
@@ -247,6 +249,18 @@ impl Setting for Vec<String> {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Names(names) => Some(names.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for Vec<Channel> {
+    fn to_value(&self) -> Value {
+        Value::Names(self.iter().map(ToString::to_string).collect())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Names(names) => names.iter().map(|name| name.parse().ok()).collect(),
             _ => None,
         }
     }

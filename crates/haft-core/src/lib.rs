@@ -29,6 +29,7 @@ mod options;
 mod output;
 mod parameters;
 pub mod port;
+mod rates;
 mod result;
 pub mod suggest;
 mod task;
@@ -49,10 +50,11 @@ pub use ids::{ApprovalId, BatchId, ExecutionId, OutputHandle, TaskId};
 pub use licence::{RoleSupport, SchemaValidation, SearchFilter};
 pub use limits::{Limits, ModelBudget, TokenEstimate, UNKNOWN_BUDGET_BYTES};
 pub use mcp_source::McpSource;
-pub use modes::{ApprovalMode, ToolsMode};
+pub use modes::{ApprovalMode, Channel, ToolsMode, UnknownChannel};
 pub use options::{BatchOptions, BatchOrigin, CacheUse, CallOptions, Retry, Strategy};
 pub use output::{ContentPart, SideEffect, SideEffectKind, ToolOutput};
 pub use parameters::{Parameter, ParameterType, Parameters};
+pub use rates::{Quota, RateLimit, RateScope};
 pub use result::{
     AttemptRecord, BatchSummary, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata,
     Scheduling, ToolResult, Violation,

@@ -29,6 +29,7 @@ pub use adaptive::AdaptiveTimeout;
 pub use engine::{Engine, EngineBuilder, EngineStats, Registration, Sandboxes, Shutdown, Tools, WeakEngine};
 pub use events::Observer;
 pub use flows::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};
+pub use haft_core::{Quota, RateLimit, RateScope};
 pub use inner::Target;
 pub use live_calls::{PendingCall, SubmitError};
 pub use pipeline::{
@@ -37,8 +38,7 @@ pub use pipeline::{
         breaker::{Breaker, BreakerStats},
         cache::{CacheStats, ResultCache},
         lanes::{LaneStats, Lanes, TenantStats},
-        quota::{Quota, Quotas},
-        rate::{RateLimit, RateScope},
+        quota::Quotas,
         repeat::RepeatGuard,
     },
 };

@@ -11,8 +11,8 @@ mod common;
 
 use common::{Answers, Count, Door, Scripted, call_with, code, codes, message, tool, within};
 use haft_core::{
-    ApprovalId, ApprovalMode, Arguments, BatchOptions, CallContext, Decision, Footprint, Resource, ToolCall,
-    ToolResult,
+    ApprovalId, ApprovalMode, Arguments, BatchOptions, CallContext, Channel, Decision, Footprint, Resource,
+    ToolCall, ToolResult,
     port::{
         AcceptAnswers, Answer, ApprovalFilter, ApprovalState, Approver, NobodyToAsk, Store as _,
         StoredApproval, TenantStore,
@@ -105,12 +105,12 @@ impl Process {
     }
 
     async fn answer(&self, id: &ApprovalId, decision: Decision) -> bool {
-        self.list("local").answer(id, by(decision, "command_line")).await.unwrap()
+        self.list("local").answer(id, by(decision, Channel::CommandLine)).await.unwrap()
     }
 }
 
-fn by(decision: Decision, from: &str) -> Answer {
-    Answer { decision, by: "ada".to_owned(), from: from.to_owned() }
+fn by(decision: Decision, from: Channel) -> Answer {
+    Answer { decision, by: "ada".to_owned(), from }
 }
 
 fn write(text: &str) -> ToolCall {
@@ -387,10 +387,14 @@ async fn whoever_keeps_changing_the_arguments_is_not_asked_for_ever() {
 #[tokio::test]
 async fn answers_count_from_where_they_are_accepted() {
     let folder = Folder::new();
-    let settings = Settings { accept_answers: AcceptAnswers::only(["terminal"]), ..Settings::default() };
-    for (from, expected) in
-        [("terminal", "OK"), ("command_line", "CONFIRMATION_DENIED"), ("", "CONFIRMATION_DENIED")]
-    {
+    let settings =
+        Settings { accept_answers: AcceptAnswers::only([Channel::Terminal]), ..Settings::default() };
+    for (from, expected) in [
+        (Channel::Terminal, "OK"),
+        (Channel::CommandLine, "CONFIRMATION_DENIED"),
+        (Channel::Http, "CONFIRMATION_DENIED"),
+        (Channel::Mcp, "CONFIRMATION_DENIED"),
+    ] {
         let process = folder.with(Arc::new(NobodyToAsk), settings.clone(), |tool| tool);
         let first = process.engine.execute(write("x")).await;
         let answer = by(Decision::Approve, from);
@@ -408,7 +412,7 @@ async fn an_approver_of_the_program_is_on_record() {
     let process = folder.process(Answers::yes());
     assert_eq!(code(&process.engine.execute(write("x")).await), "OK");
     let used = process.approvals(ApprovalState::Used).await;
-    assert_eq!((used.len(), used[0].answered_from.as_deref()), (1, Some("program")));
+    assert_eq!((used.len(), used[0].answered_from), (1, Some(Channel::Program)));
 }
 
 #[tokio::test]

@@ -359,7 +359,7 @@ impl Approver for Nobody {
 }
 
 fn from_elsewhere(decision: Decision) -> Answer {
-    Answer { decision, by: "ada".to_owned(), from: "command_line".to_owned() }
+    Answer { decision, by: "ada".to_owned(), from: haft_core::Channel::CommandLine }
 }
 
 struct World {

@@ -28,7 +28,7 @@ async fn memory_takes_no_answers() {
     };
     let tenant = MemoryStore::new().for_tenant("ask");
     assert!(tenant.ask(durable::approval("a"), Vec::new()).await.is_err());
-    let answer = Answer { decision: Decision::Approve, by: "ada".into(), from: "terminal".into() };
+    let answer = Answer { decision: Decision::Approve, by: "ada".into(), from: haft_core::Channel::Terminal };
     let id = ApprovalId::random();
     assert!(tenant.answer(&id, answer).await.is_err());
     assert!(tenant.take_answer(&id, ExecutionId::at(suite::make::noon())).await.is_err());

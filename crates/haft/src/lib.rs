@@ -82,13 +82,13 @@ pub use haft_config as config;
 pub use guards::{PolicyReload, Reloaded};
 pub use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, AttemptRecord, BatchId, BatchOptions,
-    BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, CommandInput, CommandOutput,
-    CommandSource, Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event,
-    EventPayload, ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, LONGEST_TTL,
-    Limits, McpSource, Metrics, ModelBudget, OutputStream, ParentGrant, Problem, Resource, ResultMetadata,
-    Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Task, TaskId, TaskKey,
-    TaskPage, TaskProgress, TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput,
-    ToolResult, ToolsMode, port, text,
+    BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, Channel, CommandInput,
+    CommandOutput, CommandSource, Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode,
+    ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel,
+    LONGEST_TTL, Limits, McpSource, Metrics, ModelBudget, OutputStream, ParentGrant, Problem, Resource,
+    ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Task,
+    TaskId, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError,
+    ToolOutput, ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
     AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,

@@ -442,8 +442,8 @@ fn policy(config: &Config, world: &World, found: &mut Behaviour) {
         }
     }
     let settings = wiring::settings(config);
-    for face in ["terminal", "command_line", "http", "mcp"] {
-        found.may(format!("answers from {face}"), settings.accept_answers.counts(face));
+    for channel in haft_core::Channel::CONFIGURABLE {
+        found.may(format!("answers from {channel}"), settings.accept_answers.counts(channel));
     }
     found.limits.insert("seconds that a yes holds", settings.approval_expiry.as_secs());
 }

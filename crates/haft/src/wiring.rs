@@ -46,7 +46,7 @@ pub fn settings(config: &Config) -> Settings {
             ..TaskSettings::default()
         },
         approval_expiry: Duration::from_secs(tools.approval.expire_seconds),
-        accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().map(String::as_str)),
+        accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().copied()),
         ..Settings::default()
     }
 }

@@ -175,7 +175,7 @@ async fn stop_on_signal(stop: CancellationToken) {
 
 /// Who approves, where answers through MCP are accepted; the queue where they are not.
 fn heard(by: ApprovalsBy, setup: &Setup, console: &Console) -> ApprovalsBy {
-    if by == ApprovalsBy::Queue || setup.haft.settings().accept_answers.counts("mcp") {
+    if by == ApprovalsBy::Queue || setup.haft.settings().accept_answers.counts(haft::Channel::Mcp) {
         return by;
     }
     console.warn(

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{console::Console, failure::Failure, words};
 use haft::{
-    Arguments, Decision, assembly,
+    Arguments, Channel, Decision, assembly,
     port::{Answer, ApprovalFilter, ApprovalState, Approver, StoredApproval, StoredGrant, TenantStore as _},
 };
 use haft_core::text::one_line;
@@ -21,7 +21,7 @@ use std::{
 };
 
 /// What answers from here are recorded as having come from.
-const FACE: &str = "command_line";
+const CHANNEL: Channel = Channel::CommandLine;
 
 /// How often it is looked for news.
 const LOOK: Duration = Duration::from_millis(200);
@@ -93,9 +93,9 @@ pub(super) async fn deny(args: &DenyArgs, memory: &Memory, console: &mut Console
 
 /// Said before anything is answered: an answer that does not count would use the question up.
 fn counts(memory: &Memory) -> Result<(), Failure> {
-    match haft::assembly::settings(&memory.config).accept_answers.counts(FACE) {
+    match haft::assembly::settings(&memory.config).accept_answers.counts(CHANNEL) {
         true => Ok(()),
-        false => Err(Failure::NotAccepted { face: FACE }),
+        false => Err(Failure::NotAccepted { channel: CHANNEL }),
     }
 }
 
@@ -139,7 +139,7 @@ async fn answer(
     decision: Decision,
 ) -> Result<(), Failure> {
     let id = &question.request.id;
-    let answer = Answer { decision, by: memory.user.clone(), from: FACE.to_owned() };
+    let answer = Answer { decision, by: memory.user.clone(), from: CHANNEL };
     if tenant.answer(id, answer).await? {
         return Ok(());
     }
@@ -304,8 +304,8 @@ type Asks = Box<dyn Approver>;
 
 #[cfg(unix)]
 fn prompt(memory: &Memory, console: &Console) -> Option<Asks> {
-    let face = crate::prompt::FACE;
-    let counts = haft::assembly::settings(&memory.config).accept_answers.counts(face);
+    let channel = crate::prompt::CHANNEL;
+    let counts = haft::assembly::settings(&memory.config).accept_answers.counts(channel);
     let editor = memory.editor.clone().filter(|_| counts)?;
     let prompt = crate::prompt::Prompt::new(console.again(), memory.lazy.clone(), editor)?;
     Some(Box::new(prompt))
@@ -351,7 +351,7 @@ async fn ask(
     if decision == Decision::Unanswered {
         return Ok(());
     }
-    let answer = Answer { decision, by: memory.user.clone(), from: prompt.face().to_owned() };
+    let answer = Answer { decision, by: memory.user.clone(), from: prompt.channel() };
     if !tenant.answer(id, answer).await? {
         console.say("somebody else answered first");
     }

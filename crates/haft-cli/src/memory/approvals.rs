@@ -346,8 +346,8 @@ pub(super) fn state(question: &StoredApproval) -> String {
     if let Some(by) = &question.answered_by {
         text.push_str(&format!(" by {}", words::name(by)));
     }
-    if let Some(from) = &question.answered_from {
-        text.push_str(&format!(" ({})", words::name(from)));
+    if let Some(from) = question.answered_from {
+        text.push_str(&format!(" ({from})"));
     }
     if let Some(reason) = &question.answer_reason {
         text.push_str(&format!(": {}", one_line(reason, 200)));

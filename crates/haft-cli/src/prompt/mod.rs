@@ -15,7 +15,7 @@ mod view;
 use super::console::Console;
 use editor::Editor;
 use haft::{
-    ApprovalId, ApprovalRequest, Decision, assembly,
+    ApprovalId, ApprovalRequest, Channel, Decision, assembly,
     assembly::LazyStore,
     port::{ApprovalFilter, Approver, BoxFuture, GuardError, StoredApproval, TenantStore as _},
 };
@@ -35,7 +35,7 @@ use tokio::runtime::Handle;
 use view::{Size, View};
 
 /// What its answers are recorded as having come from.
-pub(super) const FACE: &str = "terminal";
+pub(super) const CHANNEL: Channel = Channel::Terminal;
 
 /// How many earlier questions an offer is tried on.
 const PAST: usize = 500;
@@ -78,8 +78,8 @@ impl Approver for Prompt {
         })
     }
 
-    fn face(&self) -> &str {
-        FACE
+    fn channel(&self) -> Channel {
+        CHANNEL
     }
 
     fn answered_elsewhere(&self, question: &ApprovalId, decision: &Decision) {

@@ -1,6 +1,6 @@
 //! Questions to people and confirmations given ahead of time, as a store keeps them.
 
-use crate::{ApprovalId, ApprovalRequest, Arguments, Decision, ExecutionId};
+use crate::{ApprovalId, ApprovalRequest, Arguments, Channel, Decision, ExecutionId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -59,7 +59,7 @@ pub struct StoredApproval {
     pub answered_by: Option<String>,
     /// From where.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answered_from: Option<String>,
+    pub answered_from: Option<Channel>,
     /// In whose words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_reason: Option<String>,
@@ -97,8 +97,8 @@ pub struct Answer {
     pub decision: Decision,
     /// Who gave it.
     pub by: String,
-    /// From where: `terminal`, `command_line`, `http`, `program`.
-    pub from: String,
+    /// By which way.
+    pub from: Channel,
 }
 
 /// What came of taking an answer.
@@ -117,23 +117,23 @@ pub enum TakenAnswer {
 /// From where answers count.
 ///
 /// ```
-/// use haft_core::port::AcceptAnswers;
-/// assert!(AcceptAnswers::default().counts("command_line"));
-/// let only_here = AcceptAnswers::only(["terminal"]);
-/// assert!(only_here.counts("terminal") && !only_here.counts("command_line"));
+/// use haft_core::{Channel, port::AcceptAnswers};
+/// assert!(AcceptAnswers::default().counts(Channel::CommandLine));
+/// let only_here = AcceptAnswers::only([Channel::Terminal]);
+/// assert!(only_here.counts(Channel::Terminal) && !only_here.counts(Channel::CommandLine));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AcceptAnswers(Option<Vec<String>>);
+pub struct AcceptAnswers(Option<Vec<Channel>>);
 
 impl AcceptAnswers {
-    /// From these faces, and from no other.
-    pub fn only(faces: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        AcceptAnswers(Some(faces.into_iter().map(Into::into).collect()))
+    /// From these channels, and from no other.
+    pub fn only(channels: impl IntoIterator<Item = Channel>) -> Self {
+        AcceptAnswers(Some(channels.into_iter().collect()))
     }
 
     /// Whether an answer from there counts. What the program itself asks always does.
-    pub fn counts(&self, face: &str) -> bool {
-        face == "program" || self.0.as_ref().is_none_or(|faces| faces.iter().any(|known| known == face))
+    pub fn counts(&self, channel: Channel) -> bool {
+        channel == Channel::Program || self.0.as_ref().is_none_or(|accepted| accepted.contains(&channel))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::BoxFuture;
 use crate::{
-    ApprovalId, ApprovalRequest, CallContext, Decision, Footprint, GrantOffer, Tier, ToolDefinition,
+    ApprovalId, ApprovalRequest, CallContext, Channel, Decision, Footprint, GrantOffer, Tier, ToolDefinition,
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -121,9 +121,9 @@ pub trait Approver: Send + Sync {
     fn ask<'a>(&'a self, requests: &'a [ApprovalRequest])
     -> BoxFuture<'a, Result<Vec<Decision>, GuardError>>;
 
-    /// What its answers are recorded as having come from, such as `terminal`.
-    fn face(&self) -> &str {
-        "program"
+    /// By which way its answers come, as they are recorded.
+    fn channel(&self) -> Channel {
+        Channel::Program
     }
 
     /// One of the questions that it is being asked was answered elsewhere; its own answer would come too late.

@@ -12,7 +12,7 @@ use crate::{
             controls::AdmissionControls,
             lanes::{LaneTable, Lanes},
             quota::{QuotaTable, Quotas},
-            rate::{RateLimit, Rates},
+            rate::Rates,
             repeat::{RepeatGuard, Repeats},
         },
         types::containment::Jailed,
@@ -156,7 +156,7 @@ impl EngineBuilder {
     }
 
     /// So many calls in so much time. Without it, as many as come.
-    pub fn rate_limits(mut self, limits: impl IntoIterator<Item = RateLimit>) -> Self {
+    pub fn rate_limits(mut self, limits: impl IntoIterator<Item = haft_core::RateLimit>) -> Self {
         self.controls.rates = Some(Rates::new(limits.into_iter().collect()));
         self
     }

@@ -154,8 +154,8 @@ fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<ApprovalOutco
         Ok(ApprovalOutcome::Answer(Decision::Edit { .. }) | ApprovalOutcome::Again) => {
             denied(Some("too many changes"))
         }
-        Ok(ApprovalOutcome::NotFrom(face)) => {
-            denied(Some(&format!("the answer came from `{face}`, which does not count here")))
+        Ok(ApprovalOutcome::NotFrom(channel)) => {
+            denied(Some(&format!("the answer came by way of `{channel}`, which does not count here")))
         }
         Ok(ApprovalOutcome::Answer(Decision::Unanswered)) => ToolError::new(
             ErrorCode::ConfirmationRequired,

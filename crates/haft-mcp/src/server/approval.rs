@@ -2,7 +2,7 @@
 
 use super::client::Client;
 use haft_core::{
-    ApprovalRequest, Decision,
+    ApprovalRequest, Channel, Decision,
     port::{Approver, BoxFuture, GuardError},
     text,
 };
@@ -26,7 +26,7 @@ pub enum Approvals {
 }
 
 /// From where answers through MCP come, as `tools.approval.accept_from` has it.
-pub(super) const FACE: &str = "mcp";
+pub(super) const CHANNEL: Channel = Channel::Mcp;
 /// The name of the question about a call.
 const QUESTION: &str = "haft_approval";
 /// How many characters a form has room for. What a client does with more is not known: it may cut it, and then a person
@@ -53,8 +53,8 @@ impl Approver for HostAsked {
         Box::pin(async move { Ok(vec![Decision::Approve; requests.len()]) })
     }
 
-    fn face(&self) -> &str {
-        FACE
+    fn channel(&self) -> Channel {
+        CHANNEL
     }
 }
 
@@ -85,8 +85,8 @@ impl Approver for Form {
         })
     }
 
-    fn face(&self) -> &str {
-        FACE
+    fn channel(&self) -> Channel {
+        CHANNEL
     }
 }
 

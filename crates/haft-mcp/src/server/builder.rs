@@ -1,7 +1,7 @@
 //! What a server is made of.
 
 use super::{
-    approval::{Approvals, FACE},
+    approval::{Approvals, CHANNEL},
     callers::Callers,
     changes::{Change, Changes},
     extension::{Extension, Nothing},
@@ -66,7 +66,7 @@ impl McpServer {
 
     /// Whether answers of people through MCP count at all.
     pub(super) fn takes_answers(&self) -> bool {
-        self.0.engine.settings().accept_answers.counts(FACE)
+        self.0.engine.settings().accept_answers.counts(CHANNEL)
     }
 
     /// The engine.

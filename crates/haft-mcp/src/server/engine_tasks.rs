@@ -1,7 +1,7 @@
 //! Tasks that the engine itself runs and remembers.
 
 use super::{
-    approval::FACE,
+    approval::CHANNEL,
     tasks::{TaskNow, Tasks},
 };
 use haft_core::{
@@ -152,7 +152,7 @@ impl Tasks for EngineTasks {
             let answer = Answer {
                 decision,
                 by: caller.user.as_deref().unwrap_or(&caller.agent).to_owned(),
-                from: FACE.to_owned(),
+                from: CHANNEL,
             };
             // False where somebody answered before: then that counts.
             let list = self.engine.store().for_tenant(&caller.tenant);

@@ -242,7 +242,7 @@ async fn a_task_that_needs_approval_asks_through_the_client() {
 
 #[tokio::test]
 async fn a_task_asks_nobody_through_a_client_that_may_not_answer() {
-    let accept = haft_core::port::AcceptAnswers::only(["terminal"]);
+    let accept = haft_core::port::AcceptAnswers::only([haft_core::Channel::Terminal]);
     let not_mcp = haft::Settings { accept_answers: accept, ..ticking() };
     let without_forms = json!({"extensions": {EXTENSION: {}}});
     for (settings, approvals, capabilities) in [

@@ -6,7 +6,7 @@ use super::{
     work::Work,
 };
 use haft_core::{
-    ApprovalId, ApprovalRequest, Arguments, Asker, Decision, ExecutionId,
+    ApprovalId, ApprovalRequest, Arguments, Asker, Decision, ExecutionId, UnknownChannel,
     port::{Answer, ApprovalFilter, ApprovalState, Intent, StoredApproval, StoredGrant, TakenAnswer},
 };
 
@@ -204,7 +204,7 @@ pub(crate) fn answer(
             Value::Int(now),
             Value::Text(&answer.by),
             Value::text(reason),
-            Value::Text(&answer.from),
+            Value::Text(answer.from.as_str()),
             Value::text(edited),
         ],
     )?;
@@ -251,7 +251,10 @@ pub(crate) fn take(
         EDITED => Decision::Edit { arguments: Arguments::from_text(row.text(3)?) },
         _ => Decision::Approve,
     };
-    let (by, from) = (row.opt_text(4)?.unwrap_or_default(), row.opt_text(5)?.unwrap_or_default());
+    let by = row.opt_text(4)?.unwrap_or_default();
+    // An answer by a way that is not known is none: the call is denied.
+    let from = row.opt_text(5)?.unwrap_or_default();
+    let from = from.parse().map_err(|unknown: UnknownChannel| Fault::refused(unknown.to_string()))?;
     Ok(TakenAnswer::Answered(Answer { decision, by, from }))
 }
 
@@ -364,7 +367,8 @@ fn approval(mut row: Row) -> Result<StoredApproval, Fault> {
         asked_at: time(row.int(11)?)?,
         answered_at: row.opt_int(24)?.map(time).transpose()?,
         answered_by: row.opt_text(13)?,
-        answered_from: row.opt_text(23)?,
+        // Another version may know more channels; the rest of the record can still be read.
+        answered_from: row.opt_text(23)?.and_then(|name| name.parse().ok()),
         answer_reason: row.opt_text(14)?,
         edited: row.opt_text(22)?.map(Arguments::from_text),
         used_by: row.opt_parsed(25)?,

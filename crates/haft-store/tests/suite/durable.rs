@@ -390,7 +390,7 @@ pub fn approval(tool: &str) -> ApprovalRequest {
 }
 
 fn answered(decision: Decision, by: &str) -> Answer {
-    Answer { decision, by: by.to_owned(), from: "command_line".to_owned() }
+    Answer { decision, by: by.to_owned(), from: haft_core::Channel::CommandLine }
 }
 
 async fn questions_are_answered_once(home: &dyn Home) {
@@ -417,7 +417,7 @@ async fn questions_are_answered_once(home: &dyn Home) {
     assert!(!theirs.answer(&late.id, answered(Decision::Approve, "ada")).await.unwrap(), "too late");
     let denied = tenant.approval(&no.id).await.unwrap().expect("it is kept");
     assert_eq!((denied.state, denied.answer_reason.as_deref()), (ApprovalState::Denied, Some("not today")));
-    assert_eq!(denied.answered_from.as_deref(), Some("command_line"));
+    assert_eq!(denied.answered_from, Some(haft_core::Channel::CommandLine));
     assert_eq!(tenant.take_answer(&late.id, call_of(&late)).await.unwrap(), TakenAnswer::Expired);
     assert_eq!(tenant.approval(&late.id).await.unwrap().unwrap().state, ApprovalState::Expired);
     // The denied one allows nothing.

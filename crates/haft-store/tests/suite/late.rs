@@ -26,7 +26,7 @@ fn decisions() -> [Decision; 4] {
 }
 
 fn answer(decision: Decision, by: &str) -> Answer {
-    Answer { decision, by: by.to_owned(), from: "command_line".to_owned() }
+    Answer { decision, by: by.to_owned(), from: haft_core::Channel::CommandLine }
 }
 
 /// When questions expire here, after noon.

@@ -220,7 +220,11 @@ async fn a_question_keeps_its_task(home: &dyn Home) {
             tenant
                 .answer(
                     &question.id,
-                    Answer { decision: Decision::Approve, by: "ada".into(), from: "program".into() }
+                    Answer {
+                        decision: Decision::Approve,
+                        by: "ada".into(),
+                        from: haft_core::Channel::Program
+                    }
                 )
                 .await
                 .unwrap()
@@ -250,7 +254,7 @@ async fn a_changed_call_is_what_its_task_goes_on_with(home: &dyn Home) {
     store.asks(&task.id, Some(ask.id.clone())).await.unwrap();
     let after = haft_core::Arguments::from_text(r#"{"path": "b"}"#);
     let edit = Decision::Edit { arguments: after.clone() };
-    let said = |decision| Answer { decision, by: "ada".into(), from: "program".into() };
+    let said = |decision| Answer { decision, by: "ada".into(), from: haft_core::Channel::Program };
     assert!(tenant.answer(&ask.id, said(edit)).await.unwrap());
     let changed = ApprovalRequest {
         id: ApprovalId::random(),

@@ -29,7 +29,7 @@ fn every_key_that_is_wired_arrives() {
         default_timeout: Duration::from_secs(7),
         max_output_bytes: 2000,
         approval_expiry: Duration::from_secs(60),
-        accept_answers: AcceptAnswers::only(["terminal"]),
+        accept_answers: AcceptAnswers::only([haft_core::Channel::Terminal]),
         ..Settings::default()
     };
     assert_eq!(settings(&config), expected);
@@ -46,7 +46,11 @@ fn every_key_that_is_wired_arrives() {
 #[test]
 fn the_defaults_of_the_file_are_those_of_the_parts() {
     let config = config::Config::default();
-    let accept_answers = AcceptAnswers::only(["terminal", "command_line", "mcp"]);
+    let accept_answers = AcceptAnswers::only([
+        haft_core::Channel::Terminal,
+        haft_core::Channel::CommandLine,
+        haft_core::Channel::Mcp,
+    ]);
     assert_eq!(settings(&config), Settings { accept_answers, ..Settings::default() });
     assert_eq!(policy(&config), ListPolicy::default());
     assert_eq!(admission(&config), AdmissionControls::default());

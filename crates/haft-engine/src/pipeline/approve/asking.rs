@@ -7,7 +7,7 @@ use crate::{
     ports::Ports,
 };
 use haft_core::{
-    ApprovalRequest, Decision, ErrorCode, EventPayload, ToolError,
+    ApprovalRequest, Channel, Decision, ErrorCode, EventPayload, ToolError,
     port::{Answer, Approver, GuardError, StoreError, TakenAnswer, TenantStore},
 };
 use std::{sync::Arc, time::Duration};
@@ -29,7 +29,7 @@ pub(super) enum ApprovalOutcome {
     /// This answer.
     Answer(Decision),
     /// An answer from where none is taken.
-    NotFrom(String),
+    NotFrom(Channel),
     /// The answer went to another call that is the same: this one has to be asked about by itself.
     Again,
 }
@@ -91,7 +91,7 @@ async fn put_on(list: &dyn TenantStore, asked: &mut [PendingApproval]) -> Result
 /// down, the request merely stays on the list until it expires.
 async fn withdraw(list: &dyn TenantStore, request: &ApprovalRequest, ready: &Ready) {
     let decision = Decision::Deny { reason: Some("the call was cancelled".to_owned()) };
-    let answer = Answer { decision, by: request.asker.principal().to_owned(), from: "program".to_owned() };
+    let answer = Answer { decision, by: request.asker.principal().to_owned(), from: Channel::Program };
     let _ = list.answer(&request.id, answer).await;
     let _ = list.take_answer(&request.id, ready.call.id).await;
 }
@@ -175,7 +175,7 @@ impl Listed<'_> {
             Decision::Expired => return Some(Ok(ApprovalOutcome::Answer(Decision::Expired))),
             Decision::Approve | Decision::Deny { .. } | Decision::Edit { .. } => {}
         }
-        let (by, from) = (request.asker.principal().to_owned(), self.approver.face().to_owned());
+        let (by, from) = (request.asker.principal().to_owned(), self.approver.channel());
         match self.list.answer(&request.id, Answer { decision, by, from }).await {
             Ok(_) => self.take(place).await,
             Err(error) => Some(Err(could_not_ask(&failed(error)))),
@@ -200,7 +200,8 @@ impl Listed<'_> {
             Ok(TakenAnswer::Gone) => Ok(ApprovalOutcome::Again),
             Ok(TakenAnswer::Answered(Answer { decision, from, .. })) => {
                 // What its own approver says counts by being wired in.
-                let counts = from == self.approver.face() || self.ports.settings.accept_answers.counts(&from);
+                let counts =
+                    from == self.approver.channel() || self.ports.settings.accept_answers.counts(from);
                 Ok(if counts { ApprovalOutcome::Answer(decision) } else { ApprovalOutcome::NotFrom(from) })
             }
             Err(error) => Err(could_not_ask(&failed(error))),

@@ -1,6 +1,6 @@
 //! Quotas: what a tenant may use in a day.
 
-use haft_core::{CallContext, ErrorCode, ResultMetadata, ToolError};
+use haft_core::{CallContext, ErrorCode, Quota, ResultMetadata, ToolError};
 use jiff::Timestamp;
 use std::{
     collections::HashMap,
@@ -8,17 +8,6 @@ use std::{
 };
 
 const SECONDS_PER_DAY: i64 = 86_400;
-
-/// What one tenant may use in a day, from midnight to midnight UTC. Absent means any amount.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Quota {
-    /// Tries of calls that start.
-    pub calls: Option<u64>,
-    /// Seconds on a core, as far as they are measured.
-    pub cpu_seconds: Option<u64>,
-    /// Bytes that tools put out, and those that went over the network as far as they are measured.
-    pub bytes: Option<u64>,
-}
 
 /// The quotas of all tenants. Counted in this process, from its start.
 ///

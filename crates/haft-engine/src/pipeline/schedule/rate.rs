@@ -2,59 +2,14 @@
 
 use super::retry::with_retry_after;
 use governor::{Quota, RateLimiter, clock::Clock, state::keyed::HashMapStateStore};
-use haft_core::{CallContext, ErrorCode, ToolError, iso_duration};
+use haft_core::{CallContext, ErrorCode, RateLimit, RateScope, ToolError, iso_duration};
 use std::{
-    num::NonZeroU32,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
-
-/// Whose calls are counted together.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum RateScope {
-    /// Everybody's.
-    Global,
-    /// Those of one tenant.
-    Tenant,
-    /// Those of one agent of one tenant.
-    Agent,
-    /// Those of one tenant to one tool.
-    Tool,
-    /// Those of one tenant to the tool of that name; others are not counted.
-    NamedTool(String),
-}
-
-/// So many calls in so much time.
-///
-/// ```
-/// use haft_engine::{RateLimit, RateScope};
-/// use std::time::Duration;
-/// let limit = RateLimit::new(RateScope::Agent, 100, Duration::from_secs(60));
-/// assert!(limit.is_some());
-/// assert!(RateLimit::new(RateScope::Agent, 0, Duration::from_secs(60)).is_none(), "that would never let anything run");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RateLimit {
-    scope: RateScope,
-    calls: NonZeroU32,
-    per: Duration,
-}
-
-impl RateLimit {
-    /// So many calls in so much time; all of them may come at once. `None` where either is zero.
-    pub fn new(scope: RateScope, calls: u32, per: Duration) -> Option<Self> {
-        let calls = NonZeroU32::new(calls)?;
-        let limit = RateLimit { scope, calls, per };
-        limit.quota().is_some().then_some(limit)
-    }
-
-    fn quota(&self) -> Option<Quota> {
-        Quota::with_period(self.per / self.calls.get()).map(|quota| quota.allow_burst(self.calls))
-    }
-}
 
 /// tokio's clock, so that a test can move it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,7 +43,7 @@ const TIDY_EVERY: u32 = 4096;
 impl Rates {
     pub(crate) fn new(limits: Vec<RateLimit>) -> Self {
         let limiter = |limit: RateLimit| {
-            let quota = limit.quota()?;
+            let quota = Quota::with_period(limit.period())?.allow_burst(limit.calls());
             Some(Limiter { limit, limiter: RateLimiter::hashmap_with_clock(quota, TokioClock) })
         };
         Rates {
@@ -106,7 +61,7 @@ impl Rates {
         for Limiter { limit, limiter } in &self.limiters {
             let none = || Arc::from("");
             let tenant = || Arc::clone(&context.tenant);
-            let key = match &limit.scope {
+            let key = match limit.scope() {
                 RateScope::Global => (none(), none()),
                 RateScope::Tenant => (tenant(), none()),
                 RateScope::Agent => (tenant(), Arc::clone(&context.agent)),
@@ -141,7 +96,7 @@ impl Rates {
 }
 
 fn limited(limit: &RateLimit, tool: &str, wait: Duration) -> ToolError {
-    let whose = match limit.scope {
+    let whose = match limit.scope() {
         RateScope::Global => "in all".to_owned(),
         RateScope::Tenant => "for one tenant".to_owned(),
         RateScope::Agent => "for one agent".to_owned(),
@@ -149,8 +104,8 @@ fn limited(limit: &RateLimit, tool: &str, wait: Duration) -> ToolError {
     };
     let text = format!(
         "Too many calls {whose}: {} are allowed in {}. Try again in {} s",
-        limit.calls,
-        iso_duration::format(limit.per),
+        limit.calls(),
+        iso_duration::format(limit.per()),
         wait.as_millis().div_ceil(100) as f64 / 10.0,
     );
     with_retry_after(ToolError::new(ErrorCode::RateLimited, text), wait)
