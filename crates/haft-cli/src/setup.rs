@@ -341,7 +341,7 @@ impl CliContext {
         }
         for root in haft.missing_roots() {
             console.warn(&format!(
-                "there is no folder {}, which tools.sandbox.allowed_roots has; tools cannot use it",
+                "there is no folder {}, which tools.files.allowed_roots has; tools cannot use it",
                 words::path(root)
             ));
         }

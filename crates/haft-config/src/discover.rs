@@ -323,7 +323,6 @@ fn read_file(surroundings: &Surroundings, path: &Path, owner: Owner) -> Result<S
 }
 
 fn variables(surroundings: &Surroundings) -> Result<Vec<(String, String)>, ConfigError> {
-    let names: Vec<String> = keys().iter().map(|key| key.env_name()).collect();
     let mut variables = Vec::new();
     for (name, value) in &surroundings.env {
         let Some(name) = name.to_str().filter(|name| name.starts_with(ENV_PREFIX)) else {
@@ -331,7 +330,7 @@ fn variables(surroundings: &Surroundings) -> Result<Vec<(String, String)>, Confi
         };
         match value.to_str() {
             Some(value) => variables.push((name.to_owned(), value.to_owned())),
-            None if names.iter().any(|known| known == name) => {
+            None if keys().iter().any(|key| key.is_set_by(name)) => {
                 return Err(Problem::NotText { place: Place::Variable { name: name.to_owned() } }.into());
             }
             None => {}

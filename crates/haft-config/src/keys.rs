@@ -5,7 +5,7 @@
 //! `name: type = default, rule;`. Its field appears in the section's struct; the tests then ask for an example
 //! of loosening it.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use haft_core::{ApprovalMode, Channel, IsolationLevel, Strategy, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
@@ -46,13 +46,13 @@ pub struct Key {
 }
 
 impl Key {
-    /// Its full name, such as `tools.sandbox.allow_absolute`.
+    /// Its full name, such as `tools.files.allow_absolute`.
     #[must_use]
     pub fn path(&self) -> &'static str {
         self.path
     }
 
-    /// The section it is in, such as `tools.sandbox`.
+    /// The section it is in, such as `tools.files`.
     #[must_use]
     pub fn section(&self) -> &'static str {
         self.path.rsplit_once('.').map_or("", |(section, _)| section)
@@ -94,6 +94,15 @@ impl Key {
         format!("{ENV_PREFIX}{}", self.path.replace('.', "_").to_uppercase())
     }
 
+    /// Whether an environment variable of this name sets it, by its name now or a former one.
+    #[must_use]
+    pub fn is_set_by(&self, variable: &str) -> bool {
+        let variable_of = |path: &str| format!("{ENV_PREFIX}{}", path.replace('.', "_").to_uppercase());
+        let former = FORMER_SECTIONS.iter().filter(|(_, now)| *now == self.section());
+        let mut former = former.map(|(before, _)| variable_of(&format!("{before}.{}", self.name())));
+        self.env_name() == variable || former.any(|name| name == variable)
+    }
+
     /// Puts a value into a configuration; `false` if the value is not of this key's type.
     pub(super) fn set(&self, config: &mut Config, value: &Value) -> bool {
         (self.set)(config, value)
@@ -103,7 +112,7 @@ impl Key {
 /// What every environment variable of haft begins with.
 pub(super) const ENV_PREFIX: &str = "HAFT_";
 
-/// A section of `haft.toml`, such as `[tools.sandbox]`.
+/// A section of `haft.toml`, such as `[tools.files]`.
 #[derive(Debug)]
 pub(super) struct Section {
     pub(super) path: &'static str,
@@ -128,7 +137,23 @@ pub fn keys() -> &'static [Key] {
 /// ```
 #[must_use]
 pub fn key(path: &str) -> Option<&'static Key> {
+    let path = current(path);
     KEYS.iter().find(|key| key.path == path)
+}
+
+/// Sections that had another name before. Files, variables and flags with that name are read as if they had the new one.
+const FORMER_SECTIONS: &[(&str, &str)] = &[("tools.sandbox", "tools.files")];
+
+/// The name in the table, of a key or section that may be written by a former name.
+fn current(path: &str) -> Cow<'_, str> {
+    for (former, now) in FORMER_SECTIONS {
+        match path.strip_prefix(former) {
+            Some("") => return Cow::Borrowed(now),
+            Some(rest) if rest.starts_with('.') => return Cow::Owned(format!("{now}{rest}")),
+            Some(_) | None => {}
+        }
+    }
+    Cow::Borrowed(path)
 }
 
 pub(super) fn sections() -> &'static [Section] {
@@ -136,6 +161,7 @@ pub(super) fn sections() -> &'static [Section] {
 }
 
 pub(super) fn is_section(path: &str) -> bool {
+    let path = current(path);
     SECTIONS.iter().any(|section| section.path == path)
 }
 
@@ -228,7 +254,7 @@ pub struct Config {
 key_table! {
     /// Tool calls as a whole.
     [tools] = ToolsConfig with {
-        sandbox: SandboxConfig,
+        files: FilesConfig,
         timeouts: TimeoutsConfig,
         output: OutputConfig,
         environment: EnvironmentConfig,
@@ -262,7 +288,7 @@ key_table! {
     }
 
     /// Which files the file tools may touch.
-    [tools.sandbox] = SandboxConfig {
+    [tools.files] = FilesConfig {
         /// Folders that the file tools may use, relative to the working folder. Only your own file sets it.
         allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::own(Kind::Folders);
         /// Folders that the file tools may read and not change. Only your own file sets it.

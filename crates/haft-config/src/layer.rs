@@ -62,16 +62,24 @@ impl Layers {
 }
 
 fn variables(env: &[(String, String)], start: Start<'_>) -> (Reading, Vec<Note>) {
-    let mut readings = Vec::new();
+    let mut readings: Vec<Reading> = Vec::new();
     let mut notes = Vec::new();
     for (name, value) in env.iter().filter(|(name, _)| name.starts_with(ENV_PREFIX)) {
         if RESERVED.contains(&name.as_str()) {
             continue;
         }
-        match keys().iter().find(|key| key.env_name() == *name) {
+        match keys().iter().find(|key| key.is_set_by(name)) {
             // An empty variable is one that is not set: it must not empty a list by accident.
             Some(_) if value.trim().is_empty() => {}
-            Some(key) => readings.push(read::text(key, value, Place::Variable { name: name.clone() }, start)),
+            Some(key) => {
+                let place = Place::Variable { name: name.clone() };
+                let mut before = readings.iter().flat_map(|reading| &reading.entries);
+                readings.push(match before.any(|entry| entry.key.path() == key.path()) {
+                    // By its name now and by a former one.
+                    true => Reading::failed(Problem::SetTwice { key: key.path().to_owned(), place }),
+                    false => read::text(key, value, place, start),
+                });
+            }
             None => {
                 let suggestions = suggest::variables_like(name);
                 if !suggestions.is_empty() || begins_like_a_key(name) {

@@ -58,10 +58,10 @@ pub use discover::{
 pub use entries::{parse_quota, parse_rate};
 pub use explain::{Change, Explanation, explain};
 pub use keys::{
-    ApplyPatchConfig, ApprovalConfig, AuditConfig, CommandsConfig, Config, EnvironmentConfig, Key,
-    LicenseConfig, OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig,
-    RedactionConfig, SandboxConfig, SchedulingConfig, ServerConfig, SignaturesConfig, StoreConfig,
-    TasksConfig, TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
+    ApplyPatchConfig, ApprovalConfig, AuditConfig, CommandsConfig, Config, EnvironmentConfig, FilesConfig,
+    Key, LicenseConfig, OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig,
+    RedactionConfig, SchedulingConfig, ServerConfig, SignaturesConfig, StoreConfig, TasksConfig,
+    TelemetryConfig, TimeoutsConfig, ToolsConfig, key, keys,
 };
 pub use note::{Ignored, Note};
 pub use own_files::{exposed_links, own_files};

@@ -78,6 +78,14 @@ pub enum Problem {
         /// Where it is.
         place: Place,
     },
+    /// A key that the same file sets by its name now and by a former one.
+    #[error("`{key}` is set twice, by its name and by a former one, {}", .place.within())]
+    SetTwice {
+        /// The key.
+        key: String,
+        /// Where the second one is.
+        place: Place,
+    },
     /// A list that needs an entry.
     #[error("`{key}` needs at least one folder {}", .place.within())]
     NoFolder {
@@ -194,45 +202,38 @@ pub enum EntryFault {
     NotJson,
 }
 
+/// The place of any problem, shared or to be changed.
+macro_rules! place_of {
+    ($problem:expr) => {
+        match $problem {
+            Problem::UnknownKey { place, .. }
+            | Problem::WrongType { place, .. }
+            | Problem::OutOfRange { place, .. }
+            | Problem::UnknownChoice { place, .. }
+            | Problem::BadEntry { place, .. }
+            | Problem::SetTwice { place, .. }
+            | Problem::NoFolder { place, .. }
+            | Problem::MissingField { place, .. }
+            | Problem::BadDefinition { place, .. }
+            | Problem::BadRule { place, .. }
+            | Problem::Syntax { place, .. }
+            | Problem::NotText { place }
+            | Problem::TooBig { place, .. }
+            | Problem::NotAFile { place, .. }
+            | Problem::Unreadable { place, .. } => place,
+        }
+    };
+}
+
 impl Problem {
     /// Where it is.
     #[must_use]
     pub fn place(&self) -> &Place {
-        match self {
-            Self::UnknownKey { place, .. }
-            | Self::WrongType { place, .. }
-            | Self::OutOfRange { place, .. }
-            | Self::UnknownChoice { place, .. }
-            | Self::BadEntry { place, .. }
-            | Self::NoFolder { place, .. }
-            | Self::MissingField { place, .. }
-            | Self::BadDefinition { place, .. }
-            | Self::BadRule { place, .. }
-            | Self::Syntax { place, .. }
-            | Self::NotText { place }
-            | Self::TooBig { place, .. }
-            | Self::NotAFile { place, .. }
-            | Self::Unreadable { place, .. } => place,
-        }
+        place_of!(self)
     }
 
     pub(super) fn place_mut(&mut self) -> &mut Place {
-        match self {
-            Self::UnknownKey { place, .. }
-            | Self::WrongType { place, .. }
-            | Self::OutOfRange { place, .. }
-            | Self::UnknownChoice { place, .. }
-            | Self::BadEntry { place, .. }
-            | Self::NoFolder { place, .. }
-            | Self::MissingField { place, .. }
-            | Self::BadDefinition { place, .. }
-            | Self::BadRule { place, .. }
-            | Self::Syntax { place, .. }
-            | Self::NotText { place }
-            | Self::TooBig { place, .. }
-            | Self::NotAFile { place, .. }
-            | Self::Unreadable { place, .. } => place,
-        }
+        place_of!(self)
     }
 
     /// What to do about it, in a line.
@@ -253,6 +254,7 @@ impl Problem {
                 format!("did you mean \"{suggestion}\"? It can be {}", choices_in_words(choices))
             }
             Self::BadEntry { fault, .. } => fault.help().to_owned(),
+            Self::SetTwice { .. } => "keep one of the two".to_owned(),
             Self::NoFolder { .. } => "remove the line to allow the working folder only".to_owned(),
             Self::MissingField { field, .. } => format!("add a line `{field} = …` to it"),
             Self::BadDefinition { fix, .. } => visible::plain(fix),

@@ -296,6 +296,11 @@ impl<'a> Reader<'a> {
 
     pub(super) fn keep(&mut self, key: &'static Key, value: Value, offset: Offset) {
         let place = offset.map_or_else(|| self.place.clone(), |offset| at(&self.place, self.text, offset));
+        // TOML refuses one name twice; a section has two where it was called something else before.
+        if self.entries.iter().any(|entry| entry.key.path() == key.path()) {
+            self.problems.push((offset, Problem::SetTwice { key: key.path().to_owned(), place }));
+            return;
+        }
         self.entries.push(Entry { key, value, place });
     }
 

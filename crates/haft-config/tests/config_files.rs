@@ -425,10 +425,10 @@ fn a_link_in_a_repository_does_not_lead_out() {
     std::os::unix::fs::symlink("src", house.repo.join("inside")).unwrap();
     house.write(
         "work/repo/haft.toml",
-        "[tools.sandbox]\nallowed_roots = ['docs', 'dangling', 'dangling/x', 'inside/new']\n",
+        "[tools.files]\nallowed_roots = ['docs', 'dangling', 'dangling/x', 'inside/new']\n",
     );
     let resolved = house.load();
-    assert_eq!(resolved.config.tools.sandbox.allowed_roots, [std::path::PathBuf::from(".")]);
+    assert_eq!(resolved.config.tools.files.allowed_roots, [std::path::PathBuf::from(".")]);
     assert_eq!(resolved.notes.len(), 1);
 }
 

@@ -31,13 +31,13 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.max_tool_args_bytes", "262144", "262145"),
     ("tools.max_listed", "20", "500"),
     ("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
-    ("tools.sandbox.allowed_roots", "['/repo/src', '/repo/docs']", "['/repo']"),
-    ("tools.sandbox.read_only_roots", "[]", "['/elsewhere']"),
-    ("tools.sandbox.denied_patterns", "['**/a', '**/b']", "['**/a']"),
-    ("tools.sandbox.allow_absolute", "false", "true"),
-    ("tools.sandbox.include_default_denies", "true", "false"),
-    ("tools.sandbox.protected_names", "['a', 'b']", "['a']"),
-    ("tools.sandbox.unprotected_names", "[]", "['.vscode']"),
+    ("tools.files.allowed_roots", "['/repo/src', '/repo/docs']", "['/repo']"),
+    ("tools.files.read_only_roots", "[]", "['/elsewhere']"),
+    ("tools.files.denied_patterns", "['**/a', '**/b']", "['**/a']"),
+    ("tools.files.allow_absolute", "false", "true"),
+    ("tools.files.include_default_denies", "true", "false"),
+    ("tools.files.protected_names", "['a', 'b']", "['a']"),
+    ("tools.files.unprotected_names", "[]", "['.vscode']"),
     ("tools.timeouts.default_seconds", "30", "31"),
     ("tools.timeouts.file_operations_seconds", "1", "604800"),
     ("tools.timeouts.shell_commands_seconds", "300", "301"),
@@ -507,15 +507,15 @@ fn an_untrusted_folder_tightens_what_variables_and_flags_loosen() {
 #[test]
 fn roots_are_relative_to_the_folder_of_the_file() {
     let mut inputs =
-        trusted(inputs("", "tools.sandbox.allowed_roots = ['.', 'src', '/opt', '~/notes', '~']\n"));
+        trusted(inputs("", "tools.files.allowed_roots = ['.', 'src', '/opt', '~/notes', '~']\n"));
     inputs.working_folder = "/repo/deep/below".into();
-    let roots = resolved(&inputs).config.tools.sandbox.allowed_roots;
+    let roots = resolved(&inputs).config.tools.files.allowed_roots;
     assert_eq!(roots, ["/repo", "/repo/src", "/opt", "/home/ada/notes", "/home/ada"].map(PathBuf::from));
     // The user's own file is about wherever one works.
-    let own = "tools.sandbox.allowed_roots = ['src', '~/notes']\n";
+    let own = "tools.files.allowed_roots = ['src', '~/notes']\n";
     inputs.user = Some(SourceText::new("/home/ada/.config/haft/haft.toml", own));
     inputs.folder = None;
-    let roots = resolved(&inputs).config.tools.sandbox.allowed_roots;
+    let roots = resolved(&inputs).config.tools.files.allowed_roots;
     assert_eq!(roots, ["src", "/home/ada/notes"].map(PathBuf::from));
 }
 
@@ -534,15 +534,15 @@ fn roots_are_no_matter_of_an_untrusted_folder() {
         ("['..']", true),
         ("['.', '/']", true),
     ] {
-        let with = resolved(&inputs("", &line("tools.sandbox.allowed_roots", given)));
-        assert_eq!(with.config.tools.sandbox.allowed_roots, [PathBuf::from(".")], "{given}");
+        let with = resolved(&inputs("", &line("tools.files.allowed_roots", given)));
+        assert_eq!(with.config.tools.files.allowed_roots, [PathBuf::from(".")], "{given}");
         assert_eq!(with.notes.len(), usize::from(is_ignored), "{given}: {:?}", with.notes);
     }
     // Nothing is known of the disk: then no folder is known to be the same.
-    let mut inputs = inputs("", "tools.sandbox.allowed_roots = ['.']\n");
+    let mut inputs = inputs("", "tools.files.allowed_roots = ['.']\n");
     inputs.real_path = |_| None;
     assert_eq!(resolved(&inputs).notes.len(), 1);
-    assert_eq!(resolved(&inputs).config.tools.sandbox.allowed_roots, [PathBuf::from(".")]);
+    assert_eq!(resolved(&inputs).config.tools.files.allowed_roots, [PathBuf::from(".")]);
 }
 
 #[test]
@@ -560,6 +560,37 @@ fn variables_and_flags_set_every_key() {
             assert_eq!(resolved(&Inputs { flags, ..Inputs::default() }).config, with.config);
         }
     }
+}
+
+/// Files that were written for an older haft, or after its source documents, say `[tools.sandbox]`.
+#[test]
+fn a_section_is_read_by_its_former_name_without_a_note() {
+    let denied = |inputs: &Inputs| {
+        let resolved = resolved(inputs);
+        assert_eq!(resolved.notes, [], "no word about the name");
+        resolved.config.tools.files.denied_patterns
+    };
+    let file = |text: &str| Inputs {
+        user: Some(SourceText::new("/home/ada/.config/haft/haft.toml", text)),
+        ..Inputs::default()
+    };
+    let former = "[tools.sandbox]\ndenied_patterns = ['a']\n";
+    assert_eq!(denied(&file(former)), ["a"]);
+    assert_eq!(denied(&file("tools.sandbox.denied_patterns = ['a']\n")), ["a"]);
+    let env = vec![("HAFT_TOOLS_SANDBOX_DENIED_PATTERNS".to_owned(), "a".to_owned())];
+    assert_eq!(denied(&Inputs { env: env.clone(), ..Inputs::default() }), ["a"]);
+    let flags = vec![("tools.sandbox.denied_patterns".to_owned(), "a".to_owned())];
+    assert_eq!(denied(&Inputs { flags, ..Inputs::default() }), ["a"]);
+    // A folder may not loosen by the former name, either.
+    let with = resolved(&inputs("", "[tools.sandbox]\ninclude_default_denies = false\n"));
+    assert!(with.config.tools.files.include_default_denies && with.notes.len() == 1);
+
+    let twice = format!("{former}[tools.files]\ndenied_patterns = ['b']\n");
+    let error = haft_config::resolve(&file(&twice)).unwrap_err().to_string();
+    assert!(error.contains("is set twice") && error.contains("keep one of the two"), "{error}");
+    let both = [env, vec![("HAFT_TOOLS_FILES_DENIED_PATTERNS".to_owned(), "b".to_owned())]].concat();
+    let error = haft_config::resolve(&Inputs { env: both, ..Inputs::default() }).unwrap_err().to_string();
+    assert!(error.contains("is set twice"), "{error}");
 }
 
 #[test]
@@ -602,7 +633,7 @@ fn the_defaults() {
         (tools.max_tool_calls_per_batch, tools.max_tool_iterations_per_user_turn, tools.max_tool_args_bytes),
         (8, 4, 262_144)
     );
-    assert_eq!(tools.sandbox.allowed_roots, [PathBuf::from(".")]);
+    assert_eq!(tools.files.allowed_roots, [PathBuf::from(".")]);
     assert_eq!(
         (
             tools.timeouts.default_seconds,
@@ -618,7 +649,7 @@ fn the_defaults() {
     assert_eq!(tools.approval.allowlist, ["read_file", "list_directory", "glob", "search_files"]);
     assert_eq!(tools.approval.denylist, ["run_command", "start_command", "execute_code"]);
     assert!(tools.approval.enabled && tools.approval.prompt_side_effects);
-    assert!(tools.sandbox.include_default_denies && !tools.sandbox.allow_absolute && !tools.allow_parallel);
+    assert!(tools.files.include_default_denies && !tools.files.allow_absolute && !tools.allow_parallel);
 }
 
 #[test]
@@ -670,6 +701,9 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
     match key.path() {
         "scheduling.rates" => {
             return list(&["'agent 100/m'", "'tenant 9/h'", "'all 1/s'", "'tool:deploy 1/d'"], 0);
+        }
+        "tools.approval.accept_from" => {
+            return list(&["'terminal'", "'command_line'", "'http'", "'mcp'"], 0);
         }
         "scheduling.quotas.tenants" => {
             return list(&["'acme calls=1'", "'acme bytes=9'", "'other calls=0'"], 0);

@@ -39,7 +39,7 @@ fn suggestions() {
         ("[tools]\nMode = 1", "tools.Mode", "tools.mode"),
         ("[tools]\nallow-parallel = 1", "tools.allow-parallel", "tools.allow_parallel"),
         ("[tools]\nmax_calls_per_batch = 1", "tools.max_calls_per_batch", "tools.max_tool_calls_per_batch"),
-        ("[tools.sandbx]\nx = 1", "tools.sandbx", "tools.sandbox"),
+        ("[tools.fils]\nx = 1", "tools.fils", "tools.files"),
         ("[approval]\nx = 1", "approval", "tools.approval"),
         (
             "[tools]\nprompt_side_effects = 1",
@@ -96,8 +96,8 @@ tools.max_tool_calls_per_batch = 0
 tools.max_tool_args_bytes = -1
 tools.output.max_bytes = 99999999999999999999999
 tools.timeouts.default_seconds = 1.5
-tools.sandbox.allowed_roots = '.'
-tools.sandbox.denied_patterns = ['a', 3]
+tools.files.allowed_roots = '.'
+tools.files.denied_patterns = ['a', 3]
 tools.approval.mode = 1
 tools.approval.allowlist = { a = 1 }
 ";
@@ -115,9 +115,9 @@ error: `tools.output.max_bytes` must be from 256 to 1073741824, not 999999999999
   help: choose a whole number from 256 to 1073741824
 error: `tools.timeouts.default_seconds` must be a whole number, not a fraction, in haft.toml:6:34
   help: write it like this: `default_seconds = 30`
-error: `tools.sandbox.allowed_roots` must be a list of folders, not a string, in haft.toml:7:31
+error: `tools.files.allowed_roots` must be a list of folders, not a string, in haft.toml:7:29
   help: write it like this: `allowed_roots = ["."]`
-error: `tools.sandbox.denied_patterns` must be a list of strings, not a list with other things in it, in haft.toml:8:33
+error: `tools.files.denied_patterns` must be a list of strings, not a list with other things in it, in haft.toml:8:31
   help: write it like this: `denied_patterns = []`
 error: `tools.approval.mode` must be "deny", "prompt" or "auto", not a number, in haft.toml:9:23
   help: write it like this: `mode = "prompt"`
@@ -129,9 +129,9 @@ error: `tools.approval.allowlist` must be a list of strings, not a table, in haf
         "error: `tools` must be a section, not a number, in haft.toml:1:9\n  help: write it like this: `[tools]`"
     );
     assert_eq!(
-        error("[[tools.sandbox]]\n"),
-        "error: `tools.sandbox` must be a section, not a list, in haft.toml:1:1\n  \
-         help: write it like this: `[tools.sandbox]`"
+        error("[[tools.files]]\n"),
+        "error: `tools.files` must be a section, not a list, in haft.toml:1:1\n  \
+         help: write it like this: `[tools.files]`"
     );
 }
 
@@ -140,7 +140,7 @@ fn entries_that_would_match_nothing() {
     let text = "\
 [tools.approval]
 denylist = ['', ' run_command', \"a\\u001Bb\"]
-[tools.sandbox]
+[tools.files]
 allowed_roots = []
 ";
     assert_eq!(
@@ -151,13 +151,13 @@ error: `tools.approval.denylist` has the entry " run_command", which begins or e
   help: remove the space: as it is, the entry would match nothing
 error: `tools.approval.denylist` has the entry "a\u001Bb", which has a control character, in haft.toml:2:33
   help: remove the control character
-error: `tools.sandbox.allowed_roots` needs at least one folder in haft.toml:4:17
+error: `tools.files.allowed_roots` needs at least one folder in haft.toml:4:17
   help: remove the line to allow the working folder only"#
     );
     assert_eq!(
-        error("tools.sandbox.allowed_roots = ['~/notes']"),
-        "error: `tools.sandbox.allowed_roots` has the entry \"~/notes\", which starts at the home folder, which is \
-         not known, in haft.toml:1:32\n  help: write the whole path"
+        error("tools.files.allowed_roots = ['~/notes']"),
+        "error: `tools.files.allowed_roots` has the entry \"~/notes\", which starts at the home folder, which is \
+         not known, in haft.toml:1:30\n  help: write the whole path"
     );
 }
 
@@ -251,8 +251,8 @@ fn a_bad_variable_or_flag_names_itself() {
         "error: unknown key `tools.mod` on the command line\n  help: did you mean `tools.mode`?"
     );
     assert_eq!(
-        flag_error("tools.sandbox.allowed_roots", ""),
-        "error: `tools.sandbox.allowed_roots` needs at least one folder on the command line\n  \
+        flag_error("tools.files.allowed_roots", ""),
+        "error: `tools.files.allowed_roots` needs at least one folder on the command line\n  \
          help: remove the line to allow the working folder only"
     );
 }
@@ -261,7 +261,7 @@ fn a_bad_variable_or_flag_names_itself() {
 fn an_unknown_variable_is_a_note() {
     let env = [
         "HAFT_TOOLS_MOD",
-        "HAFT_TOOLS_SANDBOX_WALLS",
+        "HAFT_TOOLS_FILES_WALLS",
         "HAFT_DENYLIST",
         // None of these looks like a key.
         "HAFT_LOG",
@@ -282,7 +282,7 @@ fn an_unknown_variable_is_a_note() {
         notes,
         [
             "the environment variable `HAFT_TOOLS_MOD` sets no key\n  help: did you mean `HAFT_TOOLS_MODE`?",
-            "the environment variable `HAFT_TOOLS_SANDBOX_WALLS` sets no key\n  \
+            "the environment variable `HAFT_TOOLS_FILES_WALLS` sets no key\n  \
              help: `haft init` writes a file with every key; a variable is named after its key",
             "the environment variable `HAFT_DENYLIST` sets no key\n  \
              help: did you mean `HAFT_TOOLS_ENVIRONMENT_DENYLIST` or `HAFT_TOOLS_APPROVAL_DENYLIST`?",

@@ -60,7 +60,7 @@ pub struct JailSpec {
 pub enum JailError {
     /// A root cannot be used.
     #[error(
-        "the root '{path}' cannot be opened: {source}. Set tools.sandbox.allowed_roots to folders that are there"
+        "the root '{path}' cannot be opened: {source}. Set tools.files.allowed_roots to folders that are there"
     )]
     Root {
         /// Which one.
@@ -69,7 +69,7 @@ pub enum JailError {
         source: io::Error,
     },
     /// There is none.
-    #[error("there is no root: tools.sandbox.allowed_roots is empty")]
+    #[error("there is no root: tools.files.allowed_roots is empty")]
     NoRoots,
     /// A denied pattern cannot be read.
     #[error(transparent)]

@@ -314,7 +314,7 @@ pub trait Workspace: Send + Sync {
 /// Files without a grant: every use is refused, with the reason.
 fn refused<T>() -> Result<T, ToolError> {
     let text = "files are not granted to this call: there is no folder for it, or the folders that its client named (MCP \
-                roots) are outside of tools.sandbox.allowed_roots or missing";
+                roots) are outside of tools.files.allowed_roots or missing";
     Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text))
 }
 

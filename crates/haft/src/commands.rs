@@ -69,7 +69,7 @@ impl LazyJail {
             protected: private.clone(),
             names: self.names.clone().map_err(|reason| Unavailable {
                 reason,
-                fix: "correct tools.sandbox.protected_names and unprotected_names".into(),
+                fix: "correct tools.files.protected_names and unprotected_names".into(),
             })?,
             per_process_limits_do: self.per_process_limits_do,
             unix_sockets: self.unix_sockets,
@@ -150,12 +150,12 @@ pub fn recover(config: &Config, folders: &Folders) -> Result<Vec<Violation>, Str
 
 /// What every program is granted unless it asks for less.
 pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, String> {
-    let (commands, sandbox) = (&config.tools.commands, &config.tools.sandbox);
+    let (commands, files) = (&config.tools.commands, &config.tools.files);
     let real = |path: &std::path::PathBuf| folders.working.join(path).canonicalize().ok();
     // What is in both lists is read-only, as it is for the file tools.
-    let readable: Vec<_> = sandbox.read_only_roots.iter().filter_map(real).collect();
+    let readable: Vec<_> = files.read_only_roots.iter().filter_map(real).collect();
     // A repository's own parts are left to the jail: git must work, and only hooks and settings are out of reach.
-    let defaults: &[&str] = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
+    let defaults: &[&str] = if files.include_default_denies { DEFAULT_DENIES } else { &[] };
     let denied = defaults.iter().copied().filter(|pattern| *pattern != "**/.git/**").map(str::to_owned);
     // What is denied is never passed on, whoever lists it.
     let never = DeniedVariables::new(config.tools.environment.denylist.iter().cloned());
@@ -170,7 +170,7 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
             commands.pass_environment.iter().filter_map(passed),
         ),
-        writable: sandbox
+        writable: files
             .allowed_roots
             .iter()
             .filter_map(real)
@@ -178,7 +178,7 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
             .collect(),
         readable,
         working_dir: real(&".".into()),
-        denied: denied.chain(sandbox.denied_patterns.iter().cloned()).collect(),
+        denied: denied.chain(files.denied_patterns.iter().cloned()).collect(),
         presets: commands.presets.iter().map(|name| preset(name)).collect::<Result<_, _>>()?,
         hosts: commands.hosts.clone(),
         limits: limits(commands),

@@ -48,14 +48,14 @@ const ROWS: &[Row] = &[
     row("tools.max_tool_args_bytes", "1000", "2000"),
     row("tools.max_listed", "1", "2"),
     row("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
-    row("tools.sandbox.denied_patterns", "['secrets/**']", "[]"),
+    row("tools.files.denied_patterns", "['secrets/**']", "[]"),
     Row {
-        around: "tools.sandbox.allowed_roots = ['.', 'vendor']\n",
-        ..row("tools.sandbox.allow_absolute", "false", "true")
+        around: "tools.files.allowed_roots = ['.', 'vendor']\n",
+        ..row("tools.files.allow_absolute", "false", "true")
     },
-    row("tools.sandbox.include_default_denies", "true", "false"),
-    row("tools.sandbox.protected_names", "['deploy.sh']", "[]"),
-    row("tools.sandbox.unprotected_names", "[]", "['.vscode']"),
+    row("tools.files.include_default_denies", "true", "false"),
+    row("tools.files.protected_names", "['deploy.sh']", "[]"),
+    row("tools.files.unprotected_names", "[]", "['.vscode']"),
     row("tools.timeouts.default_seconds", "1", "31"),
     row("tools.timeouts.file_operations_seconds", "1", "31"),
     row("tools.timeouts.shell_commands_seconds", "1", "301"),
@@ -206,9 +206,9 @@ impl Behaviour {
 type Probe = (fn(&Config) -> String, fn(&Config, &World, &mut Behaviour));
 
 const PROBES: &[Probe] = &[
-    (|config| format!("{:?}", (&config.tools.sandbox, &config.tools.undo)), files),
+    (|config| format!("{:?}", (&config.tools.files, &config.tools.undo)), files),
     (
-        |config| format!("{:?}", (&config.tools.commands, &config.tools.environment, &config.tools.sandbox)),
+        |config| format!("{:?}", (&config.tools.commands, &config.tools.environment, &config.tools.files)),
         programs,
     ),
     (
@@ -223,7 +223,7 @@ const PROBES: &[Probe] = &[
             format!(
                 "{:?}",
                 ToolsConfig {
-                    sandbox: Default::default(),
+                    files: Default::default(),
                     approval: Default::default(),
                     ..config.tools.clone()
                 }
@@ -595,19 +595,19 @@ fn every_key_is_looked_at_and_every_loosening_is_seen() {
 fn roots_of_a_folder_loosen_nothing() {
     let world = World::new();
     let own = [
-        "tools.sandbox.read_only_roots = ['vendor']\n",
-        "tools.sandbox.read_only_roots = ['vendor']\ntools.sandbox.allowed_roots = ['.', 'vendor/own']\n",
-        "tools.sandbox.denied_patterns = ['secrets/**']\n",
+        "tools.files.read_only_roots = ['vendor']\n",
+        "tools.files.read_only_roots = ['vendor']\ntools.sandbox.allowed_roots = ['.', 'vendor/own']\n",
+        "tools.files.denied_patterns = ['secrets/**']\n",
         "",
     ];
     let folder = [
-        "tools.sandbox.read_only_roots = []\n",
-        "tools.sandbox.read_only_roots = ['vendor/own']\n",
-        "tools.sandbox.allowed_roots = ['vendor']\n",
-        "tools.sandbox.allowed_roots = ['vendor/src']\n",
-        "tools.sandbox.allowed_roots = ['.git']\n",
-        "tools.sandbox.allowed_roots = ['secrets']\n",
-        "tools.sandbox.allowed_roots = ['src']\n",
+        "tools.files.read_only_roots = []\n",
+        "tools.files.read_only_roots = ['vendor/own']\n",
+        "tools.files.allowed_roots = ['vendor']\n",
+        "tools.files.allowed_roots = ['vendor/src']\n",
+        "tools.files.allowed_roots = ['.git']\n",
+        "tools.files.allowed_roots = ['secrets']\n",
+        "tools.files.allowed_roots = ['src']\n",
         "tools.undo.max_records = 1\n",
         "tools.undo.max_bytes = 1\n",
     ];
@@ -625,11 +625,9 @@ fn roots_of_a_folder_loosen_nothing() {
         }
     }
     // What the probes would have seen.
-    let own = "tools.sandbox.read_only_roots = ['vendor']\n";
+    let own = "tools.files.read_only_roots = ['vendor']\n";
     let before = behaviour(&resolve(&world.inputs(own, None)).unwrap().config, &world);
-    for loosens in
-        ["tools.sandbox.read_only_roots = []\n", "tools.sandbox.read_only_roots = ['vendor/own']\n"]
-    {
+    for loosens in ["tools.files.read_only_roots = []\n", "tools.files.read_only_roots = ['vendor/own']\n"] {
         let after = behaviour(&resolve(&world.inputs(loosens, None)).unwrap().config, &world);
         assert!(after.beyond(&before).iter().any(|what| what.starts_with("write ")), "{loosens}");
     }
@@ -641,7 +639,7 @@ fn a_folder_in_both_lists_is_read_only() {
     let world = World::new();
     for allowed in ["['.', 'vendor']", "['vendor', '.']"] {
         let text =
-            format!("tools.sandbox.allowed_roots = {allowed}\ntools.sandbox.read_only_roots = ['vendor']\n");
+            format!("tools.files.allowed_roots = {allowed}\ntools.sandbox.read_only_roots = ['vendor']\n");
         let found = behaviour(&resolve(&world.inputs(&text, None)).unwrap().config, &world);
         let file = world.folders.working.join("vendor/lib.c");
         let can = |word: &str| found.allowed.contains(&format!("{word} {} relatively", file.display()));
@@ -660,17 +658,17 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
             .boxed()
     };
     match (key.path(), key.rule().kind) {
-        ("tools.sandbox.allowed_roots", _) => {
+        ("tools.files.allowed_roots", _) => {
             list(&["'.'", "'src'", "'vendor'", "'.git'", "'../outside'", "'secrets'", "'vendor/own'"], 1)
         }
-        ("tools.sandbox.read_only_roots", _) => {
+        ("tools.files.read_only_roots", _) => {
             list(&["'.'", "'src'", "'vendor'", "'.git'", "'../outside'", "'vendor/own'"], 0)
         }
-        ("tools.sandbox.denied_patterns", _) => {
+        ("tools.files.denied_patterns", _) => {
             list(&["'secrets/**'", "'**/x'", "'src/**'", "'*.rs'", "'**/.env'"], 0)
         }
-        ("tools.sandbox.protected_names", _) => list(&["'deploy.sh'", "'one'"], 0),
-        ("tools.sandbox.unprotected_names", _) => list(&["'.vscode'", "'.envrc'"], 0),
+        ("tools.files.protected_names", _) => list(&["'deploy.sh'", "'one'"], 0),
+        ("tools.files.unprotected_names", _) => list(&["'.vscode'", "'.envrc'"], 0),
         ("redaction.patterns", _) => list(&["'acme: acme_[a-z0-9]{8}'", "'other: other_[0-9]{6}'"], 0),
         ("tools.environment.denylist", _) => list(&["'SHOWN'", "'LA*'", "'MY_*'"], 0),
         ("tools.commands.hosts", _) => prop_oneof![

@@ -133,10 +133,10 @@ impl Folders {
 
 /// The folders that the configuration grants.
 pub(crate) fn roots(config: &Config, folders: &Folders) -> Vec<RootSpec> {
-    let sandbox = &config.tools.sandbox;
+    let files = &config.tools.files;
     let root = |path: &PathBuf, read_only| RootSpec { path: folders.working.join(path), read_only };
-    let writable = sandbox.allowed_roots.iter().map(|path| root(path, false));
-    let readable = sandbox.read_only_roots.iter().map(|path| root(path, true));
+    let writable = files.allowed_roots.iter().map(|path| root(path, false));
+    let readable = files.read_only_roots.iter().map(|path| root(path, true));
     writable.chain(readable).collect()
 }
 
@@ -161,7 +161,7 @@ fn in_configured_roots(config: &Config, folders: &Folders) -> Vec<String> {
         let pattern = pattern.trim_end_matches('/');
         pattern.contains('/') && !pattern.starts_with("**/") && !pattern.starts_with('/')
     };
-    let patterns: Vec<_> = config.tools.sandbox.denied_patterns.iter().filter(starts_at_root).collect();
+    let patterns: Vec<_> = config.tools.files.denied_patterns.iter().filter(starts_at_root).collect();
     let roots = roots(config, folders).into_iter().filter_map(|root| root.path.canonicalize().ok());
     let roots = roots.filter_map(|root| root.to_str().map(escaped));
     roots
@@ -185,17 +185,17 @@ fn escaped(path: &str) -> String {
 
 /// The files that tools reach, in those folders.
 pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) -> Result<Files, JailError> {
-    let (sandbox, undo) = (&config.tools.sandbox, &config.tools.undo);
-    let defaults = if sandbox.include_default_denies { DEFAULT_DENIES } else { &[] };
+    let (files, undo) = (&config.tools.files, &config.tools.undo);
+    let defaults = if files.include_default_denies { DEFAULT_DENIES } else { &[] };
     let spec = JailSpec {
         roots,
         denied_patterns: defaults
             .iter()
             .map(|&pattern| pattern.to_owned())
-            .chain(sandbox.denied_patterns.iter().cloned())
+            .chain(files.denied_patterns.iter().cloned())
             .chain(in_configured_roots(config, folders))
             .collect(),
-        allow_absolute: sandbox.allow_absolute,
+        allow_absolute: files.allow_absolute,
         private: std::iter::once(&folders.state).chain(&folders.private).cloned().collect(),
         names: protected_names(config)?,
         ..JailSpec::default()
@@ -208,8 +208,8 @@ pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) ->
 
 /// Names of files that run programs later.
 pub(crate) fn protected_names(config: &Config) -> Result<Arc<ProtectedNames>, BadPattern> {
-    let sandbox = &config.tools.sandbox;
-    ProtectedNames::new(&sandbox.protected_names, &sandbox.unprotected_names).map(Arc::new)
+    let files = &config.tools.files;
+    ProtectedNames::new(&files.protected_names, &files.unprotected_names).map(Arc::new)
 }
 
 /// How the file tools behave.

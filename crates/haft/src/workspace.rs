@@ -95,7 +95,7 @@ impl Roots for FolderOfCalls {
         let Some((files, template)) = common else {
             tracing::warn!(
                 ?folders,
-                "these are outside of tools.sandbox.allowed_roots: no files are reached in them"
+                "these are outside of tools.files.allowed_roots: no files are reached in them"
             );
             return None;
         };

@@ -38,8 +38,7 @@ const VARIABLES: [&str; 7] =
 
 impl Whence {
     pub(crate) fn of(ground: &CliContext) -> Self {
-        let known: Vec<String> = keys().iter().map(|key| key.env_name()).collect();
-        let is_known = |name: &str| VARIABLES.contains(&name) || known.iter().any(|known| known == name);
+        let is_known = |name: &str| VARIABLES.contains(&name) || keys().iter().any(|key| key.is_set_by(name));
         let env = ground.surroundings.env.iter().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value.to_str()?);
             is_known(name).then(|| (name.to_owned(), value.to_owned()))

@@ -408,7 +408,7 @@ fn a_yes_to_a_command_holds_in_the_folder_and_for_the_hosts_that_were_shown() {
     // The same words in another folder are another command; so are they with a way out.
     assert_ne!(question(&run(&place, "sh go.sh", "p2", &[])), id);
     for changed in
-        ["tools.commands.hosts=example.com", "tools.sandbox.read_only_roots=..", "tools.commands.presets=git"]
+        ["tools.commands.hosts=example.com", "tools.files.read_only_roots=..", "tools.commands.presets=git"]
     {
         assert_ne!(question(&run(&place, "sh go.sh", "p1", &["--set", changed])), id, "{changed}");
     }

@@ -21,7 +21,7 @@ fn reading_stays_in_the_working_folder() {
         assert!(said.stderr.contains(part), "{path}: {}", said.stderr);
     }
     // Its own state is out of reach, too, also where the folder above it is a root.
-    let root = format!("tools.sandbox.allowed_roots={}", place.work().parent().unwrap().display());
+    let root = format!("tools.files.allowed_roots={}", place.work().parent().unwrap().display());
     let state = place.haft(&["--set", &root, "call", "glob", "pattern=**/*.jsonl", "hidden=true"]);
     assert!(state.stdout.starts_with("No files match"), "{state:?}");
 }
@@ -75,8 +75,8 @@ fn a_dry_run_shows_the_diff_and_changes_nothing() {
 fn wrong_roots_and_patterns_are_said() {
     let place = Place::new();
     for (setting, part) in [
-        ("tools.sandbox.allowed_roots=/not/there", "the root '/not/there' cannot be opened"),
-        ("tools.sandbox.denied_patterns=a/{b", "'a/{b' is not a pattern for paths"),
+        ("tools.files.allowed_roots=/not/there", "the root '/not/there' cannot be opened"),
+        ("tools.files.denied_patterns=a/{b", "'a/{b' is not a pattern for paths"),
     ] {
         let said = place.haft(&["--set", setting, "tools", "list"]);
         assert_ne!(said.code, 0, "{setting}");
@@ -141,12 +141,12 @@ fn a_missing_root_takes_nothing_from_the_others() {
     let place = Place::new();
     fs::write(place.work().join("notes.txt"), "hello\n").unwrap();
     let read = |roots: &str| place.haft(&["--set", roots, "call", "read_file", "path=notes.txt"]);
-    let said = read("tools.sandbox.allowed_roots=.,missing");
+    let said = read("tools.files.allowed_roots=.,missing");
     assert_eq!(said.stdout, "hello\n", "{said:?}");
-    assert!(said.stderr.contains("missing, which tools.sandbox.allowed_roots has"), "{said:?}");
+    assert!(said.stderr.contains("missing, which tools.files.allowed_roots has"), "{said:?}");
     // Where none is left, or one that would only be read: what appears there could be written.
-    let none = read("tools.sandbox.allowed_roots=missing");
-    let read_only = place.haft(&["--set", "tools.sandbox.read_only_roots=vendor", "tools", "list"]);
+    let none = read("tools.files.allowed_roots=missing");
+    let read_only = place.haft(&["--set", "tools.files.read_only_roots=vendor", "tools", "list"]);
     for refused in [none, read_only] {
         assert_ne!(refused.code, 0, "{refused:?}");
         assert!(refused.stderr.contains("to folders that are there"), "{refused:?}");

@@ -11,7 +11,7 @@ use std::{
 const LOOSE: &str = "[[policy.rules]]\nname = 'all'\neffect = 'allow'\npath = '/**'\nconfirms = true\n\
                      [tools.approval]\nmode = 'auto'\nprompt_side_effects = false\n\
                      [tools.fileops]\nallow_overwrite = true\n[tools.delete]\nallow_delete_dirs = true\n\
-                     [tools.sandbox]\nallow_absolute = true\n";
+                     [tools.files]\nallow_absolute = true\n";
 
 fn state(place: &Place) -> PathBuf {
     place.home().join(".local/state/haft")

@@ -21,7 +21,7 @@ confirms = true
 path = '**'
 category = 'FileSystem'
 
-[tools.sandbox]
+[tools.files]
 include_default_denies = false
 ";
 

@@ -390,7 +390,7 @@ fn cgroups_of(id: &str) -> Vec<String> {
 }
 
 /// A folder that may only be read, inside one that may be written to.
-const READ_ONLY: &str = "[tools.sandbox]\nread_only_roots = [\"vendor\"]\n";
+const READ_ONLY: &str = "[tools.files]\nread_only_roots = [\"vendor\"]\n";
 
 fn what_may_only_be_read_stays_so(name: &str) {
     in_world_with(name, "", |world| async move {

@@ -29,7 +29,7 @@ impl PathJail {
         let resolved = shown(&full.to_string_lossy());
         let hint = spot.map(|spot| match spot.root {
             0 => format!("Absolute paths are not allowed; this one is '{}'", self.place(&spot).shown),
-            _ => "Absolute paths are not allowed; tools.sandbox.allow_absolute = true allows those that lead into \
+            _ => "Absolute paths are not allowed; tools.files.allow_absolute = true allows those that lead into \
                   a root"
                 .to_owned(),
         });

@@ -58,7 +58,7 @@ fn too_many(left: &[&Path], most: usize) -> String {
     let (folder, count) = counts.into_iter().max_by_key(|(_, count)| *count).unwrap_or((Path::new("/"), 0));
     format!(
         "{} holds {count} files that denied patterns hide, and at most {most} can be hidden one by one; move them into a folder of their \
-         own, which haft then hides whole, or remove the pattern that names them from `tools.sandbox.denied_patterns`",
+         own, which haft then hides whole, or remove the pattern that names them from `tools.files.denied_patterns`",
         folder.display()
     )
 }

@@ -171,7 +171,7 @@ impl Cleaner<'_> {
             Ok(to) => {
                 let text = format!(
                     "the program made {shown}: {why}. haft moved it to {}. Look at it; `{}` puts it back. \
-                     `tools.sandbox.unprotected_names` lets programs make it",
+                     `tools.files.unprotected_names` lets programs make it",
                     self::shown(&to),
                     undo(&to, met.path),
                 );

@@ -131,7 +131,7 @@ fn very_many_files(jail: &str) {
     let error = block_on(run_guest(&*house.jail(jail), spec)).unwrap_err();
     let told = format!("{error:?}");
     assert!(
-        told.contains("keys/a holds 20000 files") && told.contains("tools.sandbox.denied_patterns"),
+        told.contains("keys/a holds 20000 files") && told.contains("tools.files.denied_patterns"),
         "{told}"
     );
 }
