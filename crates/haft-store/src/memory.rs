@@ -5,8 +5,8 @@ use haft_core::{
     ApprovalId, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage, TaskProgress,
     TaskQuery, ToolResult,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, ClaimedTask, FoundLines, Intent,
-        JournalStep, NewTask, Outcome, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError,
+        AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest, ClaimedTask, FoundLines,
+        Intent, JournalStep, NewTask, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError,
         StoredPart, TaskCancel, TaskStore, TenantStore, ToolStatistics,
     },
 };
@@ -120,7 +120,7 @@ impl Store for MemoryStore {
         done(())
     }
 
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>> {
         let retention = self.0.retention;
         let mut state = self.0.state();
         // Also where it never started: it may have ended between its intent and its start.

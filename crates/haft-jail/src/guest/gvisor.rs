@@ -14,7 +14,7 @@ use super::{
     init::{HOME, INNER_ID, bind_place},
     limits,
     namespace::ATTEMPTS,
-    plan::{self, JailKind, Network, Plan},
+    plan::{self, GuestPlan, JailKind, Network},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
     runc,
@@ -89,7 +89,7 @@ impl Gvisor {
     }
 
     /// What would be enforced, whether or not it was probed.
-    fn planned(&self, spec: &GuestSpec) -> Result<Plan, plan::Refusal> {
+    fn planned(&self, spec: &GuestSpec) -> Result<GuestPlan, plan::Refusal> {
         self.is_there()?;
         if spec.terminal.is_some() {
             return Err(Unavailable {
@@ -243,7 +243,7 @@ fn has_program(request: &InitRequest) -> bool {
 }
 
 /// Whether a kernel that was started before anything was known of the guest will do.
-fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
+fn could_be_warm(plan: &GuestPlan, spec: &GuestSpec) -> bool {
     // It has some memory already when the limit is set.
     const LEAST_MEMORY: u64 = 96 << 20;
     plan.request.binds.is_empty()

@@ -59,7 +59,7 @@ pub(crate) struct Facts {
 
 /// A guest that can be started.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct GuestPlan {
     pub(crate) request: InitRequest,
     pub(crate) enforcement: Enforcement,
     pub(crate) limits: Limits,
@@ -223,7 +223,7 @@ pub(crate) fn plan(
     jail_kind: JailKind,
     facts: &Facts,
     scratch: Option<&Path>,
-) -> Result<Plan, Refusal> {
+) -> Result<GuestPlan, Refusal> {
     let Some(name) = spec.argv.first().filter(|name| !name.is_empty()) else {
         return Err(ToolError::bad_args("there is no program to run").into());
     };
@@ -336,7 +336,7 @@ pub(crate) fn plan(
         signaller: Vec::new(),
     };
     let watched = Watched::new(&granted, found);
-    Ok(Plan { request, enforcement, limits, network, watched, window, own_processes: 2 })
+    Ok(GuestPlan { request, enforcement, limits, network, watched, window, own_processes: 2 })
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.

@@ -12,7 +12,7 @@ use super::{
     gvisor::rlimit,
     host::{Inner, JailHost, STALE, broken},
     init::{INNER_ID, PROC_HIDDEN},
-    plan::{self, JailKind, Plan},
+    plan::{self, GuestPlan, JailKind},
     process::{of_walls, refusal},
     running::{self, InitGuest, Scratch},
     sandbox,
@@ -114,7 +114,7 @@ impl Runc {
     }
 
     /// What would be enforced, whether or not it was probed.
-    fn planned(&self, spec: &GuestSpec) -> Result<Plan, plan::Refusal> {
+    fn planned(&self, spec: &GuestSpec) -> Result<GuestPlan, plan::Refusal> {
         let program = self.program()?;
         if spec.terminal.is_some() {
             return Err(Unavailable {

@@ -7,7 +7,7 @@ use super::{
     gate::OpenGate,
     host::{Inner, ReadyInit, broken, failed, hear},
     limits::{self, Evidence, millis, sleep_until},
-    plan::{Network, Plan},
+    plan::{GuestPlan, Network},
     quarantine::Watch,
     sandbox::{Place, unknown},
     wire::{self, FromInit, InitEnd, ToInit},
@@ -92,11 +92,11 @@ struct Passed {
 pub(super) async fn start(
     host: &Arc<Inner>,
     init: ReadyInit,
-    plan: Plan,
+    plan: GuestPlan,
     spec: GuestSpec,
     scratch: Option<Scratch>,
 ) -> Result<InitGuest, ToolError> {
-    let Plan { mut request, enforcement, limits, network, watched, window, own_processes } = plan;
+    let GuestPlan { mut request, enforcement, limits, network, watched, window, own_processes } = plan;
     request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
     host.limit(&init.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;

@@ -10,7 +10,7 @@ use haft_core::{
     port::{
         Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, Claim,
         DISCARDED_AFTER_CRASH, JournalCall, JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange,
-        OutputSearch, Plan, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool,
+        OutputSearch, PlannedStep, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool,
         TakenAnswer, TenantStore as _, UnfinishedId,
     },
 };
@@ -269,7 +269,7 @@ async fn interrupted(home: &dyn Home, tenant: &str) -> (DurableStore, Unfinished
         arguments: call.arguments.clone(),
     });
     store.journal(JournalStep::Calls { batch, calls: taken.collect(), at: after(1) }).await.unwrap();
-    let plans = (0..3).map(|index| (index, Plan::Runs)).collect();
+    let plans = (0..3).map(|index| (index, PlannedStep::Runs)).collect();
     store.journal(JournalStep::Decided { batch, calls: plans }).await.unwrap();
     store.intent(calls[0].intent()).await.unwrap();
     store.outcome(calls[0].outcome()).await.unwrap();

@@ -4,7 +4,7 @@ use super::{Home, durable::approval, make::call};
 use haft_core::{
     ApprovalId, ApprovalRequest, Asker, CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status,
     TaskId, TaskProgress, TaskQuery, TaskState, ToolCall, ToolResult,
-    port::{Answer, ClaimedTask, NewTask, Outcome, Store, TaskCancel, TaskStore, TenantStore as _},
+    port::{Answer, CallEnd, ClaimedTask, NewTask, Store, TaskCancel, TaskStore, TenantStore as _},
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -28,10 +28,10 @@ fn new(tenant: &str, runner: &str) -> NewTask {
 }
 
 /// The end of a walk of that task.
-fn end(task: &ClaimedTask, result: ToolResult) -> Outcome {
+fn end(task: &ClaimedTask, result: ToolResult) -> CallEnd {
     let mut call = call(&task.context.tenant, "write");
     call.id = task.execution_id;
-    Outcome { task: Some((task.id.clone(), Arc::new(result))), ..call.without_effect().outcome() }
+    CallEnd { task: Some((task.id.clone(), Arc::new(result))), ..call.without_effect().outcome() }
 }
 
 fn success(task: &ClaimedTask) -> ToolResult {

@@ -11,10 +11,10 @@ pub use place::{StorePlace, age, retention};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest,
-        FoundLines, Intent, JournalStep, Outcome, OutputRange, OutputSearch, RecoveredCall, Recovery,
-        RunningOutput, Store, StoreError, StoredApproval, StoredGrant, StoredPart, StoredRun, TakenAnswer,
-        TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest,
+        FoundLines, Intent, JournalStep, OutputRange, OutputSearch, RecoveredCall, Recovery, RunningOutput,
+        Store, StoreError, StoredApproval, StoredGrant, StoredPart, StoredRun, TakenAnswer, TaskStore,
+        TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};
@@ -87,7 +87,7 @@ impl Store for LazyStore {
         }
     }
 
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>> {
         match self.open() {
             Ok(store) => store.outcome(outcome),
             Err(error) => refused(error),
