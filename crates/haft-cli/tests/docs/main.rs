@@ -15,6 +15,8 @@
 )]
 
 #[cfg(unix)]
+mod architecture;
+#[cfg(unix)]
 mod compare;
 #[cfg(unix)]
 mod fence;
@@ -27,6 +29,7 @@ mod session;
 fn main() {
     let options = libtest_mimic::Arguments::from_args();
     let mut trials: Vec<_> = fence::pages().into_iter().map(page::trial).collect();
+    trials.extend(architecture::trials());
     trials.extend(compare::trials());
     trials.extend(fence::trials());
     libtest_mimic::run(&options, trials).exit();
