@@ -123,4 +123,49 @@ mod tests {
         assert!(told.contains("haft-a depends on b") && told.contains("haft-e has no row"), "{told}");
         assert!(told.contains("there is no crate haft-b"), "{told}");
     }
+
+    #[test]
+    fn deciding_crates_do_no_io() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        for name in ["haft-core", "haft-guard", "haft-engine"] {
+            let mut folders = vec![root.join("crates").join(name).join("src")];
+            let mut count = 0;
+            while let Some(folder) = folders.pop() {
+                for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+                    if path.is_dir() {
+                        folders.push(path);
+                    } else if !path.ends_with("tests.rs") {
+                        count += 1;
+                        let text = fs::read_to_string(&path).unwrap();
+                        assert_eq!(outside(&text), Vec::<String>::new(), "{}", path.display());
+                    }
+                }
+            }
+            assert!(count > 10, "the sources of {name} are elsewhere");
+        }
+        for planted in
+            ["use std::fs;", "use std::{\n    env,\n    fmt,\n};", "let a = std::net::TcpStream::connect(b);"]
+        {
+            assert_eq!(outside(planted).len(), 1, "{planted}");
+        }
+    }
+
+    /// The modules for files, variables, programs and the network that a source uses, tests aside.
+    fn outside(text: &str) -> Vec<String> {
+        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
+        let mut found = Vec::new();
+        for library in ["std::", "tokio::"] {
+            for rest in text.split(library).skip(1) {
+                let used = match rest.strip_prefix('{') {
+                    Some(group) => group.split('}').next().unwrap_or_default(),
+                    None => rest.split(|sign| !is_word(sign)).next().unwrap_or_default(),
+                };
+                let words = used.split(|sign| !is_word(sign));
+                let outside = words.filter(|word| ["fs", "env", "net", "process"].contains(word));
+                found.extend(outside.map(|word| format!("{library}{word}")));
+            }
+        }
+        found
+    }
 }

@@ -37,6 +37,8 @@ impl fmt::Display for DefinitionProblem {
     }
 }
 
+impl std::error::Error for DefinitionProblem {}
+
 const NAME_CHARACTERS: usize = 64;
 const DESCRIPTION_CHARACTERS: usize = 1024;
 const TITLE_CHARACTERS: usize = 128;

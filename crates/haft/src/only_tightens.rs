@@ -596,7 +596,7 @@ fn roots_of_a_folder_loosen_nothing() {
     let world = World::new();
     let own = [
         "tools.files.read_only_roots = ['vendor']\n",
-        "tools.files.read_only_roots = ['vendor']\ntools.sandbox.allowed_roots = ['.', 'vendor/own']\n",
+        "tools.files.read_only_roots = ['vendor']\ntools.files.allowed_roots = ['.', 'vendor/own']\n",
         "tools.files.denied_patterns = ['secrets/**']\n",
         "",
     ];
@@ -639,7 +639,7 @@ fn a_folder_in_both_lists_is_read_only() {
     let world = World::new();
     for allowed in ["['.', 'vendor']", "['vendor', '.']"] {
         let text =
-            format!("tools.files.allowed_roots = {allowed}\ntools.sandbox.read_only_roots = ['vendor']\n");
+            format!("tools.files.allowed_roots = {allowed}\ntools.files.read_only_roots = ['vendor']\n");
         let found = behaviour(&resolve(&world.inputs(&text, None)).unwrap().config, &world);
         let file = world.folders.working.join("vendor/lib.c");
         let can = |word: &str| found.allowed.contains(&format!("{word} {} relatively", file.display()));
