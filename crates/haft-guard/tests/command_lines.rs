@@ -205,6 +205,43 @@ fn variables_beside_the_line_ask() {
     }
 }
 
+/// One list for both: what a line may set for its command may stand beside it, and nothing else may.
+#[test]
+fn a_variable_asks_beside_the_line_where_it_asks_in_the_line() {
+    let policy = policy();
+    let allowed = |arguments: Value| matches!(verdict(&policy, &arguments), Verdict::Allow { .. });
+    let mut both = [0, 0];
+    for (name, value) in [
+        ("RUST_BACKTRACE", "1"),
+        ("RUST_BACKTRACE", "full"),
+        ("NO_COLOR", "1"),
+        ("CARGO_TERM_COLOR", "always"),
+        ("RUST_LOG", "haft=debug,info"),
+        ("RUST_LOG", "/x"),
+        ("TZ", "UTC"),
+        ("TZ", ":x"),
+        ("TERM", "../x"),
+        ("LC_ALL", "C.UTF-8"),
+        ("LC_ALL", "zh_CN.GBK"),
+        ("PATH", "bin"),
+        ("LD_PRELOAD", "x.so"),
+        ("GIT_PAGER", "cat"),
+        ("RUSTC_WRAPPER", "x"),
+        ("RUSTFLAGS", "x"),
+        ("CARGO_BUILD_RUSTC", "x"),
+        ("BASH_ENV", "x"),
+        ("no_color", "1"),
+    ] {
+        let in_line = allowed(json!({"command": format!("{name}={value} cargo test")}));
+        let beside = allowed(json!({"command": "cargo test", "env": {name: value}}));
+        assert_eq!(beside, in_line, "{name}={value}");
+        both[usize::from(beside)] += 1;
+        let with_another = json!({"command": "cargo test", "env": {name: value, "PATH": "./bin"}});
+        assert!(!allowed(with_another), "{name}={value}");
+    }
+    assert!(both[0] > 8 && both[1] > 6, "{both:?}");
+}
+
 #[test]
 fn a_question_says_which_command_it_is_about() {
     let Verdict::Ask { reason, .. } = verdict(&policy(), &json!({"command": "cargo test && make install"}))

@@ -139,6 +139,96 @@ fn each_kind_covers_what_it_says() {
     }
 }
 
+/// Whatever a tool takes beside its command: there as it was, or absent as it was.
+#[test]
+fn a_grant_for_commands_looks_at_every_other_argument() {
+    let names =
+        ["env", "stdin", "working_dir", "files", "timeout", "terminal", "limits", "isolation", "name"];
+    let values = [json!("x"), json!(1), json!(true), json!(["x"]), json!({"A": "1"})];
+    let run = |arguments: Value| Call::new("run_command", arguments, Footprint::undeclared(true));
+    let commands = |call: &Call| always(Covers::suggestions(&call.subject(), "x", Shell::Posix)[1].clone());
+    let plain = run(json!({"command": "git status"}));
+    let without = commands(&plain);
+    assert!(without.covers(&plain.subject(), Shell::Posix), "the control");
+    for name in names {
+        for value in &values {
+            let with = run(json!({"command": "git status", name: value}));
+            assert!(!without.covers(&with.subject(), Shell::Posix), "{name} {value} is new");
+            assert!(commands(&with).covers(&with.subject(), Shell::Posix), "{name} {value} is as it was");
+            assert!(!commands(&with).covers(&plain.subject(), Shell::Posix), "{name} {value} is gone");
+            for other in values.iter().filter(|other| *other != value) {
+                let changed = run(json!({"command": "git status", name: other}));
+                assert!(!commands(&with).covers(&changed.subject(), Shell::Posix), "{name} {value} {other}");
+            }
+        }
+    }
+}
+
+/// A grant for a folder or a host frees names and contents. What says how a tool acts stays as it was shown.
+#[test]
+fn a_grant_for_a_place_frees_no_switch_and_no_choice() {
+    let kinds = [
+        ("boolean", json!({"type": "boolean"}), json!(true), json!(false)),
+        ("integer", json!({"type": "integer"}), json!(1), json!(2)),
+        ("number", json!({"type": "number"}), json!(1.5), json!(2.5)),
+        ("object", json!({"type": "object"}), json!({"a": 1}), json!({"a": 2})),
+        ("untyped", json!({}), json!("a"), json!("b")),
+        ("mixed", json!({"type": ["string", "integer"]}), json!("a"), json!("b")),
+        ("enum", json!({"type": "string", "enum": ["a", "b"]}), json!("a"), json!("b")),
+        ("const", json!({"type": "string", "const": "a"}), json!("a"), json!("b")),
+        ("$ref", json!({"type": "string", "$ref": "#/$defs/x"}), json!("a"), json!("b")),
+        ("oneOf", json!({"type": "string", "oneOf": [{"const": "a"}]}), json!("a"), json!("b")),
+        ("anyOf", json!({"type": "string", "anyOf": [{"const": "a"}]}), json!("a"), json!("b")),
+        ("allOf", json!({"type": "string", "allOf": [{"enum": ["a", "b"]}]}), json!("a"), json!("b")),
+    ];
+    let hosts = |host: &str| Footprint::writes([Resource::Host(host.to_owned())]);
+    for (place, here) in [("/w/src/a", writes(&["/w/src/a"])), ("example.com", hosts("example.com"))] {
+        for (kind, schema, shown, other) in &kinds {
+            let call = |value: Option<&Value>, text: &str| {
+                let mut arguments = json!({"where": place, "text": text});
+                if let Some(value) = value {
+                    arguments["how"] = value.clone();
+                }
+                let mut call = Call::new("act", arguments, here.clone());
+                let text = json!({"type": "string"});
+                let schema =
+                    json!({"type": "object", "properties": {"where": text, "text": text, "how": schema}});
+                call.1.parameters = haft_core::Parameters::Schema(schema);
+                call
+            };
+            let given = call(Some(shown), "one");
+            let grant = always(Covers::suggestions(&given.subject(), "x", Shell::Posix)[1].clone());
+            let covers = |call: &Call| grant.covers(&call.subject(), Shell::Posix);
+            assert!(covers(&given) && covers(&call(Some(shown), "two")), "{place} {kind}: the control");
+            assert!(!covers(&call(Some(other), "one")), "{place} {kind}: another one");
+            assert!(!covers(&call(None, "one")), "{place} {kind}: none");
+        }
+    }
+}
+
+/// What is read counts as much as what is written.
+#[test]
+fn a_grant_looks_at_both_sides_of_what_is_touched() {
+    let sides = |reads: &[Resource], writes: &[Resource]| {
+        let mut both = Footprint::writes(writes.iter().cloned());
+        both.reads = Footprint::reads(reads.iter().cloned()).reads;
+        Call::new("t", json!({}), both)
+    };
+    for (here, elsewhere) in [
+        (Resource::path("/w/src/a"), Resource::path("/etc/b")),
+        (Resource::Host("example.com".into()), Resource::Host("evil.example".into())),
+    ] {
+        let (here, elsewhere) = (std::slice::from_ref(&here), std::slice::from_ref(&elsewhere));
+        let given = sides(here, here);
+        for covers in Covers::suggestions(&given.subject(), "x", Shell::Posix) {
+            let holds = |call: &Call| always(covers.clone()).covers(&call.subject(), Shell::Posix);
+            assert!(holds(&given), "the control: {covers}");
+            assert!(!holds(&sides(elsewhere, here)), "{covers}");
+            assert!(!holds(&sides(here, elsewhere)), "{covers}");
+        }
+    }
+}
+
 #[test]
 fn whose_and_for_how_long() {
     let covers = Covers::ToolInFolder { tool: "t".into(), folder: "/w".into(), fixed: free(&[]) };

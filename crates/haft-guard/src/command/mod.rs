@@ -40,4 +40,5 @@ pub use word::Word;
 pub(crate) use line::single;
 pub(crate) use program::program_name;
 pub(crate) use simple::{joined, rule_words, starts_with};
+pub(crate) use variable::is_tame_value;
 pub(crate) use word::{Found, find_denied, is_allowed};

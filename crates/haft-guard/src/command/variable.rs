@@ -1,4 +1,5 @@
-//! Variables that a line may set for its commands: those that change how a program prints, and nothing that it runs.
+//! Variables that a call may set for its commands, in the line or beside it: those that change how a program prints, and
+//! nothing that it runs.
 
 use super::word::Word;
 
@@ -14,7 +15,11 @@ const NAMES: &[&str] = &[
 /// Whether setting a variable to this changes nothing about what runs. The value is known and has no `/`: some programs
 /// look for files by the name of a terminal, a time zone or a language.
 pub(super) fn is_tame(name: &str, value: &Word) -> bool {
-    let Some(value) = value.exact() else { return false };
+    value.exact().is_some_and(|value| is_tame_value(name, value))
+}
+
+/// The same for a value that is known, such as one beside the line.
+pub(crate) fn is_tame_value(name: &str, value: &str) -> bool {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_.,:=+@-".contains(letter);
     if !value.chars().all(is_plain) || value.starts_with(':') || value.contains("..") {
         return false;

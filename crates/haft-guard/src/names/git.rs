@@ -307,6 +307,10 @@ mod tests {
             "worktrees/w/config.worktree",
             "rebase-merge",
             "rebase-merge/git-rebase-todo",
+            "rebase-apply",
+            "rebase-apply/patch",
+            "BISECT_NAMES",
+            "branches/origin",
             "worktrees/w/rebase-merge/git-rebase-todo",
             "sequencer/todo",
             "remotes/origin",
@@ -394,6 +398,7 @@ mod tests {
             "[core]\n\thooksPath = th # x\n",
             "[CORE] HooksPath=\"th\" ; x\n",
             "[core]hookspath = \\\nth\n",
+            "[core]\n\tattributesFile = th\n",
             "[core \"\"]\n[core]\n\thookspath\t=\tth\n",
         ] {
             assert_eq!(named(text).paths, ["th"], "{text}");
@@ -407,6 +412,10 @@ mod tests {
             ("[diff \"x\"]\n\ttextconv = \\\"my dir/conv\\\"\n", "my dir/conv"),
             ("[diff \"x\"]\n\ttextconv = my\\\\ dir/conv\n", "my dir/conv"),
             ("[remote \"o\"]\n\turl = ext::sh go.sh\n", "go.sh"),
+            ("[remote \"o\"]\n\tpushurl = ext::sh go.sh\n", "go.sh"),
+            ("[submodule \"o\"]\n\turl = ext::sh go.sh\n", "go.sh"),
+            ("[branch \"o\"]\n\tpushRemote = ext::sh go.sh\n", "go.sh"),
+            ("[url \"ext::sh go.sh\"]\n\tinsteadOf = ext::x go.sh\n", "go.sh"),
             ("broken\n[core]\n\tfsmonitor = go.sh\n", "go.sh"),
         ] {
             assert!(named(text).words.iter().any(|found| found == word), "{text}: {:?}", named(text));

@@ -1,10 +1,13 @@
 //! What a call says beside its command. `PATH=./bin` makes `git status` another program, and so does what it reads.
 
 use super::ArgumentPattern;
+use crate::command;
 use serde_json::{Map, Value};
 
 /// The command itself, and what changes how long it may run.
 const HARMLESS: [&str; 2] = ["command", "timeout"];
+/// The variables of a command.
+const ENV: &str = "env";
 
 /// Whether a call has more to say than the command, and more than a rule with these patterns names. `program` is the first
 /// word of the command, where it is known.
@@ -22,12 +25,18 @@ pub(super) fn says_more(
             _ if name == "working_dir" => program.is_some_and(is_relative_path),
             _ if HARMLESS.contains(&name.as_str()) => false,
             // Each member that is there must be named: a rule about one variable says nothing about the others.
-            Value::Object(members) => {
-                !members.keys().all(|member| names(&format!("{pointer}/{}", escaped(member))))
-            }
+            // Those that a line may set, too, change nothing about what runs.
+            Value::Object(members) => !members.iter().all(|(member, value)| {
+                names(&format!("{pointer}/{}", escaped(member))) || (name == ENV && is_tame(member, value))
+            }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => true,
         }
     })
+}
+
+/// Whether a variable is one that the line itself may set without a question.
+fn is_tame(name: &str, value: &Value) -> bool {
+    value.as_str().is_some_and(|value| command::is_tame_value(name, value))
 }
 
 /// What is there and says nothing.
@@ -68,6 +77,10 @@ mod tests {
                 false,
             ),
             (json!({"command": "git status", "env": {"CI": "1", "PATH": "./bin"}}), &["/env/CI"], true),
+            (json!({"command": "git status", "env": {"CI": "1", "NO_COLOR": ""}}), &[], false),
+            (json!({"command": "git status", "env": {"CI": "1", "PATH": "./bin"}}), &["/env/PATH"], false),
+            (json!({"command": "git status", "env": {"CI": 1}}), &[], true),
+            (json!({"command": "git status", "terminal": {"CI": "1"}}), &[], true),
             (json!({"command": "git status", "env": {"a/b": "1"}}), &["/env/a~1b"], false),
             (json!({"command": "git status", "stdin": "x"}), &[], true),
             (json!({"command": "git status", "stdin": "x"}), &["/stdin"], false),
