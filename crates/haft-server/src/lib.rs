@@ -47,9 +47,7 @@ mod take;
 mod tls;
 
 pub use document::document;
-pub use host::{
-    Answered, Desk, GivenAnswer, Grant, Host, Lasting, NoHost, Offer, Question, Refused, Remember, Verdict,
-};
+pub use host::{Host, NoHost, Refused};
 #[cfg(fuzzing)]
 pub use identity::fuzz_token;
 pub use identity::{ApiSecret, JwksSource, TokenOptions, is_reserved};

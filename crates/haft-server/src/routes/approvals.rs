@@ -1,20 +1,30 @@
 //! Questions to people, and what they agreed to ahead of time.
 
+mod wire;
+
 use crate::{
-    host::{Answered, Desk, GivenAnswer, Grant, Lasting, Question, Remember, Verdict},
+    identity::Identity,
     problem::Problem,
     schema,
     server::App,
     take::{Asked, Json as Taken, Named, Who, some_integer, some_object},
 };
 use axum::{Json, extract::State};
-use haft_core::{Arguments, ErrorCode, port::Right};
+use haft_core::{
+    ApprovalId, Arguments,
+    port::{self, QuestionFilter, Right},
+};
+use haft_engine::{Approvals, GrantTime, Remember, Reply, WhichOffer};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
+use wire::{Grant, Question};
 
-fn desk(app: &App) -> Result<&dyn Desk, Problem> {
-    app.host.desk().ok_or_else(|| Problem::not_supported("questions to people"))
+/// From where answers over HTTP come.
+const FACE: &str = "http";
+
+fn approvals(app: &App, who: &Identity) -> Approvals {
+    app.engine.approvals(who.tenant())
 }
 
 /// Where a question stands.
@@ -29,15 +39,15 @@ pub(crate) enum QuestionState {
     Edited,
 }
 
-impl QuestionState {
-    const fn as_str(self) -> &'static str {
-        match self {
-            QuestionState::Open => "open",
-            QuestionState::Approved => "approved",
-            QuestionState::Denied => "denied",
-            QuestionState::Expired => "expired",
-            QuestionState::Used => "used",
-            QuestionState::Edited => "edited",
+impl From<QuestionState> for port::QuestionState {
+    fn from(state: QuestionState) -> Self {
+        match state {
+            QuestionState::Open => port::QuestionState::Open,
+            QuestionState::Approved => port::QuestionState::Approved,
+            QuestionState::Denied => port::QuestionState::Denied,
+            QuestionState::Expired => port::QuestionState::Expired,
+            QuestionState::Used => port::QuestionState::Used,
+            QuestionState::Edited => port::QuestionState::Edited,
         }
     }
 }
@@ -65,8 +75,9 @@ pub(crate) async fn list(
     Who(who): Who,
     Asked(which): Asked<Which>,
 ) -> Result<Json<Questions>, Problem> {
-    let state = which.state.unwrap_or(QuestionState::Open).as_str();
-    Ok(Json(Questions { questions: desk(&app)?.questions(who.tenant(), Some(state)).await? }))
+    let state = Some(which.state.unwrap_or(QuestionState::Open).into());
+    let found = approvals(&app, &who).list(QuestionFilter { state, ..QuestionFilter::default() }).await?;
+    Ok(Json(Questions { questions: found.into_iter().map(Question::from).collect() }))
 }
 
 /// One question
@@ -79,8 +90,7 @@ pub(crate) async fn show(
     Who(who): Who,
     Named(id): Named,
 ) -> Result<Json<Question>, Problem> {
-    let question = desk(&app)?.question(who.tenant(), &id).await?;
-    question.map(Json).ok_or_else(|| Problem::not_found("question"))
+    Ok(Json(approvals(&app, &who).get(&ApprovalId::from_text(id)).await?.into()))
 }
 
 /// What is to be done.
@@ -133,39 +143,18 @@ pub(crate) struct AnswerBody {
     remember: Option<RememberBody>,
 }
 
-/// A year.
-const LONGEST: u64 = 365 * 24 * 60 * 60;
-
 impl AnswerBody {
-    fn verdict(self) -> Result<Verdict, Problem> {
+    /// What is said. Whether it fits is the engine's to check.
+    fn reply(self) -> Result<Reply, Problem> {
         let of = |what: &str, decision: &str| {
             Problem::bad_request(format!("`{what}` belongs to the decision `{decision}`"))
         };
-        if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > 1000) {
-            return Err(Problem::bad_request("`reason` must have 1000 characters at most"));
-        }
         match (self.decision, self.reason, self.arguments, self.remember) {
-            (Wanted::Approve, None, None, None) => Ok(Verdict::Approve(None)),
-            (Wanted::Approve, None, None, Some(RememberBody { kind, lasts, seconds })) => {
-                let lasts = match (lasts, seconds) {
-                    (_, Some(seconds)) if (1..=LONGEST).contains(&seconds) => {
-                        Lasting::For(Duration::from_secs(seconds))
-                    }
-                    (_, Some(_)) => {
-                        return Err(Problem::bad_request(format!("`seconds` must be 1 to {LONGEST}")));
-                    }
-                    (Lasts::Always, None) => Lasting::Always,
-                    (Lasts::Session, None) => Lasting::Session,
-                };
-                Ok(Verdict::Approve(Some(Remember { kind, lasts })))
+            (Wanted::Approve, None, None, remember) => {
+                Ok(Reply::Approve { remember: remember.map(RememberBody::remember) })
             }
-            (Wanted::Deny, reason, None, None) => {
-                Ok(Verdict::Deny(reason.map(|reason| haft_core::text::one_line(&reason, 1000))))
-            }
-            (Wanted::Edit, None, Some(arguments), None) => match arguments.parse() {
-                Ok(_) => Ok(Verdict::Edit(arguments)),
-                Err(problem) => Err(Problem::bad_request(format!("`arguments`: {problem}"))),
-            },
+            (Wanted::Deny, reason, None, None) => Ok(Reply::Deny { reason }),
+            (Wanted::Edit, None, Some(arguments), None) => Ok(Reply::Edit { arguments }),
             (Wanted::Edit, None, None, None) => {
                 Err(Problem::bad_request("The decision `edit` needs `arguments`"))
             }
@@ -173,6 +162,17 @@ impl AnswerBody {
             (Wanted::Approve | Wanted::Deny, _, Some(_), _) => Err(of("arguments", "edit")),
             (Wanted::Deny | Wanted::Edit, .., Some(_)) => Err(of("remember", "approve")),
         }
+    }
+}
+
+impl RememberBody {
+    fn remember(self) -> Remember {
+        let lasts = match (self.lasts, self.seconds) {
+            (_, Some(seconds)) => GrantTime::For(Duration::from_secs(seconds)),
+            (Lasts::Always, None) => GrantTime::Always,
+            (Lasts::Session, None) => GrantTime::Session,
+        };
+        Remember { offer: WhichOffer::Kind(self.kind), lasts }
     }
 }
 
@@ -201,18 +201,9 @@ pub(crate) async fn answer(
     Taken(body): Taken<AnswerBody>,
 ) -> Result<Json<AnsweredBody>, Problem> {
     who.needs(Right::Approve)?;
-    let desk = desk(&app)?;
-    let given = GivenAnswer { verdict: body.verdict()?, by: who.name().to_owned() };
-    let grant = match desk.answer(who.tenant(), &id, given).await? {
-        Answered::Counts(grant) => grant.map(|grant| *grant),
-        Answered::TooLate => {
-            return Err(Problem::new(ErrorCode::AlreadyAnswered, ErrorCode::AlreadyAnswered.model_text()));
-        }
-        Answered::Unknown => return Err(Problem::not_found("question")),
-    };
-    let question = desk.question(who.tenant(), &id).await?;
-    let question = question.ok_or_else(|| Problem::not_found("question"))?;
-    Ok(Json(AnsweredBody { question, grant }))
+    let id = ApprovalId::from_text(id);
+    let answered = approvals(&app, &who).answer(&id, body.reply()?, who.name(), FACE).await?;
+    Ok(Json(AnsweredBody { question: answered.approval.into(), grant: answered.grant.map(Grant::from) }))
 }
 
 /// Grants, oldest first.
@@ -224,7 +215,8 @@ pub(crate) struct Grants {
 /// What people agreed to ahead of time, and still holds
 #[utoipa::path(get, path = "/v1/grants", tag = "approvals", responses((status = 200, body = Grants)))]
 pub(crate) async fn grants(State(app): State<App>, Who(who): Who) -> Result<Json<Grants>, Problem> {
-    Ok(Json(Grants { grants: desk(&app)?.grants(who.tenant()).await? }))
+    let grants = approvals(&app, &who).grants(false).await?;
+    Ok(Json(Grants { grants: grants.into_iter().map(Grant::from).collect() }))
 }
 
 /// That it does not hold any more.
@@ -244,7 +236,7 @@ pub(crate) async fn revoke(
     Named(id): Named,
 ) -> Result<Json<Revoked>, Problem> {
     who.needs(Right::Approve)?;
-    match desk(&app)?.revoke(who.tenant(), &id, who.name()).await? {
+    match approvals(&app, &who).revoke(&id, who.name()).await? {
         true => Ok(Json(Revoked { revoked: true })),
         false => Err(Problem::not_found("grant")),
     }
