@@ -4,7 +4,7 @@ use super::{
     console::{Console, STRONG},
     failure::Failure,
     memory::Memory,
-    setup::{Ground, now},
+    setup::{CliContext, now},
     words,
 };
 use clap::Args;
@@ -78,7 +78,7 @@ fn is_role(config: &haft::config::Config, tenant: &str, role: &str) -> bool {
     roles(config, tenant).iter().any(|known| known == role)
 }
 
-pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn create(args: &CreateArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let mut rights = args.rights.clone();
     rights.sort();
@@ -158,7 +158,7 @@ pub(super) fn create(args: &CreateArgs, ground: &Ground, console: &mut Console) 
 pub(super) fn list(
     tenant: Option<&str>,
     json: bool,
-    ground: &Ground,
+    ground: &CliContext,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
@@ -198,7 +198,12 @@ fn whole_id(keys: &[ApiKey], typed: &str) -> Result<String, Failure> {
     Ok(id_prefix::only(typed, &matches)?.unwrap_or(typed).to_owned())
 }
 
-pub(super) fn revoke(id: &str, json: bool, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn revoke(
+    id: &str,
+    json: bool,
+    ground: &CliContext,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let keys = now(memory.store.all(None))??;
     let id = &whole_id(&keys, id)?;

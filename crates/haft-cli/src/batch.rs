@@ -8,7 +8,7 @@ use super::{
     failure::Failure,
     help,
     input::Input,
-    setup::{Ground, Setup},
+    setup::{CliContext, Setup},
     show::{self, Sheet},
     watch::{self, Ended, Watch},
     words,
@@ -28,7 +28,7 @@ struct Document<'a> {
     summary: &'a BatchSummary,
 }
 
-pub(super) fn run(args: &BatchArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &BatchArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let name = match args.file.as_os_str() {
         file if file == "-" => "standard input".to_owned(),
         _ => words::path(&args.file),

@@ -7,7 +7,7 @@ use super::{
     help,
     input::Input,
     pairs,
-    setup::{Ground, Setup},
+    setup::{CliContext, Setup},
     show::{self, Sheet},
     watch::{self, Ended, Watch},
 };
@@ -19,7 +19,7 @@ use haft_core::text::people_text;
 use serde_json::{Value, json};
 use std::{io::IsTerminal as _, path::Path};
 
-pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &CallArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
     #[cfg(unix)]
     let detach = args.detach.then(|| detached(&ground)).transpose()?;
@@ -55,7 +55,7 @@ pub(super) fn run(args: &CallArgs, ground: Ground, console: &mut Console) -> Res
 
 /// What handing a call over needs to know, before the engine is made.
 #[cfg(unix)]
-fn detached(ground: &Ground) -> Result<super::detach::Detach, Failure> {
+fn detached(ground: &CliContext) -> Result<super::detach::Detach, Failure> {
     use super::worker::{Starter, Whence};
     let state = ground.surroundings()?.state_folder().ok_or(Failure::NoStateFolder)?;
     Ok(super::detach::Detach { starter: Starter::of(ground, &state)?, whence: Whence::of(ground), state })

@@ -5,7 +5,7 @@ use super::{
     console::{Console, STRONG},
     failure::Failure,
     layout,
-    setup::Ground,
+    setup::CliContext,
     watch,
 };
 use haft::{
@@ -15,7 +15,7 @@ use haft::{
 };
 use serde_json::json;
 
-pub(super) fn run(args: &DoctorArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &DoctorArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
     let setup = ground.setup(console)?;
     let folders =

@@ -1,6 +1,6 @@
 //! `haft init`: a commented haft.toml.
 
-use super::{args::InitArgs, console::Console, failure::Failure, setup::Ground, words};
+use super::{args::InitArgs, console::Console, failure::Failure, setup::CliContext, words};
 use haft::config;
 use std::{
     fs::{self, File},
@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-pub(super) fn run(args: &InitArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &InitArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = &ground.surroundings;
     let path = if args.user {
         surroundings.user_file().ok_or(Failure::NoUserFolder)?

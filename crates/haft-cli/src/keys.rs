@@ -2,7 +2,7 @@
 
 #[cfg(unix)]
 use super::api_keys;
-use super::{args::KeysCommand, console::Console, failure::Failure, setup::Ground, words};
+use super::{args::KeysCommand, console::Console, failure::Failure, setup::CliContext, words};
 use haft::config::Surroundings;
 use haft_guard::SecretKey;
 use haft_store::private_file;
@@ -17,7 +17,7 @@ const FILE_NAME: &str = "signing.key";
 /// What such a file begins with, so that it is not taken for something else.
 const MARK: &str = "haft-signing-key-1:";
 
-pub(super) fn run(command: &KeysCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(command: &KeysCommand, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
     let (key, path, json) = match command {
         KeysCommand::Generate { out, json } => {

@@ -92,7 +92,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use console::Console;
 use failure::Failure;
 use haft::{Tool, config::Surroundings};
-use setup::Ground;
+use setup::CliContext;
 use std::{ffi::OsString, process::ExitCode};
 
 /// The command line of this process: its arguments, its surroundings, the built-in tools and these.
@@ -151,7 +151,7 @@ where
 fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<dyn Tool>>) -> ExitCode {
     let mut console = Console::new(cli.global.color, cli.global.verbose);
     let ended = surroundings.and_then(|surroundings| {
-        let ground = Ground { surroundings, global: cli.global, tools };
+        let ground = CliContext { surroundings, global: cli.global, tools };
         dispatch(cli.command, ground, &mut console)
     });
     ExitCode::from(ended.unwrap_or_else(|failure| {
@@ -160,7 +160,7 @@ fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<
     }))
 }
 
-fn dispatch(command: Command, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+fn dispatch(command: Command, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     match command {
         Command::Call(args) => call::run(&args, ground, console),
         Command::Batch(args) => batch::run(&args, ground, console),

@@ -4,13 +4,17 @@ use super::{
     args::LicenseCommand,
     console::{Console, STRONG},
     failure::Failure,
-    setup::Ground,
+    setup::CliContext,
 };
 use haft_core::text::one_line;
 use haft_guard::{Allowance, LIMITS, Licensing, TierSource};
 use serde_json::{Value, json};
 
-pub(super) fn run(command: &LicenseCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(
+    command: &LicenseCommand,
+    ground: CliContext,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let LicenseCommand::Show { json } = command;
     let setup = ground.setup(console)?;
     let licensing = setup.haft.licensing();

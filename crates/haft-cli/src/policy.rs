@@ -6,7 +6,7 @@ use super::{
     failure::Failure,
     input::Input,
     pairs,
-    setup::{Ground, Setup},
+    setup::{CliContext, Setup},
     watch, words,
 };
 use haft::{
@@ -17,7 +17,7 @@ use haft_guard::policy::{Effect, PolicyProblems, read_policy_section, read_rules
 use serde_json::{Value, json};
 use std::path::Path;
 
-pub(super) fn run(command: &PolicyCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(command: &PolicyCommand, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     match command {
         PolicyCommand::Explain(args) => explain(args, ground, console),
         PolicyCommand::Test { file: Some(file), json } => {
@@ -36,7 +36,7 @@ pub(super) fn run(command: &PolicyCommand, ground: Ground, console: &mut Console
     }
 }
 
-fn explain(args: &PolicyExplainArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+fn explain(args: &PolicyExplainArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
     let setup = ground.setup(console)?;
     let policy = setup.haft.policy().ok_or(Failure::NoPolicy)?;

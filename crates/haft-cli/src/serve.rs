@@ -4,10 +4,10 @@ use super::{
     args::ServeArgs,
     console::Console,
     failure::Failure,
-    setup::{Ground, Setup, folders},
+    setup::{CliContext, Setup, folders},
     watch, words,
 };
-use crate::server_backend::Backing;
+use crate::server_backend::HaftBackend;
 use haft::port::KeyStore;
 use haft_server::{JwksSource, Limits, Listener, Server, TokenOptions, tls};
 use haft_store::private_file;
@@ -26,7 +26,7 @@ fn cannot(what: impl Into<String>, help: impl Into<String>) -> Failure {
     Failure::Server { what: what.into(), help: help.into() }
 }
 
-pub(super) fn run(args: &ServeArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &ServeArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
     let setup = ground.setup_for_serving(console)?;
     let folders = folders(&surroundings, &setup.resolved.config);
@@ -102,7 +102,7 @@ async fn serve(
         ..Limits::default()
     };
     let mut server = Server::builder(haft.clone().into_engine())
-        .host(Backing::new(haft.clone(), store.clone(), &setup.resolved.config, folders))
+        .backend(HaftBackend::new(haft.clone(), store.clone(), &setup.resolved.config, folders))
         .keys(Arc::new(store))
         .owner(Arc::clone(&setup.owner))
         .limits(limits);

@@ -9,7 +9,7 @@ use haft::{
 };
 use haft_core::ErrorCode;
 use haft_engine::Request;
-use haft_server::{Host, Refused};
+use haft_server::{Refused, ServerBackend};
 use serde_json::{Value, json};
 use std::{
     sync::Arc,
@@ -19,17 +19,17 @@ use std::{
 /// How long a result about the jails is reused before they are tested again: a test takes a while.
 const FRESH: Duration = Duration::from_secs(60);
 /// A [`Haft`] with its store, as a server needs them.
-pub(crate) struct Backing {
+pub(crate) struct HaftBackend {
     haft: Haft,
     store: DurableStore,
     jail: Option<Arc<LazyJail>>,
     examined: tokio::sync::Mutex<Option<(Instant, Value)>>,
 }
 
-impl Backing {
+impl HaftBackend {
     pub(crate) fn new(haft: Haft, store: DurableStore, config: &Config, folders: Option<&Folders>) -> Self {
         let jail = folders.map(|folders| Arc::new(LazyJail::new(config, folders)));
-        Backing { haft, store, jail, examined: tokio::sync::Mutex::default() }
+        HaftBackend { haft, store, jail, examined: tokio::sync::Mutex::default() }
     }
 }
 
@@ -38,7 +38,7 @@ fn unavailable(error: StoreError) -> ToolError {
     ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
 }
 
-impl Host for Backing {
+impl ServerBackend for HaftBackend {
     fn tier(&self, tenant: &str) -> Tier {
         self.haft.tier(tenant)
     }

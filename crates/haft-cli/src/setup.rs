@@ -13,7 +13,7 @@ use haft_core::text::one_line;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// What every command stands on.
-pub(super) struct Ground {
+pub(super) struct CliContext {
     pub(super) surroundings: Surroundings,
     pub(super) global: Global,
     pub(super) tools: Vec<Box<dyn Tool>>,
@@ -186,7 +186,7 @@ impl Setup {
     }
 }
 
-impl Ground {
+impl CliContext {
     /// The surroundings as the options have them.
     pub(super) fn surroundings(&self) -> Result<Surroundings, Failure> {
         let mut surroundings = self.surroundings.clone();
@@ -261,7 +261,7 @@ impl Ground {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, true, &configured, console);
         let memory = configured.memory();
-        self.put_together(console, configured, observing, memory, Runs::Serving)
+        self.build_engine(console, configured, observing, memory, Runs::Serving)
     }
 
     /// The engine of a worker, which has its memory already.
@@ -269,7 +269,7 @@ impl Ground {
     pub(super) fn setup_with(self, console: &Console, memory: LazyStore) -> Result<Setup, Failure> {
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, true, &configured, console);
-        self.put_together(console, configured, observing, Some(memory), Runs::Worker)
+        self.build_engine(console, configured, observing, Some(memory), Runs::Worker)
     }
 
     fn build(self, console: &Console, makes_calls: bool, runs: Runs) -> Result<Setup, Failure> {
@@ -279,10 +279,10 @@ impl Ground {
         if makes_calls && let Some(memory) = &memory {
             memory.warm();
         }
-        self.put_together(console, configured, observing, memory, runs)
+        self.build_engine(console, configured, observing, memory, runs)
     }
 
-    fn put_together(
+    fn build_engine(
         self,
         console: &Console,
         configured: Configured,

@@ -1,6 +1,6 @@
 //! `haft trust`: what a folder's haft.toml would loosen, and a person's word that it may.
 
-use super::{args::TrustArgs, console::Console, failure::Failure, setup::Ground, words};
+use super::{args::TrustArgs, console::Console, failure::Failure, setup::CliContext, words};
 use haft::config::{
     self, FILE_NAME, FolderConfig, FolderSource, LoadOptions, SourceText, Surroundings, TrustStore,
 };
@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub(super) fn run(args: &TrustArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &TrustArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
     let store = surroundings.trust_store()?;
     if args.list {

@@ -6,7 +6,7 @@ use super::{
     console::Console,
     failure::Failure,
     memory,
-    setup::{Ground, Setup, now},
+    setup::{CliContext, Setup, now},
     watch::{self, Watch},
 };
 use haft::{CallOptions, Decision, ExecutionId, Request, Target, ToolCall, ask_with};
@@ -14,7 +14,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// It is an ordinary call: checked, recorded, and undone in the same way.
-pub(super) fn run(args: &UndoArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &UndoArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let setup = ground.setup_for_calls(console)?;
     let execution = execution(&setup, &args.execution)?;
     let call = ToolCall::new("undo_changes", json!({"execution_id": execution}));

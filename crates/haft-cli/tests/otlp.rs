@@ -140,7 +140,7 @@ fn the_five_stages_of_a_call_arrive_as_spans() {
             "haft.plan",
             "haft.run",
             "haft.schedule",
-            "haft.walk"
+            "haft.execution"
         ]
     );
     let within = |inner: &str, outer: &str| {
@@ -148,7 +148,7 @@ fn the_five_stages_of_a_call_arrive_as_spans() {
         assert_eq!(spans[inner]["traceId"], spans[outer]["traceId"]);
     };
     for stage in ["haft.plan", "haft.approve", "haft.schedule"] {
-        within(stage, "haft.walk");
+        within(stage, "haft.execution");
     }
     within("execute_tool validate_content", "haft.schedule");
     for stage in ["haft.run", "haft.finish"] {

@@ -19,7 +19,9 @@ use decide::decide;
 use haft_core::{
     ApprovalId, ApprovalRequest, Decision,
     id_prefix::{self, IdMatch},
-    port::{AcceptAnswers, Answer, Clock, Question, QuestionFilter, QuestionState, StoredGrant, TenantStore},
+    port::{
+        AcceptAnswers, Answer, ApprovalFilter, ApprovalState, Clock, StoredApproval, StoredGrant, TenantStore,
+    },
 };
 use std::{
     collections::{HashSet, VecDeque},
@@ -61,7 +63,7 @@ pub struct Approvals {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Answered {
     /// The approval with its answer.
-    pub approval: Question,
+    pub approval: StoredApproval,
     /// What haft remembers from now on.
     pub grant: Option<StoredGrant>,
 }
@@ -80,35 +82,35 @@ impl Approvals {
     }
 
     /// Those that the filter lets through, oldest first.
-    pub async fn list(&self, filter: QuestionFilter) -> Result<Vec<Question>, ApprovalError> {
-        Ok(self.list.questions(filter).await?)
+    pub async fn list(&self, filter: ApprovalFilter) -> Result<Vec<StoredApproval>, ApprovalError> {
+        Ok(self.list.approvals(filter).await?)
     }
 
     /// Those that wait for an answer, oldest first.
-    pub async fn open(&self) -> Result<Vec<Question>, ApprovalError> {
-        let open = QuestionFilter { state: Some(QuestionState::Open), ..QuestionFilter::default() };
+    pub async fn open(&self) -> Result<Vec<StoredApproval>, ApprovalError> {
+        let open = ApprovalFilter { state: Some(ApprovalState::Open), ..ApprovalFilter::default() };
         self.list(open).await
     }
 
     /// One approval, by its whole id.
-    pub async fn get(&self, id: &ApprovalId) -> Result<Question, ApprovalError> {
-        let found = self.list.question(id).await?;
+    pub async fn get(&self, id: &ApprovalId) -> Result<StoredApproval, ApprovalError> {
+        let found = self.list.approval(id).await?;
         found.ok_or_else(|| ApprovalError::NotFound { id: id.to_string() })
     }
 
     /// One approval, by its id or a prefix of it. Where one that is open fits, those that are over do not count.
-    pub async fn find(&self, typed: &str) -> Result<Question, ApprovalError> {
+    pub async fn find(&self, typed: &str) -> Result<StoredApproval, ApprovalError> {
         let none = || ApprovalError::NotFound { id: typed.to_owned() };
-        if let Some(found) = self.list.question(&ApprovalId::from_text(typed)).await? {
+        if let Some(found) = self.list.approval(&ApprovalId::from_text(typed)).await? {
             return Ok(found);
         }
         if !id_prefix::is_prefix(typed, "apr_") {
             return Err(none());
         }
-        let mut fitting = self.list(QuestionFilter { limit: 10_000, ..QuestionFilter::default() }).await?;
+        let mut fitting = self.list(ApprovalFilter { limit: 10_000, ..ApprovalFilter::default() }).await?;
         fitting.retain(|found| found.request.id.as_str().starts_with(typed.trim()));
-        if fitting.iter().any(|found| found.state == QuestionState::Open) {
-            fitting.retain(|found| found.state == QuestionState::Open);
+        if fitting.iter().any(|found| found.state == ApprovalState::Open) {
+            fitting.retain(|found| found.state == ApprovalState::Open);
         }
         let matches: Vec<_> = fitting
             .iter()
@@ -119,9 +121,9 @@ impl Approvals {
     }
 
     /// Earlier approvals of the same tool: what a grant would have spared can be counted on them.
-    pub async fn past(&self, request: &ApprovalRequest) -> Result<Vec<Question>, ApprovalError> {
+    pub async fn past(&self, request: &ApprovalRequest) -> Result<Vec<StoredApproval>, ApprovalError> {
         let tool = Some(request.tool.to_string());
-        let mut past = self.list(QuestionFilter { tool, limit: PAST, ..QuestionFilter::default() }).await?;
+        let mut past = self.list(ApprovalFilter { tool, limit: PAST, ..ApprovalFilter::default() }).await?;
         past.retain(|other| other.request.id != request.id);
         Ok(past)
     }
@@ -135,7 +137,7 @@ impl Approvals {
     }
 
     /// Whether [`answer`](Self::answer) would take this answer now. Changes nothing.
-    pub fn check(&self, approval: &Question, reply: &Reply, from: &str) -> Result<(), ApprovalError> {
+    pub fn check(&self, approval: &StoredApproval, reply: &Reply, from: &str) -> Result<(), ApprovalError> {
         self.accepts(from)?;
         decide(approval, reply, "", self.clock.now()).map(drop)
     }
@@ -163,7 +165,7 @@ impl Approvals {
             return Err(ApprovalError::NotOpen(Box::new(self.get(id).await?)));
         }
         // The answer is there, whether or not it can be read back.
-        let approval = self.get(id).await.unwrap_or(Question {
+        let approval = self.get(id).await.unwrap_or(StoredApproval {
             state: state_after(&decision),
             answered_at: Some(self.clock.now()),
             answered_by: Some(by.to_owned()),
@@ -174,12 +176,16 @@ impl Approvals {
     }
 
     /// Waits until it is not open any more, or the time is over, and gives it as it stands then.
-    pub async fn wait(&self, id: &ApprovalId, at_most: Option<Duration>) -> Result<Question, ApprovalError> {
+    pub async fn wait(
+        &self,
+        id: &ApprovalId,
+        at_most: Option<Duration>,
+    ) -> Result<StoredApproval, ApprovalError> {
         let until = at_most.map(|time| Instant::now() + time);
         loop {
             let approval = self.get(id).await?;
             let now = Instant::now();
-            if approval.state != QuestionState::Open || until.is_some_and(|until| now >= until) {
+            if approval.state != ApprovalState::Open || until.is_some_and(|until| now >= until) {
                 return Ok(approval);
             }
             let look = now + LOOK;
@@ -192,9 +198,9 @@ impl Approvals {
         &self,
         id: &ApprovalId,
         at_most: Duration,
-    ) -> Result<Option<Question>, ApprovalError> {
+    ) -> Result<Option<StoredApproval>, ApprovalError> {
         let begun = Instant::now();
-        let filter = QuestionFilter { replaces: Some(id.clone()), ..QuestionFilter::default() };
+        let filter = ApprovalFilter { replaces: Some(id.clone()), ..ApprovalFilter::default() };
         loop {
             if let Some(changed) = self.list(filter.clone()).await?.pop() {
                 return Ok(Some(changed));
@@ -224,13 +230,13 @@ impl Approvals {
     }
 }
 
-fn state_after(decision: &Decision) -> QuestionState {
+fn state_after(decision: &Decision) -> ApprovalState {
     match decision {
-        Decision::Approve => QuestionState::Approved,
-        Decision::Deny { .. } => QuestionState::Denied,
-        Decision::Edit { .. } => QuestionState::Edited,
-        Decision::Expired => QuestionState::Expired,
-        Decision::Unanswered => QuestionState::Open,
+        Decision::Approve => ApprovalState::Approved,
+        Decision::Deny { .. } => ApprovalState::Denied,
+        Decision::Edit { .. } => ApprovalState::Edited,
+        Decision::Expired => ApprovalState::Expired,
+        Decision::Unanswered => ApprovalState::Open,
     }
 }
 
@@ -239,12 +245,12 @@ pub struct OpenApprovals {
     approvals: Approvals,
     /// Those that were given already and are open still.
     told: HashSet<ApprovalId>,
-    next: VecDeque<Question>,
+    next: VecDeque<StoredApproval>,
 }
 
 impl OpenApprovals {
     /// The next one that is open. Waits for one, and loses none where the future is dropped.
-    pub async fn next(&mut self) -> Result<Question, ApprovalError> {
+    pub async fn next(&mut self) -> Result<StoredApproval, ApprovalError> {
         loop {
             if let Some(approval) = self.next.pop_front() {
                 return Ok(approval);

@@ -5,7 +5,7 @@
 //! Without a subscriber each costs a comparison.
 //!
 //! ```text
-//! haft.walk                 one call, or one batch
+//! haft.execution                 one call, or one batch
 //! ├── haft.plan
 //! ├── haft.approve
 //! └── haft.schedule
@@ -75,7 +75,7 @@ pub(crate) fn execution(calls: &[std::sync::Arc<CallState>]) -> Span {
     let Some(first) = calls.first() else { return Span::none() };
     let span = tracing::info_span!(
         target: target!(),
-        "haft.walk",
+        "haft.execution",
         haft.calls = calls.len(),
         haft.execution.id = Empty,
         haft.batch.id = Empty,

@@ -13,7 +13,7 @@ mod common;
 use common::{Door, call_with, code, tool, within};
 use haft_core::{
     ApprovalId, ApprovalMode, ApprovalRequest, ErrorCode, ExecutionId, GrantOffer, ToolCall, ToolError,
-    port::{AcceptAnswers, Approver, NobodyToAsk, Question, QuestionState, Store},
+    port::{AcceptAnswers, ApprovalState, Approver, NobodyToAsk, Store, StoredApproval},
 };
 use haft_engine::{ApprovalError, Approvals, Engine, GrantTime, LONGEST_GRANT, Remember, Reply, WhichOffer};
 use haft_guard::{Covers, Grant, KnownSecrets, Lasts, ListPolicy, PermissionStrings};
@@ -64,7 +64,7 @@ impl Place {
         self.asks.for_tenant("local").ask(request.clone(), Vec::new()).await.unwrap()
     }
 
-    async fn state(&self, id: &ApprovalId) -> QuestionState {
+    async fn state(&self, id: &ApprovalId) -> ApprovalState {
         self.approvals().get(id).await.unwrap().state
     }
 
@@ -113,7 +113,7 @@ fn remember(kind: &str, lasts: GrantTime) -> Reply {
     Reply::Approve { remember: Some(Remember { offer: WhichOffer::Kind(kind.to_owned()), lasts }) }
 }
 
-fn ids(approvals: &[Question]) -> Vec<&str> {
+fn ids(approvals: &[StoredApproval]) -> Vec<&str> {
     approvals.iter().map(|approval| approval.request.id.as_str()).collect()
 }
 
@@ -122,7 +122,7 @@ fn write(text: &str) -> ToolCall {
 }
 
 /// The first open approval, however long it takes to be asked for.
-async fn first_open(approvals: &Approvals) -> Question {
+async fn first_open(approvals: &Approvals) -> StoredApproval {
     within("an approval", approvals.subscribe().next()).await.unwrap()
 }
 
@@ -151,7 +151,7 @@ async fn an_approval_is_found_and_answered_once() {
             assert_eq!(error.code(), ErrorCode::NotFound);
         }
         let answered = approvals.answer(&id, deny("not today"), "ada", "http").await.unwrap();
-        assert_eq!((answered.approval.state, answered.grant), (QuestionState::Denied, None));
+        assert_eq!((answered.approval.state, answered.grant), (ApprovalState::Denied, None));
         assert_eq!(answered.approval.answer_reason.as_deref(), Some("not today"));
         // The first answer is final.
         let late = approvals.answer(&id, Reply::approve(), "bob", "terminal").await.unwrap_err();
@@ -182,9 +182,9 @@ async fn an_answer_from_where_none_is_accepted_changes_nothing() {
         let error = ToolError::from(refused);
         assert_eq!(error.code, ErrorCode::PermissionDenied);
         assert!(error.message.ends_with(": add \"http\" to accept_from under [tools.approval]"), "{error}");
-        assert_eq!(place.state(&id).await, QuestionState::Open, "{}", place.name);
+        assert_eq!(place.state(&id).await, ApprovalState::Open, "{}", place.name);
         only_here.answer(&id, Reply::approve(), "ada", "terminal").await.unwrap();
-        assert_eq!(place.state(&id).await, QuestionState::Approved);
+        assert_eq!(place.state(&id).await, ApprovalState::Approved);
     }
 }
 
@@ -216,7 +216,7 @@ async fn an_answer_that_does_not_fit_changes_nothing() {
             let error = approvals.answer(id, reply.clone(), "ada", "http").await.unwrap_err();
             assert_eq!(checked, error);
             assert!(error.to_string().contains(words), "{reply:?}: {error}");
-            assert_eq!(place.state(id).await, QuestionState::Open, "{} {reply:?}", place.name);
+            assert_eq!(place.state(id).await, ApprovalState::Open, "{} {reply:?}", place.name);
         }
         assert_eq!(approvals.grants(true).await.unwrap(), []);
         // The control: the same with what fits.
@@ -243,7 +243,7 @@ async fn what_is_remembered_is_what_the_guard_offered() {
             asked = ApprovalRequest { id, fingerprint: name, ..asked };
             let id = place.ask(&asked).await;
             let answered = approvals.answer(&id, remember("host", lasts), "ada", "http").await.unwrap();
-            assert_eq!(answered.approval.state, QuestionState::Approved);
+            assert_eq!(answered.approval.state, ApprovalState::Approved);
             let grant = answered.grant.unwrap();
             let end = time.map(|time| grant.granted_at.checked_add(time).unwrap());
             assert_eq!((grant.session.as_deref(), grant.expires_at), (session, end));
@@ -277,14 +277,14 @@ async fn an_answer_is_waited_for_until_it_comes_or_the_time_is_over() {
         let approvals = place.approvals();
         let id = place.ask(&request("apr_1")).await;
         let over = within("the deadline", approvals.wait(&id, Some(Duration::from_millis(1)))).await.unwrap();
-        assert_eq!(over.state, QuestionState::Open, "{}", place.name);
+        assert_eq!(over.state, ApprovalState::Open, "{}", place.name);
         let waiting = {
             let (approvals, id) = (approvals.clone(), id.clone());
             tokio::spawn(async move { approvals.wait(&id, None).await })
         };
         approvals.answer(&id, deny("no"), "ada", "terminal").await.unwrap();
         let heard = within("the answer", waiting).await.unwrap().unwrap();
-        assert_eq!((heard.state, heard.answered_by.as_deref()), (QuestionState::Denied, Some("ada")));
+        assert_eq!((heard.state, heard.answered_by.as_deref()), (ApprovalState::Denied, Some("ada")));
         let unknown = approvals.wait(&ApprovalId::from_text("apr_9"), None).await.unwrap_err();
         assert_eq!(unknown.code(), ErrorCode::NotFound);
     }
@@ -328,7 +328,7 @@ async fn a_call_that_waits_goes_on_with_an_answer_from_elsewhere() {
         approvals.answer(&open.request.id, Reply::approve(), "ada", "command_line").await.unwrap();
         assert_eq!(code(&within("the call", running).await.unwrap()), "OK", "{}", place.name);
         assert_eq!(*ran.lock().unwrap(), [r#"{"text":"x"}"#]);
-        assert_eq!(place.state(&open.request.id).await, QuestionState::Used);
+        assert_eq!(place.state(&open.request.id).await, ApprovalState::Used);
         // A yes is for one call.
         let (engine, ran) = place.engine(Arc::new(NobodyToAsk));
         assert_eq!(code(&engine.execute(write("x")).await), "CONFIRMATION_REQUIRED");
@@ -465,8 +465,8 @@ async fn a_crash_leaves_an_answer_with_its_grant_or_neither() {
         }
         let approvals = Approvals::over(sqlite(folder.path()).for_tenant("local"), AcceptAnswers::default());
         let (state, grants) = match both {
-            true => (QuestionState::Approved, 1),
-            false => (QuestionState::Open, 0),
+            true => (ApprovalState::Approved, 1),
+            false => (ApprovalState::Open, 0),
         };
         assert_eq!(approvals.get(&id).await.unwrap().state, state, "{moment}");
         assert_eq!(approvals.grants(true).await.unwrap().len(), grants, "{moment}");

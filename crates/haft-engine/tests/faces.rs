@@ -15,7 +15,7 @@ const NEVER: [(&str, &str); 5] = [
     ("[redacted:", "`ApprovalRequest::can_edit` says whether something is hidden"),
     (".answer_with_grant(", "`Approvals::answer` checks an answer and writes it"),
     ("TakenAnswer", "an answer is taken by the call that it is for"),
-    (".questions(", "`Approvals::list` and `Approvals::subscribe`"),
+    (".approvals(", "`Approvals::list` and `Approvals::subscribe`"),
     ("StoredGrant {", "`Approvals::answer` makes the grant of an answer"),
 ];
 
@@ -60,7 +60,7 @@ fn a_planted_one_is_noticed() {
         r#"if before.as_str().contains("[redacted:") { return; }"#,
         "tenant.answer_with_grant(&id, answer, None).await?;",
         "if let TakenAnswer::Open = tenant.take_answer(&id, call).await? {}",
-        "store.for_tenant(tenant).questions(filter).await",
+        "store.for_tenant(tenant).approvals(filter).await",
         "let grant = StoredGrant { id, ..grant };",
     ];
     for text in planted {

@@ -87,13 +87,13 @@ fn a_call_is_a_span_through_the_five_stages() {
     assert_eq!(
         paths,
         [
-            "haft.walk > haft.plan",
-            "haft.walk > haft.approve",
-            "haft.walk > haft.schedule > execute_tool > haft.run",
-            "haft.walk > haft.schedule > execute_tool > haft.finish",
-            "haft.walk > haft.schedule > execute_tool",
-            "haft.walk > haft.schedule",
-            "haft.walk",
+            "haft.execution > haft.plan",
+            "haft.execution > haft.approve",
+            "haft.execution > haft.schedule > execute_tool > haft.run",
+            "haft.execution > haft.schedule > execute_tool > haft.finish",
+            "haft.execution > haft.schedule > execute_tool",
+            "haft.execution > haft.schedule",
+            "haft.execution",
         ]
     );
     let span = &lines.iter().find(|line| line["span"]["name"] == "execute_tool").unwrap()["span"];

@@ -11,8 +11,8 @@ use haft_core::{
     port::{ReadHashes, ReadRecord, StoreError},
 };
 use haft_sdk::files::{
-    Access, ChangeSet, Changed, FolderView, Kind, Metadata, OpenFile, Outcome, Place, Reader, Scope, Step,
-    Visit, Visitor, Walk, Workspace,
+    Access, ChangeSet, Changed, FileOutcome, FolderView, Kind, Metadata, OpenFile, Place, Reader, Scope,
+    Step, Visit, Visitor, Walk, Workspace,
 };
 use jiff::Timestamp;
 use std::{path::Path, sync::Arc};
@@ -48,7 +48,7 @@ impl Files {
     fn remember_all(&self, reader: &Reader, changed: &[Changed]) -> Result<(), ToolError> {
         for changed in changed {
             // What only got another name was not seen by anybody.
-            let is_moved = matches!(changed.outcome, Outcome::Moved { .. });
+            let is_moved = matches!(changed.outcome, FileOutcome::Moved { .. });
             if let (Some(after), false) = (&changed.after, is_moved) {
                 self.remember(reader, &changed.place, after)?;
             }

@@ -12,7 +12,7 @@ mod common;
 
 use common::Ground;
 use haft_core::ErrorCode;
-use haft_sdk::files::{Change, Expect, Outcome, Workspace as _};
+use haft_sdk::files::{Change, Expect, FileOutcome, Workspace as _};
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 #[test]
@@ -52,7 +52,7 @@ fn files_are_written_with_their_permissions_and_folders_are_made() {
     assert_eq!(ground.tree(), ["deep/er/x=x", "run.sh=new"]);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o751);
     let outcomes: Vec<_> = changed.iter().map(|changed| (&*changed.place.shown, &changed.outcome)).collect();
-    assert_eq!(outcomes, [("run.sh", &Outcome::Modified), ("deep/er/x", &Outcome::Created)]);
+    assert_eq!(outcomes, [("run.sh", &FileOutcome::Modified), ("deep/er/x", &FileOutcome::Created)]);
     assert_ne!(changed[0].before, changed[0].after);
     assert_eq!(changed[1].before, None);
 }

@@ -3,7 +3,7 @@
 //! A body comes in pieces, and a piece of one byte can keep a whole read buffer alive. So pieces are copied into one buffer
 //! and let go, and nothing is kept that was not sent.
 
-use crate::seats::{Full, Seat, Seats};
+use crate::slots::{Full, Slot, Slots};
 use bytes::{Buf as _, Bytes};
 use http_body::Body;
 use http_body_util::BodyExt as _;
@@ -82,7 +82,7 @@ pub enum BodyProblem {
 #[derive(Clone, Debug)]
 pub struct Bodies<K: Eq + Hash> {
     limits: BodyLimits,
-    room: Seats<K>,
+    room: Slots<K>,
 }
 
 /// Room is taken in pieces of so many bytes, so that a body of single bytes does not count a million times.
@@ -94,14 +94,14 @@ pub struct WholeBody<K: Eq + Hash> {
     /// What was sent.
     pub bytes: Bytes,
     /// Its room, for whoever uses the bytes for longer.
-    pub room: Seat<K>,
+    pub room: Slot<K>,
 }
 
 impl<K: Eq + Hash + Clone> Bodies<K> {
     /// With these bounds.
     pub fn new(limits: BodyLimits) -> Self {
         let pieces = |bytes: usize| bytes.div_ceil(PIECE).max(1);
-        Bodies { limits, room: Seats::new(pieces(limits.bytes_of_holder), pieces(limits.bytes_of_all)) }
+        Bodies { limits, room: Slots::new(pieces(limits.bytes_of_holder), pieces(limits.bytes_of_all)) }
     }
 
     /// A body as a whole, counted for that holder.

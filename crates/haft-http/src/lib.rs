@@ -2,7 +2,7 @@
 //!
 //! | file | what | I/O |
 //! |---|---|---|
-//! | `seats` | how much each of many may have at once, and all together | none |
+//! | `slots` | how much each of many may have at once, and all together | none |
 //! | `body` | a request's body as a whole: bounded in bytes, in time, and over all requests | reads a body |
 //! | `head` | how large the head of a request may be, and is | none |
 //! | `patient` | a connection that ends where its client takes nothing | wraps a stream |
@@ -13,9 +13,9 @@
 mod body;
 mod head;
 mod patient;
-mod seats;
+mod slots;
 
 pub use body::{Bodies, BodyLimits, BodyProblem, WholeBody};
 pub use head::{LARGEST_HEAD, head_bytes};
 pub use patient::Patient;
-pub use seats::{Full, Seat, Seats};
+pub use slots::{Full, Slot, Slots};

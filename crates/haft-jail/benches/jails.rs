@@ -80,7 +80,7 @@ mod linux {
         assert!(child.wait_with_output().await.unwrap().status.success());
     }
 
-    /// Between two starts, so that what the last one leaves to the kernel, and the making of the next seat, are not
+    /// Between two starts, so that what the last one leaves to the kernel, and the making of the next init, are not
     /// measured with another's.
     async fn pause() {
         tokio::time::sleep(Duration::from_millis(12)).await;
@@ -169,12 +169,12 @@ mod linux {
         }
     }
 
-    fn memory_of_seats() -> Option<u64> {
+    fn memory_of_init() -> Option<u64> {
         let mut all = Vec::new();
         for entry in std::fs::read_dir("/proc").ok()?.flatten() {
             let path = entry.path();
             let name = std::fs::read_to_string(path.join("comm")).unwrap_or_default();
-            if name.trim() == "haft-seat" {
+            if name.trim() == "haft-init" {
                 let text = std::fs::read_to_string(path.join("smaps_rollup")).ok()?;
                 let field = |name: &str| -> Option<u64> {
                     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -195,8 +195,8 @@ mod linux {
         let mut jails: Vec<(&str, Arc<dyn Jail>)> = vec![
             ("namespace", Arc::new(Namespace::new(&host))),
             ("process", Arc::new(Process::new(&host))),
-            ("namespace, no warm seat", Arc::new(Namespace::new(&cold))),
-            ("process, no warm seat", Arc::new(Process::new(&cold))),
+            ("namespace, no warm init", Arc::new(Namespace::new(&cold))),
+            ("process, no warm init", Arc::new(Process::new(&cold))),
         ];
         // That one does not run as root.
         jails.retain(|(_, jail)| jail.offers(IsolationLevel::Standard).is_ok());
@@ -233,7 +233,7 @@ mod linux {
                         note("bwrap", began);
                     }
                 }
-                for (name, jail) in jails.iter().filter(|(name, _)| !name.contains("no warm seat")) {
+                for (name, jail) in jails.iter().filter(|(name, _)| !name.contains("no warm init")) {
                     let began = Instant::now();
                     for _ in 0..ROUNDS {
                         jailed(&**jail, program).await;
@@ -268,8 +268,8 @@ mod linux {
             namespace_median / bare
         );
         println!("goals: process <= 1.5x plain; namespace <= 2x bare clone and <= 0.5x bwrap; p95 < 100 ms");
-        if let Some(memory) = memory_of_seats() {
-            println!("memory of a seat of its own: {memory} KB (goal: 2048)");
+        if let Some(memory) = memory_of_init() {
+            println!("memory of a jail init of its own: {memory} KB (goal: 2048)");
         }
         at_once(&runtime, &jails);
         runc(&runtime, &host);

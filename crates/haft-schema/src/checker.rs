@@ -16,7 +16,7 @@ use crate::bounds::{
     LOOKS, LOOKS_PER_VALUE, MAX_ALL_STEPS, MAX_CHAIN, MAX_DEPTH, MAX_LOOKS, MAX_PROBLEMS, STACK_PER_SCHEMA,
     depth_and_size, with_stack,
 };
-use crate::compile::Plan;
+use crate::compile::CompilePlan;
 use crate::documents::Document;
 use crate::metered::{Meter, Metered, MeteredValue, Patterns};
 use crate::options::Options;
@@ -107,12 +107,12 @@ impl Checker {
     /// # Ok::<(), haft_schema::BadSchema>(())
     /// ```
     pub fn with_options(schema: &Value, options: &Options) -> Result<Self, BadSchema> {
-        Self::of_plan(Plan::of(schema, options)?)
+        Self::of_plan(CompilePlan::of(schema, options)?)
     }
 
-    pub(crate) fn of_plan(plan: Plan<'_>) -> Result<Self, BadSchema> {
+    pub(crate) fn of_plan(plan: CompilePlan<'_>) -> Result<Self, BadSchema> {
         let (validator, patterns) = plan.compile()?;
-        let Plan { schema, documents, shape, .. } = plan;
+        let CompilePlan { schema, documents, shape, .. } = plan;
         Ok(Self { schema: schema.clone(), documents, shape, validator, patterns })
     }
 

@@ -22,7 +22,7 @@ use crate::trouble::{BadSchema, TOO_LONG_CHAIN, TOO_MANY_CHECKS, uncompiled, unm
 const PLAIN_DEPTH: usize = 32;
 
 /// A schema whose cost is known and bounded, ready to be compiled.
-pub(crate) struct Plan<'s> {
+pub(crate) struct CompilePlan<'s> {
     pub(crate) schema: &'s Value,
     /// Those that it can lead to.
     pub(crate) documents: Vec<Arc<Document>>,
@@ -30,7 +30,7 @@ pub(crate) struct Plan<'s> {
     formats: Formats,
 }
 
-impl<'s> Plan<'s> {
+impl<'s> CompilePlan<'s> {
     pub(crate) fn of(schema: &'s Value, options: &Options) -> Result<Self, BadSchema> {
         if depth_and_size(schema).0 > MAX_DEPTH {
             let message =

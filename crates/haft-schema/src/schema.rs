@@ -8,7 +8,7 @@ use haft_core::Problem;
 use jsonschema::Validator;
 use serde_json::Value;
 
-use crate::compile::Plan;
+use crate::compile::CompilePlan;
 use crate::keywords::without_notes;
 use crate::metered::Patterns;
 use crate::words::SchemaProblem;
@@ -70,7 +70,7 @@ impl Schema {
     /// # Ok::<(), haft_schema::BadSchema>(())
     /// ```
     pub fn compile_with(schema: &Value, options: &Options) -> Result<Self, BadSchema> {
-        let plan = Plan::of(schema, options)?;
+        let plan = CompilePlan::of(schema, options)?;
         if !plan.is_plain() {
             return Checker::of_plan(plan).map(Schema::bounded);
         }

@@ -1,11 +1,14 @@
 //! Code that blocks, waited for without blocking.
 
-use crate::Host;
+use crate::CallHost;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tokio::sync::oneshot;
 
 /// Runs code where the host runs such code. Should it panic, whoever waits panics in its place.
-pub(crate) async fn run<T: Send + 'static>(host: &dyn Host, code: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn run<T: Send + 'static>(
+    host: &dyn CallHost,
+    code: impl FnOnce() -> T + Send + 'static,
+) -> T {
     let (done, waiting) = oneshot::channel();
     host.run_blocking(Box::new(move || {
         // Nobody waits any more: the call was ended.

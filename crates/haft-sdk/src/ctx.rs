@@ -14,7 +14,7 @@ use std::{fmt, sync::Arc, time::Duration};
 /// What stands behind a [`ToolCtx`]: an attempt at a call in the engine, or a test.
 ///
 /// No method has a body here. One that is forgotten must not compile: what it would do instead could hold a call in less.
-pub trait Host: Send + Sync {
+pub trait CallHost: Send + Sync {
     /// The walk of this call.
     fn execution_id(&self) -> ExecutionId;
     /// The call as it was made.
@@ -63,11 +63,11 @@ pub trait Host: Send + Sync {
 /// assert_eq!(host.stdout(), "half way\n");
 /// ```
 #[derive(Clone)]
-pub struct ToolCtx(Arc<dyn Host>);
+pub struct ToolCtx(Arc<dyn CallHost>);
 
 impl ToolCtx {
     /// The context that stands on that host.
-    pub fn new(host: Arc<dyn Host>) -> Self {
+    pub fn new(host: Arc<dyn CallHost>) -> Self {
         ToolCtx(host)
     }
 

@@ -220,7 +220,7 @@ pub struct ChangeSet {
 
 /// What happened to one file or folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FileOutcome {
     /// It is new.
     Created,
     /// Its bytes are others.
@@ -240,7 +240,7 @@ pub struct Changed {
     /// Where it is, or was.
     pub place: Place,
     /// What happened to it.
-    pub outcome: Outcome,
+    pub outcome: FileOutcome,
     /// The SHA-256 that it had; of files that were there.
     pub before: Option<String>,
     /// The SHA-256 that it has; of files that are there.
@@ -253,10 +253,12 @@ impl Changed {
     /// The same for the result of a call.
     pub fn side_effect(&self, at: jiff::Timestamp) -> SideEffect {
         let (kind, description) = match &self.outcome {
-            Outcome::Created => (SideEffectKind::Created, None),
-            Outcome::Modified => (SideEffectKind::Modified, None),
-            Outcome::Deleted => (SideEffectKind::Deleted, None),
-            Outcome::Moved { from } => (SideEffectKind::Modified, Some(format!("moved from {}", from.path))),
+            FileOutcome::Created => (SideEffectKind::Created, None),
+            FileOutcome::Modified => (SideEffectKind::Modified, None),
+            FileOutcome::Deleted => (SideEffectKind::Deleted, None),
+            FileOutcome::Moved { from } => {
+                (SideEffectKind::Modified, Some(format!("moved from {}", from.path)))
+            }
         };
         let hash = |hash: &Option<String>| hash.as_ref().map(|hash| json!({"sha256": hash}));
         SideEffect {

@@ -41,7 +41,7 @@ mod tool;
 mod typed;
 
 pub use cancel::{Cancel, CancelReason};
-pub use ctx::{Host, ToolCtx};
+pub use ctx::{CallHost, ToolCtx};
 pub use function::{FnTool, tool_fn};
 pub use haft_core::{Footprint, OutputStream, Resource, ToolDefinition, ToolError, ToolOutput};
 pub use into_output::{IntoToolOutput, Json};

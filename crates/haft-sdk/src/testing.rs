@@ -1,7 +1,7 @@
 //! For trying out a tool without an engine.
 
 use crate::{
-    Args, Cancel, Host, Tool, ToolCtx,
+    Args, CallHost, Cancel, Tool, ToolCtx,
     capability::{Capabilities, Workspace},
 };
 use haft_core::{
@@ -75,7 +75,7 @@ impl TestHost {
 
     /// A context on this host.
     pub fn ctx(&self) -> ToolCtx {
-        ToolCtx::new(Arc::clone(&self.0) as Arc<dyn Host>)
+        ToolCtx::new(Arc::clone(&self.0) as Arc<dyn CallHost>)
     }
 
     /// Prepares and runs one call.
@@ -117,7 +117,7 @@ impl Inner {
     }
 }
 
-impl Host for Inner {
+impl CallHost for Inner {
     fn execution_id(&self) -> ExecutionId {
         ExecutionId::from_uuid(uuid_of_tests())
     }

@@ -28,7 +28,7 @@ use haft_mcp::{
     },
     server::{Callers, McpServer, http},
 };
-use haft_server::{ApiSecret, Host, Listener, Server};
+use haft_server::{ApiSecret, Listener, Server, ServerBackend};
 use haft_store::MemoryKeys;
 use serde_json::Value;
 use std::{
@@ -84,7 +84,7 @@ struct Arguments {
 /// Everybody may everything.
 struct Everything;
 
-impl Host for Everything {
+impl ServerBackend for Everything {
     fn tier(&self, _tenant: &str) -> haft::Tier {
         haft::Tier::Enterprise
     }
@@ -138,7 +138,7 @@ async fn serve(what: &str) {
             };
             keys.add(key, secret.hash()).await.unwrap();
             let mcp = McpServer::builder(engine.clone(), Callers::PerRequest).build();
-            let server = Server::builder(engine).keys(keys).host(Everything);
+            let server = Server::builder(engine).keys(keys).backend(Everything);
             let server = server.mcp(http::service(&mcp, http::HttpOptions::default()));
             println!("{address} {}", secret.as_str());
             server.build().serve(vec![Listener::Tcp(listener)], Default::default()).await.unwrap();

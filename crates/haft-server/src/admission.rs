@@ -4,7 +4,7 @@
 //! a call that is waited for is cancelled as if they had hung up, and a stream ends.
 
 use crate::{
-    host::Host,
+    backend::ServerBackend,
     identity::{CameIn, Identity, Peer, SameUser},
     problem::Problem,
     server::{App, Limits},
@@ -17,7 +17,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use haft_core::ErrorCode;
-use haft_http::{Bodies, BodyProblem, Full, Seat, Seats};
+use haft_http::{Bodies, BodyProblem, Full, Slot, Slots};
 use hyper::body::{Frame, SizeHint};
 use std::{
     pin::Pin,
@@ -31,23 +31,23 @@ const COME_AGAIN: u32 = 1;
 /// What is counted of everybody's requests.
 pub(crate) struct Admission {
     /// By key or person.
-    holders: Seats<Arc<str>>,
-    tenants: Seats<Arc<str>>,
+    holders: Slots<Arc<str>>,
+    tenants: Slots<Arc<str>>,
     bodies: Bodies<Arc<str>>,
 }
 
 /// An open request.
 struct Open {
-    _holder: Seat<Arc<str>>,
-    _tenant: Seat<Arc<str>>,
+    _holder: Slot<Arc<str>>,
+    _tenant: Slot<Arc<str>>,
 }
 
 impl Admission {
     pub(crate) fn new(limits: &Limits) -> Self {
         // All together are bounded by connections: each has one request at a time.
         Admission {
-            holders: Seats::new(limits.requests_per_key, usize::MAX),
-            tenants: Seats::new(limits.requests_per_tenant, usize::MAX),
+            holders: Slots::new(limits.requests_per_key, usize::MAX),
+            tenants: Slots::new(limits.requests_per_tenant, usize::MAX),
             bodies: Bodies::new(limits.bodies()),
         }
     }
@@ -98,7 +98,7 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     let peer = request.extensions().get::<Peer>().copied();
     let is_same_user = request.extensions().get::<SameUser>().is_some();
     let came_in = CameIn { path: &path, is_same_user, peer };
-    let identity = match app.identifier.identify(request.headers(), came_in, &*app.host).await {
+    let identity = match app.identifier.identify(request.headers(), came_in, &*app.backend).await {
         Ok(identity) => identity,
         Err(problem) => return problem.into_response(),
     };
@@ -120,7 +120,7 @@ pub(crate) async fn admitted(State(app): State<App>, mut request: Request, next:
     let response = tokio::select! {
         biased;
         response = next.run(request) => response,
-        () = app.identifier.lost(&identity, &*app.host) => {
+        () = app.identifier.lost(&identity, &*app.backend) => {
             return and_close(app.identifier.lost_problem(&path, peer));
         }
     };
@@ -140,8 +140,8 @@ impl Standing {
         let is_stream = HttpBody::size_hint(&body).exact().is_none();
         let lost = is_stream.then(|| {
             let watch = async move {
-                let host: &dyn Host = &*app.host;
-                app.identifier.lost(&identity, host).await;
+                let backend: &dyn ServerBackend = &*app.backend;
+                app.identifier.lost(&identity, backend).await;
             };
             Box::pin(watch) as Pin<Box<dyn Future<Output = ()> + Send>>
         });

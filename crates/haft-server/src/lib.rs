@@ -16,9 +16,9 @@
 //! | `server`, `listen`, `tls` | what a server is made of; its listeners, with deadlines and bounds |
 //! | `admission` | what a request passes before its route: identity, counts, its body as a whole; and while it is open |
 //! | `identity` | who asks: the owner on a unix socket, an API key, a token of an identity provider |
-//! | `host` | what the engine does not know, from the program that puts the server together |
+//! | `backend` | what the engine does not know, from the program that puts the server together |
 //! | `problem` | what went wrong, from the error table |
-//! | `said`, `take` | what requests say, and how it is read |
+//! | `requests`, `extract` | what requests say, and how it is read |
 //! | `routes` | one file for each kind of thing |
 //! | `schema`, `document` | the OpenAPI document, from the routes themselves |
 //!
@@ -33,21 +33,21 @@
 //! - A caller whose key is no longer valid has nothing open: what was let in ends within two seconds of a revocation.
 
 mod admission;
+mod backend;
 mod document;
-mod host;
+mod extract;
 mod identity;
 mod listen;
 mod problem;
+mod requests;
 mod routes;
-mod said;
 mod schema;
 mod server;
 mod sse;
-mod take;
 mod tls;
 
+pub use backend::{NoBackend, Refused, ServerBackend};
 pub use document::document;
-pub use host::{Host, NoHost, Refused};
 #[cfg(fuzzing)]
 pub use identity::fuzz_token;
 pub use identity::{ApiSecret, JwksSource, TokenOptions, is_reserved};

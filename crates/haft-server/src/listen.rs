@@ -7,7 +7,7 @@ use axum::{
     http::{StatusCode, header},
     response::IntoResponse as _,
 };
-use haft_http::{LARGEST_HEAD, Patient, Seats, head_bytes};
+use haft_http::{LARGEST_HEAD, Patient, Slots, head_bytes};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{
@@ -44,11 +44,11 @@ pub enum Listener {
 
 /// What all listeners of a server share.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct Shared {
     pub(crate) router: Router,
-    pub(crate) seats: Arc<Semaphore>,
+    pub(crate) slots: Arc<Semaphore>,
     /// By network.
-    pub(crate) addresses: Seats<IpAddr>,
+    pub(crate) addresses: Slots<IpAddr>,
     /// How long the head of a request may take.
     pub(crate) head_time: Duration,
     /// How long a client may take nothing of its answer.
@@ -61,26 +61,26 @@ pub(crate) struct Desk {
 }
 
 /// Connections at once on a socket of this machine's owner, which strangers on an address cannot take.
-const OWN_SEATS: usize = 256;
+const OWN_SLOTS: usize = 256;
 
 impl Listener {
-    pub(crate) async fn run(self, mut desk: Desk) {
+    pub(crate) async fn run(self, mut shared: Shared) {
         if matches!(self, Listener::Unix(_)) {
-            desk.seats = Arc::new(Semaphore::new(OWN_SEATS));
+            shared.slots = Arc::new(Semaphore::new(OWN_SLOTS));
         }
         loop {
             let taken = async {
-                let seat = Arc::clone(&desk.seats).acquire_owned().await;
-                (seat, self.accept(&desk).await)
+                let slot = Arc::clone(&shared.slots).acquire_owned().await;
+                (slot, self.accept(&shared).await)
             };
-            let (seat, accepted) = tokio::select! {
+            let (slot, accepted) = tokio::select! {
                 taken = taken => taken,
-                () = desk.stop.cancelled() => return,
+                () = shared.stop.cancelled() => return,
             };
             match accepted {
-                Ok(connection) => drop(desk.connections.spawn(async move {
+                Ok(connection) => drop(shared.connections.spawn(async move {
                     connection.await;
-                    drop(seat);
+                    drop(slot);
                 })),
                 Err(error) => {
                     // Too many open files, or a client that was gone at once: the next one may do.
@@ -91,32 +91,35 @@ impl Listener {
         }
     }
 
-    async fn accept(&self, desk: &Desk) -> io::Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
-        let desk = desk.clone();
+    async fn accept(
+        &self,
+        shared: &Shared,
+    ) -> io::Result<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let shared = shared.clone();
         Ok(match self {
             Listener::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
-                let Ok(seat) = desk.addresses.take(network(from), 1) else {
+                let Ok(slot) = shared.addresses.take(network(from), 1) else {
                     return Ok(Box::pin(async move { send_away(&stream) }));
                 };
                 Box::pin(async move {
-                    serve(stream, desk, Way::Address(from.ip())).await;
-                    drop(seat);
+                    serve(stream, shared, Way::Address(from.ip())).await;
+                    drop(slot);
                 })
             }
             Listener::Tls(listener, tls) => {
                 let (stream, from) = listener.accept().await?;
                 let _ = stream.set_nodelay(true);
                 // Nothing can be said before TLS is spoken, and that would cost what is spared here.
-                let Ok(seat) = desk.addresses.take(network(from), 1) else {
+                let Ok(slot) = shared.addresses.take(network(from), 1) else {
                     return Ok(Box::pin(async move { drop(stream) }));
                 };
                 let greeting = tls.accept(stream);
                 Box::pin(async move {
-                    let _seat = seat;
+                    let _seat = slot;
                     match tokio::time::timeout(GREETING_TIME, greeting).await {
-                        Ok(Ok(stream)) => serve(stream, desk, Way::Address(from.ip())).await,
+                        Ok(Ok(stream)) => serve(stream, shared, Way::Address(from.ip())).await,
                         Ok(Err(error)) => tracing::debug!(%error, "no TLS came about"),
                         Err(_) => tracing::debug!("a greeting of TLS took too long"),
                     }
@@ -128,7 +131,7 @@ impl Listener {
                 let own = rustix::process::geteuid().as_raw();
                 // Where the system does not say who it is, it is nobody.
                 let is_same_user = stream.peer_cred().is_ok_and(|peer| peer.uid() == own);
-                Box::pin(serve(stream, desk, if is_same_user { Way::SameUser } else { Way::OtherUser }))
+                Box::pin(serve(stream, shared, if is_same_user { Way::SameUser } else { Way::OtherUser }))
             }
         })
     }
@@ -162,8 +165,9 @@ enum Way {
     OtherUser,
 }
 
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, desk: Desk, from: Way) {
-    let Desk { router, head_time, write_silence, stop, cut, seats: _, addresses: _, connections: _ } = desk;
+async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send, shared: Shared, from: Way) {
+    let Shared { router, head_time, write_silence, stop, cut, slots: _, addresses: _, connections: _ } =
+        shared;
     let stream = Patient::new(stream, write_silence);
     let service = service_fn(move |request: hyper::Request<Incoming>| {
         let is_large = head_bytes(request.method(), request.uri(), request.headers()) > LARGEST_HEAD;

@@ -3,7 +3,7 @@
 //! stream, which are lines and no type, and the three forms of an answer to a question.
 #![allow(dead_code, reason = "types here are descriptions")]
 
-use crate::{problem, routes, said};
+use crate::{problem, requests, routes};
 use haft_core::ErrorCode;
 use schemars::{
     JsonSchema, SchemaGenerator,
@@ -65,7 +65,7 @@ pub(crate) fn definitions() -> Map<String, Value> {
     let mut all = given.take_definitions(true);
     all.extend(taken.take_definitions(true));
     unfold(&mut all);
-    for (kind, member, bound) in said::bounds() {
+    for (kind, member, bound) in requests::bounds() {
         narrow(&mut all, kind, member, bound);
     }
     let accepted = json!({
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn every_bound_is_of_a_member_that_is_there() {
         let all = definitions();
-        for (kind, member, bound) in said::bounds() {
+        for (kind, member, bound) in requests::bounds() {
             let text = all.get(kind).map(Value::to_string).unwrap_or_default();
             assert!(text.contains(&format!("\"{member}\"")), "{kind} has no {member}");
             for key in bound.as_object().unwrap().keys() {

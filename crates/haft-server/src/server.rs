@@ -2,9 +2,9 @@
 
 use crate::{
     admission::{Admission, admitted},
-    host::{Host, NoHost},
+    backend::{NoBackend, ServerBackend},
     identity::{Identifier, TokenOptions},
-    listen::{Desk, Listener},
+    listen::{Listener, Shared},
     problem::Problem,
     routes,
 };
@@ -17,7 +17,7 @@ use axum::{
 };
 use haft_core::{CallContext, ErrorCode, port::KeyStore};
 use haft_engine::Engine;
-use haft_http::{BodyLimits, Seats};
+use haft_http::{BodyLimits, Slots};
 use std::{any::Any, io, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -94,7 +94,7 @@ pub(crate) struct App(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) engine: Engine,
-    pub(crate) host: Arc<dyn Host>,
+    pub(crate) backend: Arc<dyn ServerBackend>,
     pub(crate) identifier: Identifier,
     pub(crate) admission: Admission,
     /// Ends streams, so that a stop does not wait for those who watch.
@@ -122,7 +122,7 @@ impl Server {
     pub fn builder(engine: Engine) -> Builder {
         Builder {
             engine,
-            host: Arc::new(NoHost),
+            backend: Arc::new(NoBackend),
             owner: None,
             keys: None,
             tokens: None,
@@ -134,7 +134,7 @@ impl Server {
     }
 
     /// The routes, to be mounted somewhere else. Nobody is known by a unix socket then, and nobody who is refused is
-    /// [recorded](Host::refused).
+    /// [recorded](ServerBackend::refused).
     pub fn router(&self) -> Router {
         self.router.clone()
     }
@@ -142,10 +142,10 @@ impl Server {
     /// Serves until `stop` says so: nothing new is taken then, streams of events end, and what was begun may end for a while.
     /// The engine is the caller's to shut down, before or after.
     pub async fn serve(self, listeners: Vec<Listener>, stop: CancellationToken) -> io::Result<()> {
-        let desk = Desk {
+        let shared = Shared {
             router: self.router,
-            seats: Arc::new(Semaphore::new(self.limits.connections.min(Semaphore::MAX_PERMITS))),
-            addresses: Seats::new(self.limits.connections_per_address, usize::MAX),
+            slots: Arc::new(Semaphore::new(self.limits.connections.min(Semaphore::MAX_PERMITS))),
+            addresses: Slots::new(self.limits.connections_per_address, usize::MAX),
             connections: TaskTracker::new(),
             head_time: self.limits.head_time,
             write_silence: self.limits.write_silence,
@@ -153,21 +153,21 @@ impl Server {
             cut: CancellationToken::new(),
         };
         let running: Vec<_> =
-            listeners.into_iter().map(|listener| tokio::spawn(listener.run(desk.clone()))).collect();
+            listeners.into_iter().map(|listener| tokio::spawn(listener.run(shared.clone()))).collect();
         let refusals = Arc::clone(&self.app.identifier.refusals);
         // Its own end: who was refused while connections end is recorded, too.
         let quiet = CancellationToken::new();
         let _at_last = quiet.clone().drop_guard();
-        let telling = tokio::spawn(refusals.tell(Arc::clone(&self.app.host), quiet.clone()));
+        let telling = tokio::spawn(refusals.tell(Arc::clone(&self.app.backend), quiet.clone()));
         stop.cancelled().await;
         self.stop.cancel();
         for listener in running {
             listener.await.map_err(io::Error::other)?;
         }
-        desk.connections.close();
-        if tokio::time::timeout(self.limits.grace, desk.connections.wait()).await.is_err() {
-            desk.cut.cancel();
-            desk.connections.wait().await;
+        shared.connections.close();
+        if tokio::time::timeout(self.limits.grace, shared.connections.wait()).await.is_err() {
+            shared.cut.cancel();
+            shared.connections.wait().await;
         }
         quiet.cancel();
         telling.await.map_err(io::Error::other)
@@ -178,7 +178,7 @@ impl Server {
 #[must_use]
 pub struct Builder {
     engine: Engine,
-    host: Arc<dyn Host>,
+    backend: Arc<dyn ServerBackend>,
     owner: Option<Arc<CallContext>>,
     keys: Option<Arc<dyn KeyStore>>,
     tokens: Option<TokenOptions>,
@@ -190,8 +190,8 @@ pub struct Builder {
 
 impl Builder {
     /// What the engine does not know: tiers, explanations, answers.
-    pub fn host(mut self, host: impl Host + 'static) -> Self {
-        self.host = Arc::new(host);
+    pub fn backend(mut self, backend: impl ServerBackend + 'static) -> Self {
+        self.backend = Arc::new(backend);
         self
     }
 
@@ -239,7 +239,7 @@ impl Builder {
         let stop = CancellationToken::new();
         let app = App(Arc::new(Inner {
             engine: self.engine,
-            host: self.host,
+            backend: self.backend,
             identifier: Identifier::new(self.owner, self.keys, self.tokens, self.both_rights),
             admission: Admission::new(&self.limits),
             stop: stop.clone(),

@@ -13,7 +13,7 @@
 
 use haft::{Haft, prelude::*};
 use haft_core::port::{ApiKey, KeyStore, Right};
-use haft_server::{ApiSecret, Host, Limits, Listener, Server};
+use haft_server::{ApiSecret, Limits, Listener, Server, ServerBackend};
 use haft_store::MemoryKeys;
 use std::{
     net::SocketAddr,
@@ -59,7 +59,7 @@ struct Talk {
 /// Everything is shown, output included.
 struct Everything;
 
-impl Host for Everything {
+impl ServerBackend for Everything {
     fn tier(&self, _tenant: &str) -> haft::Tier {
         haft::Tier::Enterprise
     }
@@ -270,7 +270,7 @@ async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
     keys.add(key, secret.hash()).await.unwrap();
     let server = Server::builder(haft.clone().into_engine())
         .keys(keys)
-        .host(Everything)
+        .backend(Everything)
         // All of them have one key, and come from one address.
         .limits(Limits {
             connections_per_address: 4096,

@@ -5,10 +5,10 @@ use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage,
     TaskProgress, TaskQuery, ToolResult,
     port::{
-        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, ClaimedTask, FoundLines,
-        Intent, JournalStep, NewTask, Outcome, OutputRange, OutputSearch, PageKey, Question, QuestionFilter,
-        Settlement, Store, StoreError, StoredGrant, StoredPart, TakenAnswer, TaskCancel, TaskStore,
-        TenantStore, ToolStatistics, Wants,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest,
+        ClaimedTask, FoundLines, Intent, JournalStep, NewTask, OutputRange, OutputSearch, PageKey,
+        Settlement, Store, StoreError, StoredApproval, StoredGrant, StoredPart, TakenAnswer, TaskCancel,
+        TaskStore, TenantStore, ToolStatistics, Wants,
     },
 };
 use jiff::Timestamp;
@@ -130,7 +130,7 @@ impl Store for MemoryStore {
         done(())
     }
 
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>> {
         let retention = self.0.retention;
         let mut state = self.0.state();
         // Also where it never started: it may have ended between its intent and its start.
@@ -386,11 +386,17 @@ impl TenantStore for OneTenant {
         Box::pin(ready(approvals.answer(&self.tenant, id, answer, grant, Timestamp::now())))
     }
 
-    fn question<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+    fn approval<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
         done(self.shared.state().approvals.find(&self.tenant, id, Timestamp::now()))
     }
 
-    fn questions<'a>(&'a self, filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+    fn approvals<'a>(
+        &'a self,
+        filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         done(self.shared.state().approvals.list(&self.tenant, &filter, Timestamp::now()))
     }
 

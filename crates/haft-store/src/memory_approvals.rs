@@ -2,7 +2,9 @@
 
 use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, Decision, ExecutionId,
-    port::{Answer, Intent, Question, QuestionFilter, QuestionState, StoreError, StoredGrant, TakenAnswer},
+    port::{
+        Answer, ApprovalFilter, ApprovalState, Intent, StoreError, StoredApproval, StoredGrant, TakenAnswer,
+    },
 };
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -14,17 +16,17 @@ const MOST: usize = 10_000;
 #[derive(Default)]
 pub(crate) struct Approvals {
     /// As they were asked for, oldest first.
-    all: Vec<Question>,
+    all: Vec<StoredApproval>,
     grants: Vec<(Arc<str>, StoredGrant)>,
 }
 
-fn is_of(tenant: &str, question: &Question) -> bool {
+fn is_of(tenant: &str, question: &StoredApproval) -> bool {
     *question.request.asker.tenant == *tenant
 }
 
 /// Whether it waits for an answer, or has one that no call has taken.
-fn is_unused(question: &Question) -> bool {
-    use QuestionState::{Approved, Denied, Edited, Open};
+fn is_unused(question: &StoredApproval) -> bool {
+    use ApprovalState::{Approved, Denied, Edited, Open};
     matches!(question.state, Open | Approved | Denied | Edited) && question.used_by.is_none()
 }
 
@@ -38,7 +40,7 @@ impl Approvals {
     ) -> ApprovalId {
         self.expire(now);
         if let Some(same) = self.same(tenant, &request, not) {
-            if same.state == QuestionState::Open {
+            if same.state == ApprovalState::Open {
                 // From now on it is this call that waits for it.
                 same.request.execution_id = request.execution_id;
                 same.request.call_id = request.call_id;
@@ -51,9 +53,9 @@ impl Approvals {
         let is_known = self.all.iter().any(|known| known.request.id == request.id);
         let id = if is_known { ApprovalId::random() } else { request.id.clone() };
         self.make_room();
-        self.all.push(Question {
+        self.all.push(StoredApproval {
             request: ApprovalRequest { id: id.clone(), ..request },
-            state: QuestionState::Open,
+            state: ApprovalState::Open,
             asked_at: now,
             answered_at: None,
             answered_by: None,
@@ -66,14 +68,19 @@ impl Approvals {
     }
 
     /// The one about the same call that is not over. Answered ones come first: their answer is for the first that comes.
-    fn same(&mut self, tenant: &str, request: &ApprovalRequest, not: &[ApprovalId]) -> Option<&mut Question> {
+    fn same(
+        &mut self,
+        tenant: &str,
+        request: &ApprovalRequest,
+        not: &[ApprovalId],
+    ) -> Option<&mut StoredApproval> {
         let same = self.all.iter_mut().filter(|known| {
             is_of(tenant, known)
                 && is_unused(known)
                 && known.request.fingerprint == request.fingerprint
                 && !not.contains(&known.request.id)
         });
-        same.min_by_key(|known| known.state == QuestionState::Open)
+        same.min_by_key(|known| known.state == ApprovalState::Open)
     }
 
     fn make_room(&mut self) {
@@ -87,12 +94,12 @@ impl Approvals {
     fn expire(&mut self, now: Timestamp) {
         for question in &mut self.all {
             if is_unused(question) && question.request.expires_at.is_some_and(|end| end <= now) {
-                question.state = QuestionState::Expired;
+                question.state = ApprovalState::Expired;
             }
         }
     }
 
-    fn one(&mut self, tenant: &str, id: &ApprovalId, now: Timestamp) -> Option<&mut Question> {
+    fn one(&mut self, tenant: &str, id: &ApprovalId, now: Timestamp) -> Option<&mut StoredApproval> {
         self.expire(now);
         self.all.iter_mut().rev().find(|question| question.request.id == *id && is_of(tenant, question))
     }
@@ -110,19 +117,19 @@ impl Approvals {
         if grant.as_ref().is_some_and(|new| self.grants.iter().any(|(_, known)| known.id == new.id)) {
             return Err(StoreError("there is a grant of that id already".to_owned()));
         }
-        let open = self.one(tenant, id, now).filter(|question| question.state == QuestionState::Open);
+        let open = self.one(tenant, id, now).filter(|question| question.state == ApprovalState::Open);
         let Some(question) = open else { return Ok(false) };
         question.state = match answer.decision {
-            Decision::Approve => QuestionState::Approved,
+            Decision::Approve => ApprovalState::Approved,
             Decision::Deny { reason } => {
                 question.answer_reason = reason;
-                QuestionState::Denied
+                ApprovalState::Denied
             }
             Decision::Edit { arguments } => {
                 question.edited = Some(arguments);
-                QuestionState::Edited
+                ApprovalState::Edited
             }
-            Decision::Expired => QuestionState::Expired,
+            Decision::Expired => ApprovalState::Expired,
             Decision::Unanswered => return Ok(false),
         };
         question.answered_at = Some(now);
@@ -143,14 +150,14 @@ impl Approvals {
     ) -> TakenAnswer {
         let Some(question) = self.one(tenant, id, now) else { return TakenAnswer::Gone };
         match question.state {
-            QuestionState::Open => return TakenAnswer::Open,
-            QuestionState::Expired => return TakenAnswer::Expired,
+            ApprovalState::Open => return TakenAnswer::Open,
+            ApprovalState::Expired => return TakenAnswer::Expired,
             _ if *question.used_by.get_or_insert(call) != call => return TakenAnswer::Gone,
             _ => {}
         }
         let decision = match question.state {
-            QuestionState::Denied => Decision::Deny { reason: question.answer_reason.clone() },
-            QuestionState::Edited => {
+            ApprovalState::Denied => Decision::Deny { reason: question.answer_reason.clone() },
+            ApprovalState::Edited => {
                 Decision::Edit { arguments: question.edited.clone().unwrap_or_default() }
             }
             _ => Decision::Approve,
@@ -168,27 +175,32 @@ impl Approvals {
         let Some(question) = self.one(&intent.context.tenant, id, now) else { return Ok(()) };
         let is_mine = question.used_by.is_none_or(|by| by == intent.execution_id);
         match question.state {
-            QuestionState::Approved | QuestionState::Used if !is_mine => {
+            ApprovalState::Approved | ApprovalState::Used if !is_mine => {
                 refused("the approval was used for another call")
             }
-            QuestionState::Approved | QuestionState::Used => {
-                question.state = QuestionState::Used;
+            ApprovalState::Approved | ApprovalState::Used => {
+                question.state = ApprovalState::Used;
                 question.used_by = Some(intent.execution_id);
                 Ok(())
             }
-            QuestionState::Open => refused("nobody has approved it yet"),
-            QuestionState::Denied | QuestionState::Edited | QuestionState::Expired => {
+            ApprovalState::Open => refused("nobody has approved it yet"),
+            ApprovalState::Denied | ApprovalState::Edited | ApprovalState::Expired => {
                 refused("the approval was denied or has expired")
             }
         }
     }
 
-    pub(crate) fn find(&mut self, tenant: &str, id: &ApprovalId, now: Timestamp) -> Option<Question> {
+    pub(crate) fn find(&mut self, tenant: &str, id: &ApprovalId, now: Timestamp) -> Option<StoredApproval> {
         self.one(tenant, id, now).cloned()
     }
 
     /// Those that the filter lets through: the newest, oldest first.
-    pub(crate) fn list(&mut self, tenant: &str, filter: &QuestionFilter, now: Timestamp) -> Vec<Question> {
+    pub(crate) fn list(
+        &mut self,
+        tenant: &str,
+        filter: &ApprovalFilter,
+        now: Timestamp,
+    ) -> Vec<StoredApproval> {
         self.expire(now);
         let lets_through = |question: &&Question| {
             is_of(tenant, question)
@@ -196,7 +208,7 @@ impl Approvals {
                 && filter.tool.as_ref().is_none_or(|tool| **tool == *question.request.tool)
                 && filter.replaces.as_ref().is_none_or(|id| question.request.replaces.as_ref() == Some(id))
         };
-        let mut found: Vec<Question> =
+        let mut found: Vec<StoredApproval> =
             self.all.iter().rev().filter(lets_through).take(filter.limit.min(MOST)).cloned().collect();
         found.reverse();
         found
@@ -206,7 +218,7 @@ impl Approvals {
     pub(crate) fn can_go_on(&mut self, id: &ApprovalId, now: Timestamp) -> bool {
         self.expire(now);
         let found = self.all.iter().find(|question| question.request.id == *id);
-        found.is_some_and(|found| matches!(found.state, QuestionState::Open | QuestionState::Approved))
+        found.is_some_and(|found| matches!(found.state, ApprovalState::Open | ApprovalState::Approved))
     }
 
     /// Whether a task need not wait for it any more; with the arguments that a person gave the call before, where they did.
@@ -216,7 +228,7 @@ impl Approvals {
         id: &ApprovalId,
         now: Timestamp,
     ) -> Option<Option<Arguments>> {
-        let question = self.find(tenant, id, now).filter(|found| found.state != QuestionState::Open)?;
+        let question = self.find(tenant, id, now).filter(|found| found.state != ApprovalState::Open)?;
         let before = question.request.replaces.and_then(|id| self.find(tenant, &id, now));
         Some(before.and_then(|before| before.edited))
     }
@@ -224,9 +236,9 @@ impl Approvals {
     /// Nobody can agree any more to what a task asked that was cancelled.
     pub(crate) fn withdraw(&mut self, tenant: &str, id: &ApprovalId, now: Timestamp) {
         if let Some(question) = self.one(tenant, id, now)
-            && matches!(question.state, QuestionState::Open | QuestionState::Approved)
+            && matches!(question.state, ApprovalState::Open | ApprovalState::Approved)
         {
-            question.state = QuestionState::Expired;
+            question.state = ApprovalState::Expired;
         }
     }
 

@@ -12,7 +12,7 @@ use haft_core::{
     port::{GuestEnd, GuestSpec},
 };
 use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
-use haft_sdk::{Args, Cancel, Host, Tool, ToolCtx, capability::Capabilities, files::Workspace};
+use haft_sdk::{Args, CallHost, Cancel, Tool, ToolCtx, capability::Capabilities, files::Workspace};
 use haft_store::MemoryReadHashes;
 use haft_tools::{FileToolSettings, file_tools};
 use ignore::{WalkBuilder, WalkState};
@@ -43,7 +43,7 @@ struct Bare {
     capabilities: Capabilities,
 }
 
-impl Host for Bare {
+impl CallHost for Bare {
     fn execution_id(&self) -> ExecutionId {
         ExecutionId::from_uuid(uuid::Uuid::from_u128(1))
     }

@@ -8,7 +8,7 @@ use crate::{
     config::Config,
     guards::{Policing, Redacting, permissions},
     wiring::{self, DeclaredTool, Folders},
-    workspace::Workplace,
+    workspace::FolderOfCalls,
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
 use haft_guard::{GrantSource, Licensing};
@@ -401,7 +401,7 @@ impl Builder {
         if let (Some(folders), Some(files)) = (&self.folders, found) {
             let template = commands::template(&self.config, folders).map_err(Error::Files)?;
             let jail = jail.get_or_insert_with(|| Arc::new(LazyJail::new(&self.config, folders)));
-            let place = Workplace::new(&self.config, folders, files, template, Arc::clone(jail));
+            let place = FolderOfCalls::new(&self.config, folders, files, template, Arc::clone(jail));
             let place = Arc::new(place);
             let granted = capabilities.get_or_insert_default();
             granted.workspace = Arc::clone(&place) as _;

@@ -139,7 +139,7 @@ const TRIALS: &[Trial] = &[
 
 /// Starts small programs in every jail and reports what each jail stopped.
 pub async fn examine(jails: &[Arc<dyn Jail>]) -> io::Result<Vec<JailReport>> {
-    let ground = Ground::make()?;
+    let ground = TestFolder::make()?;
     let mut reports = Vec::new();
     for jail in jails {
         reports.push(examine_one(&**jail, &ground).await);
@@ -147,7 +147,7 @@ pub async fn examine(jails: &[Arc<dyn Jail>]) -> io::Result<Vec<JailReport>> {
     Ok(reports)
 }
 
-async fn examine_one(jail: &dyn Jail, ground: &Ground) -> JailReport {
+async fn examine_one(jail: &dyn Jail, ground: &TestFolder) -> JailReport {
     let levels = [IsolationLevel::Standard, IsolationLevel::Strict, IsolationLevel::Restricted];
     let levels: Vec<_> = levels.into_iter().map(|level| level_report(jail, level)).collect();
     // Restricted grants no files, so what is tried about files is tried below it.
@@ -176,7 +176,7 @@ fn level_report(jail: &dyn Jail, level: IsolationLevel) -> LevelReport {
     }
 }
 
-async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: &Ground) -> CheckReport {
+async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: &TestFolder) -> CheckReport {
     let name = trial.name;
     let mut spec = GuestSpec {
         level,
@@ -201,7 +201,7 @@ async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: 
     }
 }
 
-async fn run(jail: &dyn Jail, spec: GuestSpec, ground: &Ground) -> Result<Seen, String> {
+async fn run(jail: &dyn Jail, spec: GuestSpec, ground: &TestFolder) -> Result<Seen, String> {
     let started = Instant::now();
     let mut guest = jail.start(spec).await.map_err(|error| error.message)?;
     let text = Arc::new(Mutex::new(Vec::new()));
@@ -223,19 +223,19 @@ async fn run(jail: &dyn Jail, spec: GuestSpec, ground: &Ground) -> Result<Seen, 
 }
 
 /// A folder that is granted, and a file outside of it. Gone afterwards.
-struct Ground {
+struct TestFolder {
     root: PathBuf,
     granted: PathBuf,
     canary: PathBuf,
 }
 
-impl Ground {
+impl TestFolder {
     fn make() -> io::Result<Self> {
         let id = haft_core::ExecutionId::at(jiff::Timestamp::now());
         let root = std::env::temp_dir().canonicalize()?.join(format!("haft-doctor-{id}"));
         let granted = root.join("granted");
         fs::create_dir(&root)?;
-        let ground = Ground { granted: granted.clone(), canary: root.join("canary"), root };
+        let ground = TestFolder { granted: granted.clone(), canary: root.join("canary"), root };
         fs::create_dir(&granted)?;
         for path in [&ground.canary, &granted.join(".env")] {
             fs::write(path, "canary\n")?;
@@ -259,7 +259,7 @@ fn open_to_all(root: &Path) -> io::Result<()> {
     Ok(())
 }
 
-impl Drop for Ground {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
     }

@@ -22,7 +22,7 @@ use std::{
 };
 
 /// Files and programs, in the same folders.
-pub(crate) struct Workplace {
+pub(crate) struct FolderOfCalls {
     config: Config,
     folders: Folders,
     jail: Arc<dyn Jail>,
@@ -30,13 +30,13 @@ pub(crate) struct Workplace {
     /// What programs are granted.
     template: GuestSpec,
     /// Those of single calls, by their folders, the oldest first.
-    kept: Mutex<Vec<(Vec<String>, Arc<Workplace>)>>,
+    kept: Mutex<Vec<(Vec<String>, Arc<FolderOfCalls>)>>,
 }
 
 /// For how many sets of folders files are kept open.
 const MOST_KEPT: usize = 32;
 
-impl Workplace {
+impl FolderOfCalls {
     pub(crate) fn new(
         config: &Config,
         folders: &Folders,
@@ -44,7 +44,7 @@ impl Workplace {
         template: GuestSpec,
         jail: Arc<dyn Jail>,
     ) -> Self {
-        Workplace {
+        FolderOfCalls {
             config: config.clone(),
             folders: folders.clone(),
             jail,
@@ -81,7 +81,7 @@ impl Workplace {
 }
 
 /// Single calls that keep to fewer folders than all others.
-impl Roots for Workplace {
+impl Roots for FolderOfCalls {
     fn keep_to(&self, folders: &[String]) -> Option<(Arc<dyn Workspace>, Arc<dyn Commands>)> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, place)) = kept.iter().find(|(known, _)| known == folders) {
@@ -100,7 +100,7 @@ impl Roots for Workplace {
             return None;
         };
         let jail = Arc::clone(&self.jail);
-        let place = Arc::new(Workplace::new(&self.config, &self.folders, files, template, jail));
+        let place = Arc::new(FolderOfCalls::new(&self.config, &self.folders, files, template, jail));
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
         }
@@ -134,7 +134,7 @@ fn common(wanted: &[PathBuf], granted: &[RootSpec]) -> Vec<RootSpec> {
     roots
 }
 
-impl Workspace for Workplace {
+impl Workspace for FolderOfCalls {
     fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError> {
         self.files.locate(path, access)
     }
@@ -184,7 +184,7 @@ impl Workspace for Workplace {
     }
 }
 
-impl Commands for Workplace {
+impl Commands for FolderOfCalls {
     fn template(&self) -> GuestSpec {
         self.template.clone()
     }

@@ -10,7 +10,7 @@ use super::{
     definition_file::format,
     failure::{Failure, USAGE},
     input::Input,
-    setup::Ground,
+    setup::CliContext,
     words,
 };
 use args::Form;
@@ -20,7 +20,7 @@ use haft_flow::Flow;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-pub(super) fn run(command: &FlowCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(command: &FlowCommand, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     match command {
         FlowCommand::Run(args) => run::run(args, ground, console),
         FlowCommand::Check { files, json } => check(files, *json, ground, console),
@@ -73,7 +73,7 @@ fn list(name: &str, errors: &ReadErrors) -> String {
     }
 }
 
-fn check(files: &[PathBuf], json: bool, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+fn check(files: &[PathBuf], json: bool, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
     let setup = ground.setup(console)?;
     let mut input = Input::default();
@@ -129,7 +129,13 @@ fn as_json(name: &str, checked: &Result<Flow, ReadErrors>) -> Value {
     })
 }
 
-fn graph(file: &Path, form: Form, json: bool, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+fn graph(
+    file: &Path,
+    form: Form,
+    json: bool,
+    ground: &CliContext,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let most_nodes = ground.configured(console)?.most_nodes();
     let working_folder = &ground.surroundings.working_folder;
     let (_, flow) = read_fine(file, &mut Input::default(), working_folder, most_nodes)?;

@@ -8,7 +8,7 @@ use super::{
         help,
         input::Input,
         pairs,
-        setup::{Ground, Setup},
+        setup::{CliContext, Setup},
         show::{self, Sheet},
         watch::{self, Ended, Watch},
         words,
@@ -25,7 +25,7 @@ use haft_flow::{Flow, NodeStatus};
 use serde_json::{Map, Value, json};
 use std::{collections::HashSet, path::Path, sync::Arc};
 
-pub(super) fn run(args: &RunArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &RunArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
     let setup = match args.way.dry_run {
         true => ground.setup(console)?,

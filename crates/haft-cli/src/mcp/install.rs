@@ -5,7 +5,7 @@ use super::{
     hosts::{Form, Host},
     json_edit::{self, Unfit},
 };
-use crate::{console::Console, failure::Failure, setup::Ground, words};
+use crate::{console::Console, failure::Failure, setup::CliContext, words};
 use clap::{Args, ValueEnum as _};
 use serde_json::{Value, json};
 use std::{
@@ -42,7 +42,7 @@ fn entry_name(typed: &str) -> Result<String, String> {
     }
 }
 
-pub(super) fn run(args: &InstallArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &InstallArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
     let program = std::env::current_exe()
         .map_err(|reason| Failure::Unreadable { name: "the path of this program".to_owned(), reason })?;
@@ -82,7 +82,7 @@ pub(super) fn run(args: &InstallArgs, ground: &Ground, console: &mut Console) ->
 }
 
 /// What haft is started with: this command line's own settings stay in effect.
-fn arguments(args: &InstallArgs, ground: &Ground) -> Vec<String> {
+fn arguments(args: &InstallArgs, ground: &CliContext) -> Vec<String> {
     let mut arguments = Vec::new();
     if let Some(config) = &ground.global.config {
         let path = ground.surroundings.working_folder.join(config);

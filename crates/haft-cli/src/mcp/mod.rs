@@ -9,7 +9,7 @@ use super::{
     args::McpArgs,
     console::Console,
     failure::Failure,
-    setup::{Ground, Setup},
+    setup::{CliContext, Setup},
     watch, words,
 };
 use haft::{CallContext, Haft, config::McpApprovals};
@@ -58,7 +58,7 @@ impl From<ApprovalsBy> for Approvals {
     }
 }
 
-pub(super) fn run(args: &McpArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &McpArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     if let Some(McpCommand::Install(args)) = &args.command {
         return install::run(args, &ground, console);
     }

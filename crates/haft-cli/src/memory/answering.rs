@@ -7,7 +7,7 @@ use super::{
 use crate::{console::Console, failure::Failure, words};
 use haft::{
     Answered, ApprovalError, Approvals, Arguments, Decision, GrantTime, Remember, Reply, WhichOffer,
-    port::{Approver, Question, QuestionState},
+    port::{ApprovalState, Approver, StoredApproval},
 };
 use haft_core::text::one_line;
 use serde_json::json;
@@ -86,14 +86,14 @@ pub(super) async fn deny(args: &DenyArgs, memory: &Memory, console: &mut Console
     Ok(0)
 }
 
-fn line(question: &Question) -> String {
+fn line(question: &StoredApproval) -> String {
     let request = &question.request;
     format!("{}  {}: {}", short(&request.id), words::name(&request.tool), one_line(&request.summary, 200))
 }
 
 /// The approvals that were named, with the others of their batches where those are meant, too.
-async fn named(approvals: &Approvals, ids: &[String], all: bool) -> Result<Vec<Question>, Failure> {
-    let mut named: Vec<Question> = Vec::new();
+async fn named(approvals: &Approvals, ids: &[String], all: bool) -> Result<Vec<StoredApproval>, Failure> {
+    let mut named: Vec<StoredApproval> = Vec::new();
     for id in ids {
         named.push(approvals.find(id).await?);
     }
@@ -134,7 +134,7 @@ async fn edit(
     args: &ApproveArgs,
     memory: &Memory,
     approvals: &Approvals,
-    named: &[Question],
+    named: &[StoredApproval],
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let bad = |problem: &str| Failure::BadEdit { problem: problem.to_owned() };
@@ -255,12 +255,12 @@ async fn ask(
     prompt: &dyn Approver,
     memory: &Memory,
     approvals: &Approvals,
-    question: &Question,
+    question: &StoredApproval,
     console: &Console,
 ) -> Result<(), Failure> {
     // It may have been answered while an earlier one was asked about.
     let id = &question.request.id;
-    if approvals.get(id).await?.state != QuestionState::Open {
+    if approvals.get(id).await?.state != ApprovalState::Open {
         return Ok(());
     }
     let mut asking = pin!(prompt.ask(std::slice::from_ref(&question.request)));
@@ -289,11 +289,11 @@ async fn ask(
 }
 
 /// What an answer elsewhere means to somebody who is being asked.
-fn decision(state: QuestionState) -> Decision {
+fn decision(state: ApprovalState) -> Decision {
     match state {
-        QuestionState::Open => Decision::Unanswered,
-        QuestionState::Approved | QuestionState::Used => Decision::Approve,
-        QuestionState::Denied | QuestionState::Edited => Decision::Deny { reason: None },
-        QuestionState::Expired => Decision::Expired,
+        ApprovalState::Open => Decision::Unanswered,
+        ApprovalState::Approved | ApprovalState::Used => Decision::Approve,
+        ApprovalState::Denied | ApprovalState::Edited => Decision::Deny { reason: None },
+        ApprovalState::Expired => Decision::Expired,
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 use clap::{Args, Subcommand, ValueEnum};
 use haft::{
     ApprovalId, Risk,
-    port::{Question, QuestionFilter, QuestionState},
+    port::{ApprovalFilter, ApprovalState, StoredApproval},
 };
 use haft_core::text::{one_line, spelled_line};
 use haft_engine::standing;
@@ -191,7 +191,7 @@ async fn list(
 ) -> Result<u8, Failure> {
     let approvals = memory.approvals(tenant);
     let questions = match all {
-        true => approvals.list(QuestionFilter::default()).await?,
+        true => approvals.list(ApprovalFilter::default()).await?,
         false => approvals.open().await?,
     };
     if json {
@@ -200,14 +200,14 @@ async fn list(
         console.print("no call waits for approval\n")?;
     } else {
         console.print(overview(&questions, Timestamp::now(), console.width()))?;
-        if questions.iter().any(|question| question.state == QuestionState::Open) {
+        if questions.iter().any(|question| question.state == ApprovalState::Open) {
             console.say("haft approvals show ID · approve ID · deny ID");
         }
     }
     Ok(0)
 }
 
-fn overview(questions: &[Question], now: Timestamp, width: Option<usize>) -> String {
+fn overview(questions: &[StoredApproval], now: Timestamp, width: Option<usize>) -> String {
     let heading = [
         ("question", Side::Left),
         ("UTC", Side::Left),
@@ -245,10 +245,10 @@ fn risk_word(risk: Risk) -> &'static str {
 }
 
 /// A question, whole, with what could be remembered of a yes.
-pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>) -> String {
+pub(super) fn shown(question: &StoredApproval, past: &[StoredApproval], width: Option<usize>) -> String {
     let request = &question.request;
     let mut out = covered(question, width);
-    if question.state == QuestionState::Open && !request.offers.is_empty() {
+    if question.state == ApprovalState::Open && !request.offers.is_empty() {
         out.push_str(&format!("{STRONG}what haft can remember{STRONG:#}\n"));
         for offer in &request.offers {
             let Some(typed) = remember_as(offer.kind()) else { continue };
@@ -264,7 +264,7 @@ pub(super) fn shown(question: &Question, past: &[Question], width: Option<usize>
 }
 
 /// A question with what you approve.
-pub(super) fn covered(question: &Question, width: Option<usize>) -> String {
+pub(super) fn covered(question: &StoredApproval, width: Option<usize>) -> String {
     let request = &question.request;
     let style = match request.risk {
         Risk::Low => GOOD,

@@ -37,7 +37,7 @@ use super::worker;
 use super::{
     console::Console,
     failure::Failure,
-    setup::{self, Configured, Ground, now},
+    setup::{self, CliContext, Configured, now},
     watch,
 };
 #[cfg(unix)]
@@ -62,7 +62,7 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn open(ground: &Ground, console: &Console) -> Result<Memory, Failure> {
+    pub(super) fn open(ground: &CliContext, console: &Console) -> Result<Memory, Failure> {
         let configured = ground.configured(console)?;
         let lazy = configured.memory().ok_or(Failure::NoStateFolder)?;
         let store = lazy.open()?.clone();
@@ -127,7 +127,7 @@ pub(super) fn say_unfinished(store: &DurableStore, tenant: &str, console: &Conso
 
 pub(super) fn approvals(
     command: &ApprovalsCommand,
-    ground: &Ground,
+    ground: &CliContext,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
@@ -145,7 +145,7 @@ pub(super) fn approvals(
 
 /// A detached call that waited for an answer goes on in a worker; after a restart of the machine there is none.
 #[cfg(unix)]
-async fn wake_worker(ground: &Ground, memory: &Memory, console: &mut Console) {
+async fn wake_worker(ground: &CliContext, memory: &Memory, console: &mut Console) {
     let is_needed = memory.store.open_tasks(worker::RUNNER).await.is_ok_and(|open| open > 0);
     if !is_needed || worker::look(&memory.state) {
         return;
@@ -156,28 +156,36 @@ async fn wake_worker(ground: &Ground, memory: &Memory, console: &mut Console) {
     }
 }
 
-pub(super) fn grants(command: &GrantsCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn grants(
+    command: &GrantsCommand,
+    ground: &CliContext,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(grants::run(command, &memory, console));
     end(memory, runtime, ended, console)
 }
 
-pub(super) fn runs(command: &RunsCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn runs(command: &RunsCommand, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(runs::run(command, &memory, console));
     end(memory, runtime, ended, console)
 }
 
-pub(super) fn audit(command: &AuditCommand, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn audit(
+    command: &AuditCommand,
+    ground: &CliContext,
+    console: &mut Console,
+) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(audit::run(command, &memory, console));
     end(memory, runtime, ended, console)
 }
 
-pub(super) fn recover(args: &RecoverArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn recover(args: &RecoverArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(recover::run(args, &memory, console));
@@ -186,14 +194,14 @@ pub(super) fn recover(args: &RecoverArgs, ground: &Ground, console: &mut Console
     ended
 }
 
-pub(super) fn backup(args: &BackupArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn backup(args: &BackupArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(upkeep::backup(args, &memory, console));
     end(memory, runtime, ended, console)
 }
 
-pub(super) fn gc(args: &GcArgs, ground: &Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn gc(args: &GcArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
     let memory = Memory::open(ground, console)?;
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(upkeep::gc(args, &memory, console));

@@ -17,7 +17,7 @@ use editor::Editor;
 use haft::{
     ApprovalError, ApprovalId, ApprovalRequest, Approvals, Decision, GrantTime, Remember, Reply, WhichOffer,
     assembly::LazyStore,
-    port::{AcceptAnswers, Approver, BoxFuture, GuardError, Question, Store as _},
+    port::{AcceptAnswers, Approver, BoxFuture, GuardError, Store as _, StoredApproval},
 };
 use haft_guard::spared;
 use keys::{Answer, Keep, Memory, Screen, Step};
@@ -187,7 +187,7 @@ impl Talk {
         let Ok(mut listening) = terminal.listen() else { return Ended::Answered(Answer::Later) };
         clear();
         let size = size();
-        console.say(format!("\n{}", view.question(size).trim_end()));
+        console.say(format!("\n{}", view.approval(size).trim_end()));
         // What was typed while it was being printed was typed before it could be read.
         listening.forget();
         let mut screen = Screen::Ask;
@@ -216,7 +216,7 @@ impl Talk {
                 Step::ShowRest => {
                     clear();
                     for later in place + 1..self.requests.len() {
-                        console.say(format!("\n{}", self.view(later).question(size).trim_end()));
+                        console.say(format!("\n{}", self.view(later).approval(size).trim_end()));
                     }
                     listening.forget();
                     screen = Screen::Rest;
@@ -285,7 +285,7 @@ impl Talk {
     }
 
     /// Earlier questions about the tool. Where they cannot be read, there were none.
-    fn past(&self, request: &ApprovalRequest) -> Vec<Question> {
+    fn past(&self, request: &ApprovalRequest) -> Vec<StoredApproval> {
         if request.offers.is_empty() {
             return Vec::new();
         }

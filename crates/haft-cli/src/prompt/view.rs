@@ -42,7 +42,7 @@ impl View<'_> {
     }
 
     /// The question itself.
-    pub(super) fn question(&self, size: Size) -> String {
+    pub(super) fn approval(&self, size: Size) -> String {
         let (request, width) = (self.request, size.width);
         let (risk, style) = risk(request.risk);
         let tool = words::name(&request.tool);

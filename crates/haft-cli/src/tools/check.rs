@@ -5,7 +5,7 @@ use super::super::{
     definition_file,
     failure::{Failure, USAGE},
     input::Input,
-    setup::Ground,
+    setup::CliContext,
     words,
 };
 use haft::ToolDefinition;
@@ -18,7 +18,7 @@ pub(super) type Read = Result<Vec<ToolDefinition>, Vec<DefinitionProblem>>;
 pub(super) fn run(
     files: &[PathBuf],
     json: bool,
-    ground: &Ground,
+    ground: &CliContext,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let mut input = Input::default();

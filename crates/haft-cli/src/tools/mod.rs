@@ -17,7 +17,7 @@ use super::{
     console::{Console, QUIET},
     failure::Failure,
     layout,
-    setup::{Ground, Setup, now},
+    setup::{CliContext, Setup, now},
 };
 use args::ListArgs;
 use haft::{Haft, Registration, ToolDefinition};
@@ -25,7 +25,7 @@ use haft_core::text::one_line;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-pub(super) fn run(command: &ToolsCommand, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(command: &ToolsCommand, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     // Says something about files alone: what is registered has no part in it.
     if let ToolsCommand::Check { files, json } = command {
         return check::run(files, *json, &ground, console);

@@ -6,7 +6,7 @@ use super::super::{
     failure::{Failure, USAGE},
     input::Input,
     keys,
-    setup::Ground,
+    setup::CliContext,
     words,
 };
 use haft::assembly::{Payload, Signatures, Source};
@@ -41,7 +41,7 @@ pub(super) fn sign(
     file: &Path,
     key: Option<&Path>,
     json: bool,
-    ground: &Ground,
+    ground: &CliContext,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let surroundings = ground.surroundings()?;
@@ -72,7 +72,7 @@ pub(super) fn sign(
 pub(super) fn verify(
     files: &[PathBuf],
     json: bool,
-    ground: &Ground,
+    ground: &CliContext,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let configured = ground.configured(console)?;

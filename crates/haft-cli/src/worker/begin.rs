@@ -8,7 +8,7 @@ use super::{
     files::Files,
     talk::{self, Asked, Told},
 };
-use crate::{failure::Failure, setup::Ground};
+use crate::{failure::Failure, setup::CliContext};
 use std::{
     ffi::OsString,
     io,
@@ -31,7 +31,7 @@ pub(crate) struct Starter {
 
 impl Starter {
     /// One for that state folder, with the options that were typed.
-    pub(crate) fn of(ground: &Ground, state: &Path) -> Result<Self, Failure> {
+    pub(crate) fn of(ground: &CliContext, state: &Path) -> Result<Self, Failure> {
         let mut args: Vec<OsString> = vec!["worker".into(), "--no-folder-config".into()];
         if let Some(file) = &ground.global.config {
             args.push("--config".into());

@@ -5,7 +5,7 @@ use crate::{
     args::{Color, Global},
     console::Console,
     failure::Failure,
-    setup::{Ground, Setup},
+    setup::{CliContext, Setup},
 };
 use haft::{
     Args, Prepared, Tool, ToolDefinition, ToolError,
@@ -37,7 +37,7 @@ const VARIABLES: [&str; 7] =
     ["HAFT_CONFIG", "HAFT_STATE_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "USER", "LOGNAME", "USERNAME"];
 
 impl Whence {
-    pub(crate) fn of(ground: &Ground) -> Self {
+    pub(crate) fn of(ground: &CliContext) -> Self {
         let known: Vec<String> = keys().iter().map(|key| key.env_name()).collect();
         let is_known = |name: &str| VARIABLES.contains(&name) || known.iter().any(|known| known == name);
         let env = ground.surroundings.env.iter().filter_map(|(name, value)| {
@@ -58,9 +58,9 @@ impl Whence {
         self.working_folder.to_string_lossy().into_owned()
     }
 
-    fn ground(&self, user_id: Option<u32>, tools: Vec<Box<dyn Tool>>) -> Ground {
+    fn ground(&self, user_id: Option<u32>, tools: Vec<Box<dyn Tool>>) -> CliContext {
         let env = self.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
-        Ground {
+        CliContext {
             surroundings: Surroundings {
                 working_folder: self.working_folder.clone(),
                 home: self.home.clone(),

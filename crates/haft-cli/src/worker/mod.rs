@@ -25,7 +25,7 @@ use super::{
     args::{WorkerArgs, WorkerCommand},
     console::Console,
     failure::Failure,
-    setup::Ground,
+    setup::CliContext,
     words,
 };
 use files::Files;
@@ -39,7 +39,7 @@ pub(super) const RUNNER: &str = "worker";
 /// How long a worker that was told to stop may take.
 const STOPPING: Duration = Duration::from_secs(20);
 
-pub(super) fn run(args: &WorkerArgs, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn run(args: &WorkerArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let state = ground.surroundings()?.state_folder().ok_or(Failure::NoStateFolder)?;
     let files = Files::new(&state);
     match (&args.command, args.step) {

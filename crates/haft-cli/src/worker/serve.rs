@@ -6,7 +6,7 @@ use super::{
     files::Files,
     talk::{Asked, EngineTold, LONGEST, Told, ask},
 };
-use crate::{console::Console, failure::Failure, setup::Ground, watch};
+use crate::{console::Console, failure::Failure, setup::CliContext, watch};
 use haft::{
     CancelReason, DurableStore, ErrorCode, Haft, Target,
     assembly::LazyStore,
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// How long a worker waits for one that is about to end.
 const SUCCESSION: Duration = Duration::from_secs(15);
 
-pub(super) fn serve(files: &Files, ground: Ground, console: &mut Console) -> Result<u8, Failure> {
+pub(super) fn serve(files: &Files, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let cannot = |reason| Failure::WorkerNotStarted { log: files.log(), reason };
     files.create().map_err(cannot)?;
     let Some(lock) = succeed(files).map_err(cannot)? else {

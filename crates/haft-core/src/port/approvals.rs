@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Where a question stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum QuestionState {
+pub enum ApprovalState {
     /// Nobody has answered.
     Open,
     /// Yes, and the call has not started yet.
@@ -22,20 +22,20 @@ pub enum QuestionState {
     Edited,
 }
 
-impl QuestionState {
+impl ApprovalState {
     /// In a word.
     ///
     /// ```
-    /// assert_eq!(haft_core::port::QuestionState::Open.as_str(), "open");
+    /// assert_eq!(haft_core::port::ApprovalState::Open.as_str(), "open");
     /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
-            QuestionState::Open => "open",
-            QuestionState::Approved => "approved",
-            QuestionState::Denied => "denied",
-            QuestionState::Expired => "expired",
-            QuestionState::Used => "used",
-            QuestionState::Edited => "edited",
+            ApprovalState::Open => "open",
+            ApprovalState::Approved => "approved",
+            ApprovalState::Denied => "denied",
+            ApprovalState::Expired => "expired",
+            ApprovalState::Used => "used",
+            ApprovalState::Edited => "edited",
         }
     }
 }
@@ -43,12 +43,12 @@ impl QuestionState {
 /// A question, as it is kept.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Question {
+pub struct StoredApproval {
     /// What is asked.
     #[serde(flatten)]
     pub request: ApprovalRequest,
     /// Where it stands.
-    pub state: QuestionState,
+    pub state: ApprovalState,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// When it was answered.
@@ -73,9 +73,9 @@ pub struct Question {
 
 /// Which questions. Everything that is set must be so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QuestionFilter {
+pub struct ApprovalFilter {
     /// In this state.
-    pub state: Option<QuestionState>,
+    pub state: Option<ApprovalState>,
     /// About this tool.
     pub tool: Option<String>,
     /// The changed call that took this one's place.
@@ -84,9 +84,9 @@ pub struct QuestionFilter {
     pub limit: usize,
 }
 
-impl Default for QuestionFilter {
+impl Default for ApprovalFilter {
     fn default() -> Self {
-        QuestionFilter { state: None, tool: None, replaces: None, limit: 1000 }
+        ApprovalFilter { state: None, tool: None, replaces: None, limit: 1000 }
     }
 }
 

@@ -62,7 +62,7 @@ pub enum JournalStep {
         /// The batch.
         batch: BatchId,
         /// By place.
-        calls: Vec<(u32, Plan)>,
+        calls: Vec<(u32, PlannedStep)>,
     },
     /// Every call has its result, and whoever asked has taken them over.
     Close {
@@ -119,7 +119,7 @@ pub struct JournalCall {
 
 /// What was decided about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plan {
+pub enum PlannedStep {
     /// It runs when its turn comes.
     Runs,
     /// Its result comes from elsewhere: a person, or the same call that runs already.
@@ -128,18 +128,18 @@ pub enum Plan {
     Over(Option<ErrorCode>),
 }
 
-impl Plan {
+impl PlannedStep {
     /// In a word or two, for the record.
     ///
     /// ```
-    /// assert_eq!(haft_core::port::Plan::Runs.as_str(), "runs");
+    /// assert_eq!(haft_core::port::PlannedStep::Runs.as_str(), "runs");
     /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
-            Plan::Runs => "runs",
-            Plan::Waits => "waits",
-            Plan::Over(Some(code)) => code.as_str(),
-            Plan::Over(None) => "replayed",
+            PlannedStep::Runs => "runs",
+            PlannedStep::Waits => "waits",
+            PlannedStep::Over(Some(code)) => code.as_str(),
+            PlannedStep::Over(None) => "replayed",
         }
     }
 }

@@ -18,7 +18,7 @@ mod store;
 mod tasks;
 
 pub use approvals::{
-    AcceptAnswers, Answer, Question, QuestionFilter, QuestionState, StoredGrant, TakenAnswer,
+    AcceptAnswers, Answer, ApprovalFilter, ApprovalState, StoredApproval, StoredGrant, TakenAnswer,
 };
 pub use guard::{
     Approver, Authorisation, Authoriser, GuardError, NobodyToAsk, Policy, RuleName, Subject, Verdict,
@@ -31,7 +31,7 @@ pub use jail::{
     Preset, Sandbox, TerminalSize, Unavailable, covers_host,
 };
 pub use journal::{
-    BatchBegin, CallState, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH, Plan,
+    BatchBegin, CallState, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH, PlannedStep,
     RecoveredCall, Recovery, Unfinished, UnfinishedCall, UnfinishedId,
 };
 pub use keys::{ApiKey, KeyStore, NotARight, Right, SecretHash};
@@ -39,7 +39,7 @@ pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
 pub use store::{
-    AuditRecord, Claim, ClaimRequest, Hashes, Intent, Outcome, OutputRange, RunningOutput, Settlement, Store,
+    AuditRecord, CallEnd, Claim, ClaimRequest, Hashes, Intent, OutputRange, RunningOutput, Settlement, Store,
     StoreError, StoredPart, TenantStore, Wants,
 };
 pub use tasks::{ClaimedTask, NewTask, TaskCancel, TaskStore};

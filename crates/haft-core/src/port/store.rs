@@ -1,8 +1,8 @@
 //! What is remembered.
 
 use super::{
-    Answer, AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch, Question,
-    QuestionFilter, RecoveredCall, Recovery, StoredGrant, StoredRun, TakenAnswer, TaskStore, ToolStatistics,
+    Answer, ApprovalFilter, AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch,
+    RecoveredCall, Recovery, StoredApproval, StoredGrant, StoredRun, TakenAnswer, TaskStore, ToolStatistics,
     Unfinished, UnfinishedId,
 };
 use crate::{
@@ -33,7 +33,7 @@ impl StoreError {
 pub struct Wants {
     /// The steps of batches: see [`JournalStep`].
     pub journal: bool,
-    /// The arguments and the result of every call, on its [`Outcome`].
+    /// The arguments and the result of every call, on its [`CallEnd`].
     pub results: bool,
     /// Questions to people, so that they can be answered from elsewhere and later: see [`TenantStore::ask`].
     pub questions: bool,
@@ -100,7 +100,7 @@ pub struct Hashes {
 
 /// The end of a call: its record, and its result where somebody may ask for it again.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct CallEnd {
     /// The record.
     pub audit: AuditRecord,
     /// The arguments without secrets, for a store that [wants](Store::wants) results.
@@ -199,7 +199,7 @@ pub trait Store: Send + Sync {
     ///
     /// The call itself hands the record over; the future only waits for it to be safe. So whoever drops the future
     /// does not undo the record.
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Takes an idempotency key, or says who has it.
     fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>>;
@@ -323,12 +323,18 @@ pub trait TenantStore: Send + Sync {
     }
 
     /// One question; `None` where there is none of that id.
-    fn question<'a>(&'a self, _id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+    fn approval<'a>(
+        &'a self,
+        _id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
     }
 
     /// The questions that the filter lets through, oldest first.
-    fn questions<'a>(&'a self, _filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+    fn approvals<'a>(
+        &'a self,
+        _filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
     }
 

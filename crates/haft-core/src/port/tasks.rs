@@ -70,7 +70,7 @@ pub enum TaskCancel {
 
 /// Where tasks are kept. Every question about one names the tenant.
 ///
-/// The end of a task is written with the outcome of its walk: see [`Outcome::task`](super::Outcome::task). A walk that
+/// The end of a task is written with the outcome of its walk: see [`CallEnd::task`](super::CallEnd::task). A walk that
 /// ends because a person has to agree, with a question that can still be answered, leaves its task waiting for that.
 pub trait TaskStore: Send + Sync {
     /// Takes a task. When this has returned, it is safe.

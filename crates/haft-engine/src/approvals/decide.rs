@@ -3,7 +3,7 @@
 use super::ApprovalError;
 use haft_core::{
     ApprovalRequest, Arguments, Decision, GrantOffer, OutputHandle,
-    port::{Question, QuestionState, StoredGrant},
+    port::{ApprovalState, StoredApproval, StoredGrant},
     text,
 };
 use jiff::{SignedDuration, Timestamp};
@@ -99,12 +99,12 @@ impl GrantTime {
 
 /// What an answer comes to: the decision, and the grant that is kept with it.
 pub(super) fn decide(
-    approval: &Question,
+    approval: &StoredApproval,
     reply: &Reply,
     by: &str,
     now: Timestamp,
 ) -> Result<(Decision, Option<StoredGrant>), ApprovalError> {
-    if approval.state != QuestionState::Open {
+    if approval.state != ApprovalState::Open {
         return Err(ApprovalError::NotOpen(Box::new(approval.clone())));
     }
     let request = &approval.request;

@@ -3,7 +3,7 @@
 use haft_core::{
     ErrorCode, ToolError,
     id_prefix::AmbiguousId,
-    port::{Question, QuestionState, StoreError},
+    port::{ApprovalState, StoreError, StoredApproval},
     text,
 };
 
@@ -21,7 +21,7 @@ pub enum ApprovalError {
     Ambiguous(#[from] AmbiguousId),
     /// It was answered already, or it is too late. The first answer is final.
     #[error("`{}` already has an answer: {}", .0.request.id, standing(.0))]
-    NotOpen(Box<Question>),
+    NotOpen(Box<StoredApproval>),
     /// Answers from there are not accepted.
     #[error("haft does not accept answers from `{from}` here")]
     NotAccepted {
@@ -58,10 +58,10 @@ pub enum ApprovalError {
 }
 
 /// Where an approval stands, who answered it, and in whose words.
-pub fn standing(approval: &Question) -> String {
+pub fn standing(approval: &StoredApproval) -> String {
     let name = |said: &str| text::one_line(said, 80);
     let mut said = match (approval.state, approval.used_by) {
-        (QuestionState::Approved, Some(_)) => "approved, and taken by the call".to_owned(),
+        (ApprovalState::Approved, Some(_)) => "approved, and taken by the call".to_owned(),
         (state, _) => state.as_str().to_owned(),
     };
     if let Some(by) = &approval.answered_by {

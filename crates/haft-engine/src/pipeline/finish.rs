@@ -8,7 +8,7 @@ use compose::{AsKept, Composed, Content, compose};
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, EventPayload, ResultMetadata, Status, ToolResult, ToolsMode,
     Violation,
-    port::{AuditRecord, BoxFuture, Outcome, Settlement, StoreError},
+    port::{AuditRecord, BoxFuture, CallEnd, Settlement, StoreError},
     text,
 };
 use std::{
@@ -131,7 +131,7 @@ fn record<'a>(
     let had_intent = facts.had_intent;
     // A task has its result from the store alone, whatever else is kept.
     let task = call.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));
-    let outcome = Outcome { audit, arguments, had_intent, result: kept, settles, task };
+    let outcome = CallEnd { audit, arguments, had_intent, result: kept, settles, task };
     let recorded = ports.store.outcome(outcome);
     (
         recorded,

@@ -4,7 +4,7 @@ use super::types::{Batch, CallState, Decided, EarlyExit};
 use crate::ports::Ports;
 use haft_core::{
     BatchOptions, BatchOrigin, CallContext, ErrorCode, ToolError,
-    port::{BatchBegin, JournalCall, JournalStep, Plan, StoreError},
+    port::{BatchBegin, JournalCall, JournalStep, PlannedStep, StoreError},
 };
 use std::sync::Arc;
 
@@ -54,10 +54,10 @@ pub(crate) async fn decided(ports: &Ports, decided: Vec<Decided>) -> Vec<Decided
     let Some((batch, _)) = decided.first().and_then(place) else { return decided };
     let plans = decided.iter().filter_map(|decided| {
         let plan = match decided {
-            Decided::Go(_) => Plan::Runs,
-            Decided::Follows(..) | Decided::AwaitingResult(_) => Plan::Waits,
-            Decided::Resolved(_, EarlyExit::Error(error)) => Plan::Over(Some(error.code)),
-            Decided::Resolved(_, EarlyExit::Replay(_)) => Plan::Over(None),
+            Decided::Go(_) => PlannedStep::Runs,
+            Decided::Follows(..) | Decided::AwaitingResult(_) => PlannedStep::Waits,
+            Decided::Resolved(_, EarlyExit::Error(error)) => PlannedStep::Over(Some(error.code)),
+            Decided::Resolved(_, EarlyExit::Replay(_)) => PlannedStep::Over(None),
         };
         Some((place(decided)?.1, plan))
     });

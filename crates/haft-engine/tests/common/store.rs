@@ -3,7 +3,7 @@
 use haft_core::{
     Arguments, OutputHandle, ToolResult,
     port::{
-        BoxFuture, Claim, ClaimRequest, Intent, JournalStep, Outcome, Store, StoreError, TaskStore,
+        BoxFuture, CallEnd, Claim, ClaimRequest, Intent, JournalStep, Store, StoreError, TaskStore,
         TenantStore, Wants,
     },
 };
@@ -25,7 +25,7 @@ pub(crate) enum Op {
     Claim,
     Intent,
     Output,
-    Outcome,
+    CallEnd,
     Flush,
     Task,
 }
@@ -165,9 +165,9 @@ impl Store for TestStore {
         self.answer(Op::Intent, || self.memory.intent(intent))
     }
 
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>> {
         self.shared.kept.lock().unwrap().push((outcome.arguments.clone(), outcome.result.clone()));
-        self.answer(Op::Outcome, || self.memory.outcome(outcome))
+        self.answer(Op::CallEnd, || self.memory.outcome(outcome))
     }
 
     fn claim<'a>(&'a self, request: ClaimRequest) -> BoxFuture<'a, Result<Claim, StoreError>> {

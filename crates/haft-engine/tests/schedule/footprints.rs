@@ -107,9 +107,9 @@ fn works(world: &Arc<Mutex<World>>) -> crate::common::Scripted {
     .define(|definition| definition.constraints.allow_side_effects = false)
 }
 
-type Outcome = (Vec<String>, BTreeMap<&'static str, String>);
+type CallEnd = (Vec<String>, BTreeMap<&'static str, String>);
 
-async fn play(steps: &[Step], order: Order, at_once: usize, has_lanes: bool) -> (Outcome, World) {
+async fn play(steps: &[Step], order: Order, at_once: usize, has_lanes: bool) -> (CallEnd, World) {
     let world = Arc::new(Mutex::new(World::default()));
     let house = match has_lanes {
         true => crate::with_around([works(&world)], |builder| {

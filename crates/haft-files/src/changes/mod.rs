@@ -18,7 +18,7 @@ use super::{
 };
 use apply::Bytes;
 use haft_core::{ErrorCode, ExecutionId, ToolError};
-use haft_sdk::files::{ChangeSet, Changed, Outcome};
+use haft_sdk::files::{ChangeSet, Changed, FileOutcome};
 use jiff::Timestamp;
 use manifest::{Manifest, State, Step};
 use plan::{Planned, Planner};
@@ -437,7 +437,7 @@ fn changed(jail: &PathJail, step: &Step) -> Option<Changed> {
     match step {
         Step::Move { from, to, bytes } => Some(Changed {
             place: place(to)?,
-            outcome: Outcome::Moved { from: place(from)? },
+            outcome: FileOutcome::Moved { from: place(from)? },
             before: bytes.as_ref().map(|(sha256, _)| sha256.clone()),
             after: bytes.as_ref().map(|(sha256, _)| sha256.clone()),
             bytes: bytes.as_ref().map_or(0, |(_, len)| *len),
@@ -447,11 +447,11 @@ fn changed(jail: &PathJail, step: &Step) -> Option<Changed> {
         Step::Turn { path, before, after, .. } => {
             let ((before_hash, before_bytes), (after_hash, after_bytes)) = (facts(before), facts(after));
             let outcome = match (before, after) {
-                (State::Absent, _) => Outcome::Created,
-                (_, State::Absent) => Outcome::Deleted,
-                _ => Outcome::Modified,
+                (State::Absent, _) => FileOutcome::Created,
+                (_, State::Absent) => FileOutcome::Deleted,
+                _ => FileOutcome::Modified,
             };
-            let bytes = if outcome == Outcome::Deleted { before_bytes } else { after_bytes };
+            let bytes = if outcome == FileOutcome::Deleted { before_bytes } else { after_bytes };
             Some(Changed { place: place(path)?, outcome, before: before_hash, after: after_hash, bytes })
         }
     }

@@ -12,7 +12,7 @@ use std::fmt;
 /// What a rule had to say about a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "outcome")]
-pub enum Outcome {
+pub enum RuleOutcome {
     /// It holds for the call.
     Holds,
     /// It does not.
@@ -43,7 +43,7 @@ pub struct Considered {
     pub line: Option<usize>,
     /// What came of it.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: RuleOutcome,
 }
 
 /// How a call was decided. Its display is for people.
@@ -113,8 +113,8 @@ impl PolicySet {
         let definition = subject.definition;
         let looked = Looked::new(subject, self.shell);
         let holds = |holds: bool, why: &str| match holds {
-            true => Outcome::Holds,
-            false => Outcome::DoesNot { why: why.to_owned() },
+            true => RuleOutcome::Holds,
+            false => RuleOutcome::DoesNot { why: why.to_owned() },
         };
         let fixed = |name: &str, effect: &str, outcome| Considered {
             name: name.to_owned(),
@@ -131,17 +131,17 @@ impl PolicySet {
             file: rule.file.clone(),
             line: rule.line,
             outcome: match self.fit_any(index, &looked) {
-                Fit::Yes => Outcome::Holds,
-                Fit::No(miss) => Outcome::DoesNot { why: miss.words().to_owned() },
-                Fit::Unknown(doubt) => Outcome::Unclear { why: doubt.words() },
+                Fit::Yes => RuleOutcome::Holds,
+                Fit::No(miss) => RuleOutcome::DoesNot { why: miss.words().to_owned() },
+                Fit::Unknown(doubt) => RuleOutcome::Unclear { why: doubt.words() },
             },
         }));
         // Where they cannot be read, the decision above says so.
         let grants = self.grants.grants(&subject.context.tenant).unwrap_or_default();
         all.extend(grants.iter().map(|grant| {
             let outcome = match grant.why_not(subject, self.shell) {
-                None => Outcome::Holds,
-                Some(why) => Outcome::DoesNot { why: why.to_owned() },
+                None => RuleOutcome::Holds,
+                Some(why) => RuleOutcome::DoesNot { why: why.to_owned() },
             };
             fixed(&format!("grant:{}", grant.id), "allow", outcome)
         }));
@@ -150,7 +150,7 @@ impl PolicySet {
         let listed = self.lists.allowlist.contains(&definition.name);
         all.push(fixed("allowlist", "allow", holds(listed, "the tool is not on it")));
         let mode = format!("{:?}", self.lists.mode).to_lowercase();
-        all.push(fixed("mode", &mode, Outcome::Holds));
+        all.push(fixed("mode", &mode, RuleOutcome::Holds));
         all
     }
 
@@ -222,9 +222,9 @@ impl fmt::Display for Explanation {
                 (None, None) => {}
             }
             match outcome {
-                Outcome::Holds => writeln!(f, "): holds")?,
-                Outcome::DoesNot { why } => writeln!(f, "): does not, {why}")?,
-                Outcome::Unclear { why } => writeln!(f, "): unclear, {why}")?,
+                RuleOutcome::Holds => writeln!(f, "): holds")?,
+                RuleOutcome::DoesNot { why } => writeln!(f, "): does not, {why}")?,
+                RuleOutcome::Unclear { why } => writeln!(f, "): unclear, {why}")?,
             }
         }
         writeln!(f, "what would change it:")?;

@@ -16,7 +16,7 @@ mod set;
 
 pub use conditions::{Access, ArgumentPattern, Conditions};
 pub(crate) use conditions::{command_text, host_allowed};
-pub use explain::{Considered, Explanation, Outcome};
+pub use explain::{Considered, Explanation, RuleOutcome};
 pub use file::{PolicyProblem, PolicyProblems, read_policy_section, read_rules};
 pub use lists::{ListChanges, ListPolicy};
 pub use live::LivePolicy;

@@ -19,16 +19,16 @@ pub(crate) struct Hierarchies {
     v2: Option<(PathBuf, Vec<String>)>,
 }
 
-/// The cgroups of one seat.
+/// The cgroups of one init.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SeatCgroups {
+pub(crate) struct InitCgroups {
     pub(crate) memory: Option<PathBuf>,
     pub(crate) pids: Option<PathBuf>,
     pub(crate) cpu: Option<PathBuf>,
     pub(crate) cpuacct: Option<PathBuf>,
     /// Second version, with controllers.
     pub(crate) v2: Option<PathBuf>,
-    /// Second version, for the guest without its seat: what is written to its `cgroup.kill` ends all of it at once.
+    /// Second version, for the guest without its init: what is written to its `cgroup.kill` ends all of it at once.
     pub(crate) kill: Option<PathBuf>,
 }
 
@@ -93,8 +93,8 @@ impl Hierarchies {
         self.v2.is_some()
     }
 
-    /// The folders of a seat of that name, in the sandbox of that name where there is one.
-    pub(crate) fn seat(&self, sandbox: Option<&str>, name: &str) -> SeatCgroups {
+    /// The folders of a jail init of that name, in the sandbox of that name where there is one.
+    pub(crate) fn init(&self, sandbox: Option<&str>, name: &str) -> InitCgroups {
         let below = |folder: &PathBuf| match sandbox {
             Some(sandbox) => folder.join(sandbox).join(name),
             None => folder.join(name),
@@ -102,12 +102,12 @@ impl Hierarchies {
         let v1 = |controller: &str| self.v1.get(controller).map(below);
         let v2 = self.v2.as_ref().map(|(folder, _)| below(folder));
         match self.version() {
-            Some("v2") => SeatCgroups {
+            Some("v2") => InitCgroups {
                 kill: v2.as_ref().map(|folder| folder.join("guest")),
                 v2,
-                ..SeatCgroups::default()
+                ..InitCgroups::default()
             },
-            _ => SeatCgroups {
+            _ => InitCgroups {
                 memory: v1("memory"),
                 pids: v1("pids"),
                 cpu: v1("cpu"),
@@ -184,7 +184,7 @@ impl Counted {
     }
 }
 
-impl SeatCgroups {
+impl InitCgroups {
     /// Every folder, each once, parents before children.
     pub(crate) fn folders(&self) -> Vec<&Path> {
         let all = [&self.memory, &self.pids, &self.cpu, &self.cpuacct, &self.v2, &self.kill];
@@ -194,8 +194,8 @@ impl SeatCgroups {
         folders
     }
 
-    /// The folders that the seat itself has to be in, for its children to be in them, too.
-    pub(crate) fn for_the_seat(&self) -> Vec<&Path> {
+    /// The folders that the init itself has to be in, for its children to be in them, too.
+    pub(crate) fn for_the_init(&self) -> Vec<&Path> {
         let all = [&self.memory, &self.pids, &self.cpu, &self.cpuacct, &self.v2];
         let mut folders: Vec<&Path> = all.into_iter().flatten().map(PathBuf::as_path).collect();
         folders.sort();
@@ -214,7 +214,7 @@ impl SeatCgroups {
         Ok(())
     }
 
-    /// Lets the folders of seats that will be made below have limits of their own: the second version does that only on
+    /// Lets the folders of jail inits that will be made below have limits of their own: the second version does that only on
     /// demand, the first one always.
     pub(crate) fn hand_down(&self) {
         if let Some(folder) = &self.v2 {
@@ -235,8 +235,8 @@ impl SeatCgroups {
         }
     }
 
-    /// Sets limits. A process more than asked for is allowed: the seat.
-    pub(crate) fn limit(&self, limits: &Limits, seats: u32) -> io::Result<()> {
+    /// Sets limits. A process more than asked for is allowed: the init.
+    pub(crate) fn limit(&self, limits: &Limits, inits: u32) -> io::Result<()> {
         if let Some(folder) = self.memory.as_ref() {
             let limit = limits.memory_bytes.map_or_else(|| "-1".to_owned(), |bytes| bytes.to_string());
             // Without swap accounting the file is not there; then there is no swap to account for, or it is the
@@ -251,7 +251,7 @@ impl SeatCgroups {
         if let Some(folder) = self.pids.as_ref() {
             let most = limits
                 .processes
-                .map_or_else(|| "max".to_owned(), |count| count.saturating_add(seats).to_string());
+                .map_or_else(|| "max".to_owned(), |count| count.saturating_add(inits).to_string());
             fs::write(folder.join("pids.max"), most)?;
         }
         if let Some(folder) = self.cpu.as_ref() {
@@ -270,7 +270,7 @@ impl SeatCgroups {
                 fs::write(swap, if limits.memory_bytes.is_some() { "0" } else { "max" })?;
             }
             let processes =
-                limits.processes.map_or_else(none, |count| count.saturating_add(seats).to_string());
+                limits.processes.map_or_else(none, |count| count.saturating_add(inits).to_string());
             fs::write(folder.join("pids.max"), processes)?;
             let quota = limits.cpu_millicores.map(|millicores| (u64::from(millicores) * 100).max(1000));
             let cores = folder.join("cpu.max");
@@ -320,7 +320,7 @@ impl SeatCgroups {
         }
     }
 
-    /// What was counted before a guest came: its bay may have had others. The peak starts anew.
+    /// What was counted before a guest came: its cgroup parent may have had others. The peak starts anew.
     pub(crate) fn before(&self) -> Counted {
         if let Some(folder) = &self.memory {
             let _ = fs::write(folder.join("memory.max_usage_in_bytes"), "0");

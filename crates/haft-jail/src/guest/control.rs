@@ -3,7 +3,7 @@
 use super::{
     limits::millis,
     sys,
-    wire::{self, ToSeat},
+    wire::{self, ToInit},
 };
 use haft_core::{
     ToolError,
@@ -44,7 +44,7 @@ impl Ends {
         let (out, their_out) = pipe_with(PipeFlags::CLOEXEC)?;
         let (err, their_err) = pipe_with(PipeFlags::CLOEXEC)?;
         let (their_in, input) = match stdin {
-            // A pipe at its end, in whose place the seat puts an empty input.
+            // A pipe at its end, in whose place the init puts an empty input.
             GuestStdin::Closed => (pipe_with(PipeFlags::CLOEXEC)?.0, None),
             GuestStdin::Bytes(_) | GuestStdin::Stream => {
                 let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
@@ -87,7 +87,7 @@ pub(super) struct Control {
 }
 
 impl Control {
-    fn tell(&self, message: &ToSeat) -> Result<(), ToolError> {
+    fn tell(&self, message: &ToInit) -> Result<(), ToolError> {
         wire::send(self.socket.get_ref(), message, &[])
             .map_err(|error| ToolError::failed("the program has ended").with_diagnostics(error))
     }
@@ -154,14 +154,14 @@ impl GuestControl for Control {
             GuestSignal::Stop => libc::SIGSTOP,
             GuestSignal::Continue => libc::SIGCONT,
         };
-        self.tell(&ToSeat::Signal(number))
+        self.tell(&ToInit::Signal(number))
     }
 
     fn stop(&self) {
-        let _ = self.tell(&ToSeat::Stop { grace_ms: millis(self.grace) });
+        let _ = self.tell(&ToInit::Stop { grace_ms: millis(self.grace) });
     }
 
     fn kill(&self) {
-        let _ = self.tell(&ToSeat::Signal(libc::SIGKILL));
+        let _ = self.tell(&ToInit::Signal(libc::SIGKILL));
     }
 }

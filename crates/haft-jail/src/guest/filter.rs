@@ -57,7 +57,7 @@ impl FilterSet {
         })
     }
 
-    /// Those of what a seat starts.
+    /// Those of what a jail init starts.
     pub(crate) fn of(&self, kind: FilterKind) -> &[BpfProgram] {
         match kind {
             FilterKind::NoNetwork => &self.no_network,
@@ -67,7 +67,7 @@ impl FilterSet {
         }
     }
 
-    /// That of the seat itself, once its guest runs.
+    /// That of the init itself, once its guest runs.
     pub(crate) fn of_init(&self) -> &[BpfProgram] {
         &self.init
     }

@@ -1,26 +1,26 @@
 //! The `gvisor` jail: runsc, a kernel in user space. What a guest asks of the machine's kernel is asked by that one.
 //!
-//! runsc runs in a seat as any program does, only that it keeps its privileges: so the cgroups, the end and the metering
+//! runsc runs in a jail init as any program does, only that it keeps its privileges: so the cgroups, the end and the metering
 //! are those of every other guest, and runsc is told to leave cgroups alone. It gets pipes, never a terminal.
 //!
 //! Most of its time goes into starting that kernel. So for guests that are granted no paths, kernels stand ready, each in
-//! a seat of its own and for one guest: it ends with that guest, and nobody else is ever in it.
+//! a jail init of its own and for one guest: it ends with that guest, and nobody else is ever in it.
 //!
 //! A guest that may reach hosts has sockets of the machine's kernel, because a socket cannot be handed to gVisor's own
-//! network stack: they are in a network of the seat's, which consists of a loopback with the gate on it.
+//! network stack: they are in a network of the init's, which consists of a loopback with the gate on it.
 
 use super::{
     host::{Inner, JailHost, STALE, broken},
+    init::{HOME, INNER_ID, bind_place},
     limits,
     namespace::ATTEMPTS,
-    plan::{self, Network, Plan, Walls},
+    plan::{self, GuestPlan, JailKind, Network},
     pool::{Pool, Warm},
     process::{of_walls, refusal},
     runc,
     running::{self, Scratch},
     sandbox,
-    seat::{HOME, INNER_ID, bind_place},
-    wire::{Bind, FilterKind, SeatKind, SeatRequest},
+    wire::{Bind, FilterKind, InitKind, InitRequest},
 };
 use haft_core::{
     Enforcement, IsolationLevel, Limits, ToolError,
@@ -89,7 +89,7 @@ impl Gvisor {
     }
 
     /// What would be enforced, whether or not it was probed.
-    fn planned(&self, spec: &GuestSpec) -> Result<Plan, plan::Refusal> {
+    fn planned(&self, spec: &GuestSpec) -> Result<GuestPlan, plan::Refusal> {
         self.is_there()?;
         if spec.terminal.is_some() {
             return Err(Unavailable {
@@ -100,7 +100,7 @@ impl Gvisor {
         }
         runc::has_limits(&self.host.facts)?;
         self.host.check_hosts(&spec.hosts)?;
-        let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
+        let mut plan = plan::plan(spec, JailKind::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement);
         plan.own_processes += THREADS;
         if plan.network == Network::Gate {
@@ -157,7 +157,7 @@ impl Jail for Gvisor {
 
     fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
         self.is_there()?;
-        let planned = plan::enforcement(level, Walls::Namespace, &self.host.facts)?;
+        let planned = plan::enforcement(level, JailKind::Namespace, &self.host.facts)?;
         self.probed.get_or_init(|| self.probe()).clone()?;
         Ok(enforcement(planned))
     }
@@ -212,13 +212,13 @@ impl Gvisor {
             if could_be_warm(&plan, &spec) {
                 let warm = self.pool.take();
                 self.pool.refill(host, &runsc, host.options.warm);
-                if let Some(Warm { seat, scratch, .. }) = warm {
+                if let Some(Warm { init, scratch, .. }) = warm {
                     prepare_inside(&scratch.0, &plan.request)
                         .map_err(|error| broken("no request for runsc", error))?;
                     plan.enforcement.details.insert("startedBefore".into(), json!(true));
                     plan.request = request_inside(&runsc, &scratch.0, plan.request);
-                    let seat = seat.wake()?;
-                    let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
+                    let init = init.wake()?;
+                    let guest = running::start(host, init, plan, spec, Some(scratch)).await?;
                     return Ok(Box::new(guest) as Box<dyn Guest>);
                 }
             }
@@ -227,15 +227,15 @@ impl Gvisor {
             prepare(&scratch.0, &config, &plan.request)
                 .map_err(|error| broken("no bundle for runsc", error))?;
             plan.request = runtime_request(&runsc, &scratch.0, plan.request);
-            let seat = host.seat(SeatKind::Runtime, spec.parent.as_deref(), false).await?;
-            let guest = running::start(host, seat, plan, spec, Some(scratch)).await?;
+            let init = host.init(InitKind::Runtime, spec.parent.as_deref(), false).await?;
+            let guest = running::start(host, init, plan, spec, Some(scratch)).await?;
             Ok(Box::new(guest) as Box<dyn Guest>)
         })
     }
 }
 
 /// Whether the guest will see its program. runsc tells it only in words of its own.
-fn has_program(request: &SeatRequest) -> bool {
+fn has_program(request: &InitRequest) -> bool {
     let granted = request.binds.iter().map(|bind| bind.path.as_path());
     let seen: Vec<&Path> = SYSTEM.into_iter().map(Path::new).chain(granted).collect();
     let is_seen = |path: &Path| seen.iter().any(|folder| path.starts_with(folder)) && path.is_file();
@@ -243,7 +243,7 @@ fn has_program(request: &SeatRequest) -> bool {
 }
 
 /// Whether a kernel that was started before anything was known of the guest will do.
-fn could_be_warm(plan: &Plan, spec: &GuestSpec) -> bool {
+fn could_be_warm(plan: &GuestPlan, spec: &GuestSpec) -> bool {
     // It has some memory already when the limit is set.
     const LEAST_MEMORY: u64 = 96 << 20;
     plan.request.binds.is_empty()
@@ -266,32 +266,32 @@ fn warm_limits() -> Vec<(i32, u64)> {
 /// The bundle of a kernel that waits for its guest.
 pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
     let limits = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
-    let waiting = SeatRequest {
+    let waiting = InitRequest {
         // Signals that are for the guest come to this process, too.
         argv: ["sh", "-c", "trap '' HUP INT QUIT TERM; exec sleep infinity"].map(str::to_owned).into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
         working_dir: "/".into(),
         limits: warm_limits(),
-        ..SeatRequest::default()
+        ..InitRequest::default()
     };
     prepare(bundle, &config(&waiting, limits.scratch_bytes), &waiting)
 }
 
-/// The seat's request for starting such a kernel.
-pub(super) fn warm_request(runsc: &Path, bundle: &Path) -> SeatRequest {
-    let request = runtime_request(runsc, bundle, SeatRequest::default());
+/// The init's request for starting such a kernel.
+pub(super) fn warm_request(runsc: &Path, bundle: &Path) -> InitRequest {
+    let request = runtime_request(runsc, bundle, InitRequest::default());
     let at = request.argv.len().saturating_sub(1);
     let mut argv = request.argv;
     argv.insert(at, "--detach".into());
-    SeatRequest { argv, ..request }
+    InitRequest { argv, ..request }
 }
 
-fn prepare_inside(bundle: &Path, request: &SeatRequest) -> std::io::Result<()> {
+fn prepare_inside(bundle: &Path, request: &InitRequest) -> std::io::Result<()> {
     fs::write(bundle.join("process.json"), serde_json::to_vec(&process(request))?)
 }
 
-/// The seat's request for a guest in a kernel that stands ready.
-fn request_inside(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatRequest {
+/// The init's request for a guest in a kernel that stands ready.
+fn request_inside(runsc: &Path, bundle: &Path, guest: InitRequest) -> InitRequest {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut request = runtime_request(runsc, bundle, guest);
     let id = request.argv.pop().unwrap_or_default();
@@ -302,7 +302,7 @@ fn request_inside(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReques
 }
 
 /// A bundle, as container runtimes want it. The root is empty: everything is mounted.
-fn prepare(folder: &Path, config: &Value, request: &SeatRequest) -> std::io::Result<()> {
+fn prepare(folder: &Path, config: &Value, request: &InitRequest) -> std::io::Result<()> {
     for name in ["root", "state", "hidden", "binds"] {
         fs::create_dir(folder.join(name))?;
     }
@@ -314,8 +314,8 @@ fn prepare(folder: &Path, config: &Value, request: &SeatRequest) -> std::io::Res
     fs::write(folder.join("config.json"), serde_json::to_vec(config)?)
 }
 
-/// The seat's request for runsc itself.
-fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatRequest {
+/// The init's request for runsc itself.
+fn runtime_request(runsc: &Path, bundle: &Path, guest: InitRequest) -> InitRequest {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let id = bundle.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let state = text(&bundle.join("state"));
@@ -324,7 +324,7 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         "--root".into(),
         state.clone(),
         "--ignore-cgroups".into(),
-        // With a gate it uses the network of its seat, in which there is nothing but a loopback with the gate on it. Its own
+        // With a gate it uses the network of its init, in which there is nothing but a loopback with the gate on it. Its own
         // network stack has no way to be handed a socket.
         if guest.gate { "--network=host" } else { "--network=none" }.into(),
         "run".into(),
@@ -333,7 +333,7 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
         id.clone(),
     ];
     let signaller = [text(runsc), "--root".into(), state, "kill".into(), "--all".into(), id];
-    SeatRequest {
+    InitRequest {
         programs: vec![text(runsc)],
         argv: argv.into(),
         environment: vec![format!("PATH={}", super::environment::PATH)],
@@ -348,7 +348,7 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: SeatRequest) -> SeatReque
 }
 
 /// The `config.json` of a guest.
-fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
+fn config(request: &InitRequest, scratch: Option<u64>) -> Value {
     let read_only =
         |path: &str| json!({"type": "bind", "source": path, "destination": path, "options": ["rbind", "ro"]});
     let memory = |at: &str, size: Option<u64>| {
@@ -366,7 +366,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
     for (number, Bind { path, writable, .. }) in request.binds.iter().enumerate() {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
-        // Relative to the bundle, where the seat has mounted just what was looked at, and hidden and held what is in it.
+        // Relative to the bundle, where the init has mounted just what was looked at, and hidden and held what is in it.
         let source = bind_place(number);
         mounts.push(json!({"type": "bind", "source": source, "destination": path.to_string_lossy(), "options": options}));
     }
@@ -389,7 +389,7 @@ fn config(request: &SeatRequest, scratch: Option<u64>) -> Value {
 }
 
 /// The guest's process.
-fn process(request: &SeatRequest) -> Value {
+fn process(request: &InitRequest) -> Value {
     let limits: Vec<Value> =
         request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
     let none: [&str; 0] = [];

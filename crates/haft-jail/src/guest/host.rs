@@ -1,14 +1,14 @@
-//! haft's side: the spawner that it started, and the seats that stand ready.
+//! haft's side: the spawner that it started, and the jail inits that stand ready.
 
 use super::{
-    cgroup::{Hierarchies, SeatCgroups},
+    cgroup::{Hierarchies, InitCgroups},
     gate::Gatekeeper,
     instance::Instance,
     plan::Facts,
     quarantine, rules,
     sandbox::{self, Around},
     spawner, sys,
-    wire::{self, FromSeat, FromSpawner, SeatKind, ToSpawner},
+    wire::{self, FromInit, FromSpawner, InitKind, ToSpawner},
 };
 use haft_core::{ErrorCode, Limits, ToolError, Violation};
 use haft_guard::names::ProtectedNames;
@@ -36,14 +36,14 @@ pub use options::JailOptions;
 /// Set by [`init`](super::init): only then does this program know how to be a spawner.
 pub(super) static KNOWS_HOW: AtomicBool = AtomicBool::new(false);
 
-/// A seat that has waited this long is not used any more: files of the system may have been replaced since.
+/// A jail init that has waited this long is not used any more: files of the system may have been replaced since.
 const FRESH: Duration = Duration::from_secs(300);
-/// A guest that was handed a seat has started by then.
+/// A guest that was handed a jail init has started by then.
 const AFTER_A_START: Duration = Duration::from_millis(5);
-/// A seat that is not ready by then never will be.
+/// A jail init that is not ready by then never will be.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// Makes jails: starts the spawner when the first guest comes, and keeps seats ready. Dropping it ends all guests.
+/// Makes jails: starts the spawner when the first guest comes, and keeps jail inits ready. Dropping it ends all guests.
 ///
 /// ```no_run
 /// use haft_jail::guest::{JailHost, JailOptions, Namespace};
@@ -82,28 +82,28 @@ struct Spawner {
 #[derive(Default)]
 struct Shared {
     dead: bool,
-    ready: HashMap<SeatKind, Vec<Seat>>,
-    waiting: HashMap<u64, (Seat, oneshot::Sender<io::Result<Seat>>)>,
-    coming: HashMap<u64, (SeatKind, Seat)>,
+    ready: HashMap<InitKind, Vec<Init>>,
+    waiting: HashMap<u64, (Init, oneshot::Sender<io::Result<Init>>)>,
+    coming: HashMap<u64, (InitKind, Init)>,
 }
 
-/// A seat, as haft knows it.
-pub(super) struct Seat {
+/// A jail init, as haft knows it.
+pub(super) struct Init {
     pub(super) name: String,
-    pub(super) cgroups: SeatCgroups,
+    pub(super) cgroups: InitCgroups,
     pub(super) socket: Option<OwnedFd>,
     made: Instant,
 }
 
-/// How long seats and what is prepared in them are used.
+/// How long jail inits and what is prepared in them are used.
 pub(super) fn is_fresh(made: Instant) -> bool {
     made.elapsed() < FRESH
 }
 
-/// A seat that said that it is ready.
-pub(super) struct ReadySeat {
+/// A jail init that said that it is ready.
+pub(super) struct ReadyInit {
     pub(super) name: String,
-    pub(super) cgroups: SeatCgroups,
+    pub(super) cgroups: InitCgroups,
     pub(super) socket: AsyncFd<OwnedFd>,
 }
 
@@ -216,17 +216,17 @@ impl Inner {
 
     /// Sets limits, unless they are what was set there last. Most guests have the same, and each write takes locks that
     /// all of the machine's processes share.
-    pub(super) fn limit(&self, cgroups: &SeatCgroups, limits: &Limits, seats: u32) -> io::Result<()> {
+    pub(super) fn limit(&self, cgroups: &InitCgroups, limits: &Limits, inits: u32) -> io::Result<()> {
         let Some(folder) = cgroups.memory.as_ref().or(cgroups.v2.as_ref()) else {
-            return cgroups.limit(limits, seats);
+            return cgroups.limit(limits, inits);
         };
-        let wanted = (limits.memory_bytes, limits.processes, limits.cpu_millicores, seats);
+        let wanted = (limits.memory_bytes, limits.processes, limits.cpu_millicores, inits);
         if lock(&self.limited).get(folder) == Some(&wanted) {
             return Ok(());
         }
         // Forgotten first: where setting fails, nothing is known.
         lock(&self.limited).remove(folder);
-        cgroups.limit(limits, seats)?;
+        cgroups.limit(limits, inits)?;
         let mut limited = lock(&self.limited);
         if limited.len() >= MOST_HELD {
             limited.clear();
@@ -251,54 +251,58 @@ impl Inner {
         (number, format!("{}-{number}", self.instance.name))
     }
 
-    fn order(&self, spawner: &Spawner, kind: SeatKind, parent: Option<&str>) -> io::Result<(u64, Seat)> {
+    fn order(&self, spawner: &Spawner, kind: InitKind, parent: Option<&str>) -> io::Result<(u64, Init)> {
         let (id, name) = self.name();
-        let cgroups = self.hierarchies.seat(parent, &name);
-        let seat = Seat { name, cgroups: SeatCgroups::default(), socket: None, made: Instant::now() };
-        wire::send(&spawner.socket, &ToSpawner::Seat { id, kind, cgroups, own_bay: parent.is_some() }, &[])?;
-        Ok((id, seat))
+        let cgroups = self.hierarchies.init(parent, &name);
+        let init = Init { name, cgroups: InitCgroups::default(), socket: None, made: Instant::now() };
+        wire::send(
+            &spawner.socket,
+            &ToSpawner::Init { id, kind, cgroups, own_parent: parent.is_some() },
+            &[],
+        )?;
+        Ok((id, init))
     }
 
-    /// A seat that is ready: one that stands by, or a new one.
+    /// A jail init that is ready: one that stands by, or a new one.
     ///
     /// `fresh` takes none that stands by: what was mounted on the machine since may be missing in it.
-    pub(super) async fn seat(
+    pub(super) async fn init(
         self: &Arc<Self>,
-        kind: SeatKind,
+        kind: InitKind,
         parent: Option<&str>,
         fresh: bool,
-    ) -> Result<ReadySeat, ToolError> {
+    ) -> Result<ReadyInit, ToolError> {
         if let Some(unknown) = parent.filter(|parent| !self.has_sandbox(parent)) {
             return Err(sandbox::unknown(unknown));
         }
-        match self.try_seat(kind, parent, fresh).await {
+        match self.try_init(kind, parent, fresh).await {
             // The spawner ended under it, which shows only when it is spoken to. There is a new one for the next try.
-            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_seat(kind, parent, fresh).await,
+            Err(error) if error.code == ErrorCode::SandboxCrashed => self.try_init(kind, parent, fresh).await,
             done => done,
         }
     }
 
-    async fn try_seat(
+    async fn try_init(
         self: &Arc<Self>,
-        kind: SeatKind,
+        kind: InitKind,
         parent: Option<&str>,
         fresh: bool,
-    ) -> Result<ReadySeat, ToolError> {
+    ) -> Result<ReadyInit, ToolError> {
         let spawner = self.spawner()?;
         let standing_by = if parent.is_none() && !fresh { spawner.take(kind) } else { None };
-        let seat = match standing_by {
-            Some(seat) => seat,
-            None => self.new_seat(&spawner, kind, parent).await?,
+        let init = match standing_by {
+            Some(init) => init,
+            None => self.new_init(&spawner, kind, parent).await?,
         };
         if parent.is_none() {
             self.refill_soon(&spawner, kind);
         }
-        into_ready(seat).await
+        into_ready(init).await
     }
 
-    /// Orders the next seats when this guest has started, where one still stands by: making them takes a core that the
+    /// Orders the next jail inits when this guest has started, where one still stands by: making them takes a core that the
     /// guest could have.
-    fn refill_soon(self: &Arc<Self>, spawner: &Arc<Spawner>, kind: SeatKind) {
+    fn refill_soon(self: &Arc<Self>, spawner: &Arc<Spawner>, kind: InitKind) {
         let is_last = lock(&spawner.shared).ready.get(&kind).is_none_or(Vec::is_empty);
         if is_last {
             return self.refill(spawner, kind);
@@ -312,12 +316,12 @@ impl Inner {
         });
     }
 
-    async fn new_seat(
+    async fn new_init(
         &self,
         spawner: &Arc<Spawner>,
-        kind: SeatKind,
+        kind: InitKind,
         parent: Option<&str>,
-    ) -> Result<Seat, ToolError> {
+    ) -> Result<Init, ToolError> {
         let receiver = {
             // Held until the answer has somewhere to go: it may come at once.
             let mut shared = lock(&spawner.shared);
@@ -327,31 +331,31 @@ impl Inner {
             let ordered = self.order(spawner, kind, parent);
             // Known at once, so that the next try does not find it again.
             shared.dead |= ordered.is_err();
-            let (id, seat) = ordered.map_err(|_| spawner_ended())?;
+            let (id, init) = ordered.map_err(|_| spawner_ended())?;
             let (sender, receiver) = oneshot::channel();
-            shared.waiting.insert(id, (seat, sender));
+            shared.waiting.insert(id, (init, sender));
             receiver
         };
         match receiver.await {
-            Ok(seat) => seat.map_err(|error| broken("no seat", error)),
+            Ok(init) => init.map_err(|error| broken("no init", error)),
             Err(_) => Err(spawner_ended()),
         }
     }
 
-    /// Orders seats until enough stand by.
-    fn refill(&self, spawner: &Spawner, kind: SeatKind) {
+    /// Orders jail inits until enough stand by.
+    fn refill(&self, spawner: &Spawner, kind: InitKind) {
         let mut shared = lock(&spawner.shared);
         let standing = shared.ready.get(&kind).map_or(0, Vec::len);
         let coming = shared.coming.values().filter(|(coming, _)| *coming == kind).count();
         for _ in standing + coming..self.options.warm {
-            // Without it the next guest waits for its seat; that is all.
-            let Ok((id, seat)) = self.order(spawner, kind, None) else { return };
-            shared.coming.insert(id, (kind, seat));
+            // Without it the next guest waits for its init; that is all.
+            let Ok((id, init)) = self.order(spawner, kind, None) else { return };
+            shared.coming.insert(id, (kind, init));
         }
     }
 
     /// Tells the spawner of a cgroup in which those of guests are, so that it is removed when haft is gone.
-    pub(super) fn group(&self, cgroups: SeatCgroups, make: bool) -> Result<(), ToolError> {
+    pub(super) fn group(&self, cgroups: InitCgroups, make: bool) -> Result<(), ToolError> {
         let spawner = self.spawner()?;
         wire::send(&spawner.socket, &ToSpawner::Group { cgroups, make }, &[])
             .map_err(|error| broken("the spawner does not answer", error))
@@ -362,22 +366,22 @@ fn spawner_ended() -> ToolError {
     ToolError::new(ErrorCode::SandboxCrashed, "the spawner of jails has ended")
 }
 
-/// Waits until a seat says that it is ready.
-async fn into_ready(seat: Seat) -> Result<ReadySeat, ToolError> {
-    let Seat { name, cgroups, socket, .. } = seat;
-    let socket = socket.ok_or_else(|| broken("no seat", "it has no socket"))?;
+/// Waits until a jail init says that it is ready.
+async fn into_ready(init: Init) -> Result<ReadyInit, ToolError> {
+    let Init { name, cgroups, socket, .. } = init;
+    let socket = socket.ok_or_else(|| broken("no init", "it has no socket"))?;
     let socket = sys::watched(socket).map_err(|error| broken("no runtime", error))?;
     let said = tokio::time::timeout(READY_WITHIN, hear(&socket)).await;
     match said {
-        Ok(Ok(Some((FromSeat::Ready { .. }, _)))) => Ok(ReadySeat { name, cgroups, socket }),
-        Ok(Ok(Some((FromSeat::Failed { stage, errno }, _)))) => Err(failed(&stage, errno)),
+        Ok(Ok(Some((FromInit::Ready { .. }, _)))) => Ok(ReadyInit { name, cgroups, socket }),
+        Ok(Ok(Some((FromInit::Failed { stage, errno }, _)))) => Err(failed(&stage, errno)),
         Ok(Ok(_)) => Err(ToolError::new(ErrorCode::SandboxCrashed, "the jail ended before it was ready")),
-        Ok(Err(error)) => Err(broken("its seat does not answer", error)),
-        Err(_) => Err(broken("its seat was not ready in time", format!("{READY_WITHIN:?}"))),
+        Ok(Err(error)) => Err(broken("its init does not answer", error)),
+        Err(_) => Err(broken("its init was not ready in time", format!("{READY_WITHIN:?}"))),
     }
 }
 
-/// What a seat could not do, in words.
+/// What a jail init could not do, in words.
 pub(super) fn failed(stage: &str, errno: i32) -> ToolError {
     let reason = Errno::from_raw_os_error(errno);
     let error =
@@ -385,19 +389,19 @@ pub(super) fn failed(stage: &str, errno: i32) -> ToolError {
     if reason == Errno::STALE { error.with_diagnostics(STALE) } else { error }
 }
 
-/// Says, in the diagnostics of an error, that a path is another file for a seat than it is for haft.
+/// Says, in the diagnostics of an error, that a path is another file for a jail init than it is for haft.
 pub(super) const STALE: &str = "stale";
 
-/// The next message of a seat; `None` at its end.
-pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::Received<FromSeat>>> {
+/// The next message of a jail init; `None` at its end.
+pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::Received<FromInit>>> {
     loop {
         // Most often it has spoken before it is asked.
-        match wire::receive::<FromSeat>(socket.get_ref()) {
+        match wire::receive::<FromInit>(socket.get_ref()) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             done => return done,
         }
         let mut guard = socket.readable().await?;
-        match guard.try_io(|socket| wire::receive::<FromSeat>(socket.get_ref())) {
+        match guard.try_io(|socket| wire::receive::<FromInit>(socket.get_ref())) {
             Ok(done) => return done,
             Err(_would_block) => {}
         }
@@ -405,14 +409,14 @@ pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::R
 }
 
 impl Spawner {
-    fn take(&self, kind: SeatKind) -> Option<Seat> {
+    fn take(&self, kind: InitKind) -> Option<Init> {
         let mut shared = lock(&self.shared);
         let ready = shared.ready.get_mut(&kind)?;
         // The oldest, which is the likeliest to be ready. Dropping a stale one ends it.
         while !ready.is_empty() {
-            let seat = ready.remove(0);
-            if is_fresh(seat.made) {
-                return Some(seat);
+            let init = ready.remove(0);
+            if is_fresh(init.made) {
+                return Some(init);
             }
         }
         None
@@ -423,15 +427,15 @@ impl Spawner {
         while let Ok(Some((message, mut descriptors))) = wire::receive::<FromSpawner>(&self.socket) {
             let mut shared = lock(&self.shared);
             match message {
-                FromSpawner::Seat { id, cgroups } => {
+                FromSpawner::Init { id, cgroups } => {
                     let socket = descriptors.pop();
-                    if let Some((mut seat, sender)) = shared.waiting.remove(&id) {
-                        (seat.socket, seat.cgroups) = (socket, cgroups);
-                        // Nobody waits any more: the seat ends when it is dropped.
-                        let _ = sender.send(Ok(seat));
-                    } else if let Some((kind, mut seat)) = shared.coming.remove(&id) {
-                        (seat.socket, seat.cgroups) = (socket, cgroups);
-                        shared.ready.entry(kind).or_default().push(seat);
+                    if let Some((mut init, sender)) = shared.waiting.remove(&id) {
+                        (init.socket, init.cgroups) = (socket, cgroups);
+                        // Nobody waits any more: the init ends when it is dropped.
+                        let _ = sender.send(Ok(init));
+                    } else if let Some((kind, mut init)) = shared.coming.remove(&id) {
+                        (init.socket, init.cgroups) = (socket, cgroups);
+                        shared.ready.entry(kind).or_default().push(init);
                     }
                 }
                 FromSpawner::Failed { id, stage, errno } => {

@@ -20,7 +20,7 @@ struct Record {
 /// This run: a folder of its own, locked as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    /// Starts the names of its cgroups and seats.
+    /// Starts the names of its cgroups and jail inits.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
     roots: Vec<PathBuf>,
@@ -59,7 +59,7 @@ impl Instance {
         Ok(instance)
     }
 
-    /// Writes down which process makes this run's seats.
+    /// Writes down which process makes this run's jail inits.
     pub(crate) fn record(&self, spawner: Option<i32>) -> io::Result<()> {
         let record = Record {
             boot: boot_id(),
@@ -133,7 +133,7 @@ fn sweep(all: &Path) {
 
 fn end(record: &Record) {
     if let Some((pid, started)) = record.spawner {
-        // It is about to end by itself, and knows best what there is to end. Its seats end with it.
+        // It is about to end by itself, and knows best what there is to end. Its jail inits end with it.
         for _ in 0..400 {
             if start_time(pid) != Some(started) {
                 break;

@@ -4,10 +4,10 @@
 //!   haft ──────────── start it anew, empty environment ────────────► spawner   one thread, no secrets
 //!    │                                                                  │ copies itself
 //!    │                                                                  ▼
-//!    │                                                                 bay     in cgroups of its own, used again
+//!    │                                                                 cgroup parent     in cgroups of its own, used again
 //!    │                                                                  │ copies itself, into namespaces
 //!    │        request, signals                                          ▼
-//!    └───────────────────────────────────────────────────────────►    seat     ready before it is needed
+//!    └───────────────────────────────────────────────────────────►    init     ready before it is needed
 //!             output, listening socket, end                             │ copies itself, becomes
 //!                                                                       ▼
 //!                                                                     guest    rlimits, Landlock, seccomp, …
@@ -16,8 +16,8 @@
 //! - One file a technology: [`Process`], [`Namespace`], [`Runc`], [`Gvisor`].
 //! - A program that makes jails calls [`init`] first in its `main`; otherwise making one fails and says so.
 //! - **Architecture Invariant:** between its copy and its program, a guest's process allocates nothing.
-//! - **Architecture Invariant:** the end of haft's socket ends a seat with everything in it; the end of haft's other
-//!   socket ends the spawner with every seat. Nobody has to be told.
+//! - **Architecture Invariant:** the end of haft's socket ends a jail init with everything in it; the end of haft's other
+//!   socket ends the spawner with every init. Nobody has to be told.
 
 mod auto;
 mod environment;
@@ -42,9 +42,9 @@ mod linux {
 }
 
 #[cfg(target_os = "linux")]
-mod bay;
-#[cfg(target_os = "linux")]
 mod cgroup;
+#[cfg(target_os = "linux")]
+mod cgroup_parent;
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
@@ -61,6 +61,8 @@ mod git_plain;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod host;
+#[cfg(target_os = "linux")]
+mod init;
 #[cfg(target_os = "linux")]
 mod instance;
 #[cfg(target_os = "linux")]
@@ -95,8 +97,6 @@ mod runc;
 mod running;
 #[cfg(target_os = "linux")]
 mod sandbox;
-#[cfg(target_os = "linux")]
-mod seat;
 #[cfg(target_os = "linux")]
 mod spawner;
 #[cfg(target_os = "linux")]

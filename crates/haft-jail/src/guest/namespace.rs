@@ -3,10 +3,10 @@
 
 use super::{
     host::{Inner, JailHost, STALE},
-    plan::{self, Walls},
+    plan::{self, JailKind},
     process::{of_walls, refusal},
     running, sandbox,
-    wire::SeatKind,
+    wire::InitKind,
 };
 use haft_core::{
     Enforcement, IsolationLevel, Limits, ToolError,
@@ -34,13 +34,13 @@ impl Jail for Namespace {
     }
 
     fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
-        super::probe::checked(&self.0, Walls::Namespace, level)
+        super::probe::checked(&self.0, JailKind::Namespace, level)
     }
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)?;
         self.0.check_hosts(&spec.hosts).map_err(|error| of_walls(error.into()))?;
-        let planned = plan::plan(spec, Walls::Namespace, &self.0.facts, None);
+        let planned = plan::plan(spec, JailKind::Namespace, &self.0.facts, None);
         planned.map(|plan| plan.enforcement).map_err(of_walls)
     }
 
@@ -58,10 +58,10 @@ impl Jail for Namespace {
             host.check_hosts(&spec.hosts)?;
             let mut attempt = 1;
             loop {
-                let plan = plan::plan(&spec, Walls::Namespace, &host.facts, None).map_err(refusal)?;
-                let seat = host.seat(SeatKind::Namespace, spec.parent.as_deref(), attempt > 1).await?;
-                match running::start(host, seat, plan, spec.clone(), None).await {
-                    // A path leads elsewhere than for haft: something was mounted there after the seat was made, or files
+                let plan = plan::plan(&spec, JailKind::Namespace, &host.facts, None).map_err(refusal)?;
+                let init = host.init(InitKind::Namespace, spec.parent.as_deref(), attempt > 1).await?;
+                match running::start(host, init, plan, spec.clone(), None).await {
+                    // A path leads elsewhere than for haft: something was mounted there after the init was made, or files
                     // were moved since they were looked at.
                     Err(error) if error.diagnostics.as_deref() == Some(STALE) && attempt < ATTEMPTS => {
                         attempt += 1

@@ -1,16 +1,16 @@
-//! From what a caller asks for to what a seat has to do. Looks at files, changes nothing but an absent hooks folder.
+//! From what a caller asks for to what a jail init has to do. Looks at files, changes nothing but an absent hooks folder.
 
 use super::{
     environment, gather,
     host::broken,
+    init::GATE_PORT,
     limits,
     limits::Means,
     mask::{self, Findings, Found, Granted},
     preset,
     quarantine::{self, Watched, Window},
-    seat::GATE_PORT,
     survey::Id,
-    wire::{Bind, FilterKind, Mask, SeatRequest},
+    wire::{Bind, FilterKind, InitRequest, Mask},
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
@@ -29,7 +29,7 @@ use std::{
 
 /// Which walls a guest gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Walls {
+pub(crate) enum JailKind {
     /// Among the processes of this machine.
     Process,
     /// In namespaces of its own.
@@ -59,8 +59,8 @@ pub(crate) struct Facts {
 
 /// A guest that can be started.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
-    pub(crate) request: SeatRequest,
+pub(crate) struct GuestPlan {
+    pub(crate) request: InitRequest,
     pub(crate) enforcement: Enforcement,
     pub(crate) limits: Limits,
     pub(crate) network: Network,
@@ -97,45 +97,47 @@ fn unavailable(reason: impl Into<String>, fix: impl Into<String>) -> Unavailable
 }
 
 /// The network that these walls can give for that list of hosts.
-pub(crate) fn network(spec: &GuestSpec, walls: Walls, facts: &Facts) -> Result<Network, Unavailable> {
+pub(crate) fn network(spec: &GuestSpec, jail_kind: JailKind, facts: &Facts) -> Result<Network, Unavailable> {
     if spec.hosts.is_empty() {
         return Ok(Network::None);
     }
     if spec.level == IsolationLevel::Restricted {
         return Err(unavailable("`restricted` has no network", "ask for `strict`, or for no hosts"));
     }
-    match walls {
-        Walls::Namespace if facts.has_gate => Ok(Network::Gate),
-        Walls::Namespace => {
+    match jail_kind {
+        JailKind::Namespace if facts.has_gate => Ok(Network::Gate),
+        JailKind::Namespace => {
             Err(unavailable("no network gate is wired into this program", "give the jails a gate"))
         }
-        Walls::Process if spec.hosts == ["*"] && spec.level <= IsolationLevel::Standard => Ok(Network::All),
-        Walls::Process => Err(unavailable(
+        JailKind::Process if spec.hosts == ["*"] && spec.level <= IsolationLevel::Standard => {
+            Ok(Network::All)
+        }
+        JailKind::Process => Err(unavailable(
             "the `process` jail knows all of the network or nothing of it, not hosts",
             "use the `namespace` jail",
         )),
     }
 }
 
-/// What every guest of that level gets from these walls, whatever else it asks for.
+/// What every guest of that level gets from these jail_kind, whatever else it asks for.
 pub(crate) fn enforcement(
     level: IsolationLevel,
-    walls: Walls,
+    jail_kind: JailKind,
     facts: &Facts,
 ) -> Result<Enforcement, Unavailable> {
-    if walls == Walls::Process && facts.landlock == 0 {
+    if jail_kind == JailKind::Process && facts.landlock == 0 {
         return Err(unavailable(
             "this kernel has no Landlock, or it is switched off",
             "boot with `lsm=landlock,…` on Linux 5.13 or later, or use another jail",
         ));
     }
-    if walls == Walls::Process && facts.is_root {
+    if jail_kind == JailKind::Process && facts.is_root {
         return Err(unavailable(
             "the `process` jail does not run as root: its guest would change the modes and owners of every file",
             "use the `namespace` jail, or run haft as an ordinary user",
         ));
     }
-    if walls == Walls::Process && level >= IsolationLevel::Strict {
+    if jail_kind == JailKind::Process && level >= IsolationLevel::Strict {
         return Err(unavailable(
             "the `process` jail shows the machine's processes, and lets a guest change the modes of all files of its user",
             "use the `namespace` jail; for this one ask for `standard`",
@@ -156,20 +158,20 @@ pub(crate) fn enforcement(
     say("noNewPrivileges", json!(true));
     say("cgroups", json!(facts.cgroups.unwrap_or("none")));
     say("limits", json!(if facts.cgroups.is_some() { "together" } else { "per_process" }));
-    match walls {
-        Walls::Namespace => {
+    match jail_kind {
+        JailKind::Namespace => {
             say("namespaces", json!(["user", "pid", "mount", "net", "ipc", "uts", "cgroup"]));
             say("orphans", json!("pid_namespace"));
             say("scratch", json!("private"));
         }
-        Walls::Process => {
+        JailKind::Process => {
             say("orphans", json!(if facts.can_kill { "cgroup" } else { "subreaper" }));
             say("scratch", json!("folder"));
         }
     }
-    let jail = match walls {
-        Walls::Process => "process",
-        Walls::Namespace => "namespace",
+    let jail = match jail_kind {
+        JailKind::Process => "process",
+        JailKind::Namespace => "namespace",
     };
     Ok(Enforcement { level, jail: Cow::Borrowed(jail), details })
 }
@@ -199,13 +201,13 @@ impl Grants {
 /// Why a guest cannot be held: these walls cannot, or nothing could.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    Walls(Unavailable),
+    Jail(Unavailable),
     Call(ToolError),
 }
 
 impl From<Unavailable> for Refusal {
     fn from(unavailable: Unavailable) -> Self {
-        Refusal::Walls(unavailable)
+        Refusal::Jail(unavailable)
     }
 }
 
@@ -218,15 +220,15 @@ impl From<ToolError> for Refusal {
 /// The plan for a guest. `scratch` is a private folder where the walls make none themselves.
 pub(crate) fn plan(
     spec: &GuestSpec,
-    walls: Walls,
+    jail_kind: JailKind,
     facts: &Facts,
     scratch: Option<&Path>,
-) -> Result<Plan, Refusal> {
+) -> Result<GuestPlan, Refusal> {
     let Some(name) = spec.argv.first().filter(|name| !name.is_empty()) else {
         return Err(ToolError::bad_args("there is no program to run").into());
     };
-    let mut enforcement = enforcement(spec.level, walls, facts)?;
-    let network = network(spec, walls, facts)?;
+    let mut enforcement = enforcement(spec.level, jail_kind, facts)?;
+    let network = network(spec, jail_kind, facts)?;
     if spec.level == IsolationLevel::Restricted && !(spec.readable.is_empty() && spec.writable.is_empty()) {
         let text = "`restricted` grants no paths; ask for `strict`";
         return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text).into());
@@ -260,21 +262,21 @@ pub(crate) fn plan(
     let window = granted.all().next().map(|_| Window::open(&facts.state)).transpose();
     let window = window.map_err(|error| broken("no record of it", error))?;
     let found = find(spec, &granted, facts)?;
-    let pins = match walls {
-        Walls::Process => {
+    let pins = match jail_kind {
+        JailKind::Process => {
             without_mounts(&found, spec.level, &mut enforcement)?;
             Vec::new()
         }
-        Walls::Namespace => pins(&found, &granted, &grants),
+        JailKind::Namespace => pins(&found, &granted, &grants),
     };
-    let home = match (walls, scratch) {
-        (Walls::Process, Some(scratch)) => {
+    let home = match (jail_kind, scratch) {
+        (JailKind::Process, Some(scratch)) => {
             grants.add(scratch, true)?;
             scratch.to_string_lossy().into_owned()
         }
-        _ => super::seat::HOME.to_owned(),
+        _ => super::init::HOME.to_owned(),
     };
-    let temporary = if walls == Walls::Process { home.clone() } else { "/tmp".to_owned() };
+    let temporary = if jail_kind == JailKind::Process { home.clone() } else { "/tmp".to_owned() };
     environment.insert("PATH".to_owned(), path.clone());
     environment.insert("HOME".to_owned(), home.clone());
     environment.insert("TMPDIR".to_owned(), temporary);
@@ -290,7 +292,7 @@ pub(crate) fn plan(
         }
     };
     let limits = limits::with_defaults(&spec.limits, spec.level);
-    let means = Means { cgroups: facts.cgroups.is_some(), own_users: walls == Walls::Namespace };
+    let means = Means { cgroups: facts.cgroups.is_some(), own_users: jail_kind == JailKind::Namespace };
     let say = &mut enforcement.details;
     say.insert("network".to_owned(), json!(network.name()));
     let paths =
@@ -302,13 +304,13 @@ pub(crate) fn plan(
         let whole = found.whole.iter().map(|folder| folder.to_string_lossy());
         say.insert("maskedWhole".to_owned(), json!(whole.collect::<Vec<_>>()));
     }
-    if walls == Walls::Namespace && !found.fixed.is_empty() {
+    if jail_kind == JailKind::Namespace && !found.fixed.is_empty() {
         say.insert("readOnly".to_owned(), paths(&found.fixed));
     }
     let mask =
         |found: &Found| Mask { path: found.path.clone(), is_dir: found.is_dir, exactly: Some(found.id) };
     let masks = found.denied.iter().map(mask).collect();
-    let request = SeatRequest {
+    let request = InitRequest {
         programs: programs(name, &path),
         argv: spec.argv.clone(),
         environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
@@ -318,12 +320,12 @@ pub(crate) fn plan(
         masks,
         scratch_bytes: limits.scratch_bytes.unwrap_or(u64::MAX),
         limits: limits::for_each_process(&limits, means),
-        filter: match (walls, network) {
-            (Walls::Process, Network::None) => FilterKind::NoNetwork,
+        filter: match (jail_kind, network) {
+            (JailKind::Process, Network::None) => FilterKind::NoNetwork,
             // Among the processes of this machine every socket of the machine would be in reach, haft's own among them.
-            (Walls::Process, Network::Gate | Network::All) => FilterKind::Network,
-            (Walls::Namespace, _) if facts.unix_sockets => FilterKind::NetworkAndUnix,
-            (Walls::Namespace, _) => FilterKind::Network,
+            (JailKind::Process, Network::Gate | Network::All) => FilterKind::Network,
+            (JailKind::Namespace, _) if facts.unix_sockets => FilterKind::NetworkAndUnix,
+            (JailKind::Namespace, _) => FilterKind::Network,
         },
         landlock: facts.landlock > 0,
         terminal: spec.terminal.is_some(),
@@ -334,7 +336,7 @@ pub(crate) fn plan(
         signaller: Vec::new(),
     };
     let watched = Watched::new(&granted, found);
-    Ok(Plan { request, enforcement, limits, network, watched, window, own_processes: 2 })
+    Ok(GuestPlan { request, enforcement, limits, network, watched, window, own_processes: 2 })
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.

@@ -1,12 +1,12 @@
 //! Kernels of gVisor that stand ready. Each is handed out once, to one guest, and ends with it.
 
 use super::{
-    cgroup::SeatCgroups,
+    cgroup::InitCgroups,
     gvisor,
-    host::{Inner, ReadySeat, broken, failed, hear, is_fresh},
+    host::{Inner, ReadyInit, broken, failed, hear, is_fresh},
     running::Scratch,
     sys,
-    wire::{self, FromSeat, SeatKind, ToSeat},
+    wire::{self, FromInit, InitKind, ToInit},
 };
 use haft_core::{Limits, ToolError};
 use rustix::fd::{AsFd as _, OwnedFd};
@@ -32,28 +32,28 @@ struct Standing {
 
 /// A kernel that waits for its guest. Dropping it ends it.
 pub(super) struct Warm {
-    pub(super) seat: Asleep,
+    pub(super) init: Asleep,
     pub(super) scratch: Scratch,
     made: Instant,
 }
 
-/// A seat that no runtime watches: the one that made it may be gone when it is used.
+/// A jail init that no runtime watches: the one that made it may be gone when it is used.
 pub(super) struct Asleep {
     name: String,
-    cgroups: SeatCgroups,
+    cgroups: InitCgroups,
     socket: OwnedFd,
 }
 
 impl Asleep {
-    fn new(seat: ReadySeat) -> Self {
-        Asleep { name: seat.name, cgroups: seat.cgroups, socket: seat.socket.into_inner() }
+    fn new(init: ReadyInit) -> Self {
+        Asleep { name: init.name, cgroups: init.cgroups, socket: init.socket.into_inner() }
     }
 
-    /// The seat, watched by this runtime.
-    pub(super) fn wake(self) -> Result<ReadySeat, ToolError> {
+    /// The init, watched by this runtime.
+    pub(super) fn wake(self) -> Result<ReadyInit, ToolError> {
         let Asleep { name, cgroups, socket } = self;
         let socket = sys::watched(socket).map_err(|error| broken("no runtime", error))?;
-        Ok(ReadySeat { name, cgroups, socket })
+        Ok(ReadyInit { name, cgroups, socket })
     }
 
     /// Whether it has ended, or failed: it says nothing while it waits.
@@ -83,7 +83,7 @@ impl Pool {
     pub(super) fn take(&self) -> Option<Warm> {
         loop {
             let warm = self.lock().ready.pop_front()?;
-            if is_fresh(warm.made) && !warm.seat.is_gone() {
+            if is_fresh(warm.made) && !warm.init.is_gone() {
                 return Some(warm);
             }
         }
@@ -109,22 +109,22 @@ impl Pool {
     }
 }
 
-/// Starts a kernel in a seat.
+/// Starts a kernel in a jail init.
 async fn make(host: &Arc<Inner>, runsc: PathBuf) -> Result<Warm, ToolError> {
     let scratch = Scratch::make(host)?;
     gvisor::prepare_warm(&scratch.0).map_err(|error| broken("no bundle for runsc", error))?;
-    let seat = host.seat(SeatKind::Runtime, None, false).await?;
+    let init = host.init(InitKind::Runtime, None, false).await?;
     // The last guest's may be on it; those of this guest are set when it comes.
-    host.limit(&seat.cgroups, &Limits::default(), 0)
+    host.limit(&init.cgroups, &Limits::default(), 0)
         .map_err(|error| broken("limits cannot be set", error))?;
     let null = File::options().read(true).write(true).open("/dev/null");
     let null = null.map_err(|error| broken("no /dev/null", error))?;
     let request = Box::new(gvisor::warm_request(&runsc, &scratch.0));
-    wire::send(seat.socket.get_ref(), &ToSeat::Prepare(request), &[null.as_fd(); 3])
-        .map_err(|error| broken("its seat does not answer", error))?;
-    match hear(&seat.socket).await.map_err(|error| broken("its seat does not answer", error))? {
-        Some((FromSeat::Prepared, _)) => Ok(Warm { seat: Asleep::new(seat), scratch, made: Instant::now() }),
-        Some((FromSeat::Failed { stage, errno }, _)) => Err(failed(&stage, errno)),
-        _ => Err(broken("its seat has ended", "before the sandbox was there")),
+    wire::send(init.socket.get_ref(), &ToInit::Prepare(request), &[null.as_fd(); 3])
+        .map_err(|error| broken("its init does not answer", error))?;
+    match hear(&init.socket).await.map_err(|error| broken("its init does not answer", error))? {
+        Some((FromInit::Prepared, _)) => Ok(Warm { init: Asleep::new(init), scratch, made: Instant::now() }),
+        Some((FromInit::Failed { stage, errno }, _)) => Err(failed(&stage, errno)),
+        _ => Err(broken("its init has ended", "before the sandbox was there")),
     }
 }

@@ -4,9 +4,9 @@
 
 use super::{
     host::Inner,
-    plan::{self, Walls},
+    plan::{self, JailKind},
     running::{self, Scratch},
-    wire::SeatKind,
+    wire::InitKind,
 };
 use haft_core::{
     Enforcement, IsolationLevel, ToolError,
@@ -56,32 +56,32 @@ pub(super) fn live(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> !
 
 /// Answers of probes, kept for as long as haft runs.
 #[derive(Default)]
-pub(super) struct Answers(Mutex<Vec<(Walls, Result<(), Unavailable>)>>);
+pub(super) struct Answers(Mutex<Vec<(JailKind, Result<(), Unavailable>)>>);
 
 /// What walls enforce at a level, when they were seen to hold.
 pub(super) fn checked(
     host: &Arc<Inner>,
-    walls: Walls,
+    jail_kind: JailKind,
     level: IsolationLevel,
 ) -> Result<Enforcement, Unavailable> {
-    let enforcement = plan::enforcement(level, walls, &host.facts)?;
+    let enforcement = plan::enforcement(level, jail_kind, &host.facts)?;
     let mut answers = host.answers.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let known = answers.iter().find(|(known, _)| *known == walls).map(|(_, answer)| answer.clone());
+    let known = answers.iter().find(|(known, _)| *known == jail_kind).map(|(_, answer)| answer.clone());
     let answer = known.unwrap_or_else(|| {
-        let answer = probe(host, walls);
-        answers.push((walls, answer.clone()));
+        let answer = probe(host, jail_kind);
+        answers.push((jail_kind, answer.clone()));
         answer
     });
     answer.map(|()| enforcement)
 }
 
 /// Runs one, on a thread of its own: the caller may be in the middle of a runtime.
-fn probe(host: &Arc<Inner>, walls: Walls) -> Result<(), Unavailable> {
+fn probe(host: &Arc<Inner>, jail_kind: JailKind) -> Result<(), Unavailable> {
     let host = Arc::clone(host);
     let thread = std::thread::Builder::new().name("haft-probe".into()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| ToolError::failed(error.to_string()))?;
-        runtime.block_on(run(&host, walls))
+        runtime.block_on(run(&host, jail_kind))
     });
     let result = thread.map(std::thread::JoinHandle::join);
     match result {
@@ -90,7 +90,7 @@ fn probe(host: &Arc<Inner>, walls: Walls) -> Result<(), Unavailable> {
             reason: format!("a program that was put behind its walls {said}"),
             fix: "do not use this jail here, and report it with the version of the kernel".into(),
         }),
-        Ok(Ok(Err(error))) => Err(explained(walls, &error)),
+        Ok(Ok(Err(error))) => Err(explained(jail_kind, &error)),
         Ok(Err(_)) | Err(_) => Err(Unavailable {
             reason: "the probe did not run".into(),
             fix: "free some memory or processes".into(),
@@ -98,27 +98,27 @@ fn probe(host: &Arc<Inner>, walls: Walls) -> Result<(), Unavailable> {
     }
 }
 
-async fn run(host: &Arc<Inner>, walls: Walls) -> Result<String, ToolError> {
-    let name = match walls {
-        Walls::Process => "process",
-        Walls::Namespace => "namespace",
+async fn run(host: &Arc<Inner>, jail_kind: JailKind) -> Result<String, ToolError> {
+    let name = match jail_kind {
+        JailKind::Process => "process",
+        JailKind::Namespace => "namespace",
     };
     let outside = host.options.state.to_string_lossy().into_owned();
     let mut spec = GuestSpec::command([NAME, name, &outside]);
     spec.level = IsolationLevel::Standard;
     spec.limits.wall_time = Some(Duration::from_secs(10));
-    let (kind, scratch) = match walls {
-        Walls::Process => (SeatKind::Process, Some(Scratch::make(host)?)),
-        Walls::Namespace => (SeatKind::Namespace, None),
+    let (kind, scratch) = match jail_kind {
+        JailKind::Process => (InitKind::Process, Some(Scratch::make(host)?)),
+        JailKind::Namespace => (InitKind::Namespace, None),
     };
     let program =
         std::env::current_exe().map_err(|error| super::host::broken("no program to probe with", error))?;
     spec.readable = vec![program.clone()];
     let folder = scratch.as_ref().map(|scratch| scratch.0.as_path());
-    let mut plan = plan::plan(&spec, walls, &host.facts, folder).map_err(super::process::refusal)?;
+    let mut plan = plan::plan(&spec, jail_kind, &host.facts, folder).map_err(super::process::refusal)?;
     plan.request.programs = vec![program.to_string_lossy().into_owned()];
-    let seat = host.seat(kind, None, false).await?;
-    let mut guest = running::start(host, seat, plan, spec, scratch).await?;
+    let init = host.init(kind, None, false).await?;
+    let mut guest = running::start(host, init, plan, spec, scratch).await?;
     let said = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&said);
     let end = guest
@@ -134,16 +134,16 @@ async fn run(host: &Arc<Inner>, walls: Walls) -> Result<String, ToolError> {
 }
 
 /// Why it failed, and what usually helps.
-fn explained(walls: Walls, error: &ToolError) -> Unavailable {
+fn explained(jail_kind: JailKind, error: &ToolError) -> Unavailable {
     let detail = error.diagnostics.as_deref().map(|more| format!(" ({more})")).unwrap_or_default();
-    let fix = match walls {
-        Walls::Namespace => {
+    let fix = match jail_kind {
+        JailKind::Namespace => {
             "allow user namespaces: `sysctl -w user.max_user_namespaces=10000`, on Debian \
              `sysctl -w kernel.unprivileged_userns_clone=1`, on Ubuntu \
              `sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`; in a container start it with \
              `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`"
         }
-        Walls::Process => "use Linux 5.13 or later with Landlock; in a container allow its system calls",
+        JailKind::Process => "use Linux 5.13 or later with Landlock; in a container allow its system calls",
     };
     Unavailable { reason: format!("{}{detail}", error.message), fix: fix.to_owned() }
 }

@@ -7,10 +7,10 @@
 
 use super::{
     host::{Inner, JailHost},
-    plan::{self, Refusal, Walls},
-    running::{self, Scratch, SeatGuest},
+    plan::{self, JailKind, Refusal},
+    running::{self, InitGuest, Scratch},
     sandbox,
-    wire::SeatKind,
+    wire::InitKind,
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError, Violation,
@@ -37,7 +37,7 @@ impl Process {
 pub(super) fn refusal(refusal: Refusal) -> ToolError {
     match refusal {
         Refusal::Call(error) => error,
-        Refusal::Walls(unavailable) => {
+        Refusal::Jail(unavailable) => {
             ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn refusal(refusal: Refusal) -> ToolError {
 /// A refusal, where only walls are asked about: what is wrong with the call shows when it starts.
 pub(super) fn of_walls(refused: Refusal) -> Unavailable {
     match refused {
-        Refusal::Walls(unavailable) => unavailable,
+        Refusal::Jail(unavailable) => unavailable,
         Refusal::Call(error) => Unavailable { reason: error.message, fix: "change the call".into() },
     }
 }
@@ -57,12 +57,12 @@ impl Jail for Process {
     }
 
     fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
-        super::probe::checked(&self.0, Walls::Process, level)
+        super::probe::checked(&self.0, JailKind::Process, level)
     }
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)?;
-        let planned = plan::plan(spec, Walls::Process, &self.0.facts, None);
+        let planned = plan::plan(spec, JailKind::Process, &self.0.facts, None);
         planned.map(|plan| plan.enforcement).map_err(of_walls)
     }
 
@@ -78,37 +78,38 @@ impl Jail for Process {
         Box::pin(async move {
             let host = &self.0;
             let scratch = Scratch::make(host)?;
-            let plan = plan::plan(&spec, Walls::Process, &host.facts, Some(&scratch.0)).map_err(refusal)?;
-            let seat = host.seat(SeatKind::Process, spec.parent.as_deref(), false).await?;
+            let plan =
+                plan::plan(&spec, JailKind::Process, &host.facts, Some(&scratch.0)).map_err(refusal)?;
+            let init = host.init(InitKind::Process, spec.parent.as_deref(), false).await?;
             let modes = Modes::of(&host.facts.protected);
-            let seated = running::start(host, seat, plan, spec, Some(scratch)).await?;
-            Ok(Box::new(ProcessGuest { seated, modes }) as Box<dyn Guest>)
+            let inside = running::start(host, init, plan, spec, Some(scratch)).await?;
+            Ok(Box::new(ProcessGuest { inside, modes }) as Box<dyn Guest>)
         })
     }
 }
 
 /// A guest that could have changed the modes of haft's own folders.
 struct ProcessGuest {
-    seated: SeatGuest,
+    inside: InitGuest,
     modes: Modes,
 }
 
 impl Guest for ProcessGuest {
     fn sandbox_id(&self) -> &str {
-        self.seated.sandbox_id()
+        self.inside.sandbox_id()
     }
 
     fn enforcement(&self) -> &Enforcement {
-        self.seated.enforcement()
+        self.inside.enforcement()
     }
 
     fn control(&self) -> Arc<dyn GuestControl> {
-        self.seated.control()
+        self.inside.control()
     }
 
     fn wait<'a>(&'a mut self, sink: OutputSink) -> BoxFuture<'a, Result<GuestEnd, ToolError>> {
         Box::pin(async move {
-            let ended = self.seated.wait(sink).await;
+            let ended = self.inside.wait(sink).await;
             let changed = self.modes.put_back();
             ended.map(|mut end| {
                 end.violations.extend(changed);

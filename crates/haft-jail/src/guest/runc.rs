@@ -1,22 +1,22 @@
 //! The `runc` jail: a container made by runc or crun, the runtimes under most container engines.
 //!
-//! The seat makes what haft has to be sure of: the guest's tree, of just those files that were looked at; a network with
+//! The init makes what haft has to be sure of: the guest's tree, of just those files that were looked at; a network with
 //! nothing but loopback, where the gate listens; the cgroups, which the runtime cannot change. The runtime makes users,
 //! processes, IPC, name and `/proc` of its own around that, drops privileges and filters system calls.
 //!
-//! Its state is in the guest's scratch folder, it runs in the guest's cgroup, and its mounts are the seat's: what ends
-//! the seat ends all of it, and there is nothing to delete afterwards.
+//! Its state is in the guest's scratch folder, it runs in the guest's cgroup, and its mounts are the init's: what ends
+//! the init ends all of it, and there is nothing to delete afterwards.
 
 use super::{
     filter,
     gvisor::rlimit,
     host::{Inner, JailHost, STALE, broken},
-    plan::{self, Plan, Walls},
+    init::{INNER_ID, PROC_HIDDEN},
+    plan::{self, GuestPlan, JailKind},
     process::{of_walls, refusal},
-    running::{self, Scratch, SeatGuest},
+    running::{self, InitGuest, Scratch},
     sandbox,
-    seat::{INNER_ID, PROC_HIDDEN},
-    wire::{CgroupTree, Container, FilterKind, SeatKind, SeatRequest},
+    wire::{CgroupTree, Container, FilterKind, InitKind, InitRequest},
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
@@ -114,7 +114,7 @@ impl Runc {
     }
 
     /// What would be enforced, whether or not it was probed.
-    fn planned(&self, spec: &GuestSpec) -> Result<Plan, plan::Refusal> {
+    fn planned(&self, spec: &GuestSpec) -> Result<GuestPlan, plan::Refusal> {
         let program = self.program()?;
         if spec.terminal.is_some() {
             return Err(Unavailable {
@@ -125,7 +125,7 @@ impl Runc {
         }
         has_limits(&self.host.facts)?;
         self.host.check_hosts(&spec.hosts)?;
-        let mut plan = plan::plan(spec, Walls::Namespace, &self.host.facts, None)?;
+        let mut plan = plan::plan(spec, JailKind::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement, program.kind);
         plan.own_processes += program.kind.threads();
         Ok(plan)
@@ -139,9 +139,9 @@ impl Runc {
         prepare(&bundle, &config(&plan.request, &bundle, program.kind))
             .map_err(|error| broken("no bundle for its runtime", error))?;
         plan.request = runtime_request(program, &bundle, plan.request);
-        let seat = self.host.seat(SeatKind::Container, spec.parent.as_deref(), fresh).await?;
-        let seated = running::start(&self.host, seat, plan, spec.clone(), Some(scratch)).await?;
-        Ok(ContainerGuest { seated, bundle, runtime: program.kind.name() })
+        let init = self.host.init(InitKind::Container, spec.parent.as_deref(), fresh).await?;
+        let inside = running::start(&self.host, init, plan, spec.clone(), Some(scratch)).await?;
+        Ok(ContainerGuest { inside, bundle, runtime: program.kind.name() })
     }
 
     fn probe(&self) -> Result<(), Unavailable> {
@@ -219,7 +219,7 @@ impl Jail for Runc {
 
     fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
         let kind = self.program()?.kind;
-        let planned = plan::enforcement(level, Walls::Namespace, &self.host.facts)?;
+        let planned = plan::enforcement(level, JailKind::Namespace, &self.host.facts)?;
         self.probed.get_or_init(|| self.probe()).clone()?;
         Ok(enforcement(planned, kind))
     }
@@ -240,7 +240,7 @@ impl Jail for Runc {
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let guest = match self.try_start(&spec, false).await {
-                // A path leads elsewhere than for haft: something was mounted there after the seat was made.
+                // A path leads elsewhere than for haft: something was mounted there after the init was made.
                 Err(error) if error.diagnostics.as_deref() == Some(STALE) => {
                     self.try_start(&spec, true).await?
                 }
@@ -253,7 +253,7 @@ impl Jail for Runc {
 
 /// A guest whose runtime may fail before there is one.
 struct ContainerGuest {
-    seated: SeatGuest,
+    inside: InitGuest,
     bundle: PathBuf,
     runtime: &'static str,
 }
@@ -267,20 +267,20 @@ impl ContainerGuest {
 
 impl Guest for ContainerGuest {
     fn sandbox_id(&self) -> &str {
-        self.seated.sandbox_id()
+        self.inside.sandbox_id()
     }
 
     fn enforcement(&self) -> &Enforcement {
-        self.seated.enforcement()
+        self.inside.enforcement()
     }
 
     fn control(&self) -> Arc<dyn GuestControl> {
-        self.seated.control()
+        self.inside.control()
     }
 
     fn wait<'a>(&'a mut self, sink: OutputSink) -> BoxFuture<'a, Result<GuestEnd, ToolError>> {
         Box::pin(async move {
-            let end = self.seated.wait(sink).await?;
+            let end = self.inside.wait(sink).await?;
             let failed = end.exit_code.is_some_and(|code| code != 0) && end.exceeded.is_none();
             if failed && !self.has_started() {
                 let text = format!("{} did not start the program", self.runtime);
@@ -292,7 +292,7 @@ impl Guest for ContainerGuest {
     }
 }
 
-/// A bundle, as container runtimes want it. The seat mounts the guest's tree on the root.
+/// A bundle, as container runtimes want it. The init mounts the guest's tree on the root.
 fn prepare(bundle: &Path, config: &Value) -> std::io::Result<()> {
     for name in ["root", "state"] {
         fs::create_dir(bundle.join(name))?;
@@ -300,8 +300,8 @@ fn prepare(bundle: &Path, config: &Value) -> std::io::Result<()> {
     fs::write(bundle.join("config.json"), serde_json::to_vec(config)?)
 }
 
-/// The seat's request for the runtime itself.
-fn runtime_request(program: &Program, bundle: &Path, guest: SeatRequest) -> SeatRequest {
+/// The init's request for the runtime itself.
+fn runtime_request(program: &Program, bundle: &Path, guest: InitRequest) -> InitRequest {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let id = bundle.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (cgroups, how) = match program.kind {
@@ -313,7 +313,7 @@ fn runtime_request(program: &Program, bundle: &Path, guest: SeatRequest) -> Seat
     let (state, log, pid) = (own("state"), own("log"), own("pid"));
     let arguments = ["--root", &state, "--log", &log, how, "run", "--pid-file", &pid, "--bundle"];
     let argv = [text(&program.path)].into_iter().chain(arguments.map(str::to_owned));
-    SeatRequest {
+    InitRequest {
         programs: vec![text(&program.path)],
         argv: argv.chain([text(bundle), id]).collect(),
         environment: vec![format!("PATH={}", super::environment::PATH), "GOMAXPROCS=1".to_owned()],
@@ -332,7 +332,7 @@ fn runtime_request(program: &Program, bundle: &Path, guest: SeatRequest) -> Seat
 }
 
 /// The `config.json` of a guest.
-fn config(request: &SeatRequest, bundle: &Path, kind: Kind) -> Value {
+fn config(request: &InitRequest, bundle: &Path, kind: Kind) -> Value {
     let mut mounts = vec![json!({
         "type": "proc", "source": "proc", "destination": "/proc", "options": ["ro", "nosuid", "nodev", "noexec"],
     })];
@@ -346,7 +346,7 @@ fn config(request: &SeatRequest, bundle: &Path, kind: Kind) -> Value {
     let limits: Vec<Value> =
         request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
     let none: [&str; 0] = [];
-    // Not the network: the seat has made it.
+    // Not the network: the init has made it.
     let namespaces = ["user", "pid", "ipc", "uts", "mount", "cgroup"].map(|kind| json!({"type": kind}));
     json!({
         "ociVersion": "1.0.2",

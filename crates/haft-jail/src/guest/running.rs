@@ -5,12 +5,12 @@ use super::{
     control::{Control, Ends},
     disk::Room,
     gate::OpenGate,
-    host::{Inner, ReadySeat, broken, failed, hear},
+    host::{Inner, ReadyInit, broken, failed, hear},
     limits::{self, Evidence, millis, sleep_until},
-    plan::{Network, Plan},
+    plan::{GuestPlan, Network},
     quarantine::Watch,
     sandbox::{Place, unknown},
-    wire::{self, FromSeat, SeatEnd, ToSeat},
+    wire::{self, FromInit, InitEnd, ToInit},
 };
 use haft_core::{
     Enforcement, ErrorCode, Limits, Metrics, OutputStream, ToolError, Violation,
@@ -58,12 +58,12 @@ impl Drop for Scratch {
     }
 }
 
-/// A guest in a seat. Dropping it closes the seat's socket, which ends everything in it.
-pub(super) struct SeatGuest {
+/// A guest in a jail init. Dropping it closes the init's socket, which ends everything in it.
+pub(super) struct InitGuest {
     sandbox: String,
     enforcement: Enforcement,
     limits: Limits,
-    cgroups: super::cgroup::SeatCgroups,
+    cgroups: super::cgroup::InitCgroups,
     before: Counted,
     control: Arc<Control>,
     out: AsyncFd<OwnedFd>,
@@ -88,19 +88,19 @@ struct Passed {
     kind: &'static str,
 }
 
-/// Runs a plan in a seat.
+/// Runs a plan in a jail init.
 pub(super) async fn start(
     host: &Arc<Inner>,
-    seat: ReadySeat,
-    plan: Plan,
+    init: ReadyInit,
+    plan: GuestPlan,
     spec: GuestSpec,
     scratch: Option<Scratch>,
-) -> Result<SeatGuest, ToolError> {
-    let Plan { mut request, enforcement, limits, network, watched, window, own_processes } = plan;
+) -> Result<InitGuest, ToolError> {
+    let GuestPlan { mut request, enforcement, limits, network, watched, window, own_processes } = plan;
     request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
-    host.limit(&seat.cgroups, &limits, own_processes)
+    host.limit(&init.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
-    let before = seat.cgroups.before();
+    let before = init.cgroups.before();
     let room = Room::of(&request.binds);
     let ends = match spec.terminal {
         Some(size) => Ends::terminal(size),
@@ -109,35 +109,35 @@ pub(super) async fn start(
     let Ends { theirs, ours } = ends.map_err(|error| broken("no pipes", error))?;
     let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
     // On record before anything can happen.
-    let watch = Watch::begin(host, &seat.name, watched).map_err(|error| broken("no record of it", error))?;
+    let watch = Watch::begin(host, &init.name, watched).map_err(|error| broken("no record of it", error))?;
     drop(window);
     let mut unseen = Unseen(watch);
     let started = Instant::now();
-    wire::send(seat.socket.get_ref(), &ToSeat::Start(Box::new(request)), &descriptors)
-        .map_err(|error| broken("its seat does not answer", error))?;
+    wire::send(init.socket.get_ref(), &ToInit::Start(Box::new(request)), &descriptors)
+        .map_err(|error| broken("its init does not answer", error))?;
     drop(descriptors);
     drop(theirs);
     let mut gate = None;
     loop {
-        match hear(&seat.socket).await.map_err(|error| broken("its seat does not answer", error))? {
-            Some((FromSeat::Started, _)) => break,
-            Some((FromSeat::Listening, mut fds)) => {
+        match hear(&init.socket).await.map_err(|error| broken("its init does not answer", error))? {
+            Some((FromInit::Started, _)) => break,
+            Some((FromInit::Listening, mut fds)) => {
                 let listener = fds.pop().map(TcpListener::from);
                 gate = Some(open_gate(host, listener, &spec.hosts)?);
             }
-            Some((FromSeat::Failed { stage, errno }, _)) => {
+            Some((FromInit::Failed { stage, errno }, _)) => {
                 if let Some(watch) = unseen.0.take() {
                     watch.never_ran();
                 }
                 return Err(not_started(&spec, &stage, errno));
             }
-            Some((FromSeat::Ready { .. } | FromSeat::Prepared | FromSeat::Ended(_), _)) | None => {
-                return Err(broken("its seat has ended", "before the guest started"));
+            Some((FromInit::Ready { .. } | FromInit::Prepared | FromInit::Ended(_), _)) | None => {
+                return Err(broken("its init has ended", "before the guest started"));
             }
         }
     }
     let control = Control {
-        socket: Arc::new(seat.socket),
+        socket: Arc::new(init.socket),
         input: Arc::new(tokio::sync::Mutex::new(ours.input)),
         closing: Arc::default(),
         closed: Arc::default(),
@@ -147,11 +147,11 @@ pub(super) async fn start(
     let control = Arc::new(control);
     let as_port = Arc::clone(&control) as Arc<dyn GuestControl>;
     // From here on it runs: dropping this ends it, and looks at what it left.
-    let mut guest = SeatGuest {
-        sandbox: seat.name,
+    let mut guest = InitGuest {
+        sandbox: init.name,
         enforcement,
         limits,
-        cgroups: seat.cgroups,
+        cgroups: init.cgroups,
         before,
         control,
         out: ours.out,
@@ -170,7 +170,7 @@ pub(super) async fn start(
         _host: Arc::clone(host),
     };
     if network == Network::Gate && guest.gate.is_none() {
-        return Err(broken("its gate is not there", "the seat passed no socket"));
+        return Err(broken("its gate is not there", "the init passed no socket"));
     }
     let around = spec.parent.as_ref().map(|id| host.sandboxes().get(id).cloned().ok_or_else(|| unknown(id)));
     // Where the sandbox was ended while this one started, dropping the socket ends it, too.
@@ -178,7 +178,7 @@ pub(super) async fn start(
     Ok(guest)
 }
 
-/// What to look at where a seat ends without a word, so that nobody knows whether its guest ran.
+/// What to look at where a jail init ends without a word, so that nobody knows whether its guest ran.
 struct Unseen(Option<Watch>);
 
 impl Drop for Unseen {
@@ -189,13 +189,13 @@ impl Drop for Unseen {
     }
 }
 
-/// Waits for the end of a seat that was let go of, and looks at what its guest left.
+/// Waits for the end of a jail init that was let go of, and looks at what its guest left.
 fn settle_later(watch: Watch, socket: OwnedFd) {
     let waiting = move || {
         let mut events = [rustix::event::PollFd::new(&socket, rustix::event::PollFlags::IN)];
         let longest = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
         while rustix::event::poll(&mut events, Some(&longest)).is_ok_and(|ready| ready > 0) {
-            match wire::receive::<FromSeat>(&socket) {
+            match wire::receive::<FromInit>(&socket) {
                 Ok(Some(_)) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Ok(None) | Err(_) => break,
@@ -258,7 +258,7 @@ async fn read_open(stream: Option<&AsyncFd<OwnedFd>>, buffer: &mut [u8]) -> usiz
     }
 }
 
-impl SeatGuest {
+impl InitGuest {
     async fn run(&mut self, sink: OutputSink) -> Result<GuestEnd, ToolError> {
         let control = Arc::clone(&self.control);
         let feed = self.feed.take();
@@ -274,7 +274,7 @@ impl SeatGuest {
         let (mut out_open, mut err_open) = (true, self.err.is_some());
         let mut put_out = 0u64;
         let mut passed: Option<Passed> = None;
-        let mut end: Option<SeatEnd> = None;
+        let mut end: Option<InitEnd> = None;
         let mut last_words: Option<tokio::time::Instant> = None;
         let wall = self.limits.wall_time.map(|time| tokio::time::Instant::from_std(self.started) + time);
         let looks = self.limits.cpu_time.is_some() && self.before.cpu_micros.is_some();
@@ -288,11 +288,11 @@ impl SeatGuest {
                 biased;
                 message = hear(&self.control.socket), if running => {
                     match message {
-                        Ok(Some((FromSeat::Ended(ended), _))) => end = Some(ended),
+                        Ok(Some((FromInit::Ended(ended), _))) => end = Some(ended),
                         Ok(Some(_)) => {}
                         Ok(None) | Err(_) => {
                             self.running = false;
-                            // The seat is gone, and with it all that was in it.
+                            // The init is gone, and with it all that was in it.
                             self.settle().await;
                             return Err(ErrorCode::SandboxCrashed.into());
                         }
@@ -421,7 +421,7 @@ fn between_looks(allowed: Duration) -> Duration {
     (allowed / 100 / cores()).clamp(LOOKS.0, LOOKS.1)
 }
 
-impl Guest for SeatGuest {
+impl Guest for InitGuest {
     fn sandbox_id(&self) -> &str {
         &self.sandbox
     }
@@ -444,7 +444,7 @@ impl Guest for SeatGuest {
     }
 }
 
-impl Drop for SeatGuest {
+impl Drop for InitGuest {
     fn drop(&mut self) {
         let socket = self.control.socket.get_ref();
         // Others may hold the control, and with it the socket: its end has to come nevertheless.

@@ -1,7 +1,7 @@
 //! Sandboxes: limits that several guests share, and one end for all of them.
 
 use super::{
-    cgroup::{self, SeatCgroups},
+    cgroup::{self, InitCgroups},
     host::{Inner, JailHost, broken},
 };
 use haft_core::{
@@ -16,8 +16,8 @@ use std::{
 };
 
 /// Processes of haft's own that may be in a sandbox beside the guests.
-const SEATS: u32 = 64;
-/// Guests that were told to end have ended by then; what is left is ended with their seats.
+const INITS: u32 = 64;
+/// Guests that were told to end have ended by then; what is left is ended with their jail inits.
 const ORDERLY: Duration = Duration::from_secs(1);
 /// Whatever has not ended by then never will.
 const AT_LAST: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ pub struct Sandbox {
 /// What guests in a sandbox share.
 pub(super) struct Around {
     id: String,
-    cgroups: SeatCgroups,
+    cgroups: InitCgroups,
     limits: Limits,
     inside: Mutex<Inside>,
 }
@@ -79,10 +79,10 @@ impl Around {
     }
 
     /// Makes its cgroups and sets its limits: at first, and again where they were removed with a spawner that died.
-    pub(super) fn furnish(&self) -> io::Result<&SeatCgroups> {
+    pub(super) fn furnish(&self) -> io::Result<&InitCgroups> {
         self.cgroups.make()?;
         self.cgroups.hand_down();
-        self.cgroups.limit(&self.limits, SEATS)?;
+        self.cgroups.limit(&self.limits, INITS)?;
         Ok(&self.cgroups)
     }
 
@@ -131,7 +131,7 @@ impl JailHost {
             return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
         }
         let (_, id) = host.name();
-        let mut cgroups = host.hierarchies.seat(None, &id);
+        let mut cgroups = host.hierarchies.init(None, &id);
         // A guest's own is made in this one; one for all of them together would be in the way.
         if cgroups.v2.is_some() {
             cgroups.kill = None;

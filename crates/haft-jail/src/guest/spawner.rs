@@ -5,11 +5,11 @@
 //! process is the one that is copied.
 
 use super::{
-    bay::{self, Bay},
-    cgroup::SeatCgroups,
+    cgroup::InitCgroups,
+    cgroup_parent::{self, CgroupParent},
     filter::FilterSet,
     sys::{self, Forked},
-    wire::{self, FromBay, FromSpawner, SeatKind, ToBay, ToSpawner},
+    wire::{self, FromParent, FromSpawner, InitKind, ToParent, ToSpawner},
 };
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -28,18 +28,18 @@ use std::{
 /// The name under which haft's program is started anew as the spawner.
 pub(super) const NAME: &str = "haft-jail-spawner";
 
-/// How long seats may take to end what is in them once haft is gone.
+/// How long jail inits may take to end what is in them once haft is gone.
 const LAST_ORDERS: Duration = Duration::from_secs(3);
 
 /// Bays that are kept though nobody needs them now.
-const SPARE_BAYS: usize = 8;
+const SPARE_PARENTS: usize = 8;
 
-/// A bay, as the spawner knows it.
-struct Berth {
+/// A cgroup parent, as the spawner knows it.
+struct KnownParent {
     pid: i32,
-    /// Gone when the bay was told to end.
+    /// Gone when the cgroup parent was told to end.
     socket: Option<OwnedFd>,
-    cgroups: SeatCgroups,
+    cgroups: InitCgroups,
     busy: bool,
     /// Whether it is used again.
     shared: bool,
@@ -49,11 +49,11 @@ struct Spawner {
     haft: OwnedFd,
     signals: OwnedFd,
     filters: FilterSet,
-    bays: Vec<Berth>,
-    /// Cgroups of bays that have ended, which are not empty yet.
-    emptying: Vec<SeatCgroups>,
-    /// Folders of sandboxes, in which cgroups of bays are.
-    groups: Vec<SeatCgroups>,
+    parents: Vec<KnownParent>,
+    /// Cgroups of cgroup parents that have ended, which are not empty yet.
+    emptying: Vec<InitCgroups>,
+    /// Folders of sandboxes, in which cgroups of cgroup parents are.
+    groups: Vec<InitCgroups>,
     /// haft's own for this run: it is removed at the end.
     folder: Option<PathBuf>,
 }
@@ -81,7 +81,7 @@ impl Spawner {
         let _ = rustix::process::setsid();
         let _ = rustix::thread::set_name(c"haft-spawner");
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        // What a seat that was killed leaves behind comes to this process.
+        // What a jail init that was killed leaves behind comes to this process.
         rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))?;
         sys::drop_groups();
         rustix::process::chdir("/")?;
@@ -91,7 +91,7 @@ impl Spawner {
             haft,
             signals: sys::signals()?,
             filters,
-            bays: Vec::new(),
+            parents: Vec::new(),
             emptying: Vec::new(),
             groups: Vec::new(),
             folder: None,
@@ -105,7 +105,7 @@ impl Spawner {
             let timeout = (!self.emptying.is_empty()).then_some(&soon);
             let mut events =
                 vec![PollFd::new(&self.haft, PollFlags::IN), PollFd::new(&self.signals, PollFlags::IN)];
-            let sockets = self.bays.iter().filter_map(|bay| bay.socket.as_ref());
+            let sockets = self.parents.iter().filter_map(|parent| parent.socket.as_ref());
             events.extend(sockets.map(|socket| PollFd::new(socket, PollFlags::IN)));
             let _ = poll(&mut events, timeout);
             let spoken = events.first().is_some_and(|event| !event.revents().is_empty());
@@ -117,9 +117,9 @@ impl Spawner {
                 .collect::<Vec<_>>()
                 .into_iter();
             drop(events);
-            for bay in self.bays.iter_mut().filter(|bay| bay.socket.is_some()) {
+            for parent in self.parents.iter_mut().filter(|parent| parent.socket.is_some()) {
                 if heard.next().unwrap_or(false) {
-                    bay.hear();
+                    parent.hear();
                 }
             }
             if signalled || !self.emptying.is_empty() {
@@ -128,8 +128,8 @@ impl Spawner {
             if spoken {
                 match wire::receive::<ToSpawner>(&self.haft) {
                     Ok(Some((ToSpawner::Begin { folder }, _))) => self.folder = Some(folder),
-                    Ok(Some((ToSpawner::Seat { id, kind, cgroups, own_bay }, _))) => {
-                        self.seat(id, kind, cgroups, own_bay);
+                    Ok(Some((ToSpawner::Init { id, kind, cgroups, own_parent }, _))) => {
+                        self.init(id, kind, cgroups, own_parent);
                     }
                     Ok(Some((ToSpawner::Group { cgroups, make }, _))) => {
                         self.groups.retain(|group| *group != cgroups);
@@ -144,9 +144,9 @@ impl Spawner {
         }
     }
 
-    fn seat(&mut self, id: u64, kind: SeatKind, cgroups: SeatCgroups, own_bay: bool) {
-        match self.try_seat(kind, cgroups, own_bay) {
-            Ok((cgroups, socket)) => self.say(&FromSpawner::Seat { id, cgroups }, Some(&socket)),
+    fn init(&mut self, id: u64, kind: InitKind, cgroups: InitCgroups, own_parent: bool) {
+        match self.try_init(kind, cgroups, own_parent) {
+            Ok((cgroups, socket)) => self.say(&FromSpawner::Init { id, cgroups }, Some(&socket)),
             Err((stage, errno)) => {
                 let stage = stage.to_owned();
                 self.say(&FromSpawner::Failed { id, stage, errno: errno.raw_os_error() }, None);
@@ -154,35 +154,38 @@ impl Spawner {
         }
     }
 
-    fn try_seat(
+    fn try_init(
         &mut self,
-        kind: SeatKind,
-        cgroups: SeatCgroups,
-        own_bay: bool,
-    ) -> Result<(SeatCgroups, OwnedFd), (&'static str, Errno)> {
-        let (haft_end, seat_end) = pair()?;
-        let free =
-            self.bays.iter().position(|bay| !own_bay && bay.shared && !bay.busy && bay.socket.is_some());
+        kind: InitKind,
+        cgroups: InitCgroups,
+        own_parent: bool,
+    ) -> Result<(InitCgroups, OwnedFd), (&'static str, Errno)> {
+        let (haft_end, init_end) = pair()?;
+        let free = self
+            .parents
+            .iter()
+            .position(|parent| !own_parent && parent.shared && !parent.busy && parent.socket.is_some());
         let index = match free {
             Some(index) => index,
             None => {
-                let made = self.bay(&cgroups, !own_bay);
+                let made = self.parent(&cgroups, !own_parent);
                 if made.is_err() {
                     cgroups.remove();
                 }
-                self.bays.push(made?);
-                self.bays.len() - 1
+                self.parents.push(made?);
+                self.parents.len() - 1
             }
         };
-        let bay = self.bays.get_mut(index).ok_or(("find a bay", Errno::NOENT))?;
-        let socket = bay.socket.as_ref().ok_or(("find a bay", Errno::NOENT))?;
-        let order = ToBay::Seat { kind };
-        wire::send(socket, &order, &[seat_end.as_fd()]).map_err(|_| ("speak to a bay", Errno::PIPE))?;
-        bay.busy = true;
-        Ok((bay.cgroups.clone(), haft_end))
+        let parent = self.parents.get_mut(index).ok_or(("find a cgroup parent", Errno::NOENT))?;
+        let socket = parent.socket.as_ref().ok_or(("find a cgroup parent", Errno::NOENT))?;
+        let order = ToParent::Init { kind };
+        wire::send(socket, &order, &[init_end.as_fd()])
+            .map_err(|_| ("speak to a cgroup parent", Errno::PIPE))?;
+        parent.busy = true;
+        Ok((parent.cgroups.clone(), haft_end))
     }
 
-    fn bay(&self, cgroups: &SeatCgroups, shared: bool) -> Result<Berth, (&'static str, Errno)> {
+    fn parent(&self, cgroups: &InitCgroups, shared: bool) -> Result<KnownParent, (&'static str, Errno)> {
         let failed = |stage: &'static str| {
             move |error: io::Error| (stage, Errno::from_io_error(&error).unwrap_or(Errno::IO))
         };
@@ -193,24 +196,24 @@ impl Spawner {
         let birth = cgroups.v2.as_ref().map(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY));
         let birth = birth.transpose().map_err(|errno| ("open cgroups", errno))?;
         let others =
-            cgroups.for_the_seat().into_iter().filter(|folder| Some(*folder) != cgroups.v2.as_deref());
+            cgroups.for_the_init().into_iter().filter(|folder| Some(*folder) != cgroups.v2.as_deref());
         let moves: Result<Vec<OwnedFd>, Errno> =
             others.map(|folder| open(folder.join("cgroup.procs"), OFlags::WRONLY)).collect();
         let kill = cgroups.kill.as_ref();
         let (ours, theirs) = pair()?;
-        let bay = Bay {
+        let parent = CgroupParent {
             socket: theirs,
             moves: moves.map_err(|errno| ("open cgroups", errno))?,
             guest_cgroup: kill.and_then(|folder| open(folder.clone(), OFlags::PATH | OFlags::DIRECTORY).ok()),
             kill_switch: kill.and_then(|folder| open(folder.join("cgroup.kill"), OFlags::WRONLY).ok()),
-            has_cgroups: !cgroups.for_the_seat().is_empty(),
+            has_cgroups: !cgroups.for_the_init().is_empty(),
             filters: &self.filters,
             user: rustix::process::geteuid().as_raw(),
             group: rustix::process::getegid().as_raw(),
         };
         match sys::fork(0, birth.as_ref().map(|fd| fd.as_fd())).map_err(|errno| ("make a process", errno))? {
-            Forked::Child => bay::live(&bay),
-            Forked::Parent(pid) => Ok(Berth {
+            Forked::Child => cgroup_parent::live(&parent),
+            Forked::Parent(pid) => Ok(KnownParent {
                 pid: pid.as_raw_nonzero().get(),
                 socket: Some(ours),
                 cgroups: cgroups.clone(),
@@ -221,13 +224,13 @@ impl Spawner {
         }
     }
 
-    /// Lets go of bays that nobody needs: those that are used once, and more than a few spare ones.
+    /// Lets go of cgroup parents that nobody needs: those that are used once, and more than a few spare ones.
     fn dismiss(&mut self) {
         let mut spare = 0;
-        for bay in self.bays.iter_mut().filter(|bay| !bay.busy) {
-            spare += usize::from(bay.shared);
-            if !bay.shared || spare > SPARE_BAYS {
-                bay.socket = None;
+        for parent in self.parents.iter_mut().filter(|parent| !parent.busy) {
+            spare += usize::from(parent.shared);
+            if !parent.shared || spare > SPARE_PARENTS {
+                parent.socket = None;
             }
         }
     }
@@ -236,14 +239,16 @@ impl Spawner {
     fn reap(&mut self) {
         sys::drain_signals(&self.signals);
         while let Ok(Some(waited)) = sys::wait_any(false) {
-            let Some(index) = self.bays.iter().position(|bay| bay.pid == waited.pid) else { continue };
-            let bay = self.bays.swap_remove(index);
-            // A bay ends when nothing is left in it, unless it was killed or failed.
+            let Some(index) = self.parents.iter().position(|parent| parent.pid == waited.pid) else {
+                continue;
+            };
+            let parent = self.parents.swap_remove(index);
+            // A cgroup parent ends when nothing is left in it, unless it was killed or failed.
             if waited.exit_code != Some(0) {
-                bay.cgroups.kill();
+                parent.cgroups.kill();
                 self.kill_orphans();
             }
-            self.emptying.push(bay.cgroups);
+            self.emptying.push(parent.cgroups);
         }
         self.emptying.retain(|cgroups| {
             let gone = cgroups.remove();
@@ -254,26 +259,26 @@ impl Spawner {
         });
     }
 
-    /// Children of this process that are no bays were a killed bay's.
+    /// Children of this process that are no cgroup parents were a killed cgroup parent's.
     fn kill_orphans(&self) {
         let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
         let children = children.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
-        for pid in children.filter(|pid| self.bays.iter().all(|bay| bay.pid != *pid)) {
+        for pid in children.filter(|pid| self.parents.iter().all(|parent| parent.pid != *pid)) {
             let _ = sys::kill(pid, libc::SIGKILL);
         }
     }
 
-    /// haft is gone, and every seat has noticed: its socket is at its end. What is not gone soon is killed.
+    /// haft is gone, and every init has noticed: its socket is at its end. What is not gone soon is killed.
     fn end_all(&mut self) {
-        for bay in &mut self.bays {
-            bay.socket = None;
+        for parent in &mut self.parents {
+            parent.socket = None;
         }
         let end = Instant::now() + LAST_ORDERS;
-        while !(self.bays.is_empty() && self.emptying.is_empty()) {
+        while !(self.parents.is_empty() && self.emptying.is_empty()) {
             if Instant::now() > end {
-                for bay in &self.bays {
-                    bay.cgroups.kill();
-                    let _ = sys::kill(bay.pid, libc::SIGKILL);
+                for parent in &self.parents {
+                    parent.cgroups.kill();
+                    let _ = sys::kill(parent.pid, libc::SIGKILL);
                 }
                 if Instant::now() > end + LAST_ORDERS {
                     break;
@@ -296,10 +301,10 @@ impl Spawner {
     }
 }
 
-impl Berth {
+impl KnownParent {
     fn hear(&mut self) {
-        match self.socket.as_ref().map(wire::receive::<FromBay>) {
-            Some(Ok(Some((FromBay::Free, _)))) => self.busy = false,
+        match self.socket.as_ref().map(wire::receive::<FromParent>) {
+            Some(Ok(Some((FromParent::Free, _)))) => self.busy = false,
             // It has ended, or is about to.
             Some(Ok(None) | Err(_)) | None => self.socket = None,
         }

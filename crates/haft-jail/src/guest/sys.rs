@@ -19,7 +19,7 @@ pub(super) enum Forked {
 /// The flag of `clone3` that makes mounts of its own.
 pub(super) const MOUNTS: u64 = libc::CLONE_NEWNS as u64;
 
-/// Flags of `clone3` that make the namespaces of a seat for a container runtime.
+/// Flags of `clone3` that make the namespaces of a jail init for a container runtime.
 pub(super) const MOUNTS_AND_NETWORK: u64 = (libc::CLONE_NEWNS | libc::CLONE_NEWNET) as u64;
 
 /// Flags of `clone3` that make namespaces.
@@ -55,7 +55,7 @@ pub(super) fn fork(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Fo
         args.cgroup = cgroup.as_raw_fd() as u64;
     }
     // SAFETY: `args` lives across the call and has the size that is passed. Neither CLONE_VM nor a stack is asked
-    // for, so that the child has its own copy of everything, on a copy of this stack. Spawner and seat have one
+    // for, so that the child has its own copy of everything, on a copy of this stack. Spawner and init have one
     // thread, so no lock is held by anyone but the caller.
     let got = unsafe { libc::syscall(libc::SYS_clone3, &raw mut args, mem::size_of::<libc::clone_args>()) };
     match got {

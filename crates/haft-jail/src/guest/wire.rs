@@ -1,6 +1,6 @@
-//! What haft, its spawner and the seats say to each other: one JSON document a packet, with descriptors.
+//! What haft, its spawner and the jail inits say to each other: one JSON document a packet, with descriptors.
 
-use super::cgroup::SeatCgroups;
+use super::cgroup::InitCgroups;
 use super::{raw, survey::Id};
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -14,9 +14,9 @@ use rustix::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{fs::File, io, io::Read as _, io::Seek as _, io::Write as _, mem::MaybeUninit, path::PathBuf};
 
-/// What a seat is prepared for.
+/// What a jail init is prepared for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum SeatKind {
+pub(crate) enum InitKind {
     /// A guest among the processes of this machine.
     Process,
     /// A guest in namespaces of its own.
@@ -33,51 +33,51 @@ pub(crate) enum ToSpawner {
     /// haft's folder for this run, which the spawner removes at its end. Said here, because every guest can read the command
     /// line of the process that its jail begins with.
     Begin { folder: PathBuf },
-    /// Make a seat, in a bay that is free or, in these cgroups, in a new one. The answer brings its socket.
-    Seat { id: u64, kind: SeatKind, cgroups: SeatCgroups, own_bay: bool },
-    /// haft made a folder in which cgroups of seats will be, or removes it now.
-    Group { cgroups: SeatCgroups, make: bool },
+    /// Make a jail init, in a cgroup parent that is free or, in these cgroups, in a new one. The answer brings its socket.
+    Init { id: u64, kind: InitKind, cgroups: InitCgroups, own_parent: bool },
+    /// haft made a folder in which cgroups of jail inits will be, or removes it now.
+    Group { cgroups: InitCgroups, make: bool },
 }
 
 /// From the spawner to haft.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromSpawner {
-    /// The seat's socket is with it. The seat says itself when it is ready.
-    Seat { id: u64, cgroups: SeatCgroups },
+    /// The init's socket is with it. The init says itself when it is ready.
+    Init { id: u64, cgroups: InitCgroups },
     /// It could not be made.
     Failed { id: u64, stage: String, errno: i32 },
 }
 
-/// From the spawner to a bay. Its end of file ends the bay.
+/// From the spawner to a cgroup parent. Its end of file ends the cgroup parent.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToBay {
-    /// Make a seat; the end of its socket is with it.
-    Seat { kind: SeatKind },
+pub(crate) enum ToParent {
+    /// Make a jail init; the end of its socket is with it.
+    Init { kind: InitKind },
 }
 
-/// From a bay to the spawner.
+/// From a cgroup parent to the spawner.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum FromBay {
-    /// The seat has ended, with everything that was in it.
+pub(crate) enum FromParent {
+    /// The init has ended, with everything that was in it.
     Free,
 }
 
-/// From haft to a seat. Its end of file is an order to end everything.
+/// From haft to a jail init. Its end of file is an order to end everything.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum ToSeat {
+pub(crate) enum ToInit {
     /// Run this to its end before there is a guest, and keep what it leaves running. With it: as with `Start`.
-    Prepare(Box<SeatRequest>),
+    Prepare(Box<InitRequest>),
     /// Run this. With it: standard input, output and error.
-    Start(Box<SeatRequest>),
+    Start(Box<InitRequest>),
     /// Send this signal to the guest's group.
     Signal(i32),
     /// Ask it to end; end it after that many milliseconds.
     Stop { grace_ms: u64 },
 }
 
-/// From a seat to haft.
+/// From a jail init to haft.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum FromSeat {
+pub(crate) enum FromInit {
     /// Everything that needs no request is done.
     Ready { landlock: u8, proc: bool },
     /// What had to run before the guest did.
@@ -89,12 +89,12 @@ pub(crate) enum FromSeat {
     /// It does not, and why.
     Failed { stage: String, errno: i32 },
     /// The guest and everything that it started have ended.
-    Ended(SeatEnd),
+    Ended(InitEnd),
 }
 
-/// What a seat knows of its guest's end.
+/// What a jail init knows of its guest's end.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SeatEnd {
+pub(crate) struct InitEnd {
     pub(crate) exit_code: Option<i32>,
     pub(crate) signal: Option<i32>,
     /// Of all processes together.
@@ -163,9 +163,9 @@ pub(crate) enum CgroupTree {
     Hidden,
 }
 
-/// Everything that a seat has to know to run a guest.
+/// Everything that a jail init has to know to run a guest.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct SeatRequest {
+pub(crate) struct InitRequest {
     pub(crate) argv: Vec<String>,
     /// `NAME=value`.
     pub(crate) environment: Vec<String>,
@@ -176,19 +176,19 @@ pub(crate) struct SeatRequest {
     /// Parts of those that stay where they are, parents first: nothing that is mounted on can be renamed or removed.
     pub(crate) pins: Vec<Bind>,
     pub(crate) masks: Vec<Mask>,
-    /// Bytes of the private scratch space, where it is the seat that makes one.
+    /// Bytes of the private scratch space, where it is the init that makes one.
     pub(crate) scratch_bytes: u64,
     /// Number and value.
     pub(crate) limits: Vec<(i32, u64)>,
     pub(crate) filter: FilterKind,
     pub(crate) landlock: bool,
     pub(crate) terminal: bool,
-    /// Whether standard input is empty. The seat opens `/dev/null` itself, where a guest cannot change the machine's.
+    /// Whether standard input is empty. The init opens `/dev/null` itself, where a guest cannot change the machine's.
     pub(crate) no_input: bool,
     /// Whether to bind a port on the jail's own loopback and pass it out.
     pub(crate) gate: bool,
     pub(crate) grace_ms: u64,
-    /// Where the program is a container runtime, in a seat for one.
+    /// Where the program is a container runtime, in a jail init for one.
     pub(crate) container: Option<Container>,
     /// Where the program is a runtime that does not pass signals on: the command that does. The number comes last.
     pub(crate) signaller: Vec<String>,

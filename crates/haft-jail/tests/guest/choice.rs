@@ -535,7 +535,7 @@ pub fn go_through_the_gate() -> i32 {
     0
 }
 
-/// A seat that stands by was made before.
+/// A jail init that stands by was made before.
 fn what_is_mounted_later_is_seen() {
     if !rustix::process::geteuid().is_root() {
         return;
@@ -546,7 +546,7 @@ fn what_is_mounted_later_is_seen() {
     let jail = house.jail("namespace");
     let (_, heard) = block_on(run(&*jail, spec())).unwrap();
     assert_eq!(heard.out, "");
-    // Time for the next seat to be there.
+    // Time for the next init to be there.
     std::thread::sleep(Duration::from_millis(300));
     let mount = |arguments: &[&str]| {
         assert!(

@@ -56,7 +56,7 @@ fn gvisor_mounts_what_was_looked_at() {
             fs::rename(from, to).unwrap();
         });
         let spec = GuestSpec { writable: vec![granted], ..sh("cat file; echo written > new") };
-        // Where it was swapped before the seat opened it, the guest is refused.
+        // Where it was swapped before the init opened it, the guest is refused.
         let heard = block_on(run(&*jail, spec)).map(|(_, heard)| heard.out).unwrap_or_default();
         swap.join().unwrap();
         ran += usize::from(heard == "granted");

@@ -69,7 +69,7 @@ impl Approver for Form {
         Box::pin(async move {
             let mut decisions = Vec::with_capacity(requests.len());
             for request in requests {
-                let question = question(request).map_err(|error| GuardError(error.message))?;
+                let question = form(request).map_err(|error| GuardError(error.message))?;
                 let decision = match (question, self.0.is_stateless()) {
                     // It stays on the list, where everything can be seen.
                     (None, _) => Decision::Unanswered,
@@ -139,7 +139,7 @@ pub(super) fn decision(answer: Value) -> Decision {
 
 /// The question about a call, with everything that a yes covers, for the person before the client. `None` where a form has
 /// no room for all of it: then it cannot be agreed to here.
-pub(super) fn question(request: &ApprovalRequest) -> Result<Option<InputRequest>, haft_core::ToolError> {
+pub(super) fn form(request: &ApprovalRequest) -> Result<Option<InputRequest>, haft_core::ToolError> {
     let tool = text::spelled_line(&request.tool);
     let message = format!("May {tool} run?\n{}\n\n{}", text::one_line(&request.summary, 200), request.view());
     if message.chars().count() > MOST_SHOWN {
@@ -158,7 +158,7 @@ pub(super) fn question(request: &ApprovalRequest) -> Result<Option<InputRequest>
 
 /// Whether a form shows all of the question, so that a yes to it counts.
 pub(super) fn can_be_shown(request: &ApprovalRequest) -> bool {
-    question(request).is_ok_and(|question| question.is_some())
+    form(request).is_ok_and(|question| question.is_some())
 }
 
 #[cfg(test)]
@@ -177,14 +177,14 @@ mod tests {
     #[test]
     fn a_form_shows_everything_or_there_is_none() {
         let short =
-            serde_json::to_value(question(&asked("echo \u{1b}]0;touch X;\u{7}")).unwrap().unwrap()).unwrap();
+            serde_json::to_value(form(&asked("echo \u{1b}]0;touch X;\u{7}")).unwrap().unwrap()).unwrap();
         let message = short.pointer("/params/message").and_then(Value::as_str).unwrap();
         for seen in ["│ echo ⟨ESC⟩]0;touch X;⟨BEL⟩\n", "  env.PATH   │ ./bin\n", "  stdin      │ x\n"]
         {
             assert!(message.contains(seen), "{seen}: {message}");
         }
         let long = asked(&format!("echo {}; touch X", "hello ".repeat(1000)));
-        assert!(question(&long).unwrap().is_none() && !can_be_shown(&long));
+        assert!(form(&long).unwrap().is_none() && !can_be_shown(&long));
         assert!(can_be_shown(&asked("echo hello")));
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let mut request = asked("ls \u{1b}[2J");
         request.detail.does = "Run ls \u{1b}[2J".into();
         request.summary = text::spelled_summary(&request.detail.does, 200);
-        let form = serde_json::to_value(question(&request).unwrap().unwrap()).unwrap();
+        let form = serde_json::to_value(form(&request).unwrap().unwrap()).unwrap();
         let message = form.pointer("/params/message").and_then(Value::as_str).unwrap();
         assert!(message.starts_with("May run_command run?\nRun ls ⟨ESC⟩[2J\n"), "{message}");
         assert!(!message.contains("⟨U+27E8⟩"), "{message}");

@@ -7,7 +7,7 @@ use super::{
 use haft_core::{
     ApprovalId, ApprovalRequest, CallContext, Decision, ErrorCode, Task, TaskId, TaskState, ToolDefinition,
     ToolError,
-    port::{BoxFuture, QuestionState},
+    port::{ApprovalState, BoxFuture},
 };
 use haft_engine::{ApprovalError, Engine, Reply, Request, TaskOptions};
 use std::time::Duration;
@@ -74,14 +74,14 @@ impl EngineTasks {
     }
 
     /// What it asks a person, while that can be answered.
-    async fn question(&self, caller: &CallContext, id: &ApprovalId) -> Option<ApprovalRequest> {
+    async fn approval(&self, caller: &CallContext, id: &ApprovalId) -> Option<ApprovalRequest> {
         let found = self.engine.approvals(&caller.tenant).get(id).await.ok()?;
-        (found.state == QuestionState::Open).then_some(found.request)
+        (found.state == ApprovalState::Open).then_some(found.request)
     }
 
     async fn now(&self, caller: &CallContext, task: Task) -> TaskNow {
         let asks = match &task.approval_id {
-            Some(id) if !task.state.is_over() => self.question(caller, id).await,
+            Some(id) if !task.state.is_over() => self.approval(caller, id).await,
             _ => None,
         };
         let kept = task.expires_at.map(|until| until.duration_since(task.created_at));

@@ -137,23 +137,23 @@ impl TaskNow {
 
     /// The same with how it ended, if it has; and with its question, where the client `asks` its person.
     pub(super) fn detailed(&self, asks: bool) -> DetailedTask {
-        let payload = match asks.then(|| self.question()).flatten() {
+        let payload = match asks.then(|| self.approval()).flatten() {
             Some(input_requests) => TaskPayload::InputRequired { input_requests },
             None => self.payload(),
         };
         DetailedTask::new(self.taken(), payload)
     }
 
-    fn question(&self) -> Option<InputRequests> {
+    fn approval(&self) -> Option<InputRequests> {
         let request = self.asks.as_ref().filter(|_| self.result.is_none())?;
-        Some([(question_name(&request.id), approval::question(request).ok()??)].into())
+        Some([(approval_name(&request.id), approval::form(request).ok()??)].into())
     }
 
     /// What a person decided, where an answer to its question is among these.
     pub(super) fn answered(&self, answers: &InputResponses) -> Option<(&ApprovalId, Decision)> {
         let request = self.asks.as_ref()?;
         let question = &request.id;
-        match approval::decision(answers.get(&question_name(question))?.clone()) {
+        match approval::decision(answers.get(&approval_name(question))?.clone()) {
             Decision::Unanswered => None,
             // Nobody was shown it here.
             Decision::Approve if !approval::can_be_shown(request) => None,
@@ -179,7 +179,7 @@ impl TaskNow {
 }
 
 /// The name of a question of a task: no two that it ever asks have the same.
-fn question_name(question: &ApprovalId) -> String {
+fn approval_name(question: &ApprovalId) -> String {
     format!("haft_approval_{question}")
 }
 

@@ -15,7 +15,7 @@ pub(crate) use refusals::{Peer, Refusals, Why};
 pub use tokens::fuzz_token;
 pub use tokens::{JwksSource, TokenOptions};
 
-use crate::{host::Host, problem::Problem};
+use crate::{backend::ServerBackend, problem::Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
 use haft_core::{
     CallContext, ErrorCode, Tier,
@@ -193,7 +193,7 @@ impl Identifier {
         &self,
         headers: &HeaderMap,
         came_in: CameIn<'_>,
-        host: &dyn Host,
+        backend: &dyn ServerBackend,
     ) -> Result<Identity, Problem> {
         let mut offered = headers.get_all(header::AUTHORIZATION).iter();
         let bearer = match (offered.next(), offered.next()) {
@@ -221,7 +221,7 @@ impl Identifier {
             false => Proof::Token(bearer.into()),
         };
         let known = self.claimed(&proof).await?.ok_or_else(unknown)?;
-        let context = CallContext { tier: host.tier(&known.base.tenant), ..known.base };
+        let context = CallContext { tier: backend.tier(&known.base.tenant), ..known.base };
         if context.check().is_err() {
             return Err(unknown());
         }
@@ -253,14 +253,14 @@ impl Identifier {
 
     /// Waits until somebody does not count any more as they did: their key was revoked, their time is over, or they may less.
     /// Where that cannot be found out, they do not count.
-    pub(crate) async fn lost(&self, identity: &Identity, host: &dyn Host) {
+    pub(crate) async fn lost(&self, identity: &Identity, backend: &dyn ServerBackend) {
         let before = &*identity.0;
         if matches!(before.proof, Proof::Owner) {
             return std::future::pending().await;
         }
         loop {
             tokio::time::sleep(LOOK).await;
-            let tier = host.tier(&before.base.tenant);
+            let tier = backend.tier(&before.base.tenant);
             match self.claimed(&before.proof).await {
                 Ok(Some(now)) if still_counts(before, &now, tier) => {}
                 Ok(_) | Err(_) => return,

@@ -3,7 +3,7 @@
 //! Anybody can be refused as often as they like. So what is kept of it is bounded: a handful of addresses with counts, and one
 //! record a minute at the most.
 
-use crate::host::{Host, Refused};
+use crate::backend::{Refused, ServerBackend};
 use std::{
     collections::BTreeMap,
     mem,
@@ -79,14 +79,14 @@ impl Refusals {
     }
 
     /// Tells the host until the server stops: the first one at once, then one record a minute.
-    pub(crate) async fn tell(self: Arc<Self>, host: Arc<dyn Host>, stop: CancellationToken) {
+    pub(crate) async fn tell(self: Arc<Self>, backend: Arc<dyn ServerBackend>, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = self.some.notified() => {}
                 () = stop.cancelled() => {}
             }
             if let Some(refused) = self.take()
-                && let Err(error) = host.refused(refused).await
+                && let Err(error) = backend.refused(refused).await
             {
                 let why = error.diagnostics.as_deref().unwrap_or(&error.message);
                 tracing::error!(why, "refusals could not be recorded");

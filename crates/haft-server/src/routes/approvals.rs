@@ -3,16 +3,16 @@
 mod wire;
 
 use crate::{
+    extract::{Asked, Json as Taken, Named, Who, some_integer, some_object},
     identity::Identity,
     problem::Problem,
     schema,
     server::App,
-    take::{Asked, Json as Taken, Named, Who, some_integer, some_object},
 };
 use axum::{Json, extract::State};
 use haft_core::{
     ApprovalId, Arguments,
-    port::{self, QuestionFilter, Right},
+    port::{self, ApprovalFilter, Right},
 };
 use haft_engine::{Approvals, GrantTime, Remember, Reply, WhichOffer};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ fn approvals(app: &App, who: &Identity) -> Approvals {
 /// Where a question stands.
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum QuestionState {
+pub(crate) enum ApprovalState {
     Open,
     Approved,
     Denied,
@@ -39,15 +39,15 @@ pub(crate) enum QuestionState {
     Edited,
 }
 
-impl From<QuestionState> for port::QuestionState {
-    fn from(state: QuestionState) -> Self {
+impl From<ApprovalState> for port::ApprovalState {
+    fn from(state: ApprovalState) -> Self {
         match state {
-            QuestionState::Open => port::QuestionState::Open,
-            QuestionState::Approved => port::QuestionState::Approved,
-            QuestionState::Denied => port::QuestionState::Denied,
-            QuestionState::Expired => port::QuestionState::Expired,
-            QuestionState::Used => port::QuestionState::Used,
-            QuestionState::Edited => port::QuestionState::Edited,
+            ApprovalState::Open => port::ApprovalState::Open,
+            ApprovalState::Approved => port::ApprovalState::Approved,
+            ApprovalState::Denied => port::ApprovalState::Denied,
+            ApprovalState::Expired => port::ApprovalState::Expired,
+            ApprovalState::Used => port::ApprovalState::Used,
+            ApprovalState::Edited => port::ApprovalState::Edited,
         }
     }
 }
@@ -59,7 +59,7 @@ impl From<QuestionState> for port::QuestionState {
 pub(crate) struct Which {
     /// In this state; those that are open where absent.
     #[param(inline)]
-    state: Option<QuestionState>,
+    state: Option<ApprovalState>,
 }
 
 /// Questions, oldest first.
@@ -75,8 +75,8 @@ pub(crate) async fn list(
     Who(who): Who,
     Asked(which): Asked<Which>,
 ) -> Result<Json<Questions>, Problem> {
-    let state = Some(which.state.unwrap_or(QuestionState::Open).into());
-    let found = approvals(&app, &who).list(QuestionFilter { state, ..QuestionFilter::default() }).await?;
+    let state = Some(which.state.unwrap_or(ApprovalState::Open).into());
+    let found = approvals(&app, &who).list(ApprovalFilter { state, ..ApprovalFilter::default() }).await?;
     Ok(Json(Questions { questions: found.into_iter().map(Question::from).collect() }))
 }
 

@@ -1,11 +1,11 @@
 //! The record of what happened.
 
 use crate::{
+    extract::{Asked, Who},
     identity::Identity,
     problem::Problem,
     schema,
     server::App,
-    take::{Asked, Who},
 };
 use axum::{Json, extract::State};
 use haft_core::{
@@ -212,7 +212,7 @@ pub(crate) async fn events(
 ) -> Result<Json<Events>, Problem> {
     who.needs(Right::Operate)?;
     let limit = limit(asked.limit, 100, 1000)?;
-    Ok(Json(Events { events: app.host.happenings(limit).await? }))
+    Ok(Json(Events { events: app.backend.happenings(limit).await? }))
 }
 
 /// One tool in numbers.

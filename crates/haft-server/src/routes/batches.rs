@@ -1,12 +1,12 @@
 //! Several calls at once: batches and flows.
 
 use crate::{
+    extract::{Json as Taken, Named, Who, idempotency_key},
     problem::Problem,
-    said::{Batch, Flow, options},
+    requests::{Batch, Flow, options},
     schema,
     server::App,
     sse,
-    take::{Json as Taken, Named, Who, idempotency_key},
 };
 use axum::{
     Json,

@@ -1,12 +1,12 @@
 //! Calls that were made, and those that run.
 
 use crate::{
+    extract::{Asked, Json as Taken, Named, Who},
     identity::Identity,
     problem::Problem,
     schema,
     server::App,
     sse,
-    take::{Asked, Json as Taken, Named, Who},
 };
 use axum::{Json, extract::State, http::HeaderMap, response::Response};
 use futures_util::{StreamExt as _, stream};

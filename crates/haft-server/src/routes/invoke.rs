@@ -1,12 +1,12 @@
 //! One call.
 
 use crate::{
+    extract::{Json as Taken, Who, idempotency_key},
     problem::Problem,
-    said::Invoke,
+    requests::Invoke,
     schema,
     server::App,
     sse,
-    take::{Json as Taken, Who, idempotency_key},
 };
 use axum::{
     Json,

@@ -21,7 +21,7 @@ pub(crate) use batches::Results;
 pub(crate) use tasks::TaskPage;
 pub(crate) use tools::CategoryName;
 
-use crate::{problem::Problem, server::App, take::Who};
+use crate::{extract::Who, problem::Problem, server::App};
 use axum::http::{StatusCode, Uri};
 use utoipa_axum::{router::OpenApiRouter, routes};
 

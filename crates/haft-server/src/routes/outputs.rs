@@ -1,9 +1,9 @@
 //! Outputs that were too long for a result.
 
 use crate::{
+    extract::{Asked, Named, Who},
     problem::Problem,
     server::App,
-    take::{Asked, Named, Who},
 };
 use axum::{
     Json,

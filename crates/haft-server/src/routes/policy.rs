@@ -1,10 +1,10 @@
 //! Why policy decides as it does.
 
 use crate::{
+    extract::{Json as Taken, Who},
     problem::Problem,
-    said::Invoke,
+    requests::Invoke,
     server::App,
-    take::{Json as Taken, Who},
 };
 use axum::{Json, extract::State};
 use haft_core::port::Right;
@@ -22,5 +22,5 @@ pub(crate) async fn explain(
 ) -> Result<Json<Value>, Problem> {
     who.needs(Right::Invoke)?;
     let request = invoke.of(&who, &app, None)?;
-    Ok(Json(app.host.explain(request).await?))
+    Ok(Json(app.backend.explain(request).await?))
 }

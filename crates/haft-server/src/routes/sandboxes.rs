@@ -1,11 +1,11 @@
 //! Sandboxes: several calls that share limits, paths and hosts, and one end.
 
 use crate::{
+    extract::{Json as Taken, Named, Who, object_of_objects},
     problem::Problem,
-    said::countable,
+    requests::countable,
     schema,
     server::App,
-    take::{Json as Taken, Named, Who, object_of_objects},
 };
 use axum::{
     Json,

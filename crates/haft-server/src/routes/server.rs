@@ -1,6 +1,6 @@
 //! The server itself: who one is, the document, numbers of all tenants.
 
-use crate::{document, problem::Problem, server::App, take::Who};
+use crate::{document, extract::Who, problem::Problem, server::App};
 use axum::{
     Json,
     extract::State,
@@ -75,7 +75,7 @@ pub(crate) async fn stats(State(app): State<App>, Who(who): Who) -> Result<Respo
 )]
 pub(crate) async fn doctor(State(app): State<App>, Who(who): Who) -> Result<Json<Value>, Problem> {
     who.needs(Right::Operate)?;
-    Ok(Json(app.host.doctor().await?))
+    Ok(Json(app.backend.doctor().await?))
 }
 
 /// Counters and durations, in the text format of Prometheus. Needs the right `operate`

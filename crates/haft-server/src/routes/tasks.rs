@@ -1,11 +1,11 @@
 //! Calls that go on without their callers.
 
 use crate::{
+    extract::{Asked, Named, Who},
     problem::Problem,
     schema,
     server::App,
     sse,
-    take::{Asked, Named, Who},
 };
 use axum::{
     Json,

@@ -1,10 +1,10 @@
 //! `tool.invoke`: one call in the words of agent platforms, with what they know as statuses.
 
 use crate::{
+    extract::{Json as Taken, Named, Who, idempotency_key, object},
     problem::Problem,
-    said::plain,
+    requests::plain,
     server::App,
-    take::{Json as Taken, Named, Who, idempotency_key, object},
 };
 use axum::{
     Json,

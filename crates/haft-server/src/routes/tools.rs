@@ -1,9 +1,9 @@
 //! The tools that there are for a caller.
 
 use crate::{
+    extract::{Asked, Json as Taken, Named, Who, some_integer},
     problem::Problem,
     server::App,
-    take::{Asked, Json as Taken, Named, Who, some_integer},
 };
 use axum::{Json, extract::State};
 use haft_core::{Category, ErrorCode, ToolDefinition};

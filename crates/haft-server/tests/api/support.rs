@@ -9,7 +9,7 @@ use haft::{Folders, Haft, StoreOptions, prelude::*};
 use haft_core::port::{
     self, ApiKey, Guest, GuestSpec, Jail, KeyStore, Right, Sandbox, StoredGrant, Unavailable,
 };
-use haft_server::{ApiSecret, Host, Limits, Refused, Server};
+use haft_server::{ApiSecret, Limits, Refused, Server, ServerBackend};
 use haft_store::MemoryKeys;
 use serde_json::Value;
 use std::{
@@ -138,9 +138,9 @@ async fn with_approvals(haft: &Haft) {
 
 type Future<'a, T> = haft_core::port::BoxFuture<'a, Result<T, ToolError>>;
 
-pub struct TestHost(Arc<Mutex<Vec<Refused>>>);
+pub struct TestBackend(Arc<Mutex<Vec<Refused>>>);
 
-impl Host for TestHost {
+impl ServerBackend for TestBackend {
     fn tier(&self, _tenant: &str) -> haft::Tier {
         haft::Tier::Enterprise
     }
@@ -234,7 +234,7 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
     let refused = Arc::<Mutex<Vec<Refused>>>::default();
     let builder = Server::builder(haft.clone().into_engine())
         .keys(Arc::clone(&keys) as Arc<dyn KeyStore>)
-        .host(TestHost(Arc::clone(&refused)))
+        .backend(TestBackend(Arc::clone(&refused)))
         .limits(Limits { body_bytes: 1 << 20, grace: Duration::from_secs(2), ..Limits::default() })
         .invoke_and_approve();
     #[cfg(feature = "mcp")]

@@ -8,7 +8,7 @@ use super::{
 };
 use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, Asker, Decision, ExecutionId,
-    port::{Answer, Intent, Question, QuestionFilter, QuestionState, StoredGrant, TakenAnswer},
+    port::{Answer, ApprovalFilter, ApprovalState, Intent, StoredApproval, StoredGrant, TakenAnswer},
 };
 
 const OPEN: i64 = 0;
@@ -274,8 +274,8 @@ const QUESTION: &str = "SELECT approval_id, execution_id, call_id, tool_name, su
 pub(crate) fn questions(
     work: &mut Work<'_>,
     tenant: &str,
-    filter: &QuestionFilter,
-) -> Result<Vec<Question>, Fault> {
+    filter: &ApprovalFilter,
+) -> Result<Vec<StoredApproval>, Fault> {
     expire(work, tenant)?;
     let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX).min(10_000);
     let rows = work.sql.query(
@@ -291,17 +291,21 @@ pub(crate) fn questions(
             Value::Text(filter.replaces.as_ref().map_or("", ApprovalId::as_str)),
         ],
     )?;
-    rows.into_iter().rev().map(question).collect()
+    rows.into_iter().rev().map(approval).collect()
 }
 
 /// One question of a tenant.
-pub(crate) fn find(work: &mut Work<'_>, tenant: &str, id: &ApprovalId) -> Result<Option<Question>, Fault> {
+pub(crate) fn find(
+    work: &mut Work<'_>,
+    tenant: &str,
+    id: &ApprovalId,
+) -> Result<Option<StoredApproval>, Fault> {
     expire(work, tenant)?;
     let row = work.sql.query_one(
         &format!("{QUESTION} WHERE approval_id = ?1 AND tenant = ?2"),
         &[Value::Text(id.as_str()), Value::Text(tenant)],
     )?;
-    row.map(question).transpose()
+    row.map(approval).transpose()
 }
 
 /// What stayed open, or approved and unused, for too long. An answer that a call has taken is that call's.
@@ -316,25 +320,25 @@ fn expire(work: &mut Work<'_>, tenant: &str) -> Result<(), Fault> {
         .map(drop)
 }
 
-fn number(state: QuestionState) -> i64 {
+fn number(state: ApprovalState) -> i64 {
     match state {
-        QuestionState::Open => OPEN,
-        QuestionState::Approved => APPROVED,
-        QuestionState::Denied => DENIED,
-        QuestionState::Expired => EXPIRED,
-        QuestionState::Used => USED,
-        QuestionState::Edited => EDITED,
+        ApprovalState::Open => OPEN,
+        ApprovalState::Approved => APPROVED,
+        ApprovalState::Denied => DENIED,
+        ApprovalState::Expired => EXPIRED,
+        ApprovalState::Used => USED,
+        ApprovalState::Edited => EDITED,
     }
 }
 
-fn question(mut row: Row) -> Result<Question, Fault> {
+fn approval(mut row: Row) -> Result<StoredApproval, Fault> {
     // What was asked face to face has no risk on record.
     let risk = row.text(5)?;
     let risk = if risk.is_empty() { haft_core::Risk::High } else { serde_json::from_str(&risk)? };
     let footprint = row.opt_text(19)?.map(|text| serde_json::from_str(&text)).transpose()?;
     let offers = row.opt_text(20)?.map(|text| serde_json::from_str(&text)).transpose()?;
     let detail = row.opt_text(27)?.map(|text| serde_json::from_str(&text)).transpose()?;
-    Ok(Question {
+    Ok(StoredApproval {
         request: ApprovalRequest {
             id: ApprovalId::from_text(row.text(0)?),
             execution_id: row.parsed(1)?,
@@ -360,12 +364,12 @@ fn question(mut row: Row) -> Result<Question, Fault> {
             expires_at: row.opt_int(12)?.map(time).transpose()?,
         },
         state: match row.int(9)? {
-            OPEN => QuestionState::Open,
-            APPROVED => QuestionState::Approved,
-            DENIED => QuestionState::Denied,
-            EXPIRED => QuestionState::Expired,
-            EDITED => QuestionState::Edited,
-            _ => QuestionState::Used,
+            OPEN => ApprovalState::Open,
+            APPROVED => ApprovalState::Approved,
+            DENIED => ApprovalState::Denied,
+            EXPIRED => ApprovalState::Expired,
+            EDITED => ApprovalState::Edited,
+            _ => ApprovalState::Used,
         },
         asked_at: time(row.int(11)?)?,
         answered_at: row.opt_int(24)?.map(time).transpose()?,

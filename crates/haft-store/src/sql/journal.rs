@@ -5,7 +5,7 @@ use super::{
     value::{Fault, Value},
     work::Work,
 };
-use haft_core::port::{BatchBegin, Hashes, Intent, JournalStep, Outcome};
+use haft_core::port::{BatchBegin, CallEnd, Hashes, Intent, JournalStep};
 use std::time::Duration;
 
 /// A batch still comes in.
@@ -54,7 +54,7 @@ pub(crate) fn intent(work: &mut Work<'_>, intent: &Intent) -> Result<(), Fault> 
 }
 
 /// Writes how a call ended, with its audit record.
-pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Fault> {
+pub(crate) fn outcome(work: &mut Work<'_>, outcome: &CallEnd) -> Result<(), Fault> {
     let input = outcome.arguments.as_ref().map_or("", |arguments| arguments.as_str());
     let parts = outcome.result.as_deref().map(record::parts_text).transpose()?;
     let hash = |text: &str| chain::hex(&chain::digest(text.as_bytes()));
@@ -88,7 +88,7 @@ pub(crate) fn outcome(work: &mut Work<'_>, outcome: &Outcome) -> Result<(), Faul
 }
 
 /// Whether that outcome is in the audit already.
-pub(crate) fn is_recorded(work: &mut Work<'_>, outcome: &Outcome) -> Result<bool, Fault> {
+pub(crate) fn is_recorded(work: &mut Work<'_>, outcome: &CallEnd) -> Result<bool, Fault> {
     super::projection::catch_up(work)?;
     let facts = &outcome.audit.metadata;
     let row = work.sql.query_one(

@@ -17,7 +17,7 @@ use haft_core::{
     ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery,
     ToolResult,
     port::{
-        ApiKey, BoxFuture, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, KeyStore, NewTask, Outcome,
+        ApiKey, BoxFuture, CallEnd, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, KeyStore, NewTask,
         Registrations, RunningOutput, SecretHash, Store, StoreError, StoredTool, TaskCancel, TaskStore,
         TenantStore, Wants,
     },
@@ -214,7 +214,7 @@ impl Store for DurableStore {
         Box::pin(answer.wait())
     }
 
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>> {
         let urgent =
             outcome.had_intent || outcome.settles.is_some() || outcome.task.is_some() || self.0.is_full();
         let mut tried = false;

@@ -181,7 +181,7 @@ pub(crate) fn asks(work: &mut Work<'_>, id: &TaskId, approval: Option<&str>) -> 
 /// The walk of a task has ended: so does the task, unless there is a question that can still be answered.
 pub(crate) fn ended(work: &mut Work<'_>, id: &TaskId, result: &ToolResult) -> Result<(), Fault> {
     let now = work.now();
-    if let Some(approval) = open_question(work, result)? {
+    if let Some(approval) = open_approval(work, result)? {
         let waits = work.sql.execute(
             "UPDATE tasks SET state = 2, instance_id = NULL, approval_id = ?2, updated_at = ?3 \
              WHERE task_id = ?1 AND state < 2 AND cancel_requested = 0",
@@ -195,7 +195,7 @@ pub(crate) fn ended(work: &mut Work<'_>, id: &TaskId, result: &ToolResult) -> Re
 }
 
 /// The question that a walk ended with, where it is open.
-fn open_question(work: &mut Work<'_>, result: &ToolResult) -> Result<Option<String>, Fault> {
+fn open_approval(work: &mut Work<'_>, result: &ToolResult) -> Result<Option<String>, Fault> {
     if result.status != Status::RequiresConfirmation {
         return Ok(None);
     }

@@ -4,9 +4,9 @@ use super::{approvals, history, outputs, recovery, store::Inner, value::Sql};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange, OutputSearch,
-        Question, QuestionFilter, RecoveredCall, Recovery, StoreError, StoredGrant, StoredPart, StoredRun,
-        TakenAnswer, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange,
+        OutputSearch, RecoveredCall, Recovery, StoreError, StoredApproval, StoredGrant, StoredPart,
+        StoredRun, TakenAnswer, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
     },
 };
 use std::{future::ready, sync::Arc};
@@ -149,12 +149,18 @@ impl TenantStore for Tenant {
         )
     }
 
-    fn question<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
+    fn approval<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
         let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
         Box::pin(self.inner.write("question", move |work| approvals::find(work, &tenant, &id)))
     }
 
-    fn questions<'a>(&'a self, filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
+    fn approvals<'a>(
+        &'a self,
+        filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         let tenant = Arc::clone(&self.tenant);
         Box::pin(self.inner.write("questions", move |work| approvals::questions(work, &tenant, &filter)))
     }

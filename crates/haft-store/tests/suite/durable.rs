@@ -8,10 +8,10 @@ use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode,
     ExecutionId, Footprint, GrantOffer, IsolationLevel, Resource, Risk, Status,
     port::{
-        Answer, ApiKey, AuditQuery, BatchBegin, CallState, Claim, DISCARDED_AFTER_CRASH, JournalCall,
-        JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange, OutputSearch, Plan, QuestionFilter,
-        QuestionState, Recovery, Registrations as _, Right, Store, StoredGrant, StoredTool, TakenAnswer,
-        TenantStore as _, UnfinishedId,
+        Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, Claim,
+        DISCARDED_AFTER_CRASH, JournalCall, JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange,
+        OutputSearch, PlannedStep, Recovery, Registrations as _, Right, Store, StoredGrant, StoredTool,
+        TakenAnswer, TenantStore as _, UnfinishedId,
     },
 };
 use haft_store::{DurableStore, Happened, Keep, NotLetIn, Options};
@@ -268,7 +268,7 @@ async fn interrupted(home: &dyn Home, tenant: &str) -> (DurableStore, Unfinished
         arguments: call.arguments.clone(),
     });
     store.journal(JournalStep::Calls { batch, calls: taken.collect(), at: after(1) }).await.unwrap();
-    let plans = (0..3).map(|index| (index, Plan::Runs)).collect();
+    let plans = (0..3).map(|index| (index, PlannedStep::Runs)).collect();
     store.journal(JournalStep::Decided { batch, calls: plans }).await.unwrap();
     store.intent(calls[0].intent()).await.unwrap();
     store.outcome(calls[0].outcome()).await.unwrap();
@@ -359,7 +359,7 @@ async fn an_approval_is_used_once(home: &dyn Home) {
     store.intent(second).await.expect("nothing of the refused one was written");
 }
 
-pub fn question(tool: &str) -> ApprovalRequest {
+pub fn approval(tool: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: ApprovalId::random(),
         execution_id: ExecutionId::at(noon()),
@@ -403,7 +403,7 @@ pub async fn approvals(asking: &dyn Store, answering: &dyn Store) {
 async fn an_answer_and_its_grant_are_one(store: &dyn Store) {
     let tenant = store.for_tenant("ask");
     let yes = || answered(Decision::Approve, "ada");
-    let (first, second) = (question("g"), question("h"));
+    let (first, second) = (approval("g"), approval("h"));
     for request in [&first, &second] {
         tenant.ask(request.clone(), Vec::new()).await.unwrap();
     }
@@ -414,23 +414,23 @@ async fn an_answer_and_its_grant_are_one(store: &dyn Store) {
     // Its id is taken.
     tenant.answer_with_grant(&second.id, yes(), Some(grant("one", None))).await.unwrap_err();
     assert_eq!(tenant.grants(true).await.unwrap().len(), 1, "no other grant");
-    let open = tenant.question(&second.id).await.unwrap().unwrap();
-    assert_eq!((open.state, open.answered_by), (QuestionState::Open, None), "no answer without its grant");
+    let open = tenant.approval(&second.id).await.unwrap().unwrap();
+    assert_eq!((open.state, open.answered_by), (ApprovalState::Open, None), "no answer without its grant");
     assert!(tenant.answer_with_grant(&second.id, yes(), Some(grant("two", None))).await.unwrap());
     assert_eq!(tenant.grants(false).await.unwrap().len(), 2);
 }
 
 async fn questions_are_answered_once(asking: &dyn Store, answering: &dyn Store) {
-    let (yes, no, late) = (question("a"), question("b"), question("c"));
+    let (yes, no, late) = (approval("a"), approval("b"), approval("c"));
     let late = ApprovalRequest { expires_at: Some(noon()), ..late };
     let tenant = asking.for_tenant("ask");
     for request in [&yes, &no, &late] {
         assert_eq!(tenant.ask(request.clone(), Vec::new()).await.unwrap(), request.id);
     }
-    assert!(asking.for_tenant("other").ask(question("d"), Vec::new()).await.is_err());
+    assert!(asking.for_tenant("other").ask(approval("d"), Vec::new()).await.is_err());
     let theirs = answering.for_tenant("ask");
-    let open = QuestionFilter { state: Some(QuestionState::Open), ..QuestionFilter::default() };
-    let open = theirs.questions(open).await.unwrap();
+    let open = ApprovalFilter { state: Some(ApprovalState::Open), ..ApprovalFilter::default() };
+    let open = theirs.approvals(open).await.unwrap();
     let open: Vec<_> = open.iter().map(|question| &question.request).collect();
     assert_eq!(open, [&yes, &no], "another process sees them, but for what has expired");
     let call_of = |request: &ApprovalRequest| request.execution_id;
@@ -441,11 +441,11 @@ async fn questions_are_answered_once(asking: &dyn Store, answering: &dyn Store) 
     assert!(!answering.for_tenant("other").answer(&no.id, answered(Decision::Approve, "eve")).await.unwrap());
     assert!(theirs.answer(&no.id, answered(deny, "ada")).await.unwrap());
     assert!(!theirs.answer(&late.id, answered(Decision::Approve, "ada")).await.unwrap(), "too late");
-    let denied = tenant.question(&no.id).await.unwrap().expect("it is kept");
-    assert_eq!((denied.state, denied.answer_reason.as_deref()), (QuestionState::Denied, Some("not today")));
+    let denied = tenant.approval(&no.id).await.unwrap().expect("it is kept");
+    assert_eq!((denied.state, denied.answer_reason.as_deref()), (ApprovalState::Denied, Some("not today")));
     assert_eq!(denied.answered_from.as_deref(), Some("command_line"));
     assert_eq!(tenant.take_answer(&late.id, call_of(&late)).await.unwrap(), TakenAnswer::Expired);
-    assert_eq!(tenant.question(&late.id).await.unwrap().unwrap().state, QuestionState::Expired);
+    assert_eq!(tenant.approval(&late.id).await.unwrap().unwrap().state, ApprovalState::Expired);
     // The denied one allows nothing.
     let mut intent = call("ask", "b").intent();
     intent.approval = Some(no.id.clone());
@@ -466,16 +466,16 @@ async fn questions_are_answered_once(asking: &dyn Store, answering: &dyn Store) 
     assert!(asking.intent(thief).await.unwrap_err().0.contains("used for another call"));
     intent.approval = Some(yes.id.clone());
     asking.intent(intent).await.unwrap();
-    assert_eq!(tenant.question(&yes.id).await.unwrap().unwrap().state, QuestionState::Used);
+    assert_eq!(tenant.approval(&yes.id).await.unwrap().unwrap().state, ApprovalState::Used);
 }
 
 async fn the_same_question_is_asked_once(asking: &dyn Store, answering: &dyn Store) {
     let (tenant, theirs) = (asking.for_tenant("ask"), answering.for_tenant("ask"));
-    let first = question("s");
+    let first = approval("s");
     let again = ApprovalRequest { id: ApprovalId::random(), preview: Some("newer".into()), ..first.clone() };
     assert_eq!(tenant.ask(first.clone(), Vec::new()).await.unwrap(), first.id);
     assert_eq!(theirs.ask(again.clone(), Vec::new()).await.unwrap(), first.id, "it waits already");
-    let shown = tenant.question(&first.id).await.unwrap().unwrap();
+    let shown = tenant.approval(&first.id).await.unwrap().unwrap();
     assert_eq!(shown.request.preview.as_deref(), Some("newer"), "as it looks now");
     let twin = tenant.ask(again.clone(), vec![first.id.clone()]).await.unwrap();
     assert_eq!(twin, again.id, "another call of the same batch");
@@ -487,13 +487,13 @@ async fn the_same_question_is_asked_once(asking: &dyn Store, answering: &dyn Sto
     let call_id = ExecutionId::at(noon());
     let taken = tenant.take_answer(&twin, call_id).await.unwrap();
     assert_eq!(taken, TakenAnswer::Answered(answered(edit, "ada")));
-    let changed = ApprovalRequest { replaces: Some(twin.clone()), ..question("t") };
+    let changed = ApprovalRequest { replaces: Some(twin.clone()), ..approval("t") };
     tenant.ask(changed.clone(), Vec::new()).await.unwrap();
-    let filter = QuestionFilter { replaces: Some(twin.clone()), ..QuestionFilter::default() };
-    let found = theirs.questions(filter).await.unwrap();
+    let filter = ApprovalFilter { replaces: Some(twin.clone()), ..ApprovalFilter::default() };
+    let found = theirs.approvals(filter).await.unwrap();
     assert_eq!(found.iter().map(|question| &question.request.id).collect::<Vec<_>>(), [&changed.id]);
     // The id of one that is over is not given out again.
-    let stale = ApprovalRequest { id: twin.clone(), ..question("u") };
+    let stale = ApprovalRequest { id: twin.clone(), ..approval("u") };
     assert_ne!(tenant.ask(stale, Vec::new()).await.unwrap(), twin);
     // An intent needs a yes.
     let mut intent = call("ask", "s").intent();
@@ -505,7 +505,7 @@ async fn the_same_question_is_asked_once(asking: &dyn Store, answering: &dyn Sto
 async fn one_answer_wins(home: &dyn Home) {
     let stores = [home.open(), home.open()];
     for round in 0..20 {
-        let request = question(if round % 2 == 0 { "v" } else { "w" });
+        let request = approval(if round % 2 == 0 { "v" } else { "w" });
         let tenant = stores[0].tenant("ask");
         let id = tenant.ask(request.clone(), Vec::new()).await.unwrap();
         let (one, other) = (stores[0].tenant("ask"), stores[1].tenant("ask"));
@@ -541,7 +541,7 @@ pub fn grant(id: &str, expires_at: Option<Timestamp>) -> StoredGrant {
 /// A grant comes with an answer, and in no other way.
 async fn give(tenant: &haft_store::Tenant, grant: StoredGrant) {
     let asker = Asker::of(&CallContext::new("grants", "agent-1"));
-    let request = ApprovalRequest { fingerprint: grant.id.clone(), asker, ..question(&grant.id) };
+    let request = ApprovalRequest { fingerprint: grant.id.clone(), asker, ..approval(&grant.id) };
     let id = tenant.ask(request, Vec::new()).await.unwrap();
     let yes = answered(Decision::Approve, "ada");
     assert!(tenant.answer_with_grant(&id, yes, Some(grant)).await.unwrap());

@@ -5,12 +5,12 @@
 
 use super::{
     Home,
-    durable::question,
+    durable::approval,
     make::{TestClock, after, call, noon},
 };
 use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, Decision, ExecutionId,
-    port::{Answer, QuestionState, Store as _, TakenAnswer, TenantStore as _},
+    port::{Answer, ApprovalState, Store as _, TakenAnswer, TenantStore as _},
 };
 use haft_store::{DurableStore, Options, Tenant};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Late {
             fingerprint,
             expires_at: Some(after(EXPIRES)),
             execution_id: ExecutionId::at(noon()),
-            ..question("late")
+            ..approval("late")
         };
         let id = self.tenant().ask(request.clone(), Vec::new()).await.unwrap();
         assert_eq!(id, request.id);
@@ -80,8 +80,8 @@ impl Late {
         self.store.intent(intent).await.map_err(|error| error.0)
     }
 
-    async fn state(&self, id: &ApprovalId) -> (QuestionState, Option<String>) {
-        let found = self.tenant().question(id).await.unwrap().expect("it is kept");
+    async fn state(&self, id: &ApprovalId) -> (ApprovalState, Option<String>) {
+        let found = self.tenant().approval(id).await.unwrap().expect("it is kept");
         (found.state, found.answered_by)
     }
 }
@@ -108,7 +108,7 @@ async fn an_answer_after_the_end_does_not_count(late: &Late) {
             if !counts {
                 assert_eq!(
                     late.state(&request.id).await,
-                    (QuestionState::Expired, None),
+                    (ApprovalState::Expired, None),
                     "{decision:?} at {moment}"
                 );
                 // Not even for a clock that goes back.
@@ -125,7 +125,7 @@ async fn an_answer_after_the_end_does_not_count(late: &Late) {
     assert_eq!(late.take(&request.id, request.execution_id).await, TakenAnswer::Expired);
     let request = late.ask().await;
     assert!(!late.answers(&request.id, &Decision::Unanswered, "ada").await, "no answer is none");
-    assert_eq!(late.state(&request.id).await.0, QuestionState::Open);
+    assert_eq!(late.state(&request.id).await.0, ApprovalState::Open);
 }
 
 async fn a_second_answer_does_not_count(late: &Late) {
@@ -151,7 +151,7 @@ async fn a_second_answer_does_not_count(late: &Late) {
         assert!(late.answers(&request.id, &Decision::Approve, "ada").await);
         late.begins(&request.id, request.execution_id).await.unwrap();
         assert!(!late.answers(&request.id, &second, "bob").await, "{second:?} of one that was used");
-        assert_eq!(late.state(&request.id).await, (QuestionState::Used, Some("ada".to_owned())));
+        assert_eq!(late.state(&request.id).await, (ApprovalState::Used, Some("ada".to_owned())));
     }
 }
 
@@ -233,7 +233,7 @@ async fn answers_of_others_do_not_count(late: &Late) {
     for decision in decisions() {
         let request = late.ask().await;
         assert!(!other.answer(&request.id, answer(decision, "eve")).await.unwrap());
-        assert_eq!(late.state(&request.id).await, (QuestionState::Open, None));
+        assert_eq!(late.state(&request.id).await, (ApprovalState::Open, None));
     }
     let request = late.ask().await;
     assert!(late.answers(&request.id, &Decision::Approve, "ada").await);
@@ -241,5 +241,5 @@ async fn answers_of_others_do_not_count(late: &Late) {
     intent.approval = Some(request.id.clone());
     assert!(late.store.intent(intent).await.is_err());
     assert_eq!(other.take_answer(&request.id, request.execution_id).await.unwrap(), TakenAnswer::Gone);
-    assert_eq!(late.state(&request.id).await, (QuestionState::Approved, Some("ada".to_owned())));
+    assert_eq!(late.state(&request.id).await, (ApprovalState::Approved, Some("ada".to_owned())));
 }

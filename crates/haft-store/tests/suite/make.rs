@@ -3,7 +3,7 @@
 use haft_core::{
     Arguments, BatchId, CallContext, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status,
     Tier, ToolResult,
-    port::{AuditRecord, ClaimRequest, Clock, Intent, Outcome, Settlement},
+    port::{AuditRecord, CallEnd, ClaimRequest, Clock, Intent, Settlement},
 };
 use jiff::{SignedDuration, Timestamp};
 use std::{
@@ -167,9 +167,9 @@ impl Call {
         }
     }
 
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> CallEnd {
         let result = self.result();
-        Outcome {
+        CallEnd {
             audit: AuditRecord {
                 context: Arc::clone(&self.context),
                 call_id: "call_1".into(),
@@ -202,8 +202,8 @@ impl Call {
         }
     }
 
-    pub fn settling(&self, key: &str) -> Outcome {
+    pub fn settling(&self, key: &str) -> CallEnd {
         let result = Arc::new(self.result());
-        Outcome { settles: Some((self.claim(key), Settlement::Result(result))), ..self.outcome() }
+        CallEnd { settles: Some((self.claim(key), Settlement::Result(result))), ..self.outcome() }
     }
 }

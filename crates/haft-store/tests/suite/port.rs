@@ -3,7 +3,7 @@
 use super::make::{after, call, noon};
 use haft_core::{
     ApprovalId, Arguments, ErrorCode, ExecutionId, OutputHandle, Status,
-    port::{AuditQuery, Claim, Outcome, OutputRange, Settlement, Store},
+    port::{AuditQuery, CallEnd, Claim, OutputRange, Settlement, Store},
 };
 
 const ALL: OutputRange = OutputRange { offset: 0, length: u64::MAX };
@@ -142,12 +142,12 @@ async fn a_key_waits_and_is_released(store: &dyn Store) {
     store.claim(first.claim("k")).await.unwrap();
     let waits = Settlement::Waiting(approval.clone());
     let outcome = first.clone().without_effect().outcome();
-    store.outcome(Outcome { settles: Some((first.claim("k"), waits)), ..outcome }).await.unwrap();
+    store.outcome(CallEnd { settles: Some((first.claim("k"), waits)), ..outcome }).await.unwrap();
     let second = call(tenant, "pay");
     assert!(matches!(store.claim(second.claim("k")).await.unwrap(), Claim::Waiting(id) if id == approval));
     // The second one owns it now, and gives it back.
     let outcome = second.clone().without_effect().outcome();
-    let released = Outcome { settles: Some((second.claim("k"), Settlement::Released)), ..outcome };
+    let released = CallEnd { settles: Some((second.claim("k"), Settlement::Released)), ..outcome };
     store.outcome(released).await.unwrap();
     assert!(matches!(store.claim(call(tenant, "pay").claim("k")).await.unwrap(), Claim::Fresh));
 }

@@ -1,10 +1,10 @@
 //! Calls that go on without their callers: what holds for every store, and for those that outlive the process.
 
-use super::{Home, durable::question, make::call};
+use super::{Home, durable::approval, make::call};
 use haft_core::{
     ApprovalId, ApprovalRequest, Asker, CallContext, CallOptions, Decision, ErrorCode, ExecutionId, Status,
     TaskId, TaskProgress, TaskQuery, TaskState, ToolCall, ToolResult,
-    port::{Answer, ClaimedTask, NewTask, Outcome, Store, TaskCancel, TaskStore, TenantStore as _},
+    port::{Answer, CallEnd, ClaimedTask, NewTask, Store, TaskCancel, TaskStore, TenantStore as _},
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -28,10 +28,10 @@ fn new(tenant: &str, runner: &str) -> NewTask {
 }
 
 /// The end of a walk of that task.
-fn end(task: &ClaimedTask, result: ToolResult) -> Outcome {
+fn end(task: &ClaimedTask, result: ToolResult) -> CallEnd {
     let mut call = call(&task.context.tenant, "write");
     call.id = task.execution_id;
-    Outcome { task: Some((task.id.clone(), Arc::new(result))), ..call.without_effect().outcome() }
+    CallEnd { task: Some((task.id.clone(), Arc::new(result))), ..call.without_effect().outcome() }
 }
 
 fn success(task: &ClaimedTask) -> ToolResult {
@@ -184,7 +184,7 @@ async fn what_a_crash_leaves_of_tasks(home: &dyn Home) {
 async fn a_question_keeps_its_task(home: &dyn Home) {
     let store = home.open();
     let tenant = store.tenant("asks");
-    let ask = ApprovalRequest { asker: Asker::of(&CallContext::new("asks", "agent-1")), ..question("write") };
+    let ask = ApprovalRequest { asker: Asker::of(&CallContext::new("asks", "agent-1")), ..approval("write") };
     tenant.ask(ask.clone(), Vec::new()).await.unwrap();
     let task = new("asks", "asks");
     let walk = taken(&store, &task).await;
@@ -241,7 +241,7 @@ async fn a_changed_call_is_what_its_task_goes_on_with(home: &dyn Home) {
     let ask = ApprovalRequest {
         id: ApprovalId::random(),
         asker: Asker::of(&CallContext::new("edits", "agent-1")),
-        ..question("write")
+        ..approval("write")
     };
     tenant.ask(ask.clone(), Vec::new()).await.unwrap();
     let task = new("edits", "edits");

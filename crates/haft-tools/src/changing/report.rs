@@ -3,7 +3,7 @@
 use haft_core::{ToolError, ToolOutput};
 use haft_sdk::{
     IntoToolOutput, Json,
-    files::{Changed, Outcome},
+    files::{Changed, FileOutcome},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -63,10 +63,10 @@ impl Reported {
     fn report(&self) -> ChangeReport {
         let files = self.changed.iter().map(|changed| {
             let (action, moved_from) = match &changed.outcome {
-                Outcome::Created => (Action::Created, None),
-                Outcome::Modified => (Action::Modified, None),
-                Outcome::Deleted => (Action::Deleted, None),
-                Outcome::Moved { from } => (Action::Moved, Some(from.shown.clone())),
+                FileOutcome::Created => (Action::Created, None),
+                FileOutcome::Modified => (Action::Modified, None),
+                FileOutcome::Deleted => (Action::Deleted, None),
+                FileOutcome::Moved { from } => (Action::Moved, Some(from.shown.clone())),
             };
             ChangedFile {
                 path: changed.place.shown.clone(),
@@ -98,10 +98,10 @@ impl IntoToolOutput for Reported {
 /// One line for each file: what happened to it.
 pub(super) fn lines(changed: &[Changed]) -> String {
     let line = |changed: &Changed| match &changed.outcome {
-        Outcome::Created => format!("created: {}", changed.place.shown),
-        Outcome::Modified => format!("modified: {}", changed.place.shown),
-        Outcome::Deleted => format!("deleted: {}", changed.place.shown),
-        Outcome::Moved { from } => format!("moved: {} -> {}", from.shown, changed.place.shown),
+        FileOutcome::Created => format!("created: {}", changed.place.shown),
+        FileOutcome::Modified => format!("modified: {}", changed.place.shown),
+        FileOutcome::Deleted => format!("deleted: {}", changed.place.shown),
+        FileOutcome::Moved { from } => format!("moved: {} -> {}", from.shown, changed.place.shown),
     };
     match changed {
         [] => "No changes applied.".to_owned(),

@@ -9,7 +9,7 @@ use haft_core::{
 };
 use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{
-    Args, Cancel, Host, Tool, ToolCtx,
+    Args, CallHost, Cancel, Tool, ToolCtx,
     capability::{Capabilities, Workspace},
 };
 use haft_store::MemoryReadHashes;
@@ -66,7 +66,7 @@ struct OneCall {
     capabilities: Capabilities,
 }
 
-impl Host for OneCall {
+impl CallHost for OneCall {
     fn execution_id(&self) -> ExecutionId {
         self.id
     }

@@ -11,9 +11,9 @@ pub use place::{StorePlace, age, retention};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, AuditPage, AuditQuery, AuditRecord, BoxFuture, Claim, ClaimRequest, FoundLines, Intent,
-        JournalStep, Outcome, OutputRange, OutputSearch, Question, QuestionFilter, RecoveredCall, Recovery,
-        RunningOutput, Store, StoreError, StoredGrant, StoredPart, StoredRun, TakenAnswer, TaskStore,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest,
+        FoundLines, Intent, JournalStep, OutputRange, OutputSearch, RecoveredCall, Recovery, RunningOutput,
+        Store, StoreError, StoredApproval, StoredGrant, StoredPart, StoredRun, TakenAnswer, TaskStore,
         TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
@@ -87,7 +87,7 @@ impl Store for LazyStore {
         }
     }
 
-    fn outcome<'a>(&'a self, outcome: Outcome) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>> {
         match self.open() {
             Ok(store) => store.outcome(outcome),
             Err(error) => refused(error),
@@ -215,12 +215,18 @@ impl TenantStore for LazyTenant {
         Box::pin(async move { self.view()?.answer_with_grant(id, answer, grant).await })
     }
 
-    fn question<'a>(&'a self, id: &'a ApprovalId) -> BoxFuture<'a, Result<Option<Question>, StoreError>> {
-        Box::pin(async move { self.view()?.question(id).await })
+    fn approval<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
+        Box::pin(async move { self.view()?.approval(id).await })
     }
 
-    fn questions<'a>(&'a self, filter: QuestionFilter) -> BoxFuture<'a, Result<Vec<Question>, StoreError>> {
-        Box::pin(async move { self.view()?.questions(filter).await })
+    fn approvals<'a>(
+        &'a self,
+        filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
+        Box::pin(async move { self.view()?.approvals(filter).await })
     }
 
     fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {

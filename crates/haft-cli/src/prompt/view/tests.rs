@@ -62,7 +62,7 @@ fn screens() -> [Screen; 8] {
 fn all(request: &ApprovalRequest, width: usize) -> String {
     let size = Size { width, height: 24 };
     let view = view(request);
-    let mut out = plain(&view.question(size));
+    let mut out = plain(&view.approval(size));
     for screen in screens() {
         out.push_str(&format!("----\n{}\n", plain(&view.screen(&screen, size)).trim_end()));
     }
@@ -134,7 +134,7 @@ fn a_long_change_is_shown_whole() {
     let lines: String = (0..500).map(|line| format!("+line {line}\n")).collect();
     let request = ApprovalRequest { preview: Some(lines), ..request() };
     let size = Size { width: 80, height: 24 };
-    let (view, text) = (view(&request), plain(&view(&request).question(size)));
+    let (view, text) = (view(&request), plain(&view(&request).approval(size)));
     for line in 0..500 {
         assert!(text.contains(&format!("│ +line {line}\n")), "{line}: {text}");
     }
@@ -152,7 +152,7 @@ fn nothing_of_a_call_is_out_of_sight() {
         let arguments = serde_json::json!({"command": command, "env": {"A": "touch Y"}, "stdin": "touch Z"});
         let request = ApprovalRequest { arguments: arguments.into(), preview: None, ..request() };
         for width in [40, 80] {
-            let shown = plain(&view(&request).question(Size { width, height: 24 }));
+            let shown = plain(&view(&request).approval(Size { width, height: 24 }));
             let joined: String = shown
                 .lines()
                 .map(|row| row.split_once(['│', '┆']).map_or("", |(_, text)| &text[1..]))

@@ -15,7 +15,7 @@ use haft_core::{
     port::{GuestEnd, GuestSpec},
 };
 use haft_sdk::{
-    Cancel, CancelReason, Host, ToolCtx,
+    CallHost, Cancel, CancelReason, ToolCtx,
     capability::{Capabilities, Workspace},
 };
 use serde_json::{Map, Value};
@@ -71,7 +71,7 @@ impl Attempt {
     }
 }
 
-impl Host for Attempt {
+impl CallHost for Attempt {
     fn execution_id(&self) -> ExecutionId {
         self.call.id
     }

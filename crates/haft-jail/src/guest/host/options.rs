@@ -13,7 +13,7 @@ pub struct JailOptions {
     pub names: Arc<ProtectedNames>,
     /// The home of the user, where toolchains keep their things.
     pub home: PathBuf,
-    /// Seats of a kind that stand ready once one of that kind was used.
+    /// Jail inits of a kind that stand ready once one of that kind was used.
     pub warm: usize,
     /// Whether limits for each process by itself do for `strict`, where no cgroup can be made.
     pub per_process_limits_do: bool,
@@ -24,7 +24,7 @@ pub struct JailOptions {
 }
 
 impl JailOptions {
-    /// Options for a state folder and a home, with two warm seats and no gate.
+    /// Options for a state folder and a home, with two warm jail inits and no gate.
     pub fn new(state: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         JailOptions {
             state: state.into(),

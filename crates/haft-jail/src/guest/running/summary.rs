@@ -2,9 +2,9 @@
 
 use super::*;
 
-impl SeatGuest {
+impl InitGuest {
     /// What became of it.
-    pub(super) fn sum_up(&self, end: SeatEnd, passed: Option<Passed>) -> GuestEnd {
+    pub(super) fn sum_up(&self, end: InitEnd, passed: Option<Passed>) -> GuestEnd {
         let wall = self.started.elapsed();
         let counted = self.cgroups.counted().since(self.before);
         let report = self.gate.as_ref().map(|gate| gate.report());
@@ -43,7 +43,7 @@ impl SeatGuest {
         }
     }
 
-    fn violations(&self, counted: &Counted, end: &SeatEnd, passed: Option<&Passed>) -> Vec<Violation> {
+    fn violations(&self, counted: &Counted, end: &InitEnd, passed: Option<&Passed>) -> Vec<Violation> {
         let now = jiff::Timestamp::now();
         let mut all = Vec::new();
         let mut add = |kind: &str, resource: &str, description: String| {

@@ -60,14 +60,14 @@ where
     S: Service<Request<Incoming>, Response = Answer, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
 {
-    let seats = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let slots = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     let connections = TaskTracker::new();
     loop {
         let taken = async {
-            let seat = Arc::clone(&seats).acquire_owned().await;
-            (seat, listener.accept().await)
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, listener.accept().await)
         };
-        let (seat, accepted) = tokio::select! {
+        let (slot, accepted) = tokio::select! {
             taken = taken => taken,
             () = stop.cancelled() => break,
         };
@@ -102,7 +102,7 @@ where
             if let Err(error) = ended {
                 tracing::debug!(%error, "a connection ended early");
             }
-            drop(seat);
+            drop(slot);
         });
     }
     connections.close();

@@ -5,7 +5,7 @@
 
 use crate::bounded::{Beyond, Bounded, Bounds};
 use haft_core::CallContext;
-use haft_http::{Full, Seat, Seats};
+use haft_http::{Full, Slot, Slots};
 use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::{
@@ -73,8 +73,8 @@ impl Beginning {
 /// Counts, until it is dropped with the transport of its session: whatever ends one, that goes last.
 #[derive(Debug)]
 struct Held {
-    _caller: Seat<Arc<[Arc<str>; 3]>>,
-    _tenant: Seat<Arc<str>>,
+    _caller: Slot<Arc<[Arc<str>; 3]>>,
+    _tenant: Slot<Arc<str>>,
 }
 
 /// Why a session did not begin, or is none.
@@ -92,8 +92,8 @@ pub(super) enum SessionsError {
 #[derive(Debug)]
 pub(super) struct Sessions {
     sessions: LocalSessionManager,
-    callers: Seats<Arc<[Arc<str>; 3]>>,
-    tenants: Seats<Arc<str>>,
+    callers: Slots<Arc<[Arc<str>; 3]>>,
+    tenants: Slots<Arc<str>>,
 }
 
 impl Sessions {
@@ -107,8 +107,8 @@ impl Sessions {
         sessions.session_config = config;
         Sessions {
             sessions,
-            callers: Seats::new(limits.per_caller, limits.all),
-            tenants: Seats::new(limits.per_tenant, limits.all),
+            callers: Slots::new(limits.per_caller, limits.all),
+            tenants: Slots::new(limits.per_tenant, limits.all),
         }
     }
 

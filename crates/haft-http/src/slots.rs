@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// Why there is no seat.
+/// Why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     /// Whoever asks has as many as one may have.
@@ -20,17 +20,17 @@ pub enum Full {
 /// Counts what each holder has, and what all have together. Cheap to clone.
 ///
 /// ```
-/// use haft_http::{Full, Seats};
-/// let seats = Seats::new(2, 3);
-/// let (_one, two) = (seats.take("ada", 1).unwrap(), seats.take("ada", 1).unwrap());
-/// assert_eq!(seats.take("ada", 1).unwrap_err(), Full::Own);
-/// let _three = seats.take("bob", 1).unwrap();
-/// assert_eq!(seats.take("eve", 1).unwrap_err(), Full::All);
+/// use haft_http::{Full, Slots};
+/// let slots = Slots::new(2, 3);
+/// let (_one, two) = (slots.take("ada", 1).unwrap(), slots.take("ada", 1).unwrap());
+/// assert_eq!(slots.take("ada", 1).unwrap_err(), Full::Own);
+/// let _three = slots.take("bob", 1).unwrap();
+/// assert_eq!(slots.take("eve", 1).unwrap_err(), Full::All);
 /// drop(two);
-/// assert!(seats.take("ada", 1).is_ok());
+/// assert!(slots.take("ada", 1).is_ok());
 /// ```
 #[derive(Debug)]
-pub struct Seats<K: Eq + Hash>(Arc<Inner<K>>);
+pub struct Slots<K: Eq + Hash>(Arc<Inner<K>>);
 
 #[derive(Debug)]
 struct Inner<K: Eq + Hash> {
@@ -45,9 +45,9 @@ struct Taken<K> {
     by: HashMap<K, usize>,
 }
 
-impl<K: Eq + Hash> Clone for Seats<K> {
+impl<K: Eq + Hash> Clone for Slots<K> {
     fn clone(&self) -> Self {
-        Seats(Arc::clone(&self.0))
+        Slots(Arc::clone(&self.0))
     }
 }
 
@@ -57,18 +57,18 @@ impl<K: Eq + Hash> Inner<K> {
     }
 }
 
-impl<K: Eq + Hash + Clone> Seats<K> {
+impl<K: Eq + Hash + Clone> Slots<K> {
     /// At most `each` for one holder, and `all` together.
     pub fn new(each: usize, all: usize) -> Self {
         let taken = Mutex::new(Taken { all: 0, by: HashMap::new() });
-        Seats(Arc::new(Inner { each, all, taken }))
+        Slots(Arc::new(Inner { each, all, taken }))
     }
 
-    /// So many for that holder, until the seat is dropped.
-    pub fn take(&self, who: K, count: usize) -> Result<Seat<K>, Full> {
-        let mut seat = Seat { seats: self.clone(), who, count: 0 };
-        seat.more(count)?;
-        Ok(seat)
+    /// So many for that holder, until the slot is dropped.
+    pub fn take(&self, who: K, count: usize) -> Result<Slot<K>, Full> {
+        let mut slot = Slot { slots: self.clone(), who, count: 0 };
+        slot.more(count)?;
+        Ok(slot)
     }
 
     /// How many are taken, by all.
@@ -79,16 +79,16 @@ impl<K: Eq + Hash + Clone> Seats<K> {
 
 /// What one holder has. Dropping it gives it back.
 #[derive(Debug)]
-pub struct Seat<K: Eq + Hash> {
-    seats: Seats<K>,
+pub struct Slot<K: Eq + Hash> {
+    slots: Slots<K>,
     who: K,
     count: usize,
 }
 
-impl<K: Eq + Hash + Clone> Seat<K> {
+impl<K: Eq + Hash + Clone> Slot<K> {
     /// Takes so many more. Where that is refused, it has what it had.
     pub fn more(&mut self, count: usize) -> Result<(), Full> {
-        let inner = &self.seats.0;
+        let inner = &self.slots.0;
         let mut taken = inner.taken();
         let own = taken.by.get(&self.who).copied().unwrap_or(0).saturating_add(count);
         let all = taken.all.saturating_add(count);
@@ -107,9 +107,9 @@ impl<K: Eq + Hash + Clone> Seat<K> {
     }
 }
 
-impl<K: Eq + Hash> Drop for Seat<K> {
+impl<K: Eq + Hash> Drop for Slot<K> {
     fn drop(&mut self) {
-        let mut taken = self.seats.0.taken();
+        let mut taken = self.slots.0.taken();
         taken.all = taken.all.saturating_sub(self.count);
         let left = taken.by.get_mut(&self.who).map(|own| {
             *own = own.saturating_sub(self.count);
@@ -128,20 +128,20 @@ mod tests {
 
     #[test]
     fn what_is_refused_takes_nothing_and_nobody_is_remembered() {
-        let seats = Seats::new(10, 15);
-        let mut ada = seats.take("ada", 8).unwrap();
+        let slots = Slots::new(10, 15);
+        let mut ada = slots.take("ada", 8).unwrap();
         assert_eq!(ada.more(3), Err(Full::Own));
-        assert_eq!(seats.taken(), 8);
-        let bob = seats.take("bob", 7).unwrap();
+        assert_eq!(slots.taken(), 8);
+        let bob = slots.take("bob", 7).unwrap();
         assert_eq!(ada.more(1), Err(Full::All));
-        assert_eq!(seats.take("ada", 3).unwrap_err(), Full::Own, "its own bound is said first");
+        assert_eq!(slots.take("ada", 3).unwrap_err(), Full::Own, "its own bound is said first");
         drop(bob);
         assert_eq!(ada.more(2), Ok(()));
         drop(ada);
-        assert_eq!(seats.taken(), 0);
+        assert_eq!(slots.taken(), 0);
         for name in 0..1000 {
-            drop(Seats::take(&Seats::new(1, 1), name, 1));
+            drop(Slots::take(&Slots::new(1, 1), name, 1));
         }
-        assert!(seats.0.taken().by.is_empty());
+        assert!(slots.0.taken().by.is_empty());
     }
 }

@@ -3,7 +3,7 @@
 use super::Failure;
 use crate::guest::{
     sys::{self, CStrings},
-    wire::SeatRequest,
+    wire::InitRequest,
 };
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
@@ -24,7 +24,7 @@ const STEPS: [&str; 11] = [
     "enter the working folder",
     "set limits",
     "drop privileges",
-    "be ended with its seat",
+    "be ended with its init",
     "restrict files with Landlock",
     "close descriptors",
     "filter system calls",
@@ -47,7 +47,7 @@ pub(super) struct Program<'a> {
 
 impl<'a> Program<'a> {
     pub(super) fn new(
-        request: &'a SeatRequest,
+        request: &'a InitRequest,
         descriptors: &'a [OwnedFd],
         working_dir: &str,
         ruleset: Option<&'a OwnedFd>,

@@ -14,8 +14,8 @@ use haft_core::{
     ApprovalId, ApprovalMode, Arguments, BatchOptions, CallContext, Decision, Footprint, Resource, ToolCall,
     ToolResult,
     port::{
-        AcceptAnswers, Answer, Approver, NobodyToAsk, Question, QuestionFilter, QuestionState, Store as _,
-        TenantStore,
+        AcceptAnswers, Answer, ApprovalFilter, ApprovalState, Approver, NobodyToAsk, Store as _,
+        StoredApproval, TenantStore,
     },
 };
 use haft_engine::{BatchRequest, Engine, Request, Settings};
@@ -85,16 +85,16 @@ impl Process {
         self.ran.lock().unwrap().clone()
     }
 
-    async fn questions(&self, state: QuestionState) -> Vec<Question> {
-        let filter = QuestionFilter { state: Some(state), ..QuestionFilter::default() };
-        self.list("local").questions(filter).await.unwrap()
+    async fn approvals(&self, state: ApprovalState) -> Vec<StoredApproval> {
+        let filter = ApprovalFilter { state: Some(state), ..ApprovalFilter::default() };
+        self.list("local").approvals(filter).await.unwrap()
     }
 
     /// The questions that wait, once there are so many.
-    async fn waiting(&self, count: usize) -> Vec<Question> {
+    async fn waiting(&self, count: usize) -> Vec<StoredApproval> {
         within("the questions", async {
             loop {
-                let open = self.questions(QuestionState::Open).await;
+                let open = self.approvals(ApprovalState::Open).await;
                 if open.len() >= count {
                     return open;
                 }
@@ -117,7 +117,7 @@ fn write(text: &str) -> ToolCall {
     call_with("write", json!({"text": text}))
 }
 
-fn question_of(result: &ToolResult) -> ApprovalId {
+fn approval_of(result: &ToolResult) -> ApprovalId {
     let data = result.error.as_ref().and_then(|error| error.data.as_ref()).expect("the way to answer");
     ApprovalId::from_text(data["approvalId"].as_str().unwrap())
 }
@@ -152,7 +152,7 @@ async fn another_process_answers_while_the_call_waits() {
             );
             assert!(asking.ran().is_empty());
         }
-        assert!(answering.questions(QuestionState::Open).await.is_empty());
+        assert!(answering.approvals(ApprovalState::Open).await.is_empty());
     }
 }
 
@@ -162,10 +162,10 @@ async fn a_call_that_nobody_answered_runs_once_when_it_is_sent_again_after_a_yes
     let process = folder.process(Arc::new(NobodyToAsk));
     let first = process.engine.execute(write("x")).await;
     assert_eq!(code(&first), "CONFIRMATION_REQUIRED");
-    let id = question_of(&first);
+    let id = approval_of(&first);
     assert!(message(&first).contains(id.as_str()), "{}", message(&first));
     let again = process.engine.execute(write("x")).await;
-    assert_eq!(question_of(&again), id, "the same call is the same question");
+    assert_eq!(approval_of(&again), id, "the same call is the same question");
     drop(process);
     // Also after a restart, and from another process.
     let process = folder.process(Arc::new(NobodyToAsk));
@@ -187,7 +187,7 @@ async fn a_call_that_nobody_answered_runs_once_when_it_is_sent_again_after_a_yes
     {
         let result = process.engine.execute(other).await;
         assert_eq!(code(&result), "CONFIRMATION_REQUIRED");
-        assert_ne!(question_of(&result), id);
+        assert_ne!(approval_of(&result), id);
     }
     assert!(process.ran().is_empty(), "{:?}", process.ran());
     // By its alias it is the same call.
@@ -198,7 +198,7 @@ async fn a_call_that_nobody_answered_runs_once_when_it_is_sent_again_after_a_yes
     // A yes is for one call: a replay is asked about again.
     let replay = process.engine.execute(write("x")).await;
     assert_eq!(code(&replay), "CONFIRMATION_REQUIRED");
-    assert_ne!(question_of(&replay), id);
+    assert_ne!(approval_of(&replay), id);
     assert_eq!(process.ran().len(), 1);
 }
 
@@ -209,7 +209,7 @@ async fn a_yes_to_a_call_that_changes_nothing_is_used_up_too() {
     let process = folder.process(Arc::new(NobodyToAsk));
     let look = || call_with("look", json!({}));
     let first = process.engine.execute(look()).await;
-    assert!(process.answer(&question_of(&first), Decision::Approve).await);
+    assert!(process.answer(&approval_of(&first), Decision::Approve).await);
     assert_eq!(code(&process.engine.execute(look()).await), "OK");
     assert_eq!(code(&process.engine.execute(look()).await), "CONFIRMATION_REQUIRED");
 }
@@ -219,7 +219,7 @@ async fn a_denied_call_is_told_so_once_and_is_a_new_question_after_that() {
     let folder = Folder::new();
     let process = folder.process(Arc::new(NobodyToAsk));
     let first = process.engine.execute(write("x")).await;
-    assert!(process.answer(&question_of(&first), Decision::Deny { reason: None }).await);
+    assert!(process.answer(&approval_of(&first), Decision::Deny { reason: None }).await);
     assert_eq!(code(&process.engine.execute(write("x")).await), "CONFIRMATION_DENIED");
     assert_eq!(code(&process.engine.execute(write("x")).await), "CONFIRMATION_REQUIRED");
 }
@@ -230,14 +230,14 @@ async fn an_answer_that_is_too_old_counts_for_nothing() {
     let settings = Settings { approval_expiry: Duration::from_millis(150), ..Settings::default() };
     let process = folder.with(Arc::new(NobodyToAsk), settings.clone(), |tool| tool);
     let first = process.engine.execute(write("x")).await;
-    assert!(process.answer(&question_of(&first), Decision::Approve).await);
+    assert!(process.answer(&approval_of(&first), Decision::Approve).await);
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(
         code(&process.engine.execute(write("x")).await),
         "CONFIRMATION_REQUIRED",
         "the yes has expired"
     );
-    let open = process.questions(QuestionState::Open).await;
+    let open = process.approvals(ApprovalState::Open).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert!(!process.answer(&open[0].request.id, Decision::Approve).await, "the question has expired");
     // While somebody waits, too.
@@ -264,7 +264,7 @@ async fn one_yes_starts_one_of_two_same_calls() {
     assert!(one.answer(&open[0].request.id, Decision::Approve).await);
     let next = within("the other's own question", async {
         loop {
-            let open = one.questions(QuestionState::Open).await;
+            let open = one.approvals(ApprovalState::Open).await;
             if let Some(question) = open.into_iter().next() {
                 return question;
             }
@@ -394,7 +394,7 @@ async fn answers_count_from_where_they_are_accepted() {
         let process = folder.with(Arc::new(NobodyToAsk), settings.clone(), |tool| tool);
         let first = process.engine.execute(write("x")).await;
         let answer = by(Decision::Approve, from);
-        assert!(process.list("local").answer(&question_of(&first), answer).await.unwrap());
+        assert!(process.list("local").answer(&approval_of(&first), answer).await.unwrap());
         let result = process.engine.execute(write("x")).await;
         assert_eq!(code(&result), expected, "{from}");
         assert_eq!(process.ran().len(), usize::from(expected == "OK"));
@@ -407,7 +407,7 @@ async fn an_approver_of_the_program_is_on_record() {
     let folder = Folder::new();
     let process = folder.process(Answers::yes());
     assert_eq!(code(&process.engine.execute(write("x")).await), "OK");
-    let used = process.questions(QuestionState::Used).await;
+    let used = process.approvals(ApprovalState::Used).await;
     assert_eq!((used.len(), used[0].answered_from.as_deref()), (1, Some("program")));
 }
 

@@ -1,10 +1,10 @@
-//! A seat: a process that is ready for one guest, runs it, and leaves nothing of it behind.
+//! A jail init: a process that is ready for one guest, runs it, and leaves nothing of it behind.
 //!
-//! Seats are made ahead of time, because what is slow about a jail does not depend on the guest: the kernel needs
-//! milliseconds to move a process into a cgroup, and about one to make namespaces. A seat is used once and by one
+//! Jail inits are made ahead of time, because what is slow about a jail does not depend on the guest: the kernel needs
+//! milliseconds to move a process into a cgroup, and about one to make namespaces. A jail init is used once and by one
 //! guest, so nothing of one guest is ever seen by another.
 //!
-//! A seat is a copy of its bay, which is a copy of the spawner. It is the guest's parent, and in a pid namespace its first process; it cannot be
+//! A jail init is a copy of its cgroup parent, which is a copy of the spawner. It is the guest's parent, and in a pid namespace its first process; it cannot be
 //! read, traced or signalled by the guest.
 
 mod child;
@@ -15,7 +15,7 @@ use super::{
     filter::FilterSet,
     rules::{self, Right, Rules},
     sys::{self, Forked},
-    wire::{self, FilterKind, FromSeat, SeatEnd, SeatKind, SeatRequest, ToSeat},
+    wire::{self, FilterKind, FromInit, InitEnd, InitKind, InitRequest, ToInit},
 };
 pub(crate) use mounts::{HOME, PROC_HIDDEN, bind_place};
 
@@ -40,9 +40,9 @@ pub(crate) const GATE_PORT: u16 = 3128;
 /// The first process's user and group in a namespace: not root.
 pub(crate) const INNER_ID: u32 = 1000;
 
-/// What a seat is made of.
+/// What a jail init is made of.
 pub(super) struct Setup<'a> {
-    pub(super) kind: SeatKind,
+    pub(super) kind: InitKind,
     /// To haft. Its end of file ends everything.
     pub(super) socket: OwnedFd,
     /// The cgroup in which the guest alone is.
@@ -90,28 +90,28 @@ impl<T> Stage<T> for Result<T, landlock::RulesetError> {
     }
 }
 
-/// Lives as a seat. The caller is a fresh copy of its bay.
+/// Lives as a jail init. The caller is a fresh copy of its cgroup parent.
 pub(super) fn live(setup: Setup<'_>) -> ! {
     let mut keep = vec![setup.socket.as_raw_fd()];
     keep.extend(setup.guest_cgroup.iter().chain(&setup.kill_switch).map(|fd| fd.as_raw_fd()));
     let closed = sys::close_others(&keep).stage("close descriptors");
-    match closed.and_then(|()| Seat::ready(&setup)).and_then(|seat| seat.run()) {
+    match closed.and_then(|()| JailInit::ready(&setup)).and_then(|init| init.run()) {
         Ok(Cgroup::AsBefore) => sys::exit(0),
         Ok(Cgroup::Killed) => sys::exit(KILLED),
         Err(Failure { stage, errno }) => {
-            let failed = FromSeat::Failed { stage, errno: errno.raw_os_error() };
+            let failed = FromInit::Failed { stage, errno: errno.raw_os_error() };
             let _ = wire::send(&setup.socket, &failed, &[]);
             sys::exit(1)
         }
     }
 }
 
-/// How a seat ends that ended all in its cgroup by one write: nobody should be put there again. Seen on Linux 6.18: who
+/// How a jail init ends that ended all in its cgroup by one write: nobody should be put there again. Seen on Linux 6.18: who
 /// is born into such a cgroup afterwards is ended at once (`the_next_guest_is_not_ended_with_the_last`).
 const KILLED: i32 = 3;
 
-/// A guest that ends within it costs its seat no filter, which takes the kernel a fifth of a millisecond to load: an eighth of all
-/// that a short program takes. The seat has no privileges by then, and has heard nothing.
+/// A guest that ends within it costs its init no filter, which takes the kernel a fifth of a millisecond to load: an eighth of all
+/// that a short program takes. The init has no privileges by then, and has heard nothing.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// What became of the guest's cgroup.
@@ -120,8 +120,8 @@ enum Cgroup {
     Killed,
 }
 
-/// A seat that waits for its guest.
-struct Seat<'a> {
+/// A jail init that waits for its guest.
+struct JailInit<'a> {
     setup: &'a Setup<'a>,
     signals: OwnedFd,
     tree: Option<Tree>,
@@ -132,11 +132,11 @@ struct Seat<'a> {
     killed: Cell<bool>,
 }
 
-impl<'a> Seat<'a> {
+impl<'a> JailInit<'a> {
     /// Does everything that does not depend on the guest.
     fn ready(setup: &'a Setup<'a>) -> Result<Self, Failure> {
-        let _ = rustix::thread::set_name(c"haft-seat");
-        set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its bay")?;
+        let _ = rustix::thread::set_name(c"haft-init");
+        set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its parent")?;
         let signals = sys::signals().stage("take signals")?;
         // Belongs to root as long as its memory cannot be read; nobody is here yet who could read it.
         let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
@@ -144,26 +144,26 @@ impl<'a> Seat<'a> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable).stage("hide its memory")?;
         let landlock = rules::version();
         let (tree, rules) = match setup.kind {
-            SeatKind::Namespace => {
+            InitKind::Namespace => {
                 let tree = namespaces(setup)?;
                 let rules = if landlock > 0 { Some(tree.rules()?) } else { None };
                 (Some(tree), rules)
             }
-            SeatKind::Process => {
+            InitKind::Process => {
                 rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
                     .stage("adopt orphans")?;
                 let rules =
                     if landlock > 0 { Some(system::rules().stage("make Landlock rules")?) } else { None };
                 (None, rules)
             }
-            SeatKind::Runtime => {
+            InitKind::Runtime => {
                 rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
                     .stage("adopt orphans")?;
                 mounts::own_view().stage("keep mounts to itself")?;
                 mounts::fix_devices()?;
                 (None, None)
             }
-            SeatKind::Container => {
+            InitKind::Container => {
                 rustix::process::set_child_subreaper(rustix::process::Pid::from_raw(1))
                     .stage("adopt orphans")?;
                 sys::loopback_up().stage("bring up loopback")?;
@@ -171,40 +171,40 @@ impl<'a> Seat<'a> {
             }
         };
         let proc = tree.as_ref().is_none_or(|tree| tree.has_proc);
-        wire::send(&setup.socket, &FromSeat::Ready { landlock, proc }, &[]).stage("say that it is ready")?;
-        Ok(Seat { setup, signals, tree, rules, io, killed: Cell::new(false) })
+        wire::send(&setup.socket, &FromInit::Ready { landlock, proc }, &[]).stage("say that it is ready")?;
+        Ok(JailInit { setup, signals, tree, rules, io, killed: Cell::new(false) })
     }
 
     /// Waits for the request, runs the guest, ends everything.
     fn run(mut self) -> Result<Cgroup, Failure> {
         let socket = &self.setup.socket;
-        let mut request = wire::receive::<ToSeat>(socket).stage("take the request")?;
-        if let Some((ToSeat::Prepare(first), descriptors)) = request {
+        let mut request = wire::receive::<ToInit>(socket).stage("take the request")?;
+        if let Some((ToInit::Prepare(first), descriptors)) = request {
             let prepared = self
                 .prepare(&first, &descriptors)
-                .and_then(|()| wire::send(socket, &FromSeat::Prepared, &[]).stage("say that it is prepared"));
+                .and_then(|()| wire::send(socket, &FromInit::Prepared, &[]).stage("say that it is prepared"));
             drop(descriptors);
             request = match prepared {
-                Ok(()) => wire::receive::<ToSeat>(socket).stage("take the request")?,
+                Ok(()) => wire::receive::<ToInit>(socket).stage("take the request")?,
                 Err(failure) => {
                     self.end_all();
                     return Err(failure);
                 }
             };
         }
-        let Some((ToSeat::Start(request), descriptors)) = request else {
+        let Some((ToInit::Start(request), descriptors)) = request else {
             self.end_all();
             return Ok(self.cgroup());
         };
         let working_dir = request.working_dir.clone();
         let rules = self.walls(&request)?;
         if request.gate {
-            if self.setup.kind == SeatKind::Runtime {
+            if self.setup.kind == InitKind::Runtime {
                 sys::own_network_namespace().stage("leave the network of the machine")?;
                 sys::loopback_up().stage("bring up loopback")?;
             }
             let listener = TcpListener::bind(("127.0.0.1", GATE_PORT)).stage("open the gate's port")?;
-            wire::send(socket, &FromSeat::Listening, &[listener.as_fd()])
+            wire::send(socket, &FromInit::Listening, &[listener.as_fd()])
                 .stage("pass the gate's port out")?;
         }
         let ruleset = if request.landlock { rules.and_then(Rules::descriptor) } else { None };
@@ -228,14 +228,14 @@ impl<'a> Seat<'a> {
             }
         };
         // Where nobody hears it, the watch notices that, too, and ends the guest.
-        let _ = wire::send(socket, &FromSeat::Started, &[]);
+        let _ = wire::send(socket, &FromInit::Started, &[]);
         let mut end = self.watch(guest, Duration::from_millis(request.grace_ms), &request.signaller);
         end.ended_with_it = self.end_all();
         (end.cpu_micros, end.max_process_bytes) = sys::children_usage();
         end.io = self.io.as_mut().and_then(read_io);
-        let _ = wire::send(socket, &FromSeat::Ended(end), &[]);
+        let _ = wire::send(socket, &FromInit::Ended(end), &[]);
         // Until haft has read what the cgroups counted; the spawner removes them when this process has ended.
-        while let Ok(Some(_)) = wire::receive::<ToSeat>(socket) {}
+        while let Ok(Some(_)) = wire::receive::<ToInit>(socket) {}
         Ok(self.cgroup())
     }
 
@@ -243,8 +243,8 @@ impl<'a> Seat<'a> {
     /// has to start what passes signals on.
     fn only_waits(&self) -> bool {
         match self.setup.kind {
-            SeatKind::Namespace | SeatKind::Process => true,
-            SeatKind::Runtime | SeatKind::Container => false,
+            InitKind::Namespace | InitKind::Process => true,
+            InitKind::Runtime | InitKind::Container => false,
         }
     }
 
@@ -270,7 +270,7 @@ impl<'a> Seat<'a> {
     }
 
     /// Runs a container runtime that leaves a sandbox behind, in which the guest will be.
-    fn prepare(&self, request: &SeatRequest, descriptors: &[OwnedFd]) -> Result<(), Failure> {
+    fn prepare(&self, request: &InitRequest, descriptors: &[OwnedFd]) -> Result<(), Failure> {
         let filters = self.setup.filters.of(request.filter);
         let program = Program::new(request, descriptors, &request.working_dir, None, filters)?;
         let runtime = self.fork(&program)?;
@@ -279,17 +279,17 @@ impl<'a> Seat<'a> {
     }
 
     /// Makes what depends on the guest: its part of the tree, its rules.
-    fn walls(&mut self, request: &SeatRequest) -> Result<Option<Rules>, Failure> {
+    fn walls(&mut self, request: &InitRequest) -> Result<Option<Rules>, Failure> {
         let mut rules = self.rules.take();
         match (self.tree.take(), &request.container) {
             (Some(tree), Some(container)) => tree.hand_over(request, container).map(|()| None),
-            (Some(tree), None) if self.setup.kind == SeatKind::Namespace => tree.finish(request, rules),
+            (Some(tree), None) if self.setup.kind == InitKind::Namespace => tree.finish(request, rules),
             (Some(_), None) | (None, Some(_)) => {
                 Err(Failure { stage: "read the request".into(), errno: Errno::INVAL })
             }
-            (None, None) if self.setup.kind == SeatKind::Runtime => mounts::place(request).map(|()| None),
+            (None, None) if self.setup.kind == InitKind::Runtime => mounts::place(request).map(|()| None),
             (None, None) => {
-                if request.filter == FilterKind::Network && self.setup.kind == SeatKind::Process {
+                if request.filter == FilterKind::Network && self.setup.kind == InitKind::Process {
                     rules = rules.map(system::with_network).transpose().stage("allow name files")?;
                 }
                 for bind in &request.binds {
@@ -306,7 +306,7 @@ impl<'a> Seat<'a> {
     }
 
     /// Until the guest itself has ended.
-    fn watch(&self, guest: i32, grace: Duration, signaller: &[String]) -> SeatEnd {
+    fn watch(&self, guest: i32, grace: Duration, signaller: &[String]) -> InitEnd {
         let mut deadline: Option<Instant> = None;
         let mut deaf = false;
         let mut unfiltered = self.only_waits();
@@ -333,10 +333,10 @@ impl<'a> Seat<'a> {
             sys::drain_signals(&self.signals);
             while let Ok(Some(waited)) = sys::wait_any(false) {
                 if waited.pid == guest {
-                    return SeatEnd {
+                    return InitEnd {
                         exit_code: waited.exit_code,
                         signal: waited.signal,
-                        ..SeatEnd::default()
+                        ..InitEnd::default()
                     };
                 }
             }
@@ -352,11 +352,11 @@ impl<'a> Seat<'a> {
                 self.signal(guest, libc::SIGCONT, signaller);
                 deadline = Some(Instant::now() + grace);
             };
-            match wire::receive::<ToSeat>(&self.setup.socket) {
-                Ok(Some((ToSeat::Signal(libc::SIGKILL), _))) => self.kill_all(),
-                Ok(Some((ToSeat::Signal(signal), _))) => self.signal(guest, signal, signaller),
-                Ok(Some((ToSeat::Stop { grace_ms }, _))) => stop(Duration::from_millis(grace_ms)),
-                Ok(Some((ToSeat::Start(_) | ToSeat::Prepare(_), _))) => {}
+            match wire::receive::<ToInit>(&self.setup.socket) {
+                Ok(Some((ToInit::Signal(libc::SIGKILL), _))) => self.kill_all(),
+                Ok(Some((ToInit::Signal(signal), _))) => self.signal(guest, signal, signaller),
+                Ok(Some((ToInit::Stop { grace_ms }, _))) => stop(Duration::from_millis(grace_ms)),
+                Ok(Some((ToInit::Start(_) | ToInit::Prepare(_), _))) => {}
                 Ok(None) | Err(_) => {
                     deaf = true;
                     stop(grace);
@@ -382,7 +382,7 @@ impl<'a> Seat<'a> {
     fn pass_on(&self, program: &str, signaller: &[String], signal: i32) -> Result<(), Failure> {
         let argv = signaller.iter().cloned().chain([signal.to_string()]).collect();
         let programs = vec![program.to_owned()];
-        let request = SeatRequest { programs, argv, filter: FilterKind::Runtime, ..SeatRequest::default() };
+        let request = InitRequest { programs, argv, filter: FilterKind::Runtime, ..InitRequest::default() };
         let null = || File::options().read(true).write(true).open("/dev/null").map(OwnedFd::from);
         let descriptors = [null(), null(), null()].into_iter().collect::<std::io::Result<Vec<OwnedFd>>>();
         let filters = self.setup.filters.of(request.filter);
@@ -407,7 +407,7 @@ impl<'a> Seat<'a> {
 
     /// Ends everything but this process. Those that come to be meanwhile are found by the next round.
     fn kill_all(&self) {
-        if self.setup.kind == SeatKind::Namespace {
+        if self.setup.kind == InitKind::Namespace {
             return sys::kill_namespace(libc::SIGKILL);
         }
         self.killed.set(self.setup.kill_switch.is_some());
@@ -489,7 +489,7 @@ fn namespaces(setup: &Setup<'_>) -> Result<Tree, Failure> {
     // No further user namespaces, whatever else a guest may find; the filter refuses them, too.
     let _ = fs::write("/proc/sys/user/max_user_namespaces", "0");
     set_dumpable_behavior(DumpableBehavior::NotDumpable).stage("hide its memory")?;
-    set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its bay")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its parent")?;
     if setup.has_cgroups {
         sys::own_cgroup_namespace().stage("hide the cgroups of others")?;
     }

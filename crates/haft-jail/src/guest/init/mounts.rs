@@ -5,7 +5,7 @@ use crate::guest::{
     rules::{Right, Rules},
     survey::Id,
     sys::{self, mount_attr},
-    wire::{Bind, CgroupTree, Container, Mask, SeatRequest},
+    wire::{Bind, CgroupTree, Container, InitRequest, Mask},
 };
 use rustix::{
     fd::{AsFd, OwnedFd},
@@ -51,7 +51,7 @@ pub(crate) const PROC_HIDDEN: [&str; 14] = [
 /// Who mounts `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Proc {
-    /// The seat, at once: its processes are those that are shown.
+    /// The init, at once: its processes are those that are shown.
     Now,
     /// A container runtime, when the guest has processes of its own.
     Later,
@@ -262,7 +262,7 @@ impl Tree {
     }
 
     /// Adds what the request grants.
-    fn fill(&self, request: &SeatRequest, mut rules: Option<Rules>) -> Result<Option<Rules>, Failure> {
+    fn fill(&self, request: &InitRequest, mut rules: Option<Rules>) -> Result<Option<Rules>, Failure> {
         let size = format!("size={},mode=700", request.scratch_bytes);
         mount_remount("/scratch", SAFE, size.as_str()).stage("bound the scratch space")?;
         for bind in &request.binds {
@@ -288,7 +288,7 @@ impl Tree {
     /// Adds what the request grants, and turns to the tree for good.
     pub(super) fn finish(
         self,
-        request: &SeatRequest,
+        request: &InitRequest,
         rules: Option<Rules>,
     ) -> Result<Option<Rules>, Failure> {
         let rules = self.fill(request, rules)?;
@@ -306,7 +306,7 @@ impl Tree {
 /// For a container runtime, which runs in the machine's own tree and makes the guest's its root.
 impl Tree {
     /// Adds what the request grants, puts the tree where the runtime looks for it, and turns back to the machine's.
-    pub(super) fn hand_over(self, request: &SeatRequest, container: &Container) -> Result<(), Failure> {
+    pub(super) fn hand_over(self, request: &InitRequest, container: &Container) -> Result<(), Failure> {
         self.fill(request, None)?;
         let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
         let at = |path: &str| open_inside(&self.new, below_root(Path::new(path)), inside);
@@ -332,7 +332,7 @@ pub(super) fn own_view() -> Result<(), Errno> {
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
 }
 
-/// Makes the machine's devices read-only where they are, in this seat's mounts: whatever a container runtime hands on
+/// Makes the machine's devices read-only where they are, in this init's mounts: whatever a container runtime hands on
 /// of them is read and written as ever, and its mode, owner and times stay as they are.
 pub(super) fn fix_devices() -> Result<(), Failure> {
     for path in system::DEVICES.iter().chain(&["/dev/tty"]) {
@@ -347,7 +347,7 @@ pub(super) fn fix_devices() -> Result<(), Failure> {
 
 /// Puts what is granted where a container runtime that makes the guest's tree itself is told to take it from: just
 /// those files that were looked at, whatever is done to their names meanwhile.
-pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
+pub(super) fn place(request: &InitRequest) -> Result<(), Failure> {
     for (number, bind) in request.binds.iter().enumerate() {
         let (file, _) = system::open_exactly(bind)?;
         let shown = bind.path.display();
@@ -379,7 +379,7 @@ pub(super) fn place(request: &SeatRequest) -> Result<(), Failure> {
 
 /// The place of the grant that a path is in, and the path there. A runtime is told of grants only: it takes just so
 /// many mounts, and in JSON, which has no word for a name that is not UTF-8.
-fn placed(request: &SeatRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Failure> {
+fn placed(request: &InitRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Failure> {
     let shown = path.display();
     let around = request
         .binds
@@ -448,7 +448,7 @@ fn put(source: &OwnedFd, target: &OwnedFd, attributes: u64) -> Result<(), Errno>
     move_onto(&copy, target)
 }
 
-/// Only this seat's mounts change.
+/// Only this init's mounts change.
 fn keep_from_cgroups(how: CgroupTree) -> Result<(), Failure> {
     const CGROUPS: &str = "/sys/fs/cgroup";
     match how {

@@ -11,7 +11,7 @@ fn refused<'a, T: Send + 'a>(what: &str) -> BoxFuture<'a, Result<T, ToolError>> 
 }
 
 /// What stands behind a server besides the engine.
-pub trait Host: Send + Sync {
+pub trait ServerBackend: Send + Sync {
     /// The licence tier of a tenant now.
     fn tier(&self, _tenant: &str) -> Tier {
         Tier::Core
@@ -40,9 +40,9 @@ pub trait Host: Send + Sync {
 
 /// Nothing but the engine: everybody is on the lowest tier.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoHost;
+pub struct NoBackend;
 
-impl Host for NoHost {}
+impl ServerBackend for NoBackend {}
 
 /// Who was not let in since the last record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

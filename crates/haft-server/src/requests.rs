@@ -1,11 +1,11 @@
 //! What requests say about calls.
 
 use crate::{
+    extract::{integer, object, object_of_objects},
     identity::Identity,
     problem::Problem,
     schema,
     server::App,
-    take::{integer, object, object_of_objects},
 };
 use haft_core::{
     Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Limits, ModelBudget, Strategy,

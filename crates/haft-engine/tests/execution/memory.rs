@@ -25,7 +25,7 @@ fn setup() -> (House, Count) {
 async fn an_intent_is_recorded_before_the_effect_and_an_outcome_after_it() {
     let (house, _) = setup();
     assert!(house.engine.execute(call("writes")).await.is_success());
-    assert_eq!(house.store.notes(), ["Intent", "ran", "Outcome"]);
+    assert_eq!(house.store.notes(), ["Intent", "ran", "CallEnd"]);
     assert_eq!(house.store.memory.open_intents(), 0);
 }
 
@@ -33,7 +33,7 @@ async fn an_intent_is_recorded_before_the_effect_and_an_outcome_after_it() {
 async fn a_tool_without_side_effects_needs_no_intent() {
     let (house, _) = setup();
     assert!(house.engine.execute(call("reads")).await.is_success());
-    assert_eq!(house.store.notes(), ["ran", "Outcome"]);
+    assert_eq!(house.store.notes(), ["ran", "CallEnd"]);
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn when_the_intent_cannot_be_recorded_the_tool_does_not_run() {
 #[tokio::test]
 async fn when_the_outcome_cannot_be_recorded_the_result_says_so() {
     let (house, runs) = setup();
-    house.store.fail(Op::Outcome);
+    house.store.fail(Op::CallEnd);
     let (id, options) = known_id();
     let result = house.engine.execute(with(call("writes"), options)).await;
     assert_eq!((code(&result), result.status, runs.get()), ("STORE_UNAVAILABLE", Status::Failed, 1));
@@ -120,11 +120,11 @@ async fn an_intent_is_closed_when_the_caller_goes_away_while_it_is_written() {
 #[tokio::test]
 async fn a_caller_that_goes_away_while_the_outcome_is_written_undoes_nothing() {
     let (house, runs) = setup();
-    house.store.stall(Op::Outcome);
+    house.store.stall(Op::CallEnd);
     let (id, options) = known_id();
     let engine = house.engine.clone();
     let running = tokio::spawn(async move { engine.execute(with(call("writes"), options)).await });
-    until("the outcome is being written", || house.store.asked(Op::Outcome) == 1).await;
+    until("the outcome is being written", || house.store.asked(Op::CallEnd) == 1).await;
     running.abort();
     let _ = running.await;
     house.store.let_go();
@@ -135,7 +135,7 @@ async fn a_caller_that_goes_away_while_the_outcome_is_written_undoes_nothing() {
         Status::Success,
         "it had succeeded before the caller went away"
     );
-    assert_eq!((runs.get(), house.store.asked(Op::Outcome)), (1, 1));
+    assert_eq!((runs.get(), house.store.asked(Op::CallEnd)), (1, 1));
 }
 
 #[tokio::test]

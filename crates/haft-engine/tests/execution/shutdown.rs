@@ -69,7 +69,7 @@ async fn what_takes_longer_is_cancelled_with_the_reason() {
     }
     assert_eq!(runs.get(), 1, "a call was started during the shutdown");
     let notes = house.store.notes();
-    assert_eq!(notes, ["Outcome", "Outcome", "Flush"], "outcomes are recorded before the flush");
+    assert_eq!(notes, ["CallEnd", "CallEnd", "Flush"], "outcomes are recorded before the flush");
 }
 
 #[tokio::test]
