@@ -3,13 +3,16 @@
 use super::{
     console::{Console, STRONG},
     failure::Failure,
-    memory::{self, Match, Memory},
+    memory::Memory,
     setup::{CliContext, now},
     words,
 };
 use clap::Args;
 use haft::port::{ApiKey, KeyStore as _, Right};
-use haft_core::text::one_line;
+use haft_core::{
+    id_prefix::{self, IdMatch},
+    text::one_line,
+};
 use haft_server::{ApiSecret, is_reserved};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -186,12 +189,13 @@ pub(super) fn list(
 /// The id of the key that was named, whole or by a prefix. Of several, those that were revoked already are not meant.
 fn whole_id(keys: &[ApiKey], typed: &str) -> Result<String, Failure> {
     let typed = typed.trim();
-    if !memory::is_prefix(typed, "key_") {
+    if !id_prefix::is_prefix(typed, "key_") {
         return Ok(typed.to_owned());
     }
     let fitting = keys.iter().filter(|key| key.revoked_at.is_none() && key.id.starts_with(typed));
-    let matches = fitting.map(|key| Match { id: key.id.clone(), what: key.name.clone() });
-    Ok(memory::only(typed, matches.collect())?.unwrap_or_else(|| typed.to_owned()))
+    let matches = fitting.map(|key| IdMatch { id: key.id.clone(), what: key.name.clone() });
+    let matches: Vec<_> = matches.collect();
+    Ok(id_prefix::only(typed, &matches)?.unwrap_or(typed).to_owned())
 }
 
 pub(super) fn revoke(

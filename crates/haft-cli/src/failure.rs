@@ -2,9 +2,10 @@
 
 use super::words;
 use haft::{
-    Channel, ErrorCode, RegisterError,
+    ApprovalError, ErrorCode, RegisterError,
     config::{ConfigError, TrustError},
 };
+use haft_core::id_prefix::AmbiguousId;
 use std::{io, path::PathBuf};
 
 /// The exit code of a command line that makes no sense.
@@ -65,16 +66,10 @@ pub(super) enum Failure {
     CannotDetach,
     #[error("no call or batch `{}` waits for a decision", words::name(id))]
     NothingToRecover { id: String },
-    #[error("there is no approval `{}`", words::name(id))]
-    NoApproval { id: String },
-    #[error("several ids begin with `{}`:\n{matches}", words::name(id))]
-    Ambiguous { id: String, matches: String },
-    #[error("`{}` already has an answer: {state}", words::name(id))]
-    NotOpen { id: String, state: String },
-    #[error("haft does not accept answers from `{channel}` here")]
-    NotAccepted { channel: Channel },
-    #[error("haft cannot remember that for `{}`", words::name(id))]
-    NoOffer { id: String, kinds: String },
+    #[error("{0}")]
+    Approval(ApprovalError),
+    #[error("{0}")]
+    Ambiguous(#[from] AmbiguousId),
     #[error("the arguments cannot be changed: {problem}")]
     BadEdit { problem: String },
     #[error("there is no active grant `{}`", words::name(id))]
@@ -175,8 +170,7 @@ impl Failure {
             | Failure::BadRetention(_)
             | Failure::NotAnId { .. }
             | Failure::BadHead { .. }
-            | Failure::Ambiguous { .. }
-            | Failure::NoOffer { .. }
+            | Failure::Ambiguous(_)
             | Failure::BadEdit { .. }
             | Failure::BackupExists { .. }
             | Failure::CannotDetach
@@ -198,7 +192,10 @@ impl Failure {
             Failure::NameTaken { .. } => ErrorCode::DuplicateTool.exit(),
             Failure::BadDefinitions { .. } => ErrorCode::BadDefinition.exit(),
             Failure::BadSignature { .. } => ErrorCode::BadSignature.exit(),
-            Failure::NotAccepted { .. } => ErrorCode::ToolDenied.exit(),
+            Failure::Approval(error) => match error.code() {
+                ErrorCode::ValidationFailed | ErrorCode::BadRequest => USAGE,
+                code => code.exit(),
+            },
             Failure::CannotRemember { .. } | Failure::Store(_) => ErrorCode::StoreUnavailable.exit(),
             Failure::Trust(_)
             | Failure::NoWorkingFolder { .. }
@@ -206,8 +203,6 @@ impl Failure {
             | Failure::NoServer { .. }
             | Failure::NothingToAccept { .. }
             | Failure::NoRun { .. }
-            | Failure::NoApproval { .. }
-            | Failure::NotOpen { .. }
             | Failure::NoGrant { .. }
             | Failure::NotRunning { .. }
             | Failure::StillRunning { .. }
@@ -295,21 +290,8 @@ impl Failure {
             Failure::Task(_) | Failure::Refused(_) => return None,
             Failure::CannotDetach => "call it without --detach".to_owned(),
             Failure::NothingToRecover { .. } => "`haft recover` lists what waits".to_owned(),
-            Failure::NoApproval { .. } => {
-                "`haft approvals list --all` shows the ids; with --tenant NAME, those of another tenant"
-                    .to_owned()
-            }
-            Failure::Ambiguous { .. } => "type more characters of the id".to_owned(),
-            Failure::NotOpen { .. } => {
-                "the first answer is final; send the call again to be asked again".to_owned()
-            }
-            Failure::NotAccepted { channel } => {
-                format!("add \"{channel}\" to accept_from under [tools.approval] in your own haft.toml")
-            }
-            Failure::NoOffer { kinds, .. } if kinds.is_empty() => {
-                "haft asks about this call every time; approve it without --remember".to_owned()
-            }
-            Failure::NoOffer { kinds, .. } => format!("use --remember {kinds}"),
+            Failure::Approval(error) => return of_approval(error),
+            Failure::Ambiguous(_) => "type more characters of the id".to_owned(),
             Failure::BadEdit { .. } => {
                 "the call still waits; try again, or run `haft approvals deny ID`".to_owned()
             }
@@ -414,6 +396,46 @@ fn of_upstream(error: &haft::ToolError) -> String {
 
 /// What helps where a licence does not include something.
 pub(super) const LICENCE: &str = "`haft license show` shows what the licence includes";
+
+/// What to do about an approval that was not answered. Its message says the same to every face; this is for those who type.
+fn of_approval(error: &ApprovalError) -> Option<String> {
+    Some(match error {
+        ApprovalError::NotFound { .. } => {
+            "`haft approvals list --all` shows the ids; with --tenant NAME, those of another tenant"
+                .to_owned()
+        }
+        ApprovalError::Ambiguous(_) => "type more characters of the id".to_owned(),
+        ApprovalError::NotOpen(_) => {
+            "the first answer is final; send the call again to be asked again".to_owned()
+        }
+        ApprovalError::NotAccepted { from } => {
+            format!("add \"{from}\" to accept_from under [tools.approval] in your own haft.toml")
+        }
+        ApprovalError::NoOffer { kinds } => {
+            let typed: Vec<_> = kinds.iter().filter_map(|kind| crate::memory::remember_as(kind)).collect();
+            match typed.is_empty() {
+                true => "approve it without --remember".to_owned(),
+                false => format!("use --remember {}", typed.join(", ")),
+            }
+        }
+        ApprovalError::NoSession | ApprovalError::BadTime => "use --for always, 8h or 7d".to_owned(),
+        ApprovalError::LongReason => "say it in fewer words".to_owned(),
+        ApprovalError::Hidden | ApprovalError::Unchanged | ApprovalError::BadArguments(_) => {
+            "the call still waits; try again, or run `haft approvals deny ID`".to_owned()
+        }
+        ApprovalError::Store(_) => return None,
+    })
+}
+
+impl From<ApprovalError> for Failure {
+    fn from(error: ApprovalError) -> Self {
+        match error {
+            ApprovalError::Store(error) => Failure::Store(error),
+            ApprovalError::Ambiguous(several) => Failure::Ambiguous(several),
+            error => Failure::Approval(error),
+        }
+    }
+}
 
 fn of_register(error: &RegisterError) -> Option<String> {
     Some(match error {

@@ -56,6 +56,21 @@ pub struct ApprovalRequest {
     pub expires_at: Option<Timestamp>,
 }
 
+impl ApprovalRequest {
+    /// Whether a person can change the arguments: they were shown whole. Where secrets were taken out of them, a changed
+    /// copy would have marks in the place of the secrets.
+    ///
+    /// ```
+    /// # use haft_core::ApprovalRequest;
+    /// # fn keys(request: &ApprovalRequest) -> &'static str {
+    /// if request.can_edit() { "y n e" } else { "y n" }
+    /// # }
+    /// ```
+    pub fn can_edit(&self) -> bool {
+        self.detail.hidden.is_none()
+    }
+}
+
 /// Who wants to make a call, as far as a person who is asked, and a grant, must know.
 ///
 /// ```

@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod footprint;
 mod http_source;
+pub mod id_prefix;
 mod ids;
 pub mod iso_duration;
 pub mod json;

@@ -13,6 +13,7 @@ pub use statistics::EngineStats;
 pub use tools::{Registration, Tools};
 
 use crate::{
+    approvals::Approvals,
     events::Observer,
     flows::{self, FlowError, FlowRequest, FlowResult},
     inner::{Inner, Target},
@@ -269,6 +270,13 @@ impl Engine {
     /// `tools_batches_size` and those of results, registry and sandbox. No argument and no output is in them.
     pub fn metrics_text(&self) -> String {
         metrics::text(&self.0.ports.registry, &self.0.live.counters)
+    }
+
+    /// The approvals and grants of one tenant: what waits for a person, and how it is answered.
+    pub fn approvals(&self, tenant: &str) -> Approvals {
+        let ports = &self.0.ports;
+        Approvals::over(ports.store.for_tenant(tenant), ports.settings.accept_answers.clone())
+            .clock(Arc::clone(&ports.clock))
     }
 
     /// Where everything is recorded.

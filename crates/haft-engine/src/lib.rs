@@ -4,6 +4,7 @@
 //! is lower in the list of `tests/arrows.rs`.
 
 mod adaptive;
+mod approvals;
 mod engine;
 mod events;
 mod flows;
@@ -26,6 +27,10 @@ mod telemetry;
 mod view;
 
 pub use adaptive::AdaptiveTimeout;
+pub use approvals::{
+    Answered, ApprovalError, Approvals, GrantTime, LONGEST_GRANT, LONGEST_REASON, OpenApprovals, Remember,
+    Reply, WhichOffer, standing,
+};
 pub use engine::{Engine, EngineBuilder, EngineStats, Registration, Sandboxes, Shutdown, Tools, WeakEngine};
 pub use events::Observer;
 pub use flows::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};

@@ -8,14 +8,17 @@ use crate::{
     settings::Settings,
 };
 use haft_core::{
-    ErrorCode, OutputHandle, ToolError,
+    ApprovalId, ErrorCode, OutputHandle, ToolError,
     port::{
         Approver, Authoriser, BoxFuture, Clock, FoundLines, Jail, OutputRange, OutputSearch, Policy,
         Registrations, Store, StoredPart, Wants,
     },
 };
 use haft_sdk::capability::{Capabilities, Outputs};
-use std::sync::Arc;
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 /// What the stages stand on.
 pub(crate) struct Ports {
@@ -40,6 +43,26 @@ pub(crate) struct Ports {
     /// Deadlines from history, where they are wanted.
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     pub(crate) sandboxes: SandboxTable,
+    pub(crate) asked_now: AskedNow,
+}
+
+/// The approvals that calls of this engine wait for now. Another call that is the same gets one of its own: each is answered
+/// by itself, and an answer that a person was asked for is not lost to the other.
+#[derive(Default)]
+pub(crate) struct AskedNow {
+    turn: tokio::sync::Mutex<()>,
+    ids: Mutex<HashSet<ApprovalId>>,
+}
+
+impl AskedNow {
+    /// From here on nobody else asks, until this is dropped.
+    pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.turn.lock().await
+    }
+
+    pub(crate) fn ids(&self) -> MutexGuard<'_, HashSet<ApprovalId>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The time of the system.

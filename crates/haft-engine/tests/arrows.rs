@@ -28,6 +28,7 @@ const LOWEST_FIRST: &[&str] = &[
     "registry",
     "sandboxes",
     "ports",
+    "approvals",
     // What travels.
     "pipeline::types::batch",
     "pipeline::types::facts",

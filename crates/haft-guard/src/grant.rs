@@ -14,7 +14,7 @@ use crate::{
 };
 use haft_core::{
     CallContext, Footprint, GrantOffer, Resource, ToolDefinition,
-    port::Subject,
+    port::{StoredApproval, Subject},
     text::{one_line, spelled_line},
 };
 use jiff::Timestamp;
@@ -456,4 +456,28 @@ pub fn covers_how_many<'a>(
         folder: &past.folder,
     };
     asked.into_iter().filter(|past| covers.why_not(&seen(past), shell).is_none()).count()
+}
+
+/// How many of these earlier approvals a grant of that offer would have spared; none where the offer is not understood.
+///
+/// ```
+/// use haft_guard::{Covers, spared};
+/// let offer = Covers::Host { tool: "t".into(), host: "example.com".into(), fixed: Default::default() }.offer().unwrap();
+/// assert_eq!(spared(&offer, &[]), 0);
+/// ```
+pub fn spared(offer: &GrantOffer, past: &[StoredApproval]) -> usize {
+    let Some(covers) = Covers::from_document(&offer.covers) else { return 0 };
+    let prompts: Vec<PastPrompt> = past
+        .iter()
+        .filter_map(|question| {
+            let request = &question.request;
+            Some(PastPrompt {
+                tool: request.tool.to_string(),
+                arguments: request.arguments.parse().ok()?,
+                footprint: request.footprint.clone(),
+                folder: request.detail.reach["folder"].as_str().unwrap_or_default().to_owned(),
+            })
+        })
+        .collect();
+    covers_how_many(&covers, &prompts, Shell::of_this_system())
 }

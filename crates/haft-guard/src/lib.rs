@@ -33,7 +33,7 @@ mod wildcard;
 pub use changed::{Change, DefinitionChanges};
 pub use environment::{DENIED_VARIABLES, EnvironmentFilter, NameCase, Variables};
 pub use fixed::Fixed;
-pub use grant::{Covers, Grant, Lasts, PastPrompt, covers_how_many};
+pub use grant::{Covers, Grant, Lasts, PastPrompt, covers_how_many, spared};
 pub use grant_source::{GrantSource, MemoryGrants};
 pub use keys::{KeyError, PublicKey, SecretKey, TrustedKeys};
 pub use licence::{

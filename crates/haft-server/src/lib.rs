@@ -46,10 +46,7 @@ mod server;
 mod sse;
 mod tls;
 
-pub use backend::{
-    Answered, Desk, GivenAnswer, Grant, Lasting, NoBackend, Offer, Question, Refused, Remember,
-    ServerBackend, Verdict,
-};
+pub use backend::{NoBackend, Refused, ServerBackend};
 pub use document::document;
 #[cfg(fuzzing)]
 pub use identity::fuzz_token;

@@ -5,6 +5,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use haft_core::{ErrorCode, Problem as Single, ToolError, ToolResult, port::StoreError};
+use haft_engine::ApprovalError;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -89,11 +90,6 @@ impl Problem {
         Problem::new(ErrorCode::NotFound, format!("There is no such {what}"))
     }
 
-    /// This server was put together without it.
-    pub(crate) fn not_supported(what: &'static str) -> Self {
-        Problem::new(ErrorCode::NotSupported, format!("This server does not offer {what}"))
-    }
-
     /// The request has no valid credentials.
     pub(crate) fn unauthenticated(detail: &'static str, challenge: HeaderValue) -> Self {
         let mut problem = Problem::new(ErrorCode::Unauthenticated, detail);
@@ -143,6 +139,12 @@ impl From<ToolError> for Problem {
         problem.0.problems = error.problems;
         problem.0.data = error.data.map(|data| *data);
         problem
+    }
+}
+
+impl From<ApprovalError> for Problem {
+    fn from(error: ApprovalError) -> Self {
+        ToolError::from(error).into()
     }
 }
 

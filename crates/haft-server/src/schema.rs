@@ -1,6 +1,6 @@
 //! The schemas of what is sent and taken, for the document. Those of the engine are made of its own types, so that a
 //! field that is added or renamed there shows here. Written by hand are only bounds that this server adds, events of a
-//! stream, which are lines and no type, and the three forms of an answer to a question.
+//! stream, which are lines and no type, and the three forms of an answer to an approval.
 #![allow(dead_code, reason = "types here are descriptions")]
 
 use crate::{problem, requests, routes};
@@ -211,7 +211,7 @@ pub(crate) struct StreamEvent {
     data: String,
 }
 
-/// An answer to a question.
+/// An answer to an approval.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Answer {

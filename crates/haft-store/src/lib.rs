@@ -13,6 +13,7 @@
 
 mod lines;
 mod memory;
+mod memory_approvals;
 mod memory_keys;
 mod memory_tasks;
 pub mod private_file;

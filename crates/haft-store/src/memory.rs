@@ -1,13 +1,14 @@
 //! A store that lasts as long as the process.
 
-use crate::memory_tasks::Tasks;
+use crate::{memory_approvals::Approvals, memory_tasks::Tasks};
 use haft_core::{
-    ApprovalId, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage, TaskProgress,
-    TaskQuery, ToolResult,
+    ApprovalId, ApprovalRequest, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage,
+    TaskProgress, TaskQuery, ToolResult,
     port::{
-        AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest, ClaimedTask, FoundLines,
-        Intent, JournalStep, NewTask, OutputRange, OutputSearch, PageKey, Settlement, Store, StoreError,
-        StoredPart, TaskCancel, TaskStore, TenantStore, ToolStatistics,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest,
+        ClaimedTask, FoundLines, Intent, JournalStep, NewTask, OutputRange, OutputSearch, PageKey,
+        Settlement, Store, StoreError, StoredApproval, StoredGrant, StoredPart, TakenAnswer, TaskCancel,
+        TaskStore, TenantStore, ToolStatistics, Wants,
     },
 };
 use jiff::Timestamp;
@@ -62,6 +63,7 @@ struct State {
     output_order: VecDeque<OutputHandle>,
     output_bytes: usize,
     tasks: Tasks,
+    approvals: Approvals,
 }
 
 /// Tenant, principal, tool and key: nobody can hit another's.
@@ -110,13 +112,21 @@ fn done<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, Result<T, StoreError>> {
 }
 
 impl Store for MemoryStore {
+    fn wants(&self) -> Wants {
+        Wants { questions: true, ..Wants::default() }
+    }
+
     fn journal<'a>(&'a self, _step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
         // It says that it wants none.
         Box::pin(std::future::ready(Err(StoreError("this store keeps no journal".to_owned()))))
     }
 
     fn intent<'a>(&'a self, intent: Intent) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.0.state().intents.insert(intent.execution_id, intent);
+        let mut state = self.0.state();
+        if let Err(error) = state.approvals.use_up(&intent, Timestamp::now()) {
+            return Box::pin(ready(Err(error)));
+        }
+        state.intents.insert(intent.execution_id, intent);
         done(())
     }
 
@@ -131,7 +141,8 @@ impl Store for MemoryStore {
             state.settle(request, settlement, retention.settled_keys);
         }
         if let Some((task, result)) = outcome.task {
-            state.tasks.finish(&task, result, Timestamp::now());
+            let State { tasks, approvals, .. } = &mut *state;
+            tasks.ended(&task, result, approvals, Timestamp::now());
         }
         state.audit.push_back(outcome.audit);
         let mut oldest = None;
@@ -211,7 +222,8 @@ impl TaskStore for MemoryStore {
         runner: &'a str,
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<ClaimedTask>, StoreError>> {
-        done(self.0.state().tasks.take_over(runner, most, Timestamp::now()))
+        let State { tasks, approvals, .. } = &mut *self.0.state();
+        done(tasks.take_over(runner, most, approvals, Timestamp::now()))
     }
 
     fn begin<'a>(
@@ -264,7 +276,8 @@ impl TaskStore for MemoryStore {
         tenant: &'a str,
         id: &'a TaskId,
     ) -> BoxFuture<'a, Result<TaskCancel, StoreError>> {
-        done(self.0.state().tasks.cancel(tenant, id, Timestamp::now()))
+        let State { tasks, approvals, .. } = &mut *self.0.state();
+        done(tasks.cancel(tenant, id, approvals, Timestamp::now()))
     }
 
     fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<u64, StoreError>> {
@@ -342,6 +355,57 @@ impl TenantStore for OneTenant {
         let next = (found.len() > limit).then(|| found[limit - 1].0);
         let records = found.into_iter().take(limit).map(|(key, record)| (key.seq, record)).collect();
         done(AuditPage { records, next })
+    }
+
+    fn ask<'a>(
+        &'a self,
+        request: ApprovalRequest,
+        not: Vec<ApprovalId>,
+    ) -> BoxFuture<'a, Result<ApprovalId, StoreError>> {
+        if request.asker.tenant != self.tenant {
+            return Box::pin(ready(Err(StoreError("the question is another tenant's".to_owned()))));
+        }
+        done(self.shared.state().approvals.ask(&self.tenant, request, &not, Timestamp::now()))
+    }
+
+    fn take_answer<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+        call: ExecutionId,
+    ) -> BoxFuture<'a, Result<TakenAnswer, StoreError>> {
+        done(self.shared.state().approvals.take(&self.tenant, id, call, Timestamp::now()))
+    }
+
+    fn answer_with_grant<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+        answer: Answer,
+        grant: Option<StoredGrant>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let approvals = &mut self.shared.state().approvals;
+        Box::pin(ready(approvals.answer(&self.tenant, id, answer, grant, Timestamp::now())))
+    }
+
+    fn approval<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+    ) -> BoxFuture<'a, Result<Option<StoredApproval>, StoreError>> {
+        done(self.shared.state().approvals.find(&self.tenant, id, Timestamp::now()))
+    }
+
+    fn approvals<'a>(
+        &'a self,
+        filter: ApprovalFilter,
+    ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
+        done(self.shared.state().approvals.list(&self.tenant, &filter, Timestamp::now()))
+    }
+
+    fn revoke<'a>(&'a self, id: &'a str, _by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        done(self.shared.state().approvals.revoke(&self.tenant, id, Timestamp::now()))
+    }
+
+    fn grants<'a>(&'a self, all: bool) -> BoxFuture<'a, Result<Vec<StoredGrant>, StoreError>> {
+        done(self.shared.state().approvals.grants(&self.tenant, all, Timestamp::now()))
     }
 
     fn statistics<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<Vec<ToolStatistics>, StoreError>> {

@@ -1,5 +1,6 @@
 //! Tasks that last as long as the process.
 
+use crate::memory_approvals::Approvals;
 use haft_core::{
     ApprovalId, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, Task, TaskId,
     TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, ToolResult,
@@ -30,8 +31,15 @@ impl Tasks {
         self.0.insert(kept.new.id.clone(), kept);
     }
 
-    pub(crate) fn take_over(&mut self, runner: &str, most: usize, now: Timestamp) -> Vec<ClaimedTask> {
+    pub(crate) fn take_over(
+        &mut self,
+        runner: &str,
+        most: usize,
+        approvals: &mut Approvals,
+        now: Timestamp,
+    ) -> Vec<ClaimedTask> {
         self.end_late(now);
+        self.go_on(approvals, now);
         let mut waiting: Vec<&mut Kept> = self
             .0
             .values_mut()
@@ -49,10 +57,53 @@ impl Tasks {
                 call: kept.new.call.clone(),
                 options: kept.new.options.clone(),
                 place: kept.new.place.clone(),
-                approval: None,
+                approval: kept.task.approval_id.clone(),
             }
         };
         waiting.into_iter().take(most).map(claim).collect()
+    }
+
+    /// Tasks whose approval was answered wait for a runner again. An approval that has run out is answered, too: by nobody.
+    fn go_on(&mut self, approvals: &mut Approvals, now: Timestamp) {
+        let waiting = self.0.values_mut().filter(|kept| kept.task.state == TaskState::AwaitingApproval);
+        for kept in waiting {
+            let Some(approval) = &kept.task.approval_id else { continue };
+            let Some(edited) = approvals.is_answered(&kept.new.context.tenant, approval, now) else {
+                continue;
+            };
+            if let Some(edited) = edited {
+                kept.new.call.arguments = edited;
+            }
+            kept.task.state = TaskState::Pending;
+            kept.new.start_by = None;
+            // Each execution has an id of its own.
+            kept.new.execution_id = ExecutionId::at(now);
+        }
+    }
+
+    /// Its execution has ended: so does the task, unless there is an approval that can still be answered.
+    pub(crate) fn ended(
+        &mut self,
+        id: &TaskId,
+        result: Arc<ToolResult>,
+        approvals: &mut Approvals,
+        now: Timestamp,
+    ) {
+        let asked =
+            || result.error.as_ref()?.data.as_ref()?.get("approvalId")?.as_str().map(ApprovalId::from_text);
+        let asked = asked().filter(|_| result.status == Status::RequiresConfirmation);
+        let asked = asked.filter(|approval| approvals.can_go_on(approval, now));
+        let open =
+            self.0.get_mut(id).filter(|kept| !kept.task.state.is_over() && !kept.task.cancel_requested);
+        match (open, asked) {
+            (Some(kept), Some(approval)) => {
+                kept.task.state = TaskState::AwaitingApproval;
+                kept.task.approval_id = Some(approval);
+                kept.task.updated_at = now;
+                kept.is_claimed = false;
+            }
+            _ => self.finish(id, result, now),
+        }
     }
 
     pub(crate) fn begin(&mut self, id: &TaskId, execution: ExecutionId, now: Timestamp) -> bool {
@@ -116,7 +167,13 @@ impl Tasks {
         TaskPage { tasks, next }
     }
 
-    pub(crate) fn cancel(&mut self, tenant: &str, id: &TaskId, now: Timestamp) -> TaskCancel {
+    pub(crate) fn cancel(
+        &mut self,
+        tenant: &str,
+        id: &TaskId,
+        approvals: &mut Approvals,
+        now: Timestamp,
+    ) -> TaskCancel {
         let kept = self.0.get_mut(id).filter(|kept| *kept.new.context.tenant == *tenant);
         let Some(kept) = kept.filter(|kept| !kept.is_expired(now)) else { return TaskCancel::Unknown };
         if kept.task.state.is_over() {
@@ -125,6 +182,9 @@ impl Tasks {
         if kept.is_claimed {
             kept.task.cancel_requested = true;
             return TaskCancel::Asked;
+        }
+        if let Some(approval) = &kept.task.approval_id {
+            approvals.withdraw(tenant, approval, now);
         }
         kept.end(ErrorCode::Cancelled, ErrorCode::Cancelled.model_text(), now);
         TaskCancel::Ended

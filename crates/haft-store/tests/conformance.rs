@@ -19,19 +19,10 @@ async fn memory_keeps_the_port() {
     port::run(&MemoryStore::new()).await;
 }
 
-/// It keeps no questions, and so takes no answer: neither a late one nor any other.
 #[tokio::test]
-async fn memory_takes_no_answers() {
-    use haft_core::{
-        ApprovalId, Decision, ExecutionId,
-        port::{Answer, Store as _},
-    };
-    let tenant = MemoryStore::new().for_tenant("ask");
-    assert!(tenant.ask(durable::approval("a"), Vec::new()).await.is_err());
-    let answer = Answer { decision: Decision::Approve, by: "ada".into(), from: haft_core::Channel::Terminal };
-    let id = ApprovalId::random();
-    assert!(tenant.answer(&id, answer).await.is_err());
-    assert!(tenant.take_answer(&id, ExecutionId::at(suite::make::noon())).await.is_err());
+async fn memory_keeps_approvals() {
+    let store = MemoryStore::new();
+    durable::approvals(&store, &store.clone()).await;
 }
 
 /// A state folder.

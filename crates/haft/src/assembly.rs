@@ -4,13 +4,10 @@
 //! of this. `haft-cli` is built on it: it opens the store before an engine needs it, shows and answers approvals without one,
 //! and signs tools.
 
+#[cfg(feature = "durable")]
+pub use crate::lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, retention};
 pub use crate::{
     commands::{LazyJail, recover},
     guards::{Admitted, Payload, Signatures, Source, environment, licensing, local},
     wiring::{CHANGES, command_tools, described, settings},
-};
-#[cfg(feature = "durable")]
-pub use crate::{
-    grants::{spared, to_store},
-    lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, retention},
 };

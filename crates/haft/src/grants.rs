@@ -1,12 +1,8 @@
 //! Grants between the guard, which understands them, and the store, which keeps them.
 
-use haft_core::{
-    Asker, GrantOffer,
-    port::{GuardError, StoreError, StoredApproval, StoredGrant},
-};
-use haft_guard::{Covers, Grant, GrantSource, Lasts, PastPrompt, command::Shell, covers_how_many};
+use haft_core::port::{GuardError, StoreError, StoredGrant};
+use haft_guard::{Covers, Grant, GrantSource, Lasts};
 use haft_store::DurableStore;
-use jiff::Timestamp;
 use std::sync::Arc;
 
 /// The grants of a durable store, as policy asks for them. They are read for each decision that they could change, so that
@@ -60,93 +56,45 @@ fn from_store(tenant: &str, stored: &StoredGrant) -> Option<Grant> {
     })
 }
 
-/// What would be remembered, as it is shown before it is saved and kept afterwards. `None` where the offer is not
-/// understood, or where it is for a session and there is none.
-pub fn to_store(
-    offer: &GrantOffer,
-    lasts: &Lasts,
-    asker: &Asker,
-    by: &str,
-    now: Timestamp,
-) -> Option<StoredGrant> {
-    let covers = Covers::from_document(&offer.covers)?;
-    let tool = covers.tool().to_owned();
-    let id = format!("grant_{}", &haft_core::OutputHandle::random().as_str()[4..20]);
-    let grant = Grant::new(id.clone(), &*asker.tenant, covers, lasts.clone());
-    let (session, expires_at) = match lasts {
-        Lasts::Session(session) => (Some(session.clone()), None),
-        Lasts::Until(end) => (None, Some(*end)),
-        Lasts::Always => (None, None),
-    };
-    let user = asker.user.as_ref().map(ToString::to_string);
-    Some(StoredGrant {
-        id,
-        tool,
-        agent: user.is_none().then(|| asker.agent.to_string()),
-        user,
-        session,
-        covers: offer.covers.to_string(),
-        shown: grant.to_string(),
-        granted_by: by.to_owned(),
-        granted_at: now,
-        expires_at,
-        revoked_at: None,
-    })
-}
-
-/// How many of these questions it would have spared.
-pub fn spared(offer: &GrantOffer, past: &[StoredApproval]) -> usize {
-    let Some(covers) = Covers::from_document(&offer.covers) else { return 0 };
-    let prompts: Vec<PastPrompt> = past
-        .iter()
-        .filter_map(|question| {
-            let request = &question.request;
-            Some(PastPrompt {
-                tool: request.tool.to_string(),
-                arguments: request.arguments.parse().ok()?,
-                footprint: request.footprint.clone(),
-                folder: request.detail.reach["folder"].as_str().unwrap_or_default().to_owned(),
-            })
-        })
-        .collect();
-    covers_how_many(&covers, &prompts, Shell::of_this_system())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jiff::Timestamp;
 
     #[test]
-    fn what_is_kept_is_what_was_offered() {
+    fn a_grant_is_understood_as_it_was_kept_or_allows_nothing() {
         let covers = Covers::Commands {
             tool: "run_command".into(),
             words: vec!["cargo".into(), "test".into()],
             fixed: Default::default(),
             folder: Some("/w".into()),
         };
-        let offer = covers.offer().unwrap();
-        let mut asker = Asker { tenant: "acme".into(), agent: "helper".into(), ..Asker::default() };
-        let now = Timestamp::from_second(1_000).unwrap();
+        let (now, end) = (Timestamp::from_second(1_000).unwrap(), Timestamp::from_second(2_000).unwrap());
+        let stored = StoredGrant {
+            id: "grant_1".into(),
+            tool: "run_command".into(),
+            agent: Some("helper".into()),
+            user: None,
+            session: None,
+            covers: covers.offer().unwrap().covers.to_string(),
+            shown: String::new(),
+            granted_by: "ada".into(),
+            granted_at: now,
+            expires_at: None,
+            revoked_at: None,
+        };
         let cases = [
-            (Lasts::Always, "until it is revoked"),
-            (Lasts::Session("s1".into()), "while this session goes on"),
-            (Lasts::Until(Timestamp::from_second(2_000).unwrap()), "until 1970-01-01T00:33:20Z"),
+            (stored.clone(), Lasts::Always),
+            (StoredGrant { session: Some("s1".into()), ..stored.clone() }, Lasts::Session("s1".into())),
+            (StoredGrant { expires_at: Some(end), ..stored.clone() }, Lasts::Until(end)),
         ];
-        for (lasts, words) in cases {
-            let stored = to_store(&offer, &lasts, &asker, "ada", now).unwrap();
-            assert_eq!(
-                stored.shown,
-                format!(
-                    "`run_command`, every command that starts with `cargo test`, in the folder `/w`, {words}"
-                )
-            );
+        for (stored, lasts) in cases {
             let grant = from_store("acme", &stored).unwrap();
             assert_eq!((&grant.covers, &grant.lasts), (&covers, &lasts));
             assert_eq!(grant.principal.as_deref(), Some("helper"));
         }
-        asker.user = Some("bob".into());
-        let stored = to_store(&offer, &Lasts::Always, &asker, "ada", now).unwrap();
-        assert_eq!(from_store("acme", &stored).unwrap().principal.as_deref(), Some("bob"));
+        let for_user = StoredGrant { user: Some("bob".into()), agent: None, ..stored.clone() };
+        assert_eq!(from_store("acme", &for_user).unwrap().principal.as_deref(), Some("bob"));
         let unknown = StoredGrant { covers: "{\"kind\":\"everything\"}".into(), ..stored };
         assert_eq!(from_store("acme", &unknown), None, "allows nothing");
     }

@@ -91,12 +91,12 @@ pub use haft_core::{
     ToolOutput, ToolResult, ToolsMode, port, text,
 };
 pub use haft_engine::{
-    AdaptiveTimeout, BatchRequest, Breaker, BreakerStats, CacheStats, Engine, EngineStats, FlowError,
-    FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, LaneStats, Lanes, NodeResult, Observer,
-    PendingCall, Plan, PlanDecision, Preview, Quota, Quotas, RateLimit, RateScope, RegisterError,
-    Registration, RepeatGuard, Request, ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings,
-    Shutdown, SubmitError, Target, TaskOptions, TaskSettings, Tasks, TenantStats, ToolQuery, Tools,
-    ToolsEvent, WeakEngine,
+    AdaptiveTimeout, Answered, ApprovalError, Approvals, BatchRequest, Breaker, BreakerStats, CacheStats,
+    Engine, EngineStats, FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, GrantTime,
+    LaneStats, Lanes, NodeResult, Observer, OpenApprovals, PendingCall, Plan, PlanDecision, Preview, Quota,
+    Quotas, RateLimit, RateScope, RegisterError, Registration, Remember, RepeatGuard, Reply, Request,
+    ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target, TaskOptions,
+    TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent, WeakEngine, WhichOffer,
 };
 pub use haft_flow as flow;
 pub use haft_guard::{

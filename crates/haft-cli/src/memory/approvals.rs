@@ -2,10 +2,8 @@
 
 use super::{
     Memory, answering,
-    prefix::{self, Match},
     record::moment,
     table::{Side, table},
-    tenant_or_own,
 };
 use crate::{
     call_view,
@@ -16,10 +14,12 @@ use crate::{
 };
 use clap::{Args, Subcommand, ValueEnum};
 use haft::{
-    ApprovalId, Risk, assembly,
-    port::{ApprovalFilter, ApprovalState, StoredApproval, TenantStore as _},
+    ApprovalId, Risk,
+    port::{ApprovalFilter, ApprovalState, StoredApproval},
 };
 use haft_core::text::{one_line, spelled_line};
+use haft_engine::standing;
+use haft_guard::spared;
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -140,17 +140,17 @@ impl Remember {
             Remember::Host => "host",
         }
     }
+}
 
-    /// How it is typed, where the guard calls it so.
-    pub(super) fn typed(kind: &str) -> Option<&'static str> {
-        Some(match kind {
-            "exact_call" => "exact",
-            "tool_in_folder" => "folder",
-            "commands" => "commands",
-            "host" => "host",
-            _ => return None,
-        })
-    }
+/// How a kind of offer is typed after `--remember`.
+pub(crate) fn remember_as(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "exact_call" => "exact",
+        "tool_in_folder" => "folder",
+        "commands" => "commands",
+        "host" => "host",
+        _ => return None,
+    })
 }
 
 pub(super) async fn run(
@@ -163,11 +163,12 @@ pub(super) async fn run(
             list(memory, tenant.as_deref(), *all, *json, console).await
         }
         ApprovalsCommand::Show { id, tenant, json } => {
-            let question = find(memory, tenant.as_deref(), id).await?;
+            let approvals = memory.approvals(tenant.as_deref());
+            let question = approvals.find(id).await?;
             match json {
                 true => console.print_json(&question)?,
                 false => {
-                    let past = past(memory, tenant.as_deref(), &question).await?;
+                    let past = approvals.past(&question.request).await?;
                     console.print(shown(&question, &past, console.width()))?;
                 }
             }
@@ -181,10 +182,6 @@ pub(super) async fn run(
     }
 }
 
-pub(super) fn open_approvals() -> ApprovalFilter {
-    ApprovalFilter { state: Some(ApprovalState::Open), ..ApprovalFilter::default() }
-}
-
 async fn list(
     memory: &Memory,
     tenant: Option<&str>,
@@ -192,10 +189,13 @@ async fn list(
     json: bool,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    let filter = if all { ApprovalFilter::default() } else { open_approvals() };
-    let questions = memory.store.tenant(&tenant_or_own(tenant)).approvals(filter).await?;
+    let approvals = memory.approvals(tenant);
+    let questions = match all {
+        true => approvals.list(ApprovalFilter::default()).await?,
+        false => approvals.open().await?,
+    };
     if json {
-        console.print_json(&json!({"questions": questions}))?;
+        console.print_json(&json!({"approvals": questions}))?;
     } else if questions.is_empty() {
         console.print("no call waits for approval\n")?;
     } else {
@@ -244,50 +244,6 @@ fn risk_word(risk: Risk) -> &'static str {
     }
 }
 
-/// The question that was named, whole or by a prefix of its id.
-pub(super) async fn find(
-    memory: &Memory,
-    tenant: Option<&str>,
-    typed: &str,
-) -> Result<StoredApproval, Failure> {
-    let tenant = memory.store.tenant(&tenant_or_own(tenant));
-    if let Some(question) = tenant.approval(&ApprovalId::from_text(typed)).await? {
-        return Ok(question);
-    }
-    let none = || Failure::NoApproval { id: typed.to_owned() };
-    if !prefix::is_prefix(typed, "apr_") {
-        return Err(none());
-    }
-    let all = ApprovalFilter { limit: 10_000, ..ApprovalFilter::default() };
-    let mut fitting = tenant.approvals(all).await?;
-    fitting.retain(|question| question.request.id.as_str().starts_with(typed));
-    if fitting.iter().any(|question| question.state == ApprovalState::Open) {
-        fitting.retain(|question| question.state == ApprovalState::Open);
-    }
-    let matches = fitting.iter().map(|question| Match {
-        id: question.request.id.to_string(),
-        what: question.request.tool.to_string(),
-    });
-    let id = prefix::only(typed, matches.collect())?.ok_or_else(none)?;
-    fitting.into_iter().find(|question| question.request.id.as_str() == id).ok_or_else(none)
-}
-
-/// Earlier questions about the same tool.
-async fn past(
-    memory: &Memory,
-    tenant: Option<&str>,
-    question: &StoredApproval,
-) -> Result<Vec<StoredApproval>, Failure> {
-    let filter = ApprovalFilter {
-        tool: Some(question.request.tool.to_string()),
-        limit: 500,
-        ..ApprovalFilter::default()
-    };
-    let mut past = memory.store.tenant(&tenant_or_own(tenant)).approvals(filter).await?;
-    past.retain(|other| other.request.id != question.request.id);
-    Ok(past)
-}
-
 /// A question, whole, with what could be remembered of a yes.
 pub(super) fn shown(question: &StoredApproval, past: &[StoredApproval], width: Option<usize>) -> String {
     let request = &question.request;
@@ -295,8 +251,8 @@ pub(super) fn shown(question: &StoredApproval, past: &[StoredApproval], width: O
     if question.state == ApprovalState::Open && !request.offers.is_empty() {
         out.push_str(&format!("{STRONG}what haft can remember{STRONG:#}\n"));
         for offer in &request.offers {
-            let Some(typed) = Remember::typed(offer.kind()) else { continue };
-            let spared = assembly::spared(offer, past);
+            let Some(typed) = remember_as(offer.kind()) else { continue };
+            let spared = spared(offer, past);
             let text = format!("--remember {typed}: {}", one_line(&offer.words, usize::MAX));
             out.push_str(&layout::indented(&text, 2, width));
             let spared =
@@ -324,7 +280,7 @@ pub(super) fn covered(question: &StoredApproval, width: Option<usize>) -> String
     let mut rows = vec![
         ("id".to_owned(), request.id.to_string()),
         ("asked".to_owned(), question.asked_at.to_string()),
-        ("state".to_owned(), state(question)),
+        ("state".to_owned(), standing(question)),
     ];
     rows.extend(request.expires_at.map(|at| ("expires".to_owned(), at.to_string())));
     rows.extend(request.replaces.as_ref().map(|id| ("changed".to_owned(), format!("in place of {id}"))));
@@ -335,22 +291,4 @@ pub(super) fn covered(question: &StoredApproval, width: Option<usize>) -> String
     out.push_str(&format!("{STRONG}what you approve{STRONG:#}\n"));
     out.push_str(&call_view::rows(&request.view(), width));
     out
-}
-
-/// Where it stands, and by whom.
-pub(super) fn state(question: &StoredApproval) -> String {
-    let mut text = question.state.as_str().to_owned();
-    if question.state == ApprovalState::Approved && question.used_by.is_some() {
-        text = "approved, and taken by the call".to_owned();
-    }
-    if let Some(by) = &question.answered_by {
-        text.push_str(&format!(" by {}", words::name(by)));
-    }
-    if let Some(from) = question.answered_from {
-        text.push_str(&format!(" ({from})"));
-    }
-    if let Some(reason) = &question.answer_reason {
-        text.push_str(&format!(": {}", one_line(reason, 200)));
-    }
-    text
 }

@@ -2,15 +2,16 @@
 
 use super::{
     Memory,
-    prefix::{self, Match},
     record::moment,
     table::{Side, table},
-    tenant_or_own,
 };
 use crate::{console::Console, examples, failure::Failure, layout, words};
 use clap::Subcommand;
-use haft::port::{StoredGrant, TenantStore as _};
-use haft_core::text::one_line;
+use haft::port::StoredGrant;
+use haft_core::{
+    id_prefix::{self, IdMatch},
+    text::one_line,
+};
 use jiff::Timestamp;
 use serde_json::json;
 
@@ -63,7 +64,7 @@ pub(super) async fn run(
 ) -> Result<u8, Failure> {
     match command {
         GrantsCommand::List { all, tenant, json } => {
-            let grants = memory.store.tenant(&tenant_or_own(tenant.as_deref())).grants(*all).await?;
+            let grants = memory.approvals(tenant.as_deref()).grants(*all).await?;
             if *json {
                 console.print_json(&json!({"grants": grants}))?;
             } else if grants.is_empty() {
@@ -73,16 +74,15 @@ pub(super) async fn run(
             }
         }
         GrantsCommand::Show { id, tenant, json } => {
-            let tenant = memory.store.tenant(&tenant_or_own(tenant.as_deref()));
-            let grant = find(tenant.grants(true).await?, id)?;
+            let grant = find(memory.approvals(tenant.as_deref()).grants(true).await?, id)?;
             match json {
                 true => console.print_json(&grant)?,
                 false => console.print(shown(&grant, console.width()))?,
             }
         }
         GrantsCommand::Revoke { ids, all, tenant, json } => {
-            let tenant = memory.store.tenant(&tenant_or_own(tenant.as_deref()));
-            let holding = tenant.grants(false).await?;
+            let approvals = memory.approvals(tenant.as_deref());
+            let holding = approvals.grants(false).await?;
             let named = match all {
                 true => holding,
                 false => ids.iter().map(|id| find(holding.clone(), id)).collect::<Result<Vec<_>, _>>()?,
@@ -90,7 +90,7 @@ pub(super) async fn run(
             let mut revoked = Vec::new();
             for grant in named {
                 // Another process may have been faster; it does not hold either way.
-                if tenant.revoke(&grant.id, &memory.user).await? {
+                if approvals.revoke(&grant.id, &memory.user).await? {
                     revoked.push(grant);
                 }
             }
@@ -111,12 +111,13 @@ pub(super) async fn run(
 
 fn find(grants: Vec<StoredGrant>, typed: &str) -> Result<StoredGrant, Failure> {
     let none = || Failure::NoGrant { id: typed.to_owned() };
-    if !prefix::is_prefix(typed, "grant_") {
+    if !id_prefix::is_prefix(typed, "grant_") {
         return Err(none());
     }
     let fitting = grants.iter().filter(|grant| grant.id.starts_with(typed.trim()));
-    let matches = fitting.map(|grant| Match { id: grant.id.clone(), what: grant.shown.clone() });
-    let id = prefix::only(typed, matches.collect())?.ok_or_else(none)?;
+    let matches = fitting.map(|grant| IdMatch { id: grant.id.clone(), what: grant.shown.clone() });
+    let matches: Vec<_> = matches.collect();
+    let id = id_prefix::only(typed, &matches)?.ok_or_else(none)?.to_owned();
     grants.into_iter().find(|grant| grant.id == id).ok_or_else(none)
 }
 

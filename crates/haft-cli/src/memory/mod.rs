@@ -27,9 +27,10 @@ mod upkeep;
 mod watching;
 
 pub(super) use approvals::ApprovalsCommand;
+pub(super) use approvals::remember_as;
 pub(super) use args::{AuditCommand, BackupArgs, GcArgs, RecoverArgs, RunsCommand};
 pub(super) use grants::GrantsCommand;
-pub(super) use prefix::{Match, Which, is_prefix, only, run_id};
+pub(super) use prefix::{Which, run_id};
 
 #[cfg(unix)]
 use super::worker;
@@ -41,7 +42,7 @@ use super::{
 };
 #[cfg(unix)]
 use haft::assembly::LazyStore;
-use haft::{CallContext, DurableStore, assembly::CHANGES, config::Config};
+use haft::{Approvals, CallContext, DurableStore, assembly::CHANGES, config::Config, port::Store as _};
 use std::path::PathBuf;
 
 /// What these commands stand on: the store, and no engine.
@@ -87,6 +88,14 @@ impl Memory {
             lazy,
             working_folder: surroundings.working_folder,
         })
+    }
+}
+
+impl Memory {
+    /// The approvals and grants of that tenant, or of one's own.
+    fn approvals(&self, tenant: Option<&str>) -> Approvals {
+        let accepts = haft::assembly::settings(&self.config).accept_answers;
+        Approvals::over(self.store.for_tenant(&tenant_or_own(tenant)), accepts)
     }
 }
 

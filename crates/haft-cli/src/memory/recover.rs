@@ -1,11 +1,6 @@
 //! `haft recover`: what processes that are gone left unfinished, and a person's decision about it. Nothing is run again.
 
-use super::{
-    Memory,
-    args::RecoverArgs,
-    prefix::{self, Match},
-    record, tenant_or_own,
-};
+use super::{Memory, args::RecoverArgs, record, tenant_or_own};
 use crate::{
     console::{BAD, Console, GOOD, QUIET, STRONG, UNSURE},
     failure::Failure,
@@ -18,7 +13,10 @@ use haft::{
         Unfinished, UnfinishedCall, UnfinishedId,
     },
 };
-use haft_core::text::{one_line, people_text};
+use haft_core::{
+    id_prefix::{self, IdMatch},
+    text::{one_line, people_text},
+};
 use serde_json::{Value, json};
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -62,11 +60,12 @@ fn chosen(typed: &str, unfinished: &[Unfinished]) -> Result<Vec<UnfinishedId>, F
     if typed == "all" {
         return Ok(unfinished.iter().map(|unfinished| unfinished.id).collect());
     }
-    let digits = prefix::digits(typed).ok_or_else(|| Failure::NotAnId { id: typed.to_owned() })?;
-    let fitting = unfinished.iter().filter(|one| prefix::begins(&name(one.id), &digits));
-    let matches = fitting.map(|one| Match { id: name(one.id), what: kind(one.id).to_owned() });
+    let digits = id_prefix::digits(typed).ok_or_else(|| Failure::NotAnId { id: typed.to_owned() })?;
+    let fitting = unfinished.iter().filter(|one| id_prefix::begins(&name(one.id), &digits));
+    let matches = fitting.map(|one| IdMatch { id: name(one.id), what: kind(one.id).to_owned() });
     let none = || Failure::NothingToRecover { id: typed.to_owned() };
-    let id = prefix::only(typed, matches.collect())?.ok_or_else(none)?;
+    let matches: Vec<_> = matches.collect();
+    let id = id_prefix::only(typed, &matches)?.ok_or_else(none)?;
     unfinished.iter().find(|one| name(one.id) == id).map(|found| vec![found.id]).ok_or_else(none)
 }
 

@@ -4,7 +4,7 @@ use super::{
     Memory,
     args::{Page, RunsCommand},
     filter::{self, Id},
-    prefix::{self, Match, Which},
+    prefix::{self, Which},
     record,
     table::{Side, table},
     tasks, tenant_or_own, watching,
@@ -20,7 +20,10 @@ use haft::{
     TaskQuery,
     port::{AuditPage, AuditQuery, StoredRun, TenantStore as _},
 };
-use haft_core::text::people_text;
+use haft_core::{
+    id_prefix::{self, IdMatch},
+    text::people_text,
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -150,11 +153,12 @@ fn running_id(memory: &Memory, typed: &str) -> Result<Id, Failure> {
     if let Ok(whole) = filter::id(typed) {
         return Ok(whole);
     }
-    let digits = prefix::digits(typed).ok_or_else(|| Failure::NotAnId { id: typed.to_owned() })?;
-    let fitting = running_now(memory)?.into_iter().filter(|running| prefix::begins(&running.id, &digits));
-    let fitting = fitting.map(|running| Match { id: running.id, what: running.tools.join(", ") }).collect();
-    let id = prefix::only(typed, fitting)?.ok_or_else(|| Failure::NotRunning { id: typed.to_owned() })?;
-    filter::id(&id)
+    let digits = id_prefix::digits(typed).ok_or_else(|| Failure::NotAnId { id: typed.to_owned() })?;
+    let fitting = running_now(memory)?.into_iter().filter(|running| id_prefix::begins(&running.id, &digits));
+    let fitting: Vec<_> =
+        fitting.map(|running| IdMatch { id: running.id, what: running.tools.join(", ") }).collect();
+    let id = id_prefix::only(typed, &fitting)?.ok_or_else(|| Failure::NotRunning { id: typed.to_owned() })?;
+    filter::id(id)
 }
 
 /// What is known under an id.

@@ -1,9 +1,7 @@
 //! `haft runs` for tasks: detached calls, whichever process runs them.
 
 use super::{
-    Memory,
-    prefix::{self, Match},
-    record,
+    Memory, record,
     table::{Side, table},
 };
 use crate::{
@@ -16,7 +14,10 @@ use haft::{
     ErrorCode, Task, TaskId, TaskPage, TaskQuery, TaskState, ToolError, ToolResult,
     port::{TaskCancel, TaskStore as _},
 };
-use haft_core::text::people_text;
+use haft_core::{
+    id_prefix::{self, IdMatch},
+    text::people_text,
+};
 use jiff::Timestamp;
 use serde_json::json;
 use std::{
@@ -38,7 +39,7 @@ pub(super) fn is_id(typed: &str) -> bool {
 /// The id of the task that was named, whole or by a prefix.
 pub(super) async fn whole_id(memory: &Memory, tenant: &str, typed: &str) -> Result<TaskId, Failure> {
     let id = TaskId::from_text(typed.trim());
-    if memory.store.find(tenant, &id).await?.is_some() || !prefix::is_prefix(typed, KIND) {
+    if memory.store.find(tenant, &id).await?.is_some() || !id_prefix::is_prefix(typed, KIND) {
         return Ok(id);
     }
     let mut fitting = Vec::new();
@@ -47,15 +48,17 @@ pub(super) async fn whole_id(memory: &Memory, tenant: &str, typed: &str) -> Resu
         let TaskPage { tasks, next } = memory.store.list(tenant, query.clone()).await?;
         let tasks = tasks.into_iter().filter(|task| task.id.as_str().starts_with(id.as_str()));
         fitting.extend(
-            tasks
-                .map(|task| Match { id: task.id.to_string(), what: format!("{} {}", task.tool, task.state) }),
+            tasks.map(|task| IdMatch {
+                id: task.id.to_string(),
+                what: format!("{} {}", task.tool, task.state),
+            }),
         );
         match next {
             Some(next) => query.after = Some(next),
             None => break,
         }
     }
-    Ok(prefix::only(typed, fitting)?.map_or(id, |whole| TaskId::from_text(&whole)))
+    Ok(id_prefix::only(typed, &fitting)?.map_or(id, TaskId::from_text))
 }
 
 fn not_found(id: &TaskId) -> Failure {

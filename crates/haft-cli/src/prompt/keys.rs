@@ -164,10 +164,9 @@ fn which(keep: Keep, can: Can) -> Step {
     })
 }
 
-/// `30m`, `2h`, `1d`: more than nothing, and at most a year.
+/// `30m`, `2h`, `1d`: for as long as a grant can be given.
 pub(super) fn how_long(typed: &str) -> Option<Duration> {
-    let time = haft::assembly::age(typed)?;
-    (!time.is_zero() && time <= Duration::from_secs(366 * 24 * 60 * 60)).then_some(time)
+    haft::assembly::age(typed).filter(|time| haft::GrantTime::For(*time).is_possible())
 }
 
 enum Typed {

@@ -15,17 +15,17 @@ mod view;
 use super::console::Console;
 use editor::Editor;
 use haft::{
-    ApprovalId, ApprovalRequest, Channel, Decision, assembly,
+    ApprovalError, ApprovalId, ApprovalRequest, Approvals, Channel, Decision, GrantTime, Remember, Reply,
+    WhichOffer,
     assembly::LazyStore,
-    port::{ApprovalFilter, Approver, BoxFuture, GuardError, StoredApproval, TenantStore as _},
+    port::{AcceptAnswers, Approver, BoxFuture, GuardError, Store as _, StoredApproval},
 };
-use haft_guard::Lasts;
-use jiff::Timestamp;
+use haft_guard::spared;
 use keys::{Answer, Keep, Memory, Screen, Step};
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -37,9 +37,6 @@ use view::{Size, View};
 /// What its answers are recorded as having come from.
 pub(super) const CHANNEL: Channel = Channel::Terminal;
 
-/// How many earlier questions an offer is tried on.
-const PAST: usize = 500;
-
 /// Asks the person at the terminal.
 #[derive(Clone)]
 pub(super) struct Prompt(Arc<Shared>);
@@ -50,13 +47,16 @@ struct Shared {
     editor: Editor,
     /// Questions that were answered elsewhere while they stood here.
     elsewhere: Mutex<HashMap<ApprovalId, Decision>>,
+    /// Questions that were answered here and written down with what is remembered.
+    here: Mutex<HashSet<ApprovalId>>,
 }
 
 impl Prompt {
     /// Where somebody can be asked; `None` where nobody can.
     pub(super) fn new(console: Console, store: LazyStore, editor: Editor) -> Option<Prompt> {
         Terminal::open()?;
-        Some(Prompt(Arc::new(Shared { console, store, editor, elsewhere: Mutex::default() })))
+        let (elsewhere, here) = (Mutex::default(), Mutex::default());
+        Some(Prompt(Arc::new(Shared { console, store, editor, elsewhere, here })))
     }
 }
 
@@ -83,6 +83,9 @@ impl Approver for Prompt {
     }
 
     fn answered_elsewhere(&self, question: &ApprovalId, decision: &Decision) {
+        if self.0.here().contains(question) {
+            return;
+        }
         let mut elsewhere = self.0.elsewhere.lock().unwrap_or_else(PoisonError::into_inner);
         elsewhere.insert(question.clone(), decision.clone());
     }
@@ -111,6 +114,15 @@ impl Shared {
     /// What somebody said elsewhere, once.
     fn elsewhere(&self, id: &ApprovalId) -> Option<Decision> {
         self.elsewhere.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+    }
+
+    fn here(&self) -> MutexGuard<'_, HashSet<ApprovalId>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The approvals among which a question is. There is a prompt only where its answers are accepted.
+    fn approvals(&self, request: &ApprovalRequest) -> Approvals {
+        Approvals::over(self.store.for_tenant(&request.asker.tenant), AcceptAnswers::only([CHANNEL]))
     }
 }
 
@@ -254,7 +266,7 @@ impl Talk {
             request,
             number: (place + 1, self.requests.len()),
             asked: past.len(),
-            spared: request.offers.iter().map(|offer| assembly::spared(offer, &past)).collect(),
+            spared: request.offers.iter().map(|offer| spared(offer, &past)).collect(),
         }
     }
 
@@ -278,36 +290,35 @@ impl Talk {
         if request.offers.is_empty() {
             return Vec::new();
         }
-        let filter =
-            ApprovalFilter { tool: Some(request.tool.to_string()), limit: PAST, ..ApprovalFilter::default() };
-        let Ok(store) = self.shared.store.open() else { return Vec::new() };
-        let tenant = store.tenant(&request.asker.tenant);
-        let mut past = self.runtime.block_on(tenant.approvals(filter)).unwrap_or_default();
-        past.retain(|question| question.request.id != request.id);
-        past
+        self.runtime.block_on(self.shared.approvals(request).past(request)).unwrap_or_default()
     }
 
+    /// A yes with what is remembered of it: both are written down here, as one.
     fn remember(&self, request: &ApprovalRequest, memory: Memory) -> Result<String, String> {
-        let cannot = |why: String| format!("that cannot be remembered: {why}");
-        let now = Timestamp::now();
-        let lasts = match (memory.keep, &request.asker.session) {
-            (Keep::Always, _) => Lasts::Always,
-            (Keep::Session, Some(session)) => Lasts::Session(session.to_string()),
-            (Keep::Session, None) => return Err(cannot("there is no session".to_owned())),
-            (Keep::For(time), _) => {
-                Lasts::Until(now.checked_add(time).map_err(|_| cannot("that is too long".to_owned()))?)
-            }
+        let lasts = match memory.keep {
+            Keep::Always => GrantTime::Always,
+            Keep::Session => GrantTime::Session,
+            Keep::For(time) => GrantTime::For(time),
         };
-        let offer =
-            request.offers.get(memory.offer).ok_or_else(|| cannot("there is no such offer".to_owned()))?;
-        let grant = assembly::to_store(offer, &lasts, &request.asker, request.asker.principal(), now)
-            .ok_or_else(|| cannot("it is not understood".to_owned()))?;
-        let id = grant.id.clone();
-        let store = self.shared.store.open().map_err(|error| cannot(error.0))?;
-        let kept = store.tenant(&request.asker.tenant);
-        self.runtime.block_on(kept.grant(grant)).map_err(|error| cannot(error.0))?;
-        Ok(format!("yes; remembered, until `haft grants revoke {id}`"))
+        let remember = Some(Remember { offer: WhichOffer::Place(memory.offer), lasts });
+        let (approvals, by) = (self.shared.approvals(request), request.asker.principal());
+        self.shared.here().insert(request.id.clone());
+        let answer = approvals.answer(&request.id, Reply::Approve { remember }, by, CHANNEL);
+        match self.runtime.block_on(answer) {
+            Ok(answered) => {
+                let id = answered.grant.map(|grant| grant.id).unwrap_or_default();
+                Ok(format!("yes; remembered, until `haft grants revoke {id}`"))
+            }
+            Err(error) => {
+                self.shared.here().remove(&request.id);
+                Err(cannot(&error))
+            }
+        }
     }
+}
+
+fn cannot(error: &ApprovalError) -> String {
+    format!("that cannot be remembered: {error}")
 }
 
 /// The answer, as it stays on the screen.

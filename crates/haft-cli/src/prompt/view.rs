@@ -35,7 +35,7 @@ impl View<'_> {
             offers: request.offers.len().min(9),
             session: request.asker.session.is_some(),
             // Secrets are taken out of what is shown; what would be changed would not be what was sent.
-            edit: !request.arguments.as_str().contains("[redacted:"),
+            edit: request.can_edit(),
             more: self.everything(size).lines().count() + FURTHER_ROWS > size.height,
             others: self.number.0 < self.number.1,
         }

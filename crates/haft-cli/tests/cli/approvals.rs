@@ -13,7 +13,7 @@ fn question(said: &Said) -> String {
 }
 
 fn open(place: &Place) -> Vec<Value> {
-    place.haft(&["approvals", "list", "--json"]).json()["questions"].as_array().unwrap().clone()
+    place.haft(&["approvals", "list", "--json"]).json()["approvals"].as_array().unwrap().clone()
 }
 
 fn state(place: &Place, id: &str) -> Value {

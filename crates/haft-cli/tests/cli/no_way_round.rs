@@ -110,7 +110,7 @@ fn a_way_that_is_swapped_while_a_call_waits_is_not_followed() {
             place.program(&[&CALL[..], &["--wait", "60s"]].concat()).stdin(Stdio::null()).spawn().unwrap();
         let id = loop {
             let listed = place.haft(&["approvals", "list", "--json"]).json();
-            if let Some(id) = listed["questions"][0]["id"].as_str() {
+            if let Some(id) = listed["approvals"][0]["id"].as_str() {
                 break id.to_owned();
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -222,7 +222,7 @@ fn another_tenants_yes_is_none() {
     let said = place.haft(&["approvals", "approve", &id, "--tenant", "other"]);
     assert!(said.code == 1 && said.stderr.contains("there is no approval"), "{said:?}");
     let listed = place.haft(&["approvals", "list", "--tenant", "other", "--json"]).json();
-    assert_eq!(listed["questions"], json!([]));
+    assert_eq!(listed["approvals"], json!([]));
     assert_eq!(question(&place.haft(&CALL)), id, "the same question is still open");
     assert_eq!(written(&place), [""; 0]);
 }

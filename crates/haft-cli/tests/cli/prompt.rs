@@ -191,7 +191,7 @@ fn the_terminal_is_as_it_was_and_answers_from_elsewhere_end_the_question() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(!place.work().join("early.txt").exists());
     let list = place.haft(&["approvals", "list", "--json"]).json();
-    let id = list["questions"][0]["id"].as_str().unwrap().to_owned();
+    let id = list["approvals"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(place.haft(&["approvals", "approve", &id]).code, 0);
     let shown = screen.until("ended 0");
     assert!(shown.contains("answered elsewhere: yes"), "{shown}");

@@ -76,7 +76,7 @@ fn a_server_knows_its_owner_and_its_keys_and_ends_in_order() {
     let (status, _) = talk(port(), "/v1/stats", Some(&secret), None);
     assert_eq!(status, 403);
     let (status, page) = talk(port(), "/v1/approvals", Some(&secret), None);
-    assert_eq!((status, page.as_str()), (200, r#"{"questions":[]}"#));
+    assert_eq!((status, page.as_str()), (200, r#"{"approvals":[]}"#));
 
     let second = place.haft(&["serve"]);
     assert!(second.code == 2 && second.stderr.contains("a server already runs at"), "{}", second.shown());
@@ -158,7 +158,7 @@ fn answers_over_http_count_where_they_are_wished_for() {
     assert!(result.contains("CONFIRMATION_REQUIRED"), "{status} {result}");
     let (_, open) = talk(port(), "/v1/approvals", Some(&person), None);
     let open: Value = serde_json::from_str(&open).unwrap();
-    let question = format!("/v1/approvals/{}", open["questions"][0]["id"].as_str().expect("a question"));
+    let question = format!("/v1/approvals/{}", open["approvals"][0]["id"].as_str().expect("a question"));
     let (status, refused) = talk(port(), &question, Some(&person), yes);
     assert!(status == 403 && refused.contains("accept_from"), "{status} {refused}");
     server.signal("TERM");
@@ -225,7 +225,7 @@ fn a_task_waits_for_a_person_is_changed_approved_and_remembered_over_http() {
         let begun = std::time::Instant::now();
         loop {
             let (_, page) = ask(&person, "/v1/approvals", None);
-            let open = page["questions"].as_array().expect("a list").clone();
+            let open = page["approvals"].as_array().expect("a list").clone();
             if let Some(found) = open.into_iter().find(|one| one["replaces"].as_str() == replaces) {
                 return found;
             }

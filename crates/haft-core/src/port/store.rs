@@ -305,7 +305,20 @@ pub trait TenantStore: Send + Sync {
     }
 
     /// Answers a question, once. False where it is not open, or not any more.
-    fn answer<'a>(&'a self, _id: &'a ApprovalId, _answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn answer<'a>(&'a self, id: &'a ApprovalId, answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.answer_with_grant(id, answer, None)
+    }
+
+    /// Answers a question, once, and keeps the grant that the answer gives: both in one write, so that a crash leaves
+    /// neither or both. False, and no grant, where the question is not open, or not any more.
+    ///
+    /// There is no other way to keep a grant: each has the answer of a person behind it.
+    fn answer_with_grant<'a>(
+        &'a self,
+        _id: &'a ApprovalId,
+        _answer: Answer,
+        _grant: Option<StoredGrant>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
     }
 
@@ -323,11 +336,6 @@ pub trait TenantStore: Send + Sync {
         _filter: ApprovalFilter,
     ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("questions"))))
-    }
-
-    /// Keeps a grant.
-    fn grant<'a>(&'a self, _grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(ready(Err(StoreError::not_kept("grants"))))
     }
 
     /// Takes a grant back. False where there is none of that id, or not any more.

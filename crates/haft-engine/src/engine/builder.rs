@@ -17,7 +17,7 @@ use crate::{
         },
         types::containment::Jailed,
     },
-    ports::{Ports, StoredOutputs, SystemClock},
+    ports::{AskedNow, Ports, StoredOutputs, SystemClock},
     redaction::{Redaction, RedactionLevels},
     registry::{Origin, RegisterError, Registry},
     sandboxes::SandboxTable,
@@ -245,6 +245,7 @@ impl EngineBuilder {
                 redaction: Redaction(self.redactor),
                 adaptive: self.adaptive,
                 sandboxes: SandboxTable::default(),
+                asked_now: AskedNow::default(),
             }),
         });
         Ok(Engine::from_inner(inner))

@@ -127,7 +127,7 @@ async fn edited(ports: &Ports, ready: Ready, request: ApprovalRequest, arguments
     let mut call = ready.call;
     call.emit(EventPayload::ConfirmationReceived { approval_id: request.id.clone(), approved: false });
     call.facts.approval = None;
-    if ports.redaction.arguments(call.arguments()) != *call.arguments() {
+    if !request.can_edit() {
         // The person who was asked did not see them whole, and would have put the marks in their place.
         let text =
             "The arguments hold secrets that are not shown, so they cannot be changed by a person. Not run";

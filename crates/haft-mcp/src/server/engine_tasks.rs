@@ -7,9 +7,9 @@ use super::{
 use haft_core::{
     ApprovalId, ApprovalRequest, CallContext, Decision, ErrorCode, Task, TaskId, TaskState, ToolDefinition,
     ToolError,
-    port::{Answer, ApprovalState, BoxFuture, StoreError},
+    port::{ApprovalState, BoxFuture},
 };
-use haft_engine::{Engine, Request, TaskOptions};
+use haft_engine::{ApprovalError, Engine, Reply, Request, TaskOptions};
 use std::time::Duration;
 
 /// A call that may take longer than this can become a task.
@@ -75,9 +75,8 @@ impl EngineTasks {
 
     /// What it asks a person, while that can be answered.
     async fn approval(&self, caller: &CallContext, id: &ApprovalId) -> Option<ApprovalRequest> {
-        let found = self.engine.store().for_tenant(&caller.tenant).approval(id).await;
-        let question = found.ok().flatten().filter(|found| found.state == ApprovalState::Open)?;
-        Some(question.request)
+        let found = self.engine.approvals(&caller.tenant).get(id).await.ok()?;
+        (found.state == ApprovalState::Open).then_some(found.request)
     }
 
     async fn now(&self, caller: &CallContext, task: Task) -> TaskNow {
@@ -145,18 +144,13 @@ impl Tasks for EngineTasks {
         decision: Decision,
     ) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async move {
-            let unavailable = |error: StoreError| {
-                let text = "The answer could not be written down. Try again later";
-                ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
-            };
-            let answer = Answer {
-                decision,
-                by: caller.user.as_deref().unwrap_or(&caller.agent).to_owned(),
-                from: CHANNEL,
-            };
-            // False where somebody answered before: then that counts.
-            let list = self.engine.store().for_tenant(&caller.tenant);
-            list.answer(question, answer).await.map(drop).map_err(unavailable)
+            let Some(reply) = Reply::of(decision) else { return Ok(()) };
+            let by = caller.user.as_deref().unwrap_or(&caller.agent);
+            match self.engine.approvals(&caller.tenant).answer(question, reply, by, CHANNEL).await {
+                // Where somebody answered before, that counts.
+                Ok(_) | Err(ApprovalError::NotOpen(_)) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
         })
     }
 }

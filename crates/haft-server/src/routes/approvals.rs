@@ -1,23 +1,33 @@
-//! Questions to people, and what they agreed to ahead of time.
+//! ApprovalList to people, and what they agreed to ahead of time.
+
+mod wire;
 
 use crate::{
-    backend::{Answered, Desk, GivenAnswer, Grant, Lasting, Question, Remember, Verdict},
     extract::{Asked, Json as Taken, Named, Who, some_integer, some_object},
+    identity::Identity,
     problem::Problem,
     schema,
     server::App,
 };
 use axum::{Json, extract::State};
-use haft_core::{Arguments, ErrorCode, port::Right};
+use haft_core::{
+    ApprovalId, Arguments, Channel,
+    port::{self, ApprovalFilter, Right},
+};
+use haft_engine::{Approvals, GrantTime, Remember, Reply, WhichOffer};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
+use wire::{Approval, Grant};
 
-fn desk(app: &App) -> Result<&dyn Desk, Problem> {
-    app.backend.desk().ok_or_else(|| Problem::not_supported("questions to people"))
+/// By which way answers come here.
+const CHANNEL: Channel = Channel::Http;
+
+fn approvals(app: &App, who: &Identity) -> Approvals {
+    app.engine.approvals(who.tenant())
 }
 
-/// Where a question stands.
+/// Where an approval stands.
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ApprovalState {
@@ -29,20 +39,20 @@ pub(crate) enum ApprovalState {
     Edited,
 }
 
-impl ApprovalState {
-    const fn as_str(self) -> &'static str {
-        match self {
-            ApprovalState::Open => "open",
-            ApprovalState::Approved => "approved",
-            ApprovalState::Denied => "denied",
-            ApprovalState::Expired => "expired",
-            ApprovalState::Used => "used",
-            ApprovalState::Edited => "edited",
+impl From<ApprovalState> for port::ApprovalState {
+    fn from(state: ApprovalState) -> Self {
+        match state {
+            ApprovalState::Open => port::ApprovalState::Open,
+            ApprovalState::Approved => port::ApprovalState::Approved,
+            ApprovalState::Denied => port::ApprovalState::Denied,
+            ApprovalState::Expired => port::ApprovalState::Expired,
+            ApprovalState::Used => port::ApprovalState::Used,
+            ApprovalState::Edited => port::ApprovalState::Edited,
         }
     }
 }
 
-/// Which questions.
+/// Which approvals.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -52,35 +62,35 @@ pub(crate) struct Which {
     state: Option<ApprovalState>,
 }
 
-/// Questions, oldest first.
+/// Approvals, oldest first.
 #[derive(Serialize, ToSchema)]
-pub(crate) struct Questions {
-    questions: Vec<Question>,
+pub(crate) struct ApprovalList {
+    approvals: Vec<Approval>,
 }
 
 /// What waits for an answer
-#[utoipa::path(get, path = "/v1/approvals", tag = "approvals", params(Which), responses((status = 200, body = Questions)))]
+#[utoipa::path(get, path = "/v1/approvals", tag = "approvals", params(Which), responses((status = 200, body = ApprovalList)))]
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
     Asked(which): Asked<Which>,
-) -> Result<Json<Questions>, Problem> {
-    let state = which.state.unwrap_or(ApprovalState::Open).as_str();
-    Ok(Json(Questions { questions: desk(&app)?.questions(who.tenant(), Some(state)).await? }))
+) -> Result<Json<ApprovalList>, Problem> {
+    let state = Some(which.state.unwrap_or(ApprovalState::Open).into());
+    let found = approvals(&app, &who).list(ApprovalFilter { state, ..ApprovalFilter::default() }).await?;
+    Ok(Json(ApprovalList { approvals: found.into_iter().map(Approval::from).collect() }))
 }
 
-/// One question
+/// One approval
 #[utoipa::path(
     get, path = "/v1/approvals/{id}", tag = "approvals", params(("id" = String, Path)),
-    responses((status = 200, body = Question))
+    responses((status = 200, body = Approval))
 )]
 pub(crate) async fn show(
     State(app): State<App>,
     Who(who): Who,
     Named(id): Named,
-) -> Result<Json<Question>, Problem> {
-    let question = desk(&app)?.question(who.tenant(), &id).await?;
-    question.map(Json).ok_or_else(|| Problem::not_found("question"))
+) -> Result<Json<Approval>, Problem> {
+    Ok(Json(approvals(&app, &who).get(&ApprovalId::from_text(id)).await?.into()))
 }
 
 /// What is to be done.
@@ -105,7 +115,7 @@ pub(crate) enum Lasts {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct RememberBody {
-    /// The `kind` of one of the question's offers.
+    /// The `kind` of one of the approval's offers.
     #[schema(min_length = 1, max_length = 100)]
     kind: String,
     /// Until it is revoked, or while the session of the call goes on.
@@ -133,39 +143,18 @@ pub(crate) struct AnswerBody {
     remember: Option<RememberBody>,
 }
 
-/// A year.
-const LONGEST: u64 = 365 * 24 * 60 * 60;
-
 impl AnswerBody {
-    fn verdict(self) -> Result<Verdict, Problem> {
+    /// What is said. Whether it fits is the engine's to check.
+    fn reply(self) -> Result<Reply, Problem> {
         let of = |what: &str, decision: &str| {
             Problem::bad_request(format!("`{what}` belongs to the decision `{decision}`"))
         };
-        if self.reason.as_ref().is_some_and(|reason| reason.chars().count() > 1000) {
-            return Err(Problem::bad_request("`reason` must have 1000 characters at most"));
-        }
         match (self.decision, self.reason, self.arguments, self.remember) {
-            (Wanted::Approve, None, None, None) => Ok(Verdict::Approve(None)),
-            (Wanted::Approve, None, None, Some(RememberBody { kind, lasts, seconds })) => {
-                let lasts = match (lasts, seconds) {
-                    (_, Some(seconds)) if (1..=LONGEST).contains(&seconds) => {
-                        Lasting::For(Duration::from_secs(seconds))
-                    }
-                    (_, Some(_)) => {
-                        return Err(Problem::bad_request(format!("`seconds` must be 1 to {LONGEST}")));
-                    }
-                    (Lasts::Always, None) => Lasting::Always,
-                    (Lasts::Session, None) => Lasting::Session,
-                };
-                Ok(Verdict::Approve(Some(Remember { kind, lasts })))
+            (Wanted::Approve, None, None, remember) => {
+                Ok(Reply::Approve { remember: remember.map(RememberBody::remember) })
             }
-            (Wanted::Deny, reason, None, None) => {
-                Ok(Verdict::Deny(reason.map(|reason| haft_core::text::one_line(&reason, 1000))))
-            }
-            (Wanted::Edit, None, Some(arguments), None) => match arguments.parse() {
-                Ok(_) => Ok(Verdict::Edit(arguments)),
-                Err(problem) => Err(Problem::bad_request(format!("`arguments`: {problem}"))),
-            },
+            (Wanted::Deny, reason, None, None) => Ok(Reply::Deny { reason }),
+            (Wanted::Edit, None, Some(arguments), None) => Ok(Reply::Edit { arguments }),
             (Wanted::Edit, None, None, None) => {
                 Err(Problem::bad_request("The decision `edit` needs `arguments`"))
             }
@@ -176,20 +165,31 @@ impl AnswerBody {
     }
 }
 
-/// An answered question.
+impl RememberBody {
+    fn remember(self) -> Remember {
+        let lasts = match (self.lasts, self.seconds) {
+            (_, Some(seconds)) => GrantTime::For(Duration::from_secs(seconds)),
+            (Lasts::Always, None) => GrantTime::Always,
+            (Lasts::Session, None) => GrantTime::Session,
+        };
+        Remember { offer: WhichOffer::Kind(self.kind), lasts }
+    }
+}
+
+/// An answered approval.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct AnsweredBody {
     #[serde(flatten)]
-    question: Question,
+    approval: Approval,
     /// What is remembered.
     #[serde(skip_serializing_if = "Option::is_none")]
     grant: Option<Grant>,
 }
 
-/// Answer a question, once. Needs the right `approve`
+/// Answer an approval, once. Needs the right `approve`
 ///
 /// An answer runs nothing: send the call again, or its task goes on. After `edit`, haft asks about the call with the changed
-/// arguments: that question has this one in `replaces`.
+/// arguments: that approval has this one in `replaces`.
 #[utoipa::path(
     post, path = "/v1/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = schema::Answer,
     responses((status = 200, body = AnsweredBody))
@@ -201,18 +201,9 @@ pub(crate) async fn answer(
     Taken(body): Taken<AnswerBody>,
 ) -> Result<Json<AnsweredBody>, Problem> {
     who.needs(Right::Approve)?;
-    let desk = desk(&app)?;
-    let given = GivenAnswer { verdict: body.verdict()?, by: who.name().to_owned() };
-    let grant = match desk.answer(who.tenant(), &id, given).await? {
-        Answered::Counts(grant) => grant.map(|grant| *grant),
-        Answered::TooLate => {
-            return Err(Problem::new(ErrorCode::AlreadyAnswered, ErrorCode::AlreadyAnswered.model_text()));
-        }
-        Answered::Unknown => return Err(Problem::not_found("question")),
-    };
-    let question = desk.question(who.tenant(), &id).await?;
-    let question = question.ok_or_else(|| Problem::not_found("question"))?;
-    Ok(Json(AnsweredBody { question, grant }))
+    let id = ApprovalId::from_text(id);
+    let answered = approvals(&app, &who).answer(&id, body.reply()?, who.name(), CHANNEL).await?;
+    Ok(Json(AnsweredBody { approval: answered.approval.into(), grant: answered.grant.map(Grant::from) }))
 }
 
 /// Grants, oldest first.
@@ -224,7 +215,8 @@ pub(crate) struct Grants {
 /// What people agreed to ahead of time, and still holds
 #[utoipa::path(get, path = "/v1/grants", tag = "approvals", responses((status = 200, body = Grants)))]
 pub(crate) async fn grants(State(app): State<App>, Who(who): Who) -> Result<Json<Grants>, Problem> {
-    Ok(Json(Grants { grants: desk(&app)?.grants(who.tenant()).await? }))
+    let grants = approvals(&app, &who).grants(false).await?;
+    Ok(Json(Grants { grants: grants.into_iter().map(Grant::from).collect() }))
 }
 
 /// That it does not hold any more.
@@ -244,7 +236,7 @@ pub(crate) async fn revoke(
     Named(id): Named,
 ) -> Result<Json<Revoked>, Problem> {
     who.needs(Right::Approve)?;
-    match desk(&app)?.revoke(who.tenant(), &id, who.name()).await? {
+    match approvals(&app, &who).revoke(&id, who.name()).await? {
         true => Ok(Json(Revoked { revoked: true })),
         false => Err(Problem::not_found("grant")),
     }

@@ -6,15 +6,13 @@ use axum::{
     http::{HeaderMap, Method, Request, StatusCode, header},
 };
 use haft::{Folders, Haft, StoreOptions, prelude::*};
-use haft_core::port::{ApiKey, Guest, GuestSpec, Jail, KeyStore, Right, Sandbox, Unavailable};
-use haft_server::{
-    Answered, ApiSecret, Desk, GivenAnswer, Grant, Limits, Offer, Question, Refused, Server, ServerBackend,
-    Verdict,
+use haft_core::port::{
+    self, ApiKey, Guest, GuestSpec, Jail, KeyStore, Right, Sandbox, StoredGrant, Unavailable,
 };
+use haft_server::{ApiSecret, Limits, Refused, Server, ServerBackend};
 use haft_store::MemoryKeys;
 use serde_json::Value;
 use std::{
-    collections::HashMap,
     sync::{
         Arc, LazyLock, Mutex,
         atomic::{AtomicU64, Ordering},
@@ -108,91 +106,43 @@ impl Jail for EmptyJail {
     }
 }
 
-/// A desk with one question and one grant of acme's.
-pub struct TestDesk(Mutex<HashMap<String, Question>>, std::sync::atomic::AtomicBool);
-
-impl TestDesk {
-    fn new() -> Self {
-        let question = Question {
-            id: "apr_a".into(),
-            state: "open".into(),
-            tool: "deploy".into(),
-            summary: "deploy".into(),
-            reason: "it changes something".into(),
-            risk: "high".into(),
-            arguments: json!({}),
-            view: "tool         │ deploy\n".to_owned(),
-            preview: None,
-            agent: None,
-            execution_id: haft::ExecutionId::at(jiff::Timestamp::now()).to_string(),
-            asked_at: jiff::Timestamp::now(),
-            expires_at: None,
-            offers: vec![Offer { kind: "exact_call".into(), covers: "this very call".into() }],
-            replaces: None,
-            answered_by: None,
-            answer_reason: None,
-        };
-        TestDesk(Mutex::new(HashMap::from([("apr_a".to_owned(), question)])), Default::default())
+/// Acme has one open approval, `apr_a`, and one grant, `grant_a`.
+async fn with_approvals(haft: &Haft) {
+    let acme = haft.store().for_tenant("acme");
+    for id in ["apr_a", "apr_b"] {
+        let request = json!({
+            "id": id, "executionId": haft::ExecutionId::at(jiff::Timestamp::now()), "callId": "c", "tool": "deploy",
+            "summary": "deploy", "reason": "it changes something", "risk": "high", "arguments": {}, "fingerprint": id,
+            "asker": {"tenant": "acme", "agent": "helper"},
+            "offers": [{"covers": {"kind": "exact_call"}, "words": "this very call"}],
+        });
+        acme.ask(serde_json::from_value(request).unwrap(), Vec::new()).await.unwrap();
     }
+    let grant = StoredGrant {
+        id: "grant_a".into(),
+        tool: "deploy".into(),
+        agent: None,
+        user: None,
+        session: None,
+        covers: "{}".into(),
+        shown: "deploy to staging".into(),
+        granted_by: "ada".into(),
+        granted_at: jiff::Timestamp::UNIX_EPOCH,
+        expires_at: None,
+        revoked_at: None,
+    };
+    let yes = port::Answer {
+        decision: haft::Decision::Approve,
+        by: "ada".into(),
+        from: haft_core::Channel::Program,
+    };
+    let id = haft::ApprovalId::from_text("apr_b");
+    assert!(acme.answer_with_grant(&id, yes, Some(grant)).await.unwrap());
 }
 
 type Future<'a, T> = haft_core::port::BoxFuture<'a, Result<T, ToolError>>;
 
-impl Desk for TestDesk {
-    fn questions<'a>(&'a self, tenant: &'a str, state: Option<&'a str>) -> Future<'a, Vec<Question>> {
-        let all = self.0.lock().unwrap().values().cloned().collect::<Vec<_>>();
-        let of =
-            move |question: &Question| tenant == "acme" && state.is_none_or(|state| question.state == state);
-        Box::pin(async move { Ok(all.into_iter().filter(of).collect()) })
-    }
-
-    fn question<'a>(&'a self, tenant: &'a str, id: &'a str) -> Future<'a, Option<Question>> {
-        let found = self.0.lock().unwrap().get(id).filter(|_| tenant == "acme").cloned();
-        Box::pin(async move { Ok(found) })
-    }
-
-    fn answer<'a>(&'a self, tenant: &'a str, id: &'a str, answer: GivenAnswer) -> Future<'a, Answered> {
-        let mut all = self.0.lock().unwrap();
-        let answered = match all.get_mut(id).filter(|_| tenant == "acme") {
-            None => Answered::Unknown,
-            Some(question) if question.state != "open" => Answered::TooLate,
-            Some(question) => {
-                question.state = match answer.verdict {
-                    Verdict::Approve(_) => "approved",
-                    Verdict::Deny(_) => "denied",
-                    Verdict::Edit(_) => "edited",
-                }
-                .into();
-                question.answered_by = Some(answer.by);
-                Answered::Counts(None)
-            }
-        };
-        Box::pin(async move { Ok(answered) })
-    }
-
-    fn grants<'a>(&'a self, tenant: &'a str) -> Future<'a, Vec<Grant>> {
-        let grant = Grant {
-            id: "grant_a".into(),
-            tool: "deploy".into(),
-            shown: "deploy to staging".into(),
-            agent: None,
-            user: None,
-            session: None,
-            granted_by: "ada".into(),
-            granted_at: jiff::Timestamp::UNIX_EPOCH,
-            expires_at: None,
-        };
-        let is_there = tenant == "acme" && !self.1.load(Ordering::Relaxed);
-        Box::pin(async move { Ok(if is_there { vec![grant] } else { vec![] }) })
-    }
-
-    fn revoke<'a>(&'a self, tenant: &'a str, id: &'a str, _by: &'a str) -> Future<'a, bool> {
-        let is_there = tenant == "acme" && id == "grant_a";
-        Box::pin(async move { Ok(is_there && !self.1.swap(true, Ordering::Relaxed)) })
-    }
-}
-
-pub struct TestBackend(TestDesk, Arc<Mutex<Vec<Refused>>>);
+pub struct TestBackend(Arc<Mutex<Vec<Refused>>>);
 
 impl ServerBackend for TestBackend {
     fn tier(&self, _tenant: &str) -> haft::Tier {
@@ -208,16 +158,12 @@ impl ServerBackend for TestBackend {
     }
 
     fn refused<'a>(&'a self, refused: Refused) -> Future<'a, ()> {
-        self.1.lock().unwrap().push(refused);
+        self.0.lock().unwrap().push(refused);
         Box::pin(async { Ok(()) })
     }
 
     fn happenings<'a>(&'a self, limit: usize) -> Future<'a, Vec<Value>> {
         Box::pin(async move { Ok(vec![json!({"event": "keyCreated"}); limit.min(1)]) })
-    }
-
-    fn desk(&self) -> Option<&dyn Desk> {
-        Some(&self.0)
     }
 }
 
@@ -283,6 +229,7 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
         .durable(&state, StoreOptions::default())
         .build()
         .unwrap();
+    with_approvals(&haft).await;
     let keys = Arc::new(MemoryKeys::default());
     let invoker = key(&keys, "acme", &[Right::Invoke], |_| {}).await;
     let approver = key(&keys, "acme", &[Right::Approve], |_| {}).await;
@@ -291,7 +238,7 @@ pub async fn world_with(change: impl FnOnce(haft_server::Builder) -> haft_server
     let refused = Arc::<Mutex<Vec<Refused>>>::default();
     let builder = Server::builder(haft.clone().into_engine())
         .keys(Arc::clone(&keys) as Arc<dyn KeyStore>)
-        .backend(TestBackend(TestDesk::new(), Arc::clone(&refused)))
+        .backend(TestBackend(Arc::clone(&refused)))
         .limits(Limits { body_bytes: 1 << 20, grace: Duration::from_secs(2), ..Limits::default() })
         .invoke_and_approve();
     #[cfg(feature = "mcp")]

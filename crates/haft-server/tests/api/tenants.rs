@@ -108,7 +108,7 @@ async fn lists_have_only_ones_own() {
         ("/v1/audit", "records"),
         ("/v1/audit/statistics", "tools"),
         ("/v1/tasks", "tasks"),
-        ("/v1/approvals", "questions"),
+        ("/v1/approvals", "approvals"),
         ("/v1/grants", "grants"),
         ("/v1/sandboxes", "sandboxes"),
     ] {

@@ -1,6 +1,7 @@
 //! Questions to people and confirmations given ahead of time, as tables.
 
 use super::{
+    failpoint,
     recovery::time,
     value::{Fault, Row, Sql, Value},
     work::Work,
@@ -179,12 +180,14 @@ fn insert(
         .map(drop)
 }
 
-/// Answers a question, once; false where it is not open (any more).
+/// Answers a question, once, and keeps the grant that the answer gives, in the same transaction; false where it is not open
+/// (any more).
 pub(crate) fn answer(
     work: &mut Work<'_>,
     tenant: &str,
     id: &ApprovalId,
     answer: &Answer,
+    given: Option<&StoredGrant>,
 ) -> Result<bool, Fault> {
     let now = work.now();
     let (state, reason, edited) = match &answer.decision {
@@ -208,7 +211,14 @@ pub(crate) fn answer(
             Value::text(edited),
         ],
     )?;
-    Ok(changed == 1)
+    if changed != 1 {
+        return Ok(false);
+    }
+    failpoint::hit("answer", "decided");
+    if let Some(given) = given {
+        grant(work, tenant, given)?;
+    }
+    Ok(true)
 }
 
 /// Whether there may be something to take: a look that changes nothing, for whoever looks often.
@@ -376,7 +386,7 @@ fn approval(mut row: Row) -> Result<StoredApproval, Fault> {
 }
 
 /// Keeps a grant.
-pub(crate) fn grant(work: &mut Work<'_>, tenant: &str, grant: &StoredGrant) -> Result<(), Fault> {
+fn grant(work: &mut Work<'_>, tenant: &str, grant: &StoredGrant) -> Result<(), Fault> {
     work.sql
         .execute(
             "INSERT INTO grants (grant_id, tenant, tool_name, agent_id, user_id, session_id, covers, shown, granted_by, \

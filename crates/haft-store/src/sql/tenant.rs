@@ -136,9 +136,17 @@ impl TenantStore for Tenant {
         })
     }
 
-    fn answer<'a>(&'a self, id: &'a ApprovalId, answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn answer_with_grant<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+        answer: Answer,
+        grant: Option<StoredGrant>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
         let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
-        Box::pin(self.inner.write("answer", move |work| approvals::answer(work, &tenant, &id, &answer)))
+        Box::pin(
+            self.inner
+                .write("answer", move |work| approvals::answer(work, &tenant, &id, &answer, grant.as_ref())),
+        )
     }
 
     fn approval<'a>(
@@ -155,11 +163,6 @@ impl TenantStore for Tenant {
     ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         let tenant = Arc::clone(&self.tenant);
         Box::pin(self.inner.write("questions", move |work| approvals::questions(work, &tenant, &filter)))
-    }
-
-    fn grant<'a>(&'a self, grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
-        let tenant = Arc::clone(&self.tenant);
-        Box::pin(self.inner.write("grant", move |work| approvals::grant(work, &tenant, &grant)))
     }
 
     fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {

@@ -10,7 +10,7 @@ use haft_core::{
     port::{
         Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, Claim,
         DISCARDED_AFTER_CRASH, JournalCall, JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange,
-        OutputSearch, PlannedStep, Recovery, Registrations as _, Right, Store as _, StoredGrant, StoredTool,
+        OutputSearch, PlannedStep, Recovery, Registrations as _, Right, Store, StoredGrant, StoredTool,
         TakenAnswer, TenantStore as _, UnfinishedId,
     },
 };
@@ -32,8 +32,7 @@ pub async fn run(home: &dyn Home) {
     batches_cannot_be_mixed_up(home).await;
     an_approval_is_used_once(home).await;
     keys_are_known_by_their_hash(home).await;
-    questions_are_answered_once(home).await;
-    the_same_question_is_asked_once(home).await;
+    approvals(&home.open(), &home.open()).await;
     one_answer_wins(home).await;
     grants_hold_until_they_do_not(home).await;
     registrations_stay(home).await;
@@ -393,16 +392,43 @@ fn answered(decision: Decision, by: &str) -> Answer {
     Answer { decision, by: by.to_owned(), from: haft_core::Channel::CommandLine }
 }
 
-async fn questions_are_answered_once(home: &dyn Home) {
-    let (asking, answering) = (home.open(), home.open());
+/// What holds for approvals in every store: through one handle, or through those of two processes.
+pub async fn approvals(asking: &dyn Store, answering: &dyn Store) {
+    questions_are_answered_once(asking, answering).await;
+    the_same_question_is_asked_once(asking, answering).await;
+    an_answer_and_its_grant_are_one(asking).await;
+}
+
+/// Where the one cannot be kept, the other is not.
+async fn an_answer_and_its_grant_are_one(store: &dyn Store) {
+    let tenant = store.for_tenant("ask");
+    let yes = || answered(Decision::Approve, "ada");
+    let (first, second) = (approval("g"), approval("h"));
+    for request in [&first, &second] {
+        tenant.ask(request.clone(), Vec::new()).await.unwrap();
+    }
+    assert!(tenant.answer_with_grant(&first.id, yes(), Some(grant("one", None))).await.unwrap());
+    assert_eq!(tenant.grants(false).await.unwrap(), [grant("one", None)]);
+    // Its question has an answer already.
+    assert!(!tenant.answer_with_grant(&first.id, yes(), Some(grant("late", None))).await.unwrap());
+    // Its id is taken.
+    tenant.answer_with_grant(&second.id, yes(), Some(grant("one", None))).await.unwrap_err();
+    assert_eq!(tenant.grants(true).await.unwrap().len(), 1, "no other grant");
+    let open = tenant.approval(&second.id).await.unwrap().unwrap();
+    assert_eq!((open.state, open.answered_by), (ApprovalState::Open, None), "no answer without its grant");
+    assert!(tenant.answer_with_grant(&second.id, yes(), Some(grant("two", None))).await.unwrap());
+    assert_eq!(tenant.grants(false).await.unwrap().len(), 2);
+}
+
+async fn questions_are_answered_once(asking: &dyn Store, answering: &dyn Store) {
     let (yes, no, late) = (approval("a"), approval("b"), approval("c"));
     let late = ApprovalRequest { expires_at: Some(noon()), ..late };
-    let tenant = asking.tenant("ask");
+    let tenant = asking.for_tenant("ask");
     for request in [&yes, &no, &late] {
         assert_eq!(tenant.ask(request.clone(), Vec::new()).await.unwrap(), request.id);
     }
-    assert!(asking.tenant("other").ask(approval("d"), Vec::new()).await.is_err());
-    let theirs = answering.tenant("ask");
+    assert!(asking.for_tenant("other").ask(approval("d"), Vec::new()).await.is_err());
+    let theirs = answering.for_tenant("ask");
     let open = ApprovalFilter { state: Some(ApprovalState::Open), ..ApprovalFilter::default() };
     let open = theirs.approvals(open).await.unwrap();
     let open: Vec<_> = open.iter().map(|question| &question.request).collect();
@@ -412,7 +438,7 @@ async fn questions_are_answered_once(home: &dyn Home) {
     assert!(theirs.answer(&yes.id, answered(Decision::Approve, "ada")).await.unwrap());
     let deny = Decision::Deny { reason: Some("not today".into()) };
     assert!(!theirs.answer(&yes.id, answered(deny.clone(), "bob")).await.unwrap(), "once");
-    assert!(!answering.tenant("other").answer(&no.id, answered(Decision::Approve, "eve")).await.unwrap());
+    assert!(!answering.for_tenant("other").answer(&no.id, answered(Decision::Approve, "eve")).await.unwrap());
     assert!(theirs.answer(&no.id, answered(deny, "ada")).await.unwrap());
     assert!(!theirs.answer(&late.id, answered(Decision::Approve, "ada")).await.unwrap(), "too late");
     let denied = tenant.approval(&no.id).await.unwrap().expect("it is kept");
@@ -426,7 +452,7 @@ async fn questions_are_answered_once(home: &dyn Home) {
     assert!(asking.intent(intent.clone()).await.is_err());
     // One call takes the yes; nobody else gets it, not even for its intent.
     assert_eq!(
-        asking.tenant("other").take_answer(&yes.id, intent.execution_id).await.unwrap(),
+        asking.for_tenant("other").take_answer(&yes.id, intent.execution_id).await.unwrap(),
         TakenAnswer::Gone
     );
     for _ in 0..2 {
@@ -443,9 +469,8 @@ async fn questions_are_answered_once(home: &dyn Home) {
     assert_eq!(tenant.approval(&yes.id).await.unwrap().unwrap().state, ApprovalState::Used);
 }
 
-async fn the_same_question_is_asked_once(home: &dyn Home) {
-    let (asking, answering) = (home.open(), home.open());
-    let (tenant, theirs) = (asking.tenant("ask"), answering.tenant("ask"));
+async fn the_same_question_is_asked_once(asking: &dyn Store, answering: &dyn Store) {
+    let (tenant, theirs) = (asking.for_tenant("ask"), answering.for_tenant("ask"));
     let first = approval("s");
     let again = ApprovalRequest { id: ApprovalId::random(), preview: Some("newer".into()), ..first.clone() };
     assert_eq!(tenant.ask(first.clone(), Vec::new()).await.unwrap(), first.id);
@@ -497,10 +522,8 @@ async fn one_answer_wins(home: &dyn Home) {
     }
 }
 
-async fn grants_hold_until_they_do_not(home: &dyn Home) {
-    let store = home.open();
-    let tenant = store.tenant("grants");
-    let grant = |id: &str, expires_at| StoredGrant {
+pub fn grant(id: &str, expires_at: Option<Timestamp>) -> StoredGrant {
+    StoredGrant {
         id: id.to_owned(),
         tool: "write_file".to_owned(),
         agent: Some("agent-1".to_owned()),
@@ -512,9 +535,24 @@ async fn grants_hold_until_they_do_not(home: &dyn Home) {
         granted_at: noon(),
         expires_at,
         revoked_at: None,
-    };
-    tenant.grant(grant("g1", None)).await.unwrap();
-    tenant.grant(grant("g2", Some(noon()))).await.unwrap();
+    }
+}
+
+/// A grant comes with an answer, and in no other way.
+async fn give(tenant: &haft_store::Tenant, grant: StoredGrant) {
+    let asker = Asker::of(&CallContext::new("grants", "agent-1"));
+    let request = ApprovalRequest { fingerprint: grant.id.clone(), asker, ..approval(&grant.id) };
+    let id = tenant.ask(request, Vec::new()).await.unwrap();
+    let yes = answered(Decision::Approve, "ada");
+    assert!(tenant.answer_with_grant(&id, yes, Some(grant)).await.unwrap());
+}
+
+async fn grants_hold_until_they_do_not(home: &dyn Home) {
+    let store = home.open();
+    let tenant = store.tenant("grants");
+    for given in [grant("g1", None), grant("g2", Some(noon()))] {
+        give(&tenant, given).await;
+    }
     assert_eq!(tenant.grants_now().unwrap(), tenant.grants(false).await.unwrap());
     assert_eq!(tenant.grants(false).await.unwrap(), [grant("g1", None)], "the other has expired");
     assert!(store.tenant("other").grants(true).await.unwrap().is_empty());

@@ -206,8 +206,13 @@ impl TenantStore for LazyTenant {
         Box::pin(async move { self.view()?.take_answer(id, call).await })
     }
 
-    fn answer<'a>(&'a self, id: &'a ApprovalId, answer: Answer) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(async move { self.view()?.answer(id, answer).await })
+    fn answer_with_grant<'a>(
+        &'a self,
+        id: &'a ApprovalId,
+        answer: Answer,
+        grant: Option<StoredGrant>,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move { self.view()?.answer_with_grant(id, answer, grant).await })
     }
 
     fn approval<'a>(
@@ -222,10 +227,6 @@ impl TenantStore for LazyTenant {
         filter: ApprovalFilter,
     ) -> BoxFuture<'a, Result<Vec<StoredApproval>, StoreError>> {
         Box::pin(async move { self.view()?.approvals(filter).await })
-    }
-
-    fn grant<'a>(&'a self, grant: StoredGrant) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(async move { self.view()?.grant(grant).await })
     }
 
     fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {

@@ -166,8 +166,9 @@ fn nothing_of_a_call_is_out_of_sight() {
 
 #[test]
 fn secrets_that_are_not_shown_cannot_be_edited() {
-    let arguments = serde_json::json!({"key": "[redacted:github-token]"}).into();
-    let request = ApprovalRequest { arguments, ..request() };
+    let mut request = request();
+    assert!(view(&request).can(Size { width: 80, height: 24 }).edit, "the control");
+    request.detail.hidden = Some(String::new());
     let size = Size { width: 80, height: 24 };
     assert!(
         !view(&request).can(size).edit

@@ -4,10 +4,10 @@
 use crate::{
     panic_guard::guarded_async,
     pipeline::types::{Ready, cancelled},
-    ports::Ports,
+    ports::{AskedNow, Ports},
 };
 use haft_core::{
-    ApprovalRequest, Channel, Decision, ErrorCode, EventPayload, ToolError,
+    ApprovalId, ApprovalRequest, Channel, Decision, ErrorCode, EventPayload, ToolError,
     port::{Answer, Approver, GuardError, StoreError, TakenAnswer, TenantStore},
 };
 use std::{sync::Arc, time::Duration};
@@ -44,8 +44,9 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     let call = Arc::clone(first.ready.call.state());
     let approver: &Arc<dyn Approver> = call.approver.as_ref().unwrap_or(&ports.approver);
     let list = ports.wants.questions.then(|| ports.store.for_tenant(&call.context.tenant));
+    let mut waits = WaitsFor { asked_now: &ports.asked_now, ids: Vec::new() };
     if let Some(list) = &list
-        && let Err(error) = put_on(&**list, asked).await
+        && let Err(error) = put_on(&**list, asked, &mut waits).await
     {
         return asked.iter().map(|_| Err(could_not_ask(&error))).collect();
     }
@@ -77,12 +78,33 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     asked.iter().map(|_| Err(cancelled(cancel, reason))).collect()
 }
 
-/// Puts all requests on the list, each under the id that it has there.
-async fn put_on(list: &dyn TenantStore, asked: &mut [PendingApproval]) -> Result<(), GuardError> {
-    let mut taken = Vec::with_capacity(asked.len());
+/// What is waited for here, until this is dropped.
+struct WaitsFor<'a> {
+    asked_now: &'a AskedNow,
+    ids: Vec<ApprovalId>,
+}
+
+impl Drop for WaitsFor<'_> {
+    fn drop(&mut self) {
+        let mut asked_now = self.asked_now.ids();
+        for id in &self.ids {
+            asked_now.remove(id);
+        }
+    }
+}
+
+/// Puts all requests on the list, each under the id that it has there: none that another call waits for.
+async fn put_on(
+    list: &dyn TenantStore,
+    asked: &mut [PendingApproval],
+    waits: &mut WaitsFor<'_>,
+) -> Result<(), GuardError> {
+    let _turn = waits.asked_now.turn().await;
     for PendingApproval { request, .. } in asked {
-        request.id = list.ask(request.clone(), taken.clone()).await.map_err(failed)?;
-        taken.push(request.id.clone());
+        let taken: Vec<ApprovalId> = waits.asked_now.ids().iter().cloned().collect();
+        request.id = list.ask(request.clone(), taken).await.map_err(failed)?;
+        waits.asked_now.ids().insert(request.id.clone());
+        waits.ids.push(request.id.clone());
     }
     Ok(())
 }
