@@ -94,6 +94,36 @@ impl Drop for Screen<'_> {
     }
 }
 
+/// The screens of docs/approvals.md, line by line: all but the rows whose values are another machine's.
+#[test]
+fn the_screens_are_those_of_the_page() {
+    let place = Place::new();
+    let Some(screen) = Screen::new(&place, "of_the_page", 80, &[]) else { return };
+    let page = include_str!("../../../../docs/approvals.md");
+    let fence = |begins: &str| {
+        let text = page.split_once(begins).unwrap_or_else(|| panic!("the page shows no {begins:?}")).1;
+        format!("{begins}{}", text.split_once("\n```").expect("its end").0)
+    };
+    let others =
+        |line: &&str| !line.contains("/home/ada") && !line.starts_with("  call  ") && !line.contains("┆");
+
+    let shown =
+        screen.call("call write_file --args '{\"path\": \"notes.txt\", \"content\": \"one\\ntwo\\n\"}'");
+    for line in fence("May `write_file` run?").lines().filter(others) {
+        assert!(shown.lines().any(|on_screen| on_screen.trim_end() == line.trim_end()), "{line}\n{shown}");
+    }
+    screen.keys("a");
+    let shown = screen.until("1-9 choose");
+    for line in ["Do not ask again until it is revoked, for:", "1-9 choose · q back"] {
+        assert!(fence("Do not ask again").contains(line) && shown.contains(line), "{line}\n{shown}");
+    }
+    screen.keys("1");
+    let shown = screen.until("y remember it and run");
+    for line in ["This will be remembered:", "y remember it and run · n back"] {
+        assert!(fence("This will be remembered").contains(line) && shown.contains(line), "{line}\n{shown}");
+    }
+}
+
 #[test]
 fn a_person_is_asked_at_eighty_columns() {
     let place = Place::new();

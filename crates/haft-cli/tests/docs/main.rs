@@ -23,6 +23,8 @@ mod fence;
 #[cfg(unix)]
 mod page;
 #[cfg(unix)]
+mod prose;
+#[cfg(unix)]
 mod session;
 
 #[cfg(unix)]
@@ -32,6 +34,7 @@ fn main() {
     trials.extend(architecture::trials());
     trials.extend(compare::trials());
     trials.extend(fence::trials());
+    trials.extend(prose::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 
