@@ -3,15 +3,16 @@
 //! | kind | is |
 //! |---|---|
 //! | `sh` | commands; each succeeds, unless a comment ends its line with `exit 5` or the like |
-//! | `console` | commands after `$ `, each with what it puts out below it; without any, what it puts out is not compared |
+//! | `console` | commands after `$ `, each with its output below it; where none is shown, none is compared |
 //! | `toml` | a configuration, which the program reads; with `file=`, whatever the name says |
 //! | `json` | JSON; with `schema=NAME`, every line or the whole fits that schema of `docs/openapi.json` |
 //! | `python` | parsed |
 //! | `rust` | is in a test or an example of `crates/haft`, which the compiler sees, up to white space |
 //! | `text`, `lp1`, `envelope`, `diff` | needs one of the words below |
 //!
-//! `file=NAME` writes the text there first, `run-by=TEST` names the test elsewhere that runs the example, and
-//! `needs=jail` or `needs=curl` ends the page as not run where the machine has none, and `no-run=REASON` says why nothing runs it: [`MAY_NOT_RUN`] is the most of those.
+//! `file=NAME` writes the text there first. `run-by=TEST` names the test elsewhere that runs the example. `needs=jail`
+//! and `needs=curl` end the page as not run where the machine has none. `no-run=REASON` says why nothing runs the
+//! example: there are at most [`MAY_NOT_RUN`] of those.
 
 use libtest_mimic::{Failed, Trial};
 use std::{
