@@ -358,12 +358,8 @@ fn every_problem_of_every_file() {
 }
 
 #[test]
-fn the_documented_definition_can_be_added_and_every_member_is_documented() {
+fn every_member_of_a_definition_is_documented() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md")).unwrap();
-    let example = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    let place = Place::new();
-    place.write("ask.toml", example);
-    place.ok(&["tools", "add", "ask.toml"]);
     let form: Value = serde_json::from_str(haft_definition::FILE_SCHEMA).unwrap();
     for pointer in ["/properties", "/$defs/parameter/properties"] {
         for member in form.pointer(pointer).unwrap().as_object().unwrap().keys() {

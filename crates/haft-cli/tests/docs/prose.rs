@@ -120,7 +120,8 @@ fn commands() -> Result<(), Failed> {
     }
     assert!(known.len() > 30, "the text names {} commands", known.len());
     assert!(wrong.is_empty(), "{wrong:#?}");
-    let planted = "`haft tools lst`, `haft runs list --sinse 2h`, `haft frobnicate`, `haft call read_file path=a`";
+    let planted =
+        "`haft tools lst`, `haft runs list --sinse 2h`, `haft frobnicate`, `haft call read_file path=a`";
     assert_eq!(wrong_commands(planted, &mut known).len(), 3);
     Ok(())
 }
