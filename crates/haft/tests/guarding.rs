@@ -13,8 +13,10 @@
 mod swapped;
 
 use haft::{
-    CallContext, Folders, Haft, PolicyReload, Reloaded, Request, Role, Status, Tier, ToolCall,
+    CallContext, Folders, Haft, PolicyReload, Reloaded, Request, Role, Status, Tier, ToolCall, ToolCtx,
+    ToolError,
     config::{self, LoadOptions, Surroundings},
+    tool_fn,
 };
 use serde_json::json;
 use std::{path::Path, sync::Arc};
@@ -137,3 +139,33 @@ async fn another_authoriser_can_be_put_in_and_roles_change_at_once() {
     permissions.remove("acme", "reader");
     assert_eq!(read(&context).await.status, Status::PermissionDenied, "at once");
 }
+
+/// An untrusted folder keeps variables from programs. It does not choose which texts a model does not get to see.
+#[tokio::test]
+async fn values_of_variables_are_hidden_where_their_owner_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let surroundings = surroundings(folder.path());
+    let text = "the value of a variable";
+    let say = async || {
+        let config = config::load(&surroundings, &LoadOptions::default()).unwrap().config;
+        let said = tool_fn("say", move |_: Nothing, _: ToolCtx| async move { Ok::<_, ToolError>(text) });
+        let variables = [("GREETING".to_owned(), text.to_owned())];
+        let haft =
+            Haft::builder().config(&config).variables(variables).tool(said.read_only()).build().unwrap();
+        (haft.execute(ToolCall::new("say", json!({}))).await.text().to_string(), config)
+    };
+    let denies = "tools.approval.mode = 'auto'\ntools.environment.denylist = ['GREETING']\n";
+    std::fs::write(surroundings.working_folder.join("haft.toml"), denies).unwrap();
+    let (said, config) = say().await;
+    assert_eq!(said, text);
+    assert!(config.tools.environment.denylist.contains(&"GREETING".to_owned()), "programs do not get it");
+    // The control: the owner's own list.
+    std::fs::write(folder.path().join("home/.config/haft/haft.toml"), denies).unwrap();
+    assert_eq!(say().await.0, "[redacted:GREETING]");
+}
+
+/// Nothing.
+#[derive(haft::serde::Deserialize, haft::schemars::JsonSchema)]
+#[serde(crate = "haft::serde")]
+#[schemars(crate = "haft::schemars")]
+struct Nothing {}
