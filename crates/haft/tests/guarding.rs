@@ -169,3 +169,38 @@ async fn values_of_variables_are_hidden_where_their_owner_says_so() {
 #[serde(crate = "haft::serde")]
 #[schemars(crate = "haft::schemars")]
 struct Nothing {}
+
+/// A private key is known by its first line. Lines of it that are read without that are known as well.
+#[tokio::test]
+async fn no_range_of_lines_shows_a_part_of_a_private_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let body: Vec<String> =
+        (0..12).map(|n| format!("MIIEvQ{n:02}IBADANBgkqhkiG9w0BAQEFAASCBKcwggSj{n:02}AgEA")).collect();
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", body.join("\n"));
+    let text = format!("name = ada\n{key}\nafter = 1\nmore = 2\n");
+    std::fs::write(folder.path().join("notes.txt"), &text).unwrap();
+    let files = || Folders::new(folder.path(), folder.path().join("state"));
+    let build = || Haft::builder().files(files());
+    let (haft, open) = (build().build().unwrap(), build().without_redaction().build().unwrap());
+    let lines = text.lines().count();
+    for first in 1..=lines {
+        for (last, numbers) in [(first, false), (first + 3, true), (lines, false)] {
+            let arguments = json!({"path": "notes.txt", "start_line": first, "end_line": last, "show_line_numbers": numbers});
+            let read = haft.execute(ToolCall::new("read_file", arguments.clone())).await;
+            assert_eq!(read.status, Status::Success);
+            let whole = serde_json::to_string(&read).unwrap();
+            assert!(!body.iter().any(|line| whole.contains(&line[6..])), "{first}-{last}: {whole}");
+            // What is not of the key is there.
+            assert_eq!(
+                read.text().contains("after = 1"),
+                (first..=last).contains(&(lines - 1)),
+                "{}",
+                read.text()
+            );
+            // The control: it is in the file.
+            let shown = open.execute(ToolCall::new("read_file", arguments)).await;
+            let is_inside = (3..lines - 2).contains(&first);
+            assert!(!is_inside || shown.text().contains(&body[first - 3]), "{first}: {}", shown.text());
+        }
+    }
+}
