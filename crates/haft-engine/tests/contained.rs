@@ -9,13 +9,13 @@
 
 mod common;
 
-use common::{Scripted, Setup, call, code, tool, with};
+use common::{Answers, Scripted, Setup, call, code, tool, with};
 use haft_core::{
     CallContext, CallOptions, Enforcement, ErrorCode, Footprint, IsolationLevel, Limits, Metrics,
     ParentGrant, Resource, Retry, Tier, ToolDefinition, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
 };
-use haft_engine::SandboxSpec;
+use haft_engine::{Engine, SandboxSpec};
 use haft_sdk::{Args, ToolCtx};
 use std::{
     sync::{Arc, Mutex},
@@ -380,4 +380,74 @@ async fn an_attempt_that_is_over_starts_nothing() {
     assert_eq!(code(&result), ErrorCode::Timeout.as_str());
     assert_eq!(over.recv().await, Some(Some(ErrorCode::Cancelled)));
     assert!(jail.started.lock().unwrap().is_empty());
+}
+
+/// What a person is asked, by the fingerprint of what a yes would cover.
+async fn asked(
+    template: GuestSpec,
+    options: CallOptions,
+    place: impl AsyncFnOnce(&Engine) -> CallContext,
+) -> String {
+    let person = Answers::yes();
+    let setup = Setup::default();
+    let engine = Engine::builder(setup.policy, setup.authoriser, Arc::new(common::TestStore::default()))
+        .jail(Arc::new(Seen::default()))
+        .commands(template)
+        .approver(person.clone())
+        .tool(starts().asks())
+        .build()
+        .unwrap();
+    let context = place(&engine).await;
+    let result = engine.execute(with(call("starts"), options).context(context)).await;
+    let asked = person.asked();
+    assert!(!asked.is_empty(), "{result:?}");
+    asked[0][0].fingerprint.clone()
+}
+
+fn owner() -> CallContext {
+    (*CallContext::owner()).clone()
+}
+
+/// A yes covers what the programs of a call reach, at which level, in which sandbox, and whose call it is.
+#[tokio::test(start_paused = true)]
+async fn a_yes_is_bound_to_everything_that_holds_a_program() {
+    let usual = async |template| asked(template, CallOptions::default(), async |_| owner()).await;
+    let base = usual(template()).await;
+    assert_eq!(usual(template()).await, base, "the control");
+    let mut others = std::collections::BTreeMap::from([("nothing", base)]);
+    type Change = (&'static str, fn(&mut GuestSpec));
+    let changes: [Change; 10] = [
+        ("level", |spec| spec.level = IsolationLevel::Strict),
+        ("argv", |spec| spec.argv.push("first".into())),
+        ("variables", |spec| drop(spec.environment.insert("A".into(), "1".into()))),
+        ("readable", |spec| spec.readable.push("/srv".into())),
+        ("writable", |spec| spec.writable.push("/srv".into())),
+        ("denied", |spec| spec.denied.clear()),
+        ("presets", |spec| spec.presets.push(Preset::Git)),
+        ("hosts", |spec| spec.hosts.push("*".into())),
+        ("limits", |spec| spec.limits.processes = Some(1)),
+        ("folder", |spec| spec.working_dir = Some("/work/deep".into())),
+    ];
+    for (what, change) in changes {
+        let mut other = template();
+        change(&mut other);
+        others.insert(what, usual(other).await);
+    }
+    let strictest = CallOptions { isolation: Some(IsolationLevel::Restricted), ..CallOptions::default() };
+    others.insert("isolation", asked(template(), strictest, async |_| owner()).await);
+    let tenant = async |_: &Engine| CallContext { tenant: "other".into(), ..owner() };
+    others.insert("tenant", asked(template(), CallOptions::default(), tenant).await);
+    for (what, processes) in [("sandbox", 3), ("another sandbox", 4)] {
+        let inside = async |engine: &Engine| {
+            let limits = Limits { processes: Some(processes), ..Limits::default() };
+            let mounts = Vec::new();
+            let spec = SandboxSpec { limits, mounts, ..SandboxSpec::default() };
+            let around = engine.sandboxes().create(&owner(), spec).await.unwrap();
+            let sandbox_id = serde_json::to_value(&around).unwrap()["id"].as_str().unwrap().to_owned();
+            CallContext { parent: Some(ParentGrant { sandbox_id, ..ParentGrant::default() }), ..owner() }
+        };
+        others.insert(what, asked(template(), CallOptions::default(), inside).await);
+    }
+    let different: std::collections::BTreeSet<&String> = others.values().collect();
+    assert_eq!(different.len(), others.len(), "{others:#?}");
 }
