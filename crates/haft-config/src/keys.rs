@@ -11,6 +11,7 @@ use haft_core::{ApprovalMode, Channel, IsolationLevel, Strategy, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
+use super::from_folder::FromFolder;
 use super::rule::{self, Kind, Rule};
 use super::value::{
     APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, MCP_APPROVALS, McpApprovals, STORE_BACKENDS,
@@ -249,6 +250,9 @@ pub struct Config {
     pub scheduling: SchedulingConfig,
     /// The section `server`.
     pub server: ServerConfig,
+    /// What of it an untrusted folder's file added.
+    #[serde(skip)]
+    pub from_folder: FromFolder,
 }
 
 key_table! {

@@ -35,6 +35,7 @@ mod declared;
 mod discover;
 mod entries;
 mod explain;
+mod from_folder;
 mod keys;
 mod layer;
 mod note;
@@ -57,6 +58,7 @@ pub use discover::{
 };
 pub use entries::{parse_quota, parse_rate};
 pub use explain::{Change, Explanation, explain};
+pub use from_folder::FromFolder;
 pub use keys::{
     ApplyPatchConfig, ApprovalConfig, AuditConfig, CommandsConfig, Config, EnvironmentConfig, FilesConfig,
     Key, LicenseConfig, OidcConfig, OutputConfig, PermissionsConfig, PolicyConfig, ReadFileConfig,

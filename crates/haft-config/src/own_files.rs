@@ -79,6 +79,7 @@ fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
         telemetry: _,
         scheduling: _,
         server,
+        from_folder: _,
     } = config;
     let working = &surroundings.working_folder;
     let beside = surroundings.user_file().and_then(|file| Some(file.parent()?.to_path_buf()));

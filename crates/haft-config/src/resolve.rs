@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use haft_core::{IsolationLevel, ToolsMode};
 
 use super::entries;
+use super::from_folder::FromFolder;
 use super::keys::Config;
 use super::layer::{Layers, Stack};
 use super::note::Note;
@@ -185,7 +186,8 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     stack.apply(&layers.env);
     stack.apply(&layers.flags);
     // Before an untrusted file has its say: by lowering one number it must not make another one wrong.
-    entries::together(&stack.config()?, |key| stack.origins.get(key).cloned().unwrap_or_default())?;
+    let owners = stack.config()?;
+    entries::together(&owners, |key| stack.origins.get(key).cloned().unwrap_or_default())?;
     let mut notes = layers.notes;
     if !pinned {
         let ignored = stack.tighten(&layers.folder, &inputs.ground());
@@ -193,7 +195,8 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
             notes.insert(0, Note::Ignored { path: inputs.shown(&folder.source.path), ignored });
         }
     }
-    let config = stack.config()?;
+    let mut config = stack.config()?;
+    config.from_folder = FromFolder::between(&owners, &config);
     if !config.tools.definitions.is_empty() && config.tools.mode == ToolsMode::Enabled {
         notes.push(Note::DefinitionsUnused { count: config.tools.definitions.len() });
     }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
 use haft_config::{
-    Config, Configured, Effect, FolderSource, Inputs, Key, Kind, Note, Place, Resolved, SourceText, Tighter,
-    Value, explain, key, keys, lexical_path, parse, resolve, template,
+    Config, Configured, Effect, FolderSource, FromFolder, Inputs, Key, Kind, Note, Place, Resolved,
+    SourceText, Tighter, Value, explain, key, keys, lexical_path, parse, resolve, template,
 };
 use haft_core::{ApprovalMode, ToolsMode};
 use proptest::prelude::*;
@@ -283,6 +283,29 @@ fn a_folder_chooses_no_secrets() {
     let trusted = resolved(&trusted(inputs(user, folder))).config.redaction;
     assert_eq!(trusted.patterns, ["mine: mine_[0-9]{8}", "all: err[a-z ]*"]);
     assert_eq!(trusted.values_from_environment, ["*"]);
+}
+
+/// The list of variables that programs do not get says which values are secrets, too. A folder adds to the first alone.
+#[test]
+fn a_folder_keeps_variables_from_programs_and_makes_no_secrets_of_them() {
+    let user =
+        "tools.environment.denylist = ['MINE', 'BOTH']\nredaction.values_from_environment = ['NAMED']\n";
+    let folder = "tools.environment.denylist = ['THEIRS*', 'BOTH']\n";
+    let secret = |config: &Config, name: &str| config.secret_variables().any(|pattern| pattern == name);
+    let with = resolved(&inputs(user, folder)).config;
+    for name in ["MINE", "BOTH", "THEIRS*", "*_TOKEN"] {
+        assert!(with.tools.environment.denylist.iter().any(|denied| denied == name), "{name}");
+        assert_eq!(secret(&with, name), name != "THEIRS*", "{name}");
+    }
+    assert!(secret(&with, "NAMED"));
+    assert_eq!(with.from_folder.denied_variables, ["THEIRS*"]);
+    // The control: trusted, its names are the owner's.
+    let trusted = resolved(&trusted(inputs(user, folder))).config;
+    assert!(secret(&trusted, "THEIRS*") && trusted.from_folder == FromFolder::default());
+    // A configuration that a program makes has an owner alone.
+    let mut made = Config::default();
+    made.tools.environment.denylist.push("MADE".to_owned());
+    assert!(secret(&made, "MADE"));
 }
 
 #[test]

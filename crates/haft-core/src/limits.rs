@@ -266,3 +266,65 @@ impl ModelBudget {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So much of everything.
+    fn all(amount: u32) -> Limits {
+        let time = Some(Duration::from_millis(amount.into()));
+        Limits {
+            memory_bytes: Some(amount.into()),
+            cpu_millicores: Some(amount),
+            cpu_time: time,
+            wall_time: time,
+            processes: Some(amount),
+            open_files: Some(amount),
+            file_bytes: Some(amount.into()),
+            scratch_bytes: Some(amount.into()),
+            output_bytes: Some(amount.into()),
+        }
+    }
+
+    /// So much of that one, as a name and a value on the wire have it.
+    fn one(name: &str, amount: u32) -> Limits {
+        let (name, is_time) = name.strip_suffix(" (ms)").map_or((name, false), |name| (name, true));
+        let seconds = f64::from(amount) / 1000.0;
+        let value =
+            if is_time { serde_json::json!(format!("PT{seconds}S")) } else { serde_json::json!(amount) };
+        let limits = serde_json::Map::from_iter([(name.to_owned(), value)]);
+        serde_json::from_value(limits.into()).unwrap()
+    }
+
+    #[test]
+    fn every_limit_is_compared_and_joined() {
+        let names = all(10).numbers().map(|(name, _)| name);
+        assert_eq!(names.len(), 9);
+        for name in names {
+            let of =
+                |limits: &Limits| limits.numbers().into_iter().find(|(other, _)| *other == name).unwrap().1;
+            assert_eq!(of(&one(name, 7)), Some(7), "{name}");
+            // Above, and not above.
+            assert_eq!(one(name, 11).exceeds(&all(10)), Some((name, 11, 10)));
+            assert!(one(name, 11).check_ceiling(&all(10)).unwrap_err().message.contains("above the 10"));
+            assert!(one(name, 10).check_ceiling(&all(10)).is_ok(), "{name}");
+            assert_eq!(all(10).exceeds(&one(name, 9)), Some((name, 10, 9)));
+            // The tighter of each, and what only one of them has.
+            for (mine, theirs, least) in [(5, 10, 5), (10, 5, 5)] {
+                assert_eq!(of(&one(name, mine).within(&all(theirs))), Some(least), "{name}");
+                assert_eq!(of(&all(mine).within(&one(name, theirs))), Some(least), "{name}");
+            }
+            assert_eq!(of(&Limits::default().within(&all(5))), Some(5), "{name}");
+            assert_eq!(of(&all(5).within(&Limits::default())), Some(5), "{name}");
+            // The first that there is.
+            assert_eq!(of(&one(name, 10).or(&all(5))), Some(10), "{name}");
+            assert_eq!(of(&Limits::default().or(&all(5))), Some(5), "{name}");
+            // What a tool has of its own is the most; of what it has from the general limits, the ceiling is.
+            let general = all(5);
+            assert_eq!(of(&one(name, 3).or(&general).most(&general, &all(20))), Some(3), "{name}");
+            assert_eq!(of(&one(name, 9).or(&general).most(&general, &all(20))), Some(9), "{name}");
+            assert_eq!(of(&general.most(&general, &all(20))), Some(20), "{name}");
+        }
+    }
+}

@@ -216,6 +216,22 @@ async fn what_is_done_to_the_database_is_found() {
             5000,
         ),
         (
+            "a record after the end, and nothing of it elsewhere",
+            "INSERT INTO audit_log SELECT 5000, body, digest, zeroblob(32) FROM audit_log WHERE seq = 2",
+            5000,
+        ),
+        (
+            "a record before the beginning, and nothing of it elsewhere",
+            "INSERT INTO audit_log SELECT -5, body, digest, zeroblob(32) FROM audit_log WHERE seq = 2",
+            -5,
+        ),
+        (
+            "a sandbox that stopped something after the end",
+            "INSERT INTO sandbox_security_events (seq, tenant, violation_type, resource, description, was_blocked, \
+             happened_at) VALUES (5000, 't', 'x', 'x', 'x', 1, 1)",
+            5000,
+        ),
+        (
             "a sandbox that stopped something",
             "INSERT INTO sandbox_security_events (seq, tenant, violation_type, resource, description, was_blocked, \
              happened_at) VALUES (3, 't', 'x', 'x', 'x', 1, 1)",
@@ -509,6 +525,24 @@ async fn a_text_is_gone_only_where_retention_names_it() {
         assert!(body.contains(r#""emptied":[[2,2],[4,4],[6,6],[8,8]]"#), "{body}");
     };
     assert_eq!(after_retention(named, false).await, None);
+}
+
+/// A row in a table that is shown, beside a record that is archived or of no call.
+#[tokio::test]
+async fn a_row_beside_a_record_of_no_call_is_found() {
+    const EXECUTION: &str = "CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 3; \
+                             UPDATE copy SET seq = @here, execution_id = 'x'; INSERT INTO tool_executions SELECT * FROM copy";
+    const RESULT: &str = "INSERT INTO call_results (seq, execution_id, kept_at) VALUES (@here, 'x', 1)";
+    for (row, at, expected) in [
+        (EXECUTION, 8, "it has no text, and the table of executions has one"),
+        (EXECUTION, 10, "it is no call, and the table of executions has one"),
+        (RESULT, 8, "its arguments or its result are kept otherwise than they were"),
+        (RESULT, 10, "its arguments or its result are kept otherwise than they were"),
+    ] {
+        let sql = row.replace("@here", &at.to_string());
+        let found = after_retention(|database| database.execute_batch(&sql).unwrap(), false).await;
+        assert_eq!(found, Some((at, expected.to_owned())), "{sql}");
+    }
 }
 
 /// A record of retention that is archived itself hands on what it named.

@@ -13,8 +13,10 @@
 mod swapped;
 
 use haft::{
-    CallContext, Folders, Haft, PolicyReload, Reloaded, Request, Role, Status, Tier, ToolCall,
+    CallContext, Folders, Haft, PolicyReload, Reloaded, Request, Role, Status, Tier, ToolCall, ToolCtx,
+    ToolError,
     config::{self, LoadOptions, Surroundings},
+    tool_fn,
 };
 use serde_json::json;
 use std::{path::Path, sync::Arc};
@@ -136,4 +138,69 @@ async fn another_authoriser_can_be_put_in_and_roles_change_at_once() {
     context.tenant = "acme".into();
     permissions.remove("acme", "reader");
     assert_eq!(read(&context).await.status, Status::PermissionDenied, "at once");
+}
+
+/// An untrusted folder keeps variables from programs. It does not choose which texts a model does not get to see.
+#[tokio::test]
+async fn values_of_variables_are_hidden_where_their_owner_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let surroundings = surroundings(folder.path());
+    let text = "the value of a variable";
+    let say = async || {
+        let config = config::load(&surroundings, &LoadOptions::default()).unwrap().config;
+        let said = tool_fn("say", move |_: Nothing, _: ToolCtx| async move { Ok::<_, ToolError>(text) });
+        let variables = [("GREETING".to_owned(), text.to_owned())];
+        let haft =
+            Haft::builder().config(&config).variables(variables).tool(said.read_only()).build().unwrap();
+        (haft.execute(ToolCall::new("say", json!({}))).await.text().to_string(), config)
+    };
+    let denies = "tools.approval.mode = 'auto'\ntools.environment.denylist = ['GREETING']\n";
+    std::fs::write(surroundings.working_folder.join("haft.toml"), denies).unwrap();
+    let (said, config) = say().await;
+    assert_eq!(said, text);
+    assert!(config.tools.environment.denylist.contains(&"GREETING".to_owned()), "programs do not get it");
+    // The control: the owner's own list.
+    std::fs::write(folder.path().join("home/.config/haft/haft.toml"), denies).unwrap();
+    assert_eq!(say().await.0, "[redacted:GREETING]");
+}
+
+/// Nothing.
+#[derive(haft::serde::Deserialize, haft::schemars::JsonSchema)]
+#[serde(crate = "haft::serde")]
+#[schemars(crate = "haft::schemars")]
+struct Nothing {}
+
+/// A private key is known by its first line. Lines of it that are read without that are known as well.
+#[tokio::test]
+async fn no_range_of_lines_shows_a_part_of_a_private_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let body: Vec<String> =
+        (0..12).map(|n| format!("MIIEvQ{n:02}IBADANBgkqhkiG9w0BAQEFAASCBKcwggSj{n:02}AgEA")).collect();
+    let key = format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----", body.join("\n"));
+    let text = format!("name = ada\n{key}\nafter = 1\nmore = 2\n");
+    std::fs::write(folder.path().join("notes.txt"), &text).unwrap();
+    let files = || Folders::new(folder.path(), folder.path().join("state"));
+    let build = || Haft::builder().files(files());
+    let (haft, open) = (build().build().unwrap(), build().without_redaction().build().unwrap());
+    let lines = text.lines().count();
+    for first in 1..=lines {
+        for (last, numbers) in [(first, false), (first + 3, true), (lines, false)] {
+            let arguments = json!({"path": "notes.txt", "start_line": first, "end_line": last, "show_line_numbers": numbers});
+            let read = haft.execute(ToolCall::new("read_file", arguments.clone())).await;
+            assert_eq!(read.status, Status::Success);
+            let whole = serde_json::to_string(&read).unwrap();
+            assert!(!body.iter().any(|line| whole.contains(&line[6..])), "{first}-{last}: {whole}");
+            // What is not of the key is there.
+            assert_eq!(
+                read.text().contains("after = 1"),
+                (first..=last).contains(&(lines - 1)),
+                "{}",
+                read.text()
+            );
+            // The control: it is in the file.
+            let shown = open.execute(ToolCall::new("read_file", arguments)).await;
+            let is_inside = (3..lines - 2).contains(&first);
+            assert!(!is_inside || shown.text().contains(&body[first - 3]), "{first}: {}", shown.text());
+        }
+    }
 }

@@ -1,6 +1,9 @@
 //! What in a repository runs programs on its owner's behalf.
 
-use super::git_config::{self, Setting};
+use super::{
+    git_config::{self, Setting},
+    git_scripts::scripts,
+};
 
 /// Whether a path inside a folder that git takes for a repository names something that makes git run programs, or read its
 /// settings from elsewhere. The path is below that folder, with forward slashes.
@@ -106,7 +109,7 @@ pub fn is_harmless_git_config(text: &str) -> bool {
 /// let text = "[core]\n\thooksPath = th # mine\n[include]\n\tpath = more\n[filter \"f\"]\n\tclean = python3 clean.py\n";
 /// let named = haft_guard::names::git_config_names(text);
 /// assert_eq!((named.paths, named.includes), (vec!["th".to_owned()], vec!["more".to_owned()]));
-/// assert!(named.words.contains(&"clean.py".to_owned()));
+/// assert!(named.words.contains(&"clean.py".to_owned()) && named.scripts == ["clean.py"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GitConfigNames {
@@ -118,13 +121,18 @@ pub struct GitConfigNames {
     pub worktree: Option<String>,
     /// Words of commands: those that are names of files are run, or read by what is run.
     pub words: Vec<String>,
+    /// Those of them that an interpreter takes for a file to run, whatever they look like: `clean` in `sh clean`.
+    pub scripts: Vec<String>,
 }
 
 /// Reads what settings name. Of a file that git would refuse every word counts.
 pub fn git_config_names(text: &str) -> GitConfigNames {
     let mut names = GitConfigNames::default();
     let Some(read) = git_config::read(text) else {
-        text.lines().for_each(|line| words(line, &mut names.words));
+        for line in text.lines() {
+            words(line, &mut names.words);
+            scripts(line.split_once('=').map_or(line, |(_, value)| value), &mut names.scripts);
+        }
         names.includes.clone_from(&names.words);
         return names;
     };
@@ -145,7 +153,10 @@ pub fn git_config_names(text: &str) -> GitConfigNames {
             | ("url", _)
                 if !value.contains("::") => {}
             _ if is_harmless_setting(&setting) => {}
-            _ => words(value, &mut names.words),
+            _ => {
+                words(value, &mut names.words);
+                scripts(value, &mut names.scripts);
+            }
         }
     }
     names

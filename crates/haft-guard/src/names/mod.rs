@@ -13,6 +13,7 @@ mod deny;
 mod fold;
 mod git;
 mod git_config;
+mod git_scripts;
 mod patterns;
 mod protect;
 mod suspects;

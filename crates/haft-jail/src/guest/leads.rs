@@ -154,14 +154,17 @@ impl Leads<'_> {
                 self.settings(&real, &bases, depth + 1);
             }
         }
-        for word in &names.words {
+        let words = names.words.iter().map(|word| (word, could_be_program(word)));
+        // What an interpreter runs is a file, whatever it is called.
+        let scripts = names.scripts.iter().map(|script| (script, true));
+        for (word, may_come) in words.chain(scripts) {
             for base in &bases {
                 let path = base.join(at_home(word));
                 match fs::canonicalize(&path) {
                     Ok(real) if real.is_file() && !bases.iter().any(|git| is_written_by_git(&real, git)) => {
                         self.lead(&path, file);
                     }
-                    Err(_) if could_be_program(word) => self.await_file(&path, &bases),
+                    Err(_) if may_come => self.await_file(&path, &bases),
                     Ok(_) | Err(_) => {}
                 }
             }
@@ -170,7 +173,8 @@ impl Leads<'_> {
 }
 
 /// Whether a word of a command could be a file of the project that is not there yet. Most words are names of commands
-/// and branches, which are looked for elsewhere: what has neither a folder nor an ending is not taken for a file.
+/// and branches, which are looked for elsewhere: what has neither a folder nor an ending is not taken for a file, unless
+/// an interpreter would run it.
 fn could_be_program(word: &str) -> bool {
     let has_ending = || {
         let (stem, ending) = word.rsplit_once('.').unwrap_or_default();

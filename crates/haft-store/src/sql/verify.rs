@@ -216,7 +216,8 @@ impl Pass<'_> {
     /// Whether what is kept of the calls since is what their records say came in and went out.
     fn results(&mut self, sql: &mut dyn Sql, mut after: i64) -> Result<Option<Bad>, Fault> {
         let calls = std::mem::take(&mut self.calls);
-        let Some(last) = calls.keys().next_back().copied() else { return Ok(None) };
+        // Also beside records of no call, and of calls whose text is gone.
+        let last = self.link.seq;
         loop {
             let rows = sql.query(
                 "SELECT seq, execution_id, input, result FROM call_results WHERE seq > ?1 AND seq <= ?2 \

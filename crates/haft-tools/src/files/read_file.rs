@@ -155,6 +155,8 @@ struct Read {
     is_binary: bool,
     /// How many lines the file has, where none of those that were asked for is there.
     only_lines: Option<u64>,
+    /// The first line of the private key that the lines begin within.
+    open_key: Option<String>,
 }
 
 impl ReadFile {
@@ -168,14 +170,19 @@ impl ReadFile {
                 self.lines(&mut source, u64::from(first.unwrap_or(1)), last.map(u64::from), args.encoding)?
             }
         };
-        let Read { mut content, is_binary, only_lines } = read;
+        let Read { mut content, is_binary, only_lines, open_key } = read;
         content.size = source.hash.total.max(open.len);
         if let Some(sha256) = source.hash.finish() {
             content.size = sha256.1;
             cx.workspace().remember(&Reader::of(cx.context()), &open.place, &sha256.0)?;
             content.sha256 = Some(sha256.0);
         }
-        let text = told(args, &content, is_binary, only_lines);
+        let mut text = told(args, &content, is_binary, only_lines);
+        // Lines of a key are known by its first one: with that before them they are taken out with it.
+        if let Some(head) = open_key {
+            text.insert_str(0, &format!("{head}\n"));
+            content.content.insert_str(0, &format!("{head}\n"));
+        }
         Ok(Told { value: content, text, keep_whole: is_binary })
     }
 
@@ -219,7 +226,7 @@ impl ReadFile {
             return Err(too_large());
         }
         let content = FileContent { lossy: is_lossy, ..plain(text, used.as_str()) };
-        Ok(Read { content, is_binary: false, only_lines: None })
+        Ok(Read { content, is_binary: false, only_lines: None, open_key: None })
     }
 
     /// Bytes in base64, as many as fit into the output with their header.
@@ -238,7 +245,7 @@ impl ReadFile {
         }
         source.rest()?;
         let content = FileContent { truncated, ..plain(STANDARD.encode(&bytes), "base64") };
-        Ok(Read { content, is_binary: true, only_lines: None })
+        Ok(Read { content, is_binary: true, only_lines: None, open_key: None })
     }
 
     fn lines(
@@ -249,7 +256,7 @@ impl ReadFile {
         encoding: Option<Encoding>,
     ) -> Result<Read, ToolError> {
         let limits = ScanLimits { scanned: self.max_scan_bytes, kept: self.limit(source.cx) };
-        let (bytes, seen, used, is_lossy) = match encoding {
+        let (bytes, seen, open_key, used, is_lossy) = match encoding {
             Some(Encoding::Utf16) => {
                 let raw = source.take(self.max_scan_bytes.saturating_add(1), PIECE_BYTES)?;
                 let is_all = raw.len() <= self.max_scan_bytes;
@@ -262,13 +269,16 @@ impl ReadFile {
                 if !is_all && !scan.is_done() {
                     return Err(self.trouble(ScanTrouble::TooFar, limits));
                 }
+                let open_key = scan.open_key();
                 let (kept, seen) = scan.finish();
-                (kept, seen, Encoding::Utf16, is_lossy)
+                (kept, seen, open_key, Encoding::Utf16, is_lossy)
             }
             None | Some(Encoding::Utf8 | Encoding::Ascii) => {
-                let (kept, seen) =
-                    self.scan(source, LineScan::new(first, last, limits), limits, encoding.is_none())?;
-                (kept, seen, encoding.unwrap_or(Encoding::Utf8), false)
+                let scan = LineScan::new(first, last, limits);
+                let scan = self.scan(source, scan, limits, encoding.is_none())?;
+                let open_key = scan.open_key();
+                let (kept, seen) = scan.finish();
+                (kept, seen, open_key, encoding.unwrap_or(Encoding::Utf8), false)
             }
         };
         source.rest()?;
@@ -279,7 +289,7 @@ impl ReadFile {
         let lines =
             (seen >= first).then(|| LineRange { first, last: last.map_or(seen, |last| last.min(seen)) });
         let content = FileContent { lossy: is_lossy || marked, lines, ..plain(text, used.as_str()) };
-        Ok(Read { content, is_binary: false, only_lines: lines.is_none().then_some(seen) })
+        Ok(Read { content, is_binary: false, only_lines: lines.is_none().then_some(seen), open_key })
     }
 
     /// Reads as far as the last line that is wanted.
@@ -289,7 +299,7 @@ impl ReadFile {
         mut scan: LineScan,
         limits: ScanLimits,
         sniffs: bool,
-    ) -> Result<(Vec<u8>, u64), ToolError> {
+    ) -> Result<LineScan, ToolError> {
         let mut start = true;
         while !scan.is_done() {
             let piece = source.take(PIECE_BYTES, PIECE_BYTES)?;
@@ -302,7 +312,7 @@ impl ReadFile {
             }
             scan.feed(&piece).map_err(|trouble| self.trouble(trouble, limits))?;
         }
-        Ok(scan.finish())
+        Ok(scan)
     }
 
     fn trouble(&self, trouble: ScanTrouble, limits: ScanLimits) -> ToolError {

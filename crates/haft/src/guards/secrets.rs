@@ -25,10 +25,9 @@ impl Redacting {
             Redacting::Rules(Some(variables)) => variables,
             Redacting::Rules(None) => environment(std::env::vars_os()),
         };
-        let crate::config::RedactionConfig { patterns, values_from_environment, values_file } =
+        let crate::config::RedactionConfig { patterns, values_from_environment: _, values_file } =
             &config.redaction;
-        let names = config.tools.environment.denylist.iter().chain(values_from_environment).cloned();
-        let filter = EnvironmentFilter::new(names, NameCase::of_this_system());
+        let filter = EnvironmentFilter::new(config.secret_variables(), NameCase::of_this_system());
         let (_, held_back) =
             filter.split(variables.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let listed = listed(values_file)?;

@@ -45,6 +45,18 @@ const ATTACKS: &[Attack] = &[
         later: "echo 1 > a.t; git add a.t; true",
     },
     Attack {
+        name: "a_script_without_an_ending_that_is_not_there_yet",
+        owner: "git config filter.x.clean 'sh clean'; echo '*.t filter=x' > .gitattributes",
+        guest: "printf 'touch %s; cat' $MARK > clean",
+        later: "echo 1 > a.t; git add a.t; true",
+    },
+    Attack {
+        name: "a_script_behind_options_that_is_not_there_yet",
+        owner: "git config core.fsmonitor '/usr/bin/env sh -e monitor'",
+        guest: "printf 'touch %s' $MARK > monitor",
+        later: "git status; true",
+    },
+    Attack {
         name: "a_folder_that_becomes_a_link",
         owner: "git config core.fsmonitor tools/monitor",
         guest: "mkdir other; hook other/monitor; ln -s other tools",
