@@ -91,12 +91,12 @@ pub(super) fn create(args: &CreateArgs, ground: &CliContext, console: &mut Conso
         ));
     }
     let names = [Some(&args.name), Some(&args.tenant), args.agent.as_ref(), args.user.as_ref()];
-    let plain = |text: &&String| !text.is_empty() && text.len() <= 255 && !text.chars().any(char::is_control);
-    if let Some(odd) = names.into_iter().flatten().chain(&args.roles).find(|text| !plain(text)) {
+    let is_odd = |text: &&String| haft_core::check_name("name", text).is_err();
+    if let Some(odd) = names.into_iter().flatten().chain(&args.roles).find(is_odd) {
         let shown = words::name(odd);
         return Err(bad(
             format!("`{shown}` cannot be a name"),
-            "names have 1 to 255 bytes and no control characters",
+            "names have 1 to 255 characters, none of which controls anything",
         ));
     }
     if let Some(taken) = [&args.agent, &args.user].into_iter().flatten().find(|name| is_reserved(name)) {

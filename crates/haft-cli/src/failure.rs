@@ -419,7 +419,7 @@ fn of_approval(error: &ApprovalError) -> Option<String> {
             }
         }
         ApprovalError::NoSession | ApprovalError::BadTime => "use --for always, 8h or 7d".to_owned(),
-        ApprovalError::LongReason => "say it in fewer words".to_owned(),
+        ApprovalError::LongReason(_) => "say it in fewer words".to_owned(),
         ApprovalError::Hidden | ApprovalError::Unchanged | ApprovalError::BadArguments(_) => {
             "the call still waits; try again, or run `haft approvals deny ID`".to_owned()
         }

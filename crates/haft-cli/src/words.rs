@@ -12,12 +12,11 @@ pub(super) fn time(typed: &str) -> Result<Duration, String> {
     iso_duration::parse(typed).map_err(|_| "write it like 5s, 500ms, 2m or PT5S".to_owned())
 }
 
-/// How many calls at once: 1 to 1,000.
+/// How many calls at once.
 pub(super) fn at_once(typed: &str) -> Result<usize, String> {
-    match typed.parse() {
-        Ok(number @ 1..=1000) => Ok(number),
-        _ => Err("it is a number from 1 to 1000".to_owned()),
-    }
+    // What is no number is none that can be asked for.
+    let number = typed.parse().unwrap_or(0);
+    haft::BatchOptions::check_at_once(number).map(|()| number).map_err(|bad| bad.to_string())
 }
 
 /// `tools.mode=disabled`.

@@ -1,6 +1,6 @@
 //! Who asks, and with which means.
 
-use crate::{IsolationLevel, Limits};
+use crate::{IsolationLevel, Limits, checks::is_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -230,7 +230,6 @@ impl CallContext {
     /// assert_eq!(CallContext::new("", "a").check(), Err("the context names no tenant"));
     /// ```
     pub fn check(&self) -> Result<(), &'static str> {
-        let plain = |text: &str| text.len() <= 255 && !text.bytes().any(|byte| byte.is_ascii_control());
         if self.tenant.is_empty() {
             Err("the context names no tenant")
         } else if self.agent.is_empty() {
@@ -238,9 +237,9 @@ impl CallContext {
         } else if ![Some(&self.tenant), Some(&self.agent), self.user.as_ref()]
             .into_iter()
             .flatten()
-            .all(|name| plain(name))
+            .all(|name| is_name(name))
         {
-            Err("tenant, agent and user must be at most 255 bytes, without control characters")
+            Err("tenant, agent and user must be 1 to 255 characters, none of which controls anything")
         } else if self.parent.as_ref().is_some_and(|parent| parent.sandbox_id.is_empty()) {
             Err("the context has a parent without a sandbox id")
         } else {

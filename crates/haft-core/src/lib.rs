@@ -10,6 +10,7 @@
 mod approval;
 mod approval_view;
 mod call;
+mod checks;
 mod command_source;
 mod context;
 mod definition;
@@ -39,6 +40,7 @@ pub mod text;
 pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use approval_view::{ApprovalDetail, ApprovalView, ViewKind, ViewLine};
 pub use call::{Arguments, ToolCall};
+pub use checks::{BadOption, COUNTABLE, LONGEST_NAME, LONGEST_REASON, check_name, check_reason};
 pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};
 pub use definition::{Annotations, Category, Constraints, IsolationLevel, Risk, Source, ToolDefinition};

@@ -11,7 +11,7 @@
 mod decide;
 mod error;
 
-pub use decide::{GrantTime, LONGEST_GRANT, LONGEST_REASON, Remember, Reply, WhichOffer};
+pub use decide::{GrantTime, LONGEST_GRANT, Remember, Reply, WhichOffer};
 pub use error::{ApprovalError, standing};
 
 use crate::ports::SystemClock;

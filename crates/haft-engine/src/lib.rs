@@ -28,8 +28,8 @@ mod view;
 
 pub use adaptive::AdaptiveTimeout;
 pub use approvals::{
-    Answered, ApprovalError, Approvals, GrantTime, LONGEST_GRANT, LONGEST_REASON, OpenApprovals, Remember,
-    Reply, WhichOffer, standing,
+    Answered, ApprovalError, Approvals, GrantTime, LONGEST_GRANT, OpenApprovals, Remember, Reply, WhichOffer,
+    standing,
 };
 pub use engine::{Engine, EngineBuilder, EngineStats, Registration, Sandboxes, Shutdown, Tools, WeakEngine};
 pub use events::Observer;

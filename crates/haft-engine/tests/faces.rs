@@ -1,4 +1,5 @@
-//! What a face must not do: decide by looking for a text, or go around `Approvals` to the store. The test reads the sources.
+//! What a face must not do: decide by looking for a text, go around `Approvals` to the store, or check options by itself. The
+//! test reads the sources.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
@@ -11,11 +12,12 @@ use std::{
 const FACES: [&str; 3] = ["haft-cli", "haft-server", "haft-mcp"];
 
 /// What is not in them, and what is there instead.
-const NEVER: [(&str, &str); 5] = [
+const NEVER: [(&str, &str); 6] = [
     ("[redacted:", "`ApprovalRequest::can_edit` says whether something is hidden"),
     (".answer_with_grant(", "`Approvals::answer` checks an answer and writes it"),
     ("TakenAnswer", "an answer is taken by the call that it is for"),
-    (".approvals(", "`Approvals::list` and `Approvals::subscribe`"),
+    ("max_retries", "`CallOptions::check` says how many retries there may be"),
+    ("1..=10)", "`CallOptions::check` says which priorities there are"),
     ("StoredGrant {", "`Approvals::answer` makes the grant of an answer"),
 ];
 
@@ -40,7 +42,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn faces_leave_approvals_to_the_engine() {
+fn faces_leave_rules_to_the_engine() {
     let mut wrong = Vec::new();
     for face in FACES {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(face).join("src");
@@ -62,6 +64,8 @@ fn a_planted_one_is_noticed() {
         "if let TakenAnswer::Open = tenant.take_answer(&id, call).await? {}",
         "store.for_tenant(tenant).approvals(filter).await",
         "let grant = StoredGrant { id, ..grant };",
+        "if retry.max_retries > 10 { return Err(too_many()); }",
+        "if !(1..=10).contains(&priority) { return Err(none()); }",
     ];
     for text in planted {
         assert_eq!(broken(text).len(), 1, "{text}");

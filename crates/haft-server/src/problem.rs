@@ -4,7 +4,7 @@ use axum::{
     http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use haft_core::{ErrorCode, Problem as Single, ToolError, ToolResult, port::StoreError};
+use haft_core::{BadOption, ErrorCode, Problem as Single, ToolError, ToolResult, port::StoreError};
 use haft_engine::ApprovalError;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -139,6 +139,12 @@ impl From<ToolError> for Problem {
         problem.0.problems = error.problems;
         problem.0.data = error.data.map(|data| *data);
         problem
+    }
+}
+
+impl From<BadOption> for Problem {
+    fn from(bad: BadOption) -> Self {
+        Problem::bad_request(bad.0)
     }
 }
 

@@ -8,17 +8,14 @@ use crate::{
     server::App,
 };
 use haft_core::{
-    Arguments, BatchOptions, CallContext, CallOptions, ErrorCode, Limits, ModelBudget, Strategy,
-    TokenEstimate, ToolCall,
+    Arguments, BatchOptions, COUNTABLE, CallContext, CallOptions, ErrorCode, Limits, Retry, Strategy,
+    ToolCall, check_name,
 };
 use haft_engine::Request;
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::sync::Arc;
 use utoipa::ToSchema;
-
-/// The longest name that somebody may give to anything.
-const LONGEST: usize = 255;
 
 /// Who a call is for, as far as the key does not say. Tenant, roles and tier are never a request's to choose.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -47,17 +44,8 @@ pub(crate) struct Context {
 
 /// A name that may stand in records.
 pub(crate) fn plain(what: &'static str, text: Option<String>) -> Result<Option<Arc<str>>, Problem> {
-    match text {
-        None => Ok(None),
-        Some(text)
-            if text.is_empty() || text.chars().count() > LONGEST || text.chars().any(char::is_control) =>
-        {
-            Err(Problem::bad_request(format!(
-                "`{what}` must be 1 to {LONGEST} characters, none of which controls anything"
-            )))
-        }
-        Some(text) => Ok(Some(text.into())),
-    }
+    text.as_deref().map_or(Ok(()), |text| check_name(what, text))?;
+    Ok(text.map(Into::into))
 }
 
 impl Context {
@@ -163,74 +151,18 @@ pub(crate) struct Invoke {
     options: CallOptions,
 }
 
-/// How a call is to be carried out. The id of its execution is the server's to make up: ids of others must not be probed for.
+/// How a call is to be carried out.
 pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
-    if options.execution_id.is_some() {
-        return Err(Problem::bad_request("`executionId` is made by the server: leave it out"));
-    }
-    if options.priority.is_some_and(|priority| !(1..=10).contains(&priority)) {
-        return Err(Problem::bad_request("`priority` must be 1 (last) to 10 (first)"));
-    }
-    if options.retry.as_ref().is_some_and(|retry| retry.max_retries > MOST_RETRIES) {
-        return Err(Problem::bad_request(format!("`retry.maxRetries` must be {MOST_RETRIES} at most")));
-    }
-    if let Some(limits) = options.limits.as_deref() {
-        countable(limits)?;
-    }
-    if let ModelBudget::Known(TokenEstimate { limit, used, response_reserve, safety_margin }) = options.model
-        && [limit, used, response_reserve, safety_margin].into_iter().any(|count| count as u64 > COUNTABLE)
-    {
-        return Err(uncountable());
-    }
+    let options = made_here(options)?;
+    options.check()?;
     Ok(options)
 }
 
-/// Each try has its own deadline and its own event.
-const MOST_RETRIES: u32 = 10;
-
-/// Numbers beyond it do not survive the JSON of other programs.
-const COUNTABLE: u64 = (1 << 53) - 1;
-
-fn uncountable() -> Problem {
-    Problem::bad_request(format!("a number is larger than {COUNTABLE}"))
-}
-
-/// What Linux takes at the most is four times that; a jail needs some for itself.
-const MOST_PROCESSES: u32 = 1 << 20;
-/// What Linux takes at the most.
-const MOST_OPEN_FILES: u32 = 1 << 20;
-/// A thousand cores.
-const MOST_MILLICORES: u32 = 1_000_000;
-
-/// Refuses limits that nobody could have meant.
-pub(crate) fn countable(limits: &Limits) -> Result<(), Problem> {
-    // A limit that is added and not looked at here does not compile.
-    let Limits {
-        memory_bytes,
-        cpu_millicores,
-        cpu_time: _,
-        wall_time: _,
-        processes,
-        open_files,
-        file_bytes,
-        scratch_bytes,
-        output_bytes,
-    } = *limits;
-    let none = [cpu_millicores, processes, open_files].contains(&Some(0));
-    if none || memory_bytes == Some(0) {
-        return Err(Problem::bad_request("Nothing runs without memory, processor, process or open file"));
-    }
-    let most =
-        [(processes, MOST_PROCESSES), (open_files, MOST_OPEN_FILES), (cpu_millicores, MOST_MILLICORES)];
-    if most.into_iter().any(|(asked, most)| asked.is_some_and(|asked| asked > most)) {
-        return Err(Problem::bad_request(format!(
-            "The most is {MOST_PROCESSES} processes, {MOST_OPEN_FILES} open files and {MOST_MILLICORES} millicores"
-        )));
-    }
-    let bytes = [memory_bytes, file_bytes, scratch_bytes, output_bytes];
-    match bytes.into_iter().flatten().any(|bytes| bytes > COUNTABLE) {
-        true => Err(uncountable()),
-        false => Ok(()),
+/// The id of an execution is the server's to make up: ids of others must not be probed for.
+fn made_here(options: CallOptions) -> Result<CallOptions, Problem> {
+    match options.execution_id {
+        Some(_) => Err(Problem::bad_request("`executionId` is made by the server: leave it out")),
+        None => Ok(options),
     }
 }
 
@@ -239,18 +171,18 @@ const TIME: &str = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]
 /// A second to a day.
 const TIME_TO_LIVE: &str = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$";
 
-/// What the checks above ask for, as the document says it: type, member, and what is added to the member's schema.
+/// What the checks of options and limits ask for, as the document says it: type, member, and what is added to the member's schema.
 pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
     let time = || json!({"pattern": TIME, "examples": ["PT30S"]});
     let up_to = |most: u64| json!({"minimum": 1, "maximum": most});
     let mut all = vec![
         ("Limits", "memoryBytes", up_to(COUNTABLE)),
-        ("Limits", "cpuMillicores", up_to(MOST_MILLICORES.into())),
-        ("Limits", "processes", up_to(MOST_PROCESSES.into())),
-        ("Limits", "openFiles", up_to(MOST_OPEN_FILES.into())),
-        ("Retry", "maxRetries", json!({"maximum": MOST_RETRIES})),
+        ("Limits", "cpuMillicores", up_to(Limits::MOST_MILLICORES.into())),
+        ("Limits", "processes", up_to(Limits::MOST_PROCESSES.into())),
+        ("Limits", "openFiles", up_to(Limits::MOST_OPEN_FILES.into())),
+        ("Retry", "maxRetries", json!({"maximum": Retry::MOST})),
         ("Retry", "on", json!({"items": schema::reference("ErrorCode")})),
-        ("CallOptions", "priority", up_to(10)),
+        ("CallOptions", "priority", up_to((*CallOptions::PRIORITIES.end()).into())),
         ("SandboxSpec", "timeToLive", json!({"pattern": TIME_TO_LIVE, "examples": ["PT10M"]})),
     ];
     let times = [
@@ -306,33 +238,29 @@ pub(crate) struct Batch {
     continue_on_failure: bool,
     /// The most calls at once.
     #[serde(default = "four", deserialize_with = "integer")]
-    #[schema(minimum = 1, maximum = 64)]
-    max_parallelism: u8,
+    #[schema(minimum = 1, maximum = 1000)]
+    max_parallelism: u16,
 }
 
 fn yes() -> bool {
     true
 }
 
-fn four() -> u8 {
+fn four() -> u16 {
     4
 }
 
 impl Batch {
     pub(crate) fn options(&self) -> Result<BatchOptions, Problem> {
-        if !(1..=64).contains(&self.max_parallelism) {
-            return Err(Problem::bad_request("`maxParallelism` must be 1 to 64"));
-        }
-        if self.options.detached {
-            return Err(Problem::bad_request("A batch cannot be detached: detach its calls one by one"));
-        }
-        Ok(BatchOptions {
-            call: options(self.options.clone())?,
+        let options = BatchOptions {
+            call: made_here(self.options.clone())?,
             strategy: self.strategy,
             continue_on_failure: self.continue_on_failure,
             max_parallelism: usize::from(self.max_parallelism),
             ..BatchOptions::default()
-        })
+        };
+        options.check()?;
+        Ok(options)
     }
 }
 

@@ -2,17 +2,14 @@
 
 use super::ApprovalError;
 use haft_core::{
-    ApprovalRequest, Arguments, Decision, GrantOffer, OutputHandle,
+    ApprovalRequest, Arguments, Decision, GrantOffer, OutputHandle, check_reason,
     port::{ApprovalState, StoredApproval, StoredGrant},
-    text,
 };
 use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 
 /// The longest time for which a grant can be given; without an end is another matter.
 pub const LONGEST_GRANT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-/// How many characters the reason of a no has at most.
-pub const LONGEST_REASON: usize = 1000;
 
 /// What a person says to an approval.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,20 +110,14 @@ pub(super) fn decide(
         Reply::Approve { remember: Some(remember) } => {
             (Decision::Approve, Some(granted(request, remember, by, now)?))
         }
-        Reply::Deny { reason } => (Decision::Deny { reason: checked_reason(reason.as_deref())? }, None),
+        Reply::Deny { reason } => {
+            (Decision::Deny { reason: reason.as_deref().map(check_reason).transpose()? }, None)
+        }
         Reply::Edit { arguments } => {
             check_edit(request, arguments)?;
             (Decision::Edit { arguments: arguments.clone() }, None)
         }
     })
-}
-
-/// The reason of a no, in one line.
-fn checked_reason(reason: Option<&str>) -> Result<Option<String>, ApprovalError> {
-    match reason {
-        Some(reason) if reason.chars().count() > LONGEST_REASON => Err(ApprovalError::LongReason),
-        reason => Ok(reason.map(|reason| text::one_line(reason, LONGEST_REASON))),
-    }
 }
 
 /// Refuses a change of arguments that cannot be meant.

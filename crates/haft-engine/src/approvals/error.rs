@@ -1,7 +1,7 @@
 //! Why an approval is not answered, in the words that every face uses.
 
 use haft_core::{
-    Channel, ErrorCode, ToolError,
+    BadOption, Channel, ErrorCode, ToolError,
     id_prefix::AmbiguousId,
     port::{ApprovalState, StoreError, StoredApproval},
     text,
@@ -50,8 +50,8 @@ pub enum ApprovalError {
     #[error("a grant must last longer than 0 seconds and 365 days at most")]
     BadTime,
     /// The reason is too long.
-    #[error("`reason` must have {} characters at most", super::LONGEST_REASON)]
-    LongReason,
+    #[error("{0}")]
+    LongReason(#[from] BadOption),
     /// The store could not be reached.
     #[error("the list of approvals could not be reached: {0}")]
     Store(#[from] StoreError),
@@ -97,7 +97,7 @@ impl ApprovalError {
             ApprovalError::Ambiguous(_)
             | ApprovalError::BadArguments(_)
             | ApprovalError::BadTime
-            | ApprovalError::LongReason => ErrorCode::BadRequest,
+            | ApprovalError::LongReason(_) => ErrorCode::BadRequest,
             ApprovalError::Store(_) => ErrorCode::StoreUnavailable,
         }
     }

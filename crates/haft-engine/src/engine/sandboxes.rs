@@ -30,6 +30,7 @@ impl Sandboxes<'_> {
         by.check().map_err(|problem| ToolError::new(ErrorCode::ValidationFailed, problem))?;
         let life = check(&spec)?;
         within_licence(ports.has_own_jail, by.tier, &spec)?;
+        spec.limits.check()?;
         spec.limits.check_ceiling(&ports.capabilities.commands.ceiling())?;
         let _coming = ports.sandboxes.reserve(&ports.settings, &tenant)?;
         let mounts =

@@ -64,6 +64,11 @@ pub(crate) fn begin(
     if outer.is_none() {
         request.input = checked_input(&request.flow, request.input)?;
     }
+    if request.options.detached {
+        let text = "A flow cannot be detached";
+        return Err(FlowError::Refused(ToolError::new(ErrorCode::BadRequest, text)));
+    }
+    request.options.check().map_err(|bad| FlowError::Refused(bad.into()))?;
     if inner.closed.load(Ordering::Acquire) {
         return Err(FlowError::Refused(cancelled_with(None, CancelReason::Shutdown)));
     }

@@ -12,7 +12,7 @@ use crate::{
     request::{BatchRequest, Request},
     telemetry::{self, within},
 };
-use haft_core::{BatchId, BatchOrigin, BatchSummary, EventPayload, Strategy, ToolResult};
+use haft_core::{BatchId, BatchOrigin, BatchSummary, EventPayload, Strategy, ToolError, ToolResult};
 use std::{future::Future, sync::Arc, time::Instant};
 
 /// A single call overlaps nothing.
@@ -97,6 +97,7 @@ pub(crate) fn execute_batch(
             })
         })
         .collect();
+    let refusal = refusal.or_else(|| options.check().err().map(|bad| Box::new(ToolError::from(bad))));
     let refusal = refusal.or_else(|| opened.iter().find_map(|(_, refusal)| refusal.clone()));
     let calls: Vec<_> = opened.into_iter().map(|(call, _)| call).collect();
     engine.note_runtime();

@@ -293,10 +293,7 @@ fn shape(
             format!("Tool arguments too large: {length} bytes, and {most} is the most. Send less at once");
         return Err(ToolError::new(ErrorCode::LimitExceeded, text));
     }
-    if let Some(priority) = call.options.priority.filter(|priority| !(1..=10).contains(priority)) {
-        let text = format!("A priority is a number from 1 (last) to 10 (first), and not {priority}");
-        return Err(ToolError::new(ErrorCode::ValidationFailed, text));
-    }
+    call.options.check()?;
     if call.options.detached {
         let text =
             "Only a single call can be detached, and not one of a batch or of another call. Send it without";

@@ -6,8 +6,8 @@ use crate::{
     kinds, with_around,
 };
 use futures_util::{StreamExt, future::join_all, stream};
-use haft_core::{CallOptions, EventPayload, Tier};
-use haft_engine::{Lanes, Request};
+use haft_core::{BatchOptions, CallOptions, EventPayload, Limits, Retry, Tier};
+use haft_engine::{BatchRequest, Lanes, Request};
 use haft_sdk::{Args, CancelReason, ToolCtx};
 use serde_json::json;
 use std::time::Duration;
@@ -136,13 +136,40 @@ async fn a_call_that_a_running_call_makes_needs_no_second_slot() {
     assert_eq!(result.text(), "from inside");
 }
 
+/// Whoever makes the call: the checks are not a face's.
 #[tokio::test]
-async fn a_priority_that_is_none_is_refused() {
+async fn options_that_nobody_could_have_meant_are_refused() {
     let house = house([Diary::default().tool("reads")]);
-    for (priority, expected) in [(0, "VALIDATION_FAILED"), (1, "OK"), (10, "OK"), (11, "VALIDATION_FAILED")] {
-        let options = CallOptions { priority: Some(priority), ..CallOptions::default() };
-        assert_eq!(code(&house.engine.execute(with(call("reads"), options)).await), expected);
+    let priority = |priority| CallOptions { priority: Some(priority), ..CallOptions::default() };
+    let retries = |max_retries| CallOptions {
+        retry: Some(Retry { max_retries, ..Retry::default() }),
+        ..CallOptions::default()
+    };
+    let limits = Limits { memory_bytes: Some(0), ..Limits::default() };
+    let without_memory = CallOptions { limits: Some(Box::new(limits)), ..CallOptions::default() };
+    for (options, problem) in [
+        (priority(1), None),
+        (priority(10), None),
+        (retries(20), None),
+        (priority(0), Some("`priority` must be 1 (last) to 10 (first)")),
+        (priority(11), Some("`priority` must be 1 (last) to 10 (first)")),
+        (retries(21), Some("`retry.maxRetries` must be 20 at most")),
+        (without_memory, Some("Nothing runs without memory, processor, process or open file")),
+    ] {
+        let alone = house.engine.execute(with(call("reads"), options.clone())).await;
+        let options = BatchOptions { call: options, ..BatchOptions::default() };
+        let together = BatchRequest::from(vec![call("reads"), call("reads")]).options(options);
+        let (results, _) = house.engine.execute_batch(together).await;
+        assert_eq!(results.len(), 2);
+        for result in results.iter().chain([&alone]) {
+            let said = result.error.as_ref().map(|error| (code(result), error.message.as_str()));
+            assert_eq!(said, problem.map(|problem| ("VALIDATION_FAILED", problem)));
+        }
     }
+    let wide = BatchOptions { max_parallelism: 1001, ..BatchOptions::default() };
+    let (results, _) =
+        house.engine.execute_batch(BatchRequest::from(vec![call("reads")]).options(wide)).await;
+    assert_eq!(results[0].error.as_ref().unwrap().message, "`maxParallelism` must be 1 to 1000");
 }
 
 #[tokio::test(start_paused = true)]

@@ -80,9 +80,6 @@ pub(crate) async fn flow(
 ) -> Result<Json<FlowResult>, Problem> {
     who.needs(Right::Invoke)?;
     let options = options(asked.options)?;
-    if options.detached {
-        return Err(Problem::bad_request("A flow cannot be detached"));
-    }
     let flow = haft_flow::read(asked.flow.get(), Format::Json).map_err(|errors| bad_flow(&errors))?;
     let context = asked.context.of(&who, &app)?;
     let request = FlowRequest::new(flow, asked.input).context(context).options(options);

@@ -11,7 +11,7 @@ use crate::{
 use axum::{Json, extract::State, http::HeaderMap, response::Response};
 use futures_util::{StreamExt as _, stream};
 use haft_core::{
-    Arguments, ExecutionId, ToolResult,
+    Arguments, ExecutionId, ToolResult, check_reason,
     port::{Right, StoredRun},
 };
 use haft_engine::Target;
@@ -127,10 +127,8 @@ pub(crate) struct CancelBody {
 
 impl CancelBody {
     fn check(&self) -> Result<(), Problem> {
-        match self.reason.as_ref().is_some_and(|reason| reason.chars().count() > 1000) {
-            true => Err(Problem::bad_request("`reason` must have 1000 characters at most")),
-            false => Ok(()),
-        }
+        self.reason.as_deref().map_or(Ok(()), |reason| check_reason(reason).map(drop))?;
+        Ok(())
     }
 }
 

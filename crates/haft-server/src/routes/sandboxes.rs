@@ -3,7 +3,6 @@
 use crate::{
     extract::{Json as Taken, Named, Who, object_of_objects},
     problem::Problem,
-    requests::countable,
     schema,
     server::App,
 };
@@ -51,7 +50,7 @@ pub(crate) async fn create(
     Taken(Spec(spec)): Taken<Spec>,
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
-    countable(&spec.limits)?;
+    spec.limits.check()?;
     let made = app.engine.sandboxes().create(who.base(), spec).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }

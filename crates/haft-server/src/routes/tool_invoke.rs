@@ -205,10 +205,11 @@ impl ToolInvokeRequest {
         let options = CallOptions {
             timeout: timeout.map(|seconds| Duration::from_secs(seconds.into())),
             limits: (limits != Limits::default()).then(|| Box::new(limits)),
-            priority: within("priority", how.priority, 1..=10)?,
+            priority: how.priority,
             require_confirmation: how.require_approval,
             ..CallOptions::default()
         };
+        options.check()?;
         let call = ToolCall {
             id: plain("invocation_id", self.invocation_id)?.unwrap_or_default(),
             idempotency_key: plain("idempotency_key", how.idempotency_key.or(key))?,
