@@ -9,13 +9,14 @@
 
 mod common;
 
-use common::{Answers, Count, Scripted, Setup, call, code, tool, until, with, within};
+use common::{Answers, Count, Scripted, Setup, call, call_with, code, tool, until, with, within};
 use haft_core::{
-    BatchOptions, CallContext, CallOptions, Decision, ErrorCode, Footprint, ParentGrant, Resource, Strategy,
-    ToolDefinition, ToolError, ToolResult,
+    Arguments, BatchOptions, CallContext, CallOptions, Decision, ErrorCode, Footprint, ParentGrant, Resource,
+    Strategy, ToolDefinition, ToolError, ToolResult,
     port::{GuardError, Policy, Subject, Verdict},
 };
 use haft_engine::BatchRequest;
+use serde_json::json;
 use std::sync::{
     Arc,
     atomic::{AtomicU8, Ordering},
@@ -231,4 +232,51 @@ async fn a_tool_that_was_switched_off_meanwhile_does_not_run() {
     // The control: one that is asked for now hears the same.
     let result = house.engine.execute(with(call("acts"), CallOptions::default())).await;
     assert_eq!(code(&result), "TOOL_DISABLED");
+}
+
+/// Asks where the arguments say so.
+struct ByArguments;
+
+impl Policy for ByArguments {
+    fn is_enabled(&self) -> bool {
+        true
+    }
+
+    fn denies(&self, _: &CallContext, _: &ToolDefinition) -> Result<Option<String>, GuardError> {
+        Ok(None)
+    }
+
+    fn decide(&self, subject: &Subject<'_>) -> Result<Verdict, GuardError> {
+        let rule = "arguments".into();
+        Ok(match subject.arguments["ask"] == true {
+            true => Verdict::Ask { rule, reason: "it says so".into() },
+            false => Verdict::Allow { rule, confirmed: false },
+        })
+    }
+}
+
+/// A person changes the arguments of a call: it is decided on as if it had come with them. Nobody agreed to it by that.
+#[tokio::test]
+async fn a_changed_call_is_another_call() {
+    let secret = "s3cr3t-value";
+    for (key, expected, ran) in [("plain", "OK", 1), (secret, "CONFIRMATION_DENIED", 0)] {
+        let runs = Count::default();
+        let acts = acts(&Now::default(), &runs, Change::Nothing);
+        let changed = Arguments::from(json!({"ask": false, "key": "another"}));
+        let approver = Answers::by(move |_| Decision::Edit { arguments: changed.clone() });
+        let redactor = haft_guard::Secrets::full(haft_guard::KnownSecrets::new([("KEY", secret)]));
+        let setup = Setup {
+            policy: Arc::new(ByArguments),
+            approver: approver.clone(),
+            redactor: Some(Arc::new(redactor)),
+            ..Setup::default()
+        };
+        let house = setup.build([acts]);
+        let result = house.engine.execute(call_with("acts", json!({"ask": true, "key": key}))).await;
+        // What was not shown whole is not changed by a person: the marks would be the new arguments.
+        assert_eq!((code(&result), runs.get()), (expected, ran), "{result:?}");
+        assert_eq!(approver.asked().len(), 1);
+        let [record] = &house.audit_of(result.metadata.execution_id).await[..] else { panic!("one record") };
+        assert_eq!(record.approval, None, "nobody agreed");
+    }
 }
