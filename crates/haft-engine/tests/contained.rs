@@ -275,7 +275,8 @@ async fn no_limit_is_raised_by_a_call() {
         change(&mut asked, by);
         asked
     };
-    let changes: [(&str, fn(&mut Limits, u64)); 8] = [
+    type Change = (&'static str, fn(&mut Limits, u64));
+    let changes: [Change; 8] = [
         ("memoryBytes", |l, by| l.memory_bytes = limits().memory_bytes.map(|most| most + by)),
         ("cpuMillicores", |l, by| l.cpu_millicores = limits().cpu_millicores.map(|most| most + by as u32)),
         ("cpuTime (ms)", |l, by| l.cpu_time = limits().cpu_time.map(|most| most + Duration::from_millis(by))),
@@ -309,8 +310,9 @@ async fn what_cannot_be_held_does_not_run() {
     let outside = ErrorCode::FilesystemPolicyViolation;
     let unavailable = ErrorCode::SandboxCreationFailed;
     type Refine<T> = fn(&mut T);
-    let cases: [(&str, Scripted, Refine<CallOptions>, Refine<CallContext>, Option<IsolationLevel>, ErrorCode);
-        5] = [
+    type Refused =
+        (&'static str, Scripted, Refine<CallOptions>, Refine<CallContext>, Option<IsolationLevel>, ErrorCode);
+    let cases: [Refused; 5] = [
         ("no jail for the level", starts(), |_| (), |_| (), Some(IsolationLevel::Strict), unavailable),
         ("a level in haft's own process", in_process(), strict, |_| (), None, unavailable),
         ("a path outside of the sandbox", at("/etc/x"), |_| (), inside, None, outside),
