@@ -453,3 +453,27 @@ async fn a_yes_is_bound_to_everything_that_holds_a_program() {
     let different: std::collections::BTreeSet<&String> = others.values().collect();
     assert_eq!(different.len(), others.len(), "{others:#?}");
 }
+
+/// What a tool has of its own is the most that a call of it may ask for, also where others may have more.
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_tool_is_not_raised_by_a_call() {
+    for (asked, expected) in [(9, Some(9)), (10, Some(10)), (11, None)] {
+        let jail = Seen::default();
+        let own = tool("starts", |_: Args, cx: ToolCtx| async move {
+            let mut spec = cx.commands().template();
+            spec.limits.processes = Some(10);
+            match cx.start(spec).await.err().expect("nothing is started here") {
+                error if error.code == ErrorCode::ExecutionFailed => Ok("started"),
+                error => Err(error),
+            }
+        });
+        let own = own.define(|d| d.constraints.required_isolation = IsolationLevel::Strict);
+        let limits = Some(Box::new(Limits { processes: Some(asked), ..Limits::default() }));
+        let options = CallOptions { timeout: Some(TIMEOUT), limits, ..CallOptions::default() };
+        let result = house(&jail, [own]).engine.execute(with(call("starts"), options)).await;
+        let refused = expected.is_none().then_some(ErrorCode::ResourceLimitExceeded);
+        assert_eq!(result.error_code(), refused, "{asked}: {result:?}");
+        let started = jail.started.lock().unwrap();
+        assert_eq!(started.first().and_then(|spec| spec.limits.processes), expected, "{asked}");
+    }
+}
