@@ -295,7 +295,7 @@ async fn one_yes_is_good_for_one_of_two_calls_inside_a_call() {
     assert_eq!(deployed.count(), 1, "one yes, one run");
 }
 
-/// A tool that needs an approval and then asks its client: the yes of one round holds in the next one, once, for one call.
+/// A tool needs an approval and then asks its client: the yes of one round holds in the next one, once, for one call.
 #[tokio::test]
 async fn a_yes_that_travels_with_a_call_is_good_once() {
     let runs = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
