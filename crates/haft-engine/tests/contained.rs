@@ -275,7 +275,8 @@ async fn no_limit_is_raised_by_a_call() {
         change(&mut asked, by);
         asked
     };
-    let changes: [(&str, fn(&mut Limits, u64)); 8] = [
+    type Change = (&'static str, fn(&mut Limits, u64));
+    let changes: [Change; 8] = [
         ("memoryBytes", |l, by| l.memory_bytes = limits().memory_bytes.map(|most| most + by)),
         ("cpuMillicores", |l, by| l.cpu_millicores = limits().cpu_millicores.map(|most| most + by as u32)),
         ("cpuTime (ms)", |l, by| l.cpu_time = limits().cpu_time.map(|most| most + Duration::from_millis(by))),
@@ -309,8 +310,9 @@ async fn what_cannot_be_held_does_not_run() {
     let outside = ErrorCode::FilesystemPolicyViolation;
     let unavailable = ErrorCode::SandboxCreationFailed;
     type Refine<T> = fn(&mut T);
-    let cases: [(&str, Scripted, Refine<CallOptions>, Refine<CallContext>, Option<IsolationLevel>, ErrorCode);
-        5] = [
+    type Refused =
+        (&'static str, Scripted, Refine<CallOptions>, Refine<CallContext>, Option<IsolationLevel>, ErrorCode);
+    let cases: [Refused; 5] = [
         ("no jail for the level", starts(), |_| (), |_| (), Some(IsolationLevel::Strict), unavailable),
         ("a level in haft's own process", in_process(), strict, |_| (), None, unavailable),
         ("a path outside of the sandbox", at("/etc/x"), |_| (), inside, None, outside),
@@ -450,4 +452,28 @@ async fn a_yes_is_bound_to_everything_that_holds_a_program() {
     }
     let different: std::collections::BTreeSet<&String> = others.values().collect();
     assert_eq!(different.len(), others.len(), "{others:#?}");
+}
+
+/// What a tool has of its own is the most that a call of it may ask for, also where others may have more.
+#[tokio::test(start_paused = true)]
+async fn the_limit_of_a_tool_is_not_raised_by_a_call() {
+    for (asked, expected) in [(9, Some(9)), (10, Some(10)), (11, None)] {
+        let jail = Seen::default();
+        let own = tool("starts", |_: Args, cx: ToolCtx| async move {
+            let mut spec = cx.commands().template();
+            spec.limits.processes = Some(10);
+            match cx.start(spec).await.err().expect("nothing is started here") {
+                error if error.code == ErrorCode::ExecutionFailed => Ok("started"),
+                error => Err(error),
+            }
+        });
+        let own = own.define(|d| d.constraints.required_isolation = IsolationLevel::Strict);
+        let limits = Some(Box::new(Limits { processes: Some(asked), ..Limits::default() }));
+        let options = CallOptions { timeout: Some(TIMEOUT), limits, ..CallOptions::default() };
+        let result = house(&jail, [own]).engine.execute(with(call("starts"), options)).await;
+        let refused = expected.is_none().then_some(ErrorCode::ResourceLimitExceeded);
+        assert_eq!(result.error_code(), refused, "{asked}: {result:?}");
+        let started = jail.started.lock().unwrap();
+        assert_eq!(started.first().and_then(|spec| spec.limits.processes), expected, "{asked}");
+    }
 }

@@ -207,6 +207,7 @@ async fn what_is_done_to_the_database_is_found() {
             99,
         ),
         ("another result", "UPDATE call_results SET result = CAST('{}' AS BLOB) WHERE seq = 3", 3),
+        ("a result of another execution", "UPDATE call_results SET execution_id = 'x' WHERE seq = 3", 3),
         ("other arguments", "UPDATE call_results SET input = '{}' WHERE seq = 3", 3),
         ("a record before the beginning", INVENTED_BEFORE, -5),
         ("a record after the end", INVENTED_AFTER, 5000),

@@ -204,3 +204,34 @@ async fn no_range_of_lines_shows_a_part_of_a_private_key() {
         }
     }
 }
+
+/// What runs programs later is changed with an approval only, by its own name or with the folder around it.
+#[tokio::test]
+async fn a_file_that_runs_later_is_not_changed_without_a_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().join("work");
+    std::fs::create_dir_all(work.join("sub/.vscode")).unwrap();
+    std::fs::create_dir_all(work.join("plain")).unwrap();
+    for name in ["sub/.vscode/tasks.json", "plain/a"] {
+        std::fs::write(work.join(name), "x").unwrap();
+    }
+    let config = "tools.approval.mode = 'auto'\ntools.approval.prompt_side_effects = false\n";
+    let config = config::parse(config).unwrap();
+    let files = Folders::new(work.clone(), folder.path().join("state"));
+    let haft = Haft::builder().config(&config).files(files).build().unwrap();
+    for (tool, arguments, asks) in [
+        ("write_file", json!({"path": "b", "content": "x"}), false),
+        ("write_file", json!({"path": ".envrc", "content": "x"}), true),
+        ("write_file", json!({"path": "sub/.ENVRC", "content": "x"}), true),
+        // Always asks; what it says tells the two apart.
+        ("move_file", json!({"source": "plain", "destination": "plain2"}), false),
+        ("move_file", json!({"source": "sub", "destination": "sub2"}), true),
+    ] {
+        let result = haft.execute(ToolCall::new(tool, arguments.clone())).await;
+        let waits = asks || tool == "move_file";
+        let expected = waits.then_some(haft::ErrorCode::ConfirmationRequired);
+        assert_eq!(result.error_code(), expected, "{tool} {arguments}: {}", result.text());
+        assert_eq!(result.text().contains("is protected"), asks, "{tool} {arguments}: {}", result.text());
+    }
+    assert!(work.join("sub/.vscode/tasks.json").exists() && !work.join(".envrc").exists());
+}

@@ -215,3 +215,37 @@ async fn retries_can_be_switched_off_for_all_calls() {
     assert_eq!(code(&house.engine.execute(call("flaky")).await), "RATE_LIMITED");
     assert_eq!(runs.get(), 1);
 }
+
+/// What a failed attempt put out is not what the next one put out, nor is what it still says when its time is over.
+#[tokio::test(start_paused = true)]
+async fn each_attempt_begins_with_nothing_put_out() {
+    let go = Arc::new(tokio::sync::Notify::new());
+    let lingers = tool("lingers", move |_: Args, cx: ToolCtx| {
+        let go = Arc::clone(&go);
+        async move {
+            if cx.attempt() == 1 {
+                cx.print("first\n");
+                tokio::spawn(async move {
+                    go.notified().await;
+                    cx.print("late\n");
+                });
+                return std::future::pending().await;
+            }
+            cx.print("second\n");
+            go.notify_one();
+            tokio::time::sleep(MS(10)).await;
+            Ok(())
+        }
+    });
+    let prints = tool("prints", |_: Args, cx: ToolCtx| async move {
+        cx.print(&format!("attempt {}\n", cx.attempt()));
+        match cx.attempt() {
+            1 => Err(ToolError::new(ErrorCode::RateLimited, "not now")),
+            _ => Ok(()),
+        }
+    });
+    let house = house([lingers, prints]);
+    assert_eq!(house.engine.execute(call("prints")).await.text(), "attempt 2\n");
+    let options = CallOptions { timeout: Some(MS(500)), ..CallOptions::default() };
+    assert_eq!(house.engine.execute(with(call("lingers"), options)).await.text(), "second\n");
+}

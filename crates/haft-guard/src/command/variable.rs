@@ -1,5 +1,5 @@
-//! Variables that a call may set for its commands, in the line or beside it: those that change how a program prints, and
-//! nothing that it runs.
+//! Variables that a call may set for its commands, in the line or beside it: those that change how a program prints,
+//! and nothing that it runs.
 
 use super::word::Word;
 

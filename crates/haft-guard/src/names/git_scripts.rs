@@ -1,4 +1,4 @@
-//! Files that a command hands to an interpreter: `sh clean` runs the file `clean`, though nothing about its name says so.
+//! Files that a command hands to an interpreter: `sh clean` runs the file `clean`, and nothing about its name says so.
 
 /// Shells: what follows `-c` is text.
 const SHELLS: &[&str] = &[
@@ -50,8 +50,8 @@ enum Runs {
     Nothing,
 }
 
-/// The words of a command that an interpreter would take for a file to run. Where a word may be the value of an option, it
-/// and the next one are.
+/// The words of a command that an interpreter would take for a file to run. Where a word may be the value of an option,
+/// it and the next one are.
 pub(super) fn scripts(value: &str, into: &mut Vec<String>) {
     for command in value.split([';', '&', '|', '(', ')', '{', '}', '`', '\n']) {
         let mut runs = Runs::Nothing;

@@ -173,8 +173,8 @@ impl Leads<'_> {
 }
 
 /// Whether a word of a command could be a file of the project that is not there yet. Most words are names of commands
-/// and branches, which are looked for elsewhere: what has neither a folder nor an ending is not taken for a file, unless
-/// an interpreter would run it.
+/// and branches, which are looked for elsewhere: what has neither a folder nor an ending is not taken for a file,
+/// unless an interpreter would run it.
 fn could_be_program(word: &str) -> bool {
     let has_ending = || {
         let (stem, ending) = word.rsplit_once('.').unwrap_or_default();

@@ -281,6 +281,42 @@ mod tests {
         assert_eq!(Bound::new(&context, "write", &arguments), bound());
     }
 
+    /// Parts that would read the same one after the other are not the same.
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        let seals = Seals::new();
+        let pairs = [
+            // Absent, and empty.
+            (Bound { user: None, ..bound() }, Bound { user: Some(""), ..bound() }),
+            (Bound { session: None, ..bound() }, Bound { session: Some(""), ..bound() }),
+            (Bound { conversation: None, ..bound() }, Bound { conversation: Some(""), ..bound() }),
+            // With the mark between two parts within one of them.
+            (
+                Bound { tenant: "a\u{1}b", user: Some("c"), ..bound() },
+                Bound { tenant: "a", user: Some("b\u{1}c"), ..bound() },
+            ),
+            (
+                Bound { tool: "a\u{1}b", arguments: "c", ..bound() },
+                Bound { tool: "a", arguments: "b\u{1}c", ..bound() },
+            ),
+        ];
+        for (one, other) in pairs {
+            let sealed = seals.seal(State::default(), &one.seal()).unwrap();
+            assert!(seals.open(&sealed, &one.seal()).is_ok(), "the control");
+            assert!(seals.open(&sealed, &other.seal()).is_err(), "{one:?} {other:?}");
+        }
+    }
+
+    /// Where no more used seals can be known, none counts.
+    #[test]
+    fn a_seal_that_could_not_be_remembered_does_not_count() {
+        let seals = Seals::new();
+        let state = |number: usize| State { nonce: number.to_string(), ..State::default() };
+        assert!((0..MOST_USED).all(|number| seals.use_once(&state(number))));
+        assert!(!seals.use_once(&state(MOST_USED)), "one too many");
+        assert!(!seals.use_once(&state(0)), "nor one that was used");
+    }
+
     #[test]
     fn an_answer_is_one_to_its_own_question_only() {
         let asked = State { asked: Some("one".into()), ..State::default() };

@@ -294,3 +294,67 @@ async fn one_yes_is_good_for_one_of_two_calls_inside_a_call() {
         records.iter().filter(|record| &*record.tool == "deploy" && record.status == haft::Status::Success);
     assert_eq!(deployed.count(), 1, "one yes, one run");
 }
+
+/// A tool needs an approval and then asks its client: the yes of one round holds in the next one, once, for one call.
+#[tokio::test]
+async fn a_yes_that_travels_with_a_call_is_good_once() {
+    let runs = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = std::sync::Arc::clone(&runs);
+    let publish = haft::tool_fn("publish", move |_: Given, _: haft::ToolCtx| {
+        let count = std::sync::Arc::clone(&count);
+        async move {
+            let client =
+                haft_mcp::server::Client::current().ok_or_else(|| haft::ToolError::failed("nobody"))?;
+            let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+            let form = haft_mcp::server::Client::form("Under which name?", schema)?;
+            client.ask([("name".to_owned(), form)].into()).await?;
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            Ok::<_, haft::ToolError>("published")
+        }
+    });
+    let twice =
+        haft::tool_fn("twice", async |_: Given, cx: haft::ToolCtx| -> Result<String, haft::ToolError> {
+            for _ in 0..2 {
+                let call = haft::ToolCall::new("publish", json!({}));
+                let result = cx.engine().call(cx.execution_id(), call).await?;
+                if !result.is_success() {
+                    return Err(haft::ToolError::failed("open"));
+                }
+            }
+            Ok("both".to_owned())
+        });
+    let haft = Haft::builder()
+        .without_builtins()
+        .tool(publish.define(described))
+        .tool(twice.read_only().define(described))
+        .repeat_guard(None)
+        .build()
+        .unwrap();
+    let server = server(haft).approvals(Approvals::ThroughClient).build();
+    let mut wire = Wire::new(&server, STATELESS, forms()).await;
+    let ran = || runs.load(std::sync::atomic::Ordering::SeqCst);
+    let name = json!({"action": "accept", "content": {"name": "Ada"}});
+    for (tool, expected) in [("publish", 1), ("twice", 2)] {
+        let send = |state: &Value, answers: Value| json!({"name": tool, "requestState": state, "inputResponses": answers});
+        let first = wire.ask("tools/call", json!({"name": tool})).await["result"].clone();
+        assert!(first["inputRequests"]["haft_approval"].is_object(), "{first}");
+        let agreed = send(&first["requestState"], json!({"haft_approval": yes()}));
+        let second = wire.ask("tools/call", agreed).await["result"].clone();
+        assert!(second["inputRequests"]["name"].is_object(), "the yes holds, and the tool asks: {second}");
+        assert!(second["inputRequests"]["haft_approval"].is_null(), "{second}");
+        let last = send(&second["requestState"], json!({"name": name}));
+        let third = wire.ask("tools/call", last.clone()).await["result"].clone();
+        match tool {
+            "publish" => assert_eq!(third["content"][0]["text"], "published", "{third}"),
+            _ => assert!(
+                third["inputRequests"]["haft_approval"].is_object(),
+                "the second is asked about: {third}"
+            ),
+        }
+        assert_eq!(ran(), expected, "{tool}: {third}");
+        // The same state once more brings no yes.
+        let replayed = wire.ask("tools/call", last).await["result"].clone();
+        assert!(replayed["inputRequests"]["haft_approval"].is_object(), "{replayed}");
+        assert_eq!(ran(), expected, "{tool}: {replayed}");
+    }
+}

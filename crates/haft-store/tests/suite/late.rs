@@ -240,14 +240,17 @@ async fn answers_of_others_do_not_count(late: &Late) {
     let mut intent = call("other", "late").intent();
     intent.approval = Some(request.id.clone());
     assert!(late.store.intent(intent).await.is_err());
-    let taken_by_others = async |id: &ApprovalId| other.take_answer(id, request.execution_id).await.unwrap();
-    assert_eq!(taken_by_others(&request.id).await, TakenAnswer::Gone);
+    let taken_by_others =
+        async |id: &ApprovalId, call: ExecutionId| other.take_answer(id, call).await.unwrap();
+    let their_call = ExecutionId::at(noon());
+    assert_eq!(taken_by_others(&request.id, their_call).await, TakenAnswer::Gone);
+    assert_eq!(taken_by_others(&request.id, request.execution_id).await, TakenAnswer::Gone);
     assert_eq!(late.state(&request.id).await, (ApprovalState::Approved, Some("ada".to_owned())));
     // It is still there for its own call; and then it is not for others either, whatever they call themselves.
     let yes = TakenAnswer::Answered(answer(Decision::Approve, "ada"));
     assert_eq!(late.take(&request.id, request.execution_id).await, yes);
-    assert_eq!(taken_by_others(&request.id).await, TakenAnswer::Gone);
+    assert_eq!(taken_by_others(&request.id, request.execution_id).await, TakenAnswer::Gone);
     // Nor do they hear that a question is open.
     let open = late.ask().await;
-    assert_eq!(taken_by_others(&open.id).await, TakenAnswer::Gone);
+    assert_eq!(taken_by_others(&open.id, open.execution_id).await, TakenAnswer::Gone);
 }

@@ -109,8 +109,8 @@ impl LineScan {
 /// No block with a private key is longer.
 const LONGEST_KEY: usize = 32 << 10;
 
-/// The first line of a private key whose last line is not among these bytes: what follows belongs to it. Between there is
-/// nothing but base64, headers and empty lines.
+/// The first line of a private key whose last line is not among these bytes: what follows belongs to it. Between there
+/// is nothing but base64, headers and empty lines.
 fn open_key(before: &[u8]) -> Option<&str> {
     const BEGIN: &[u8] = b"-----BEGIN ";
     const HEADERS: [&[u8]; 7] =
