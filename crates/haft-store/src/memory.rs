@@ -90,6 +90,11 @@ impl MemoryStore {
         self.0.state().forgotten
     }
 
+    /// The grants of a tenant that hold now, for a decision that cannot wait.
+    pub fn grants_now(&self, tenant: &str) -> Vec<StoredGrant> {
+        self.0.state().approvals.grants(tenant, false, Timestamp::now())
+    }
+
     /// Calls with side effects that were started and have no outcome yet.
     pub fn open_intents(&self) -> usize {
         self.0.state().intents.len()

@@ -2,7 +2,7 @@
 
 use crate::{
     AdaptiveTimeout, Breaker, Engine, Error, Haft, Lanes, ListPolicy, MemoryStore, Quotas, RateLimit,
-    RepeatGuard, ResultCache, Settings, Tool,
+    RepeatGuard, ResultCache, Settings, StoredGrants, Tool,
     admission::AdmissionControls,
     commands::{self, LazyJail},
     config::Config,
@@ -18,22 +18,27 @@ use std::sync::Arc;
 
 /// Where everything is recorded.
 enum Storing {
-    /// Whatever somebody brought.
+    /// What somebody brought.
     Own(Arc<dyn Store>),
+    /// Nowhere else than in this process.
+    Memory(MemoryStore),
     /// A database of that folder.
     #[cfg(feature = "sqlite")]
     Durable(std::path::PathBuf, Box<crate::StoreOptions>),
 }
 
 impl Storing {
-    fn open(self) -> Result<Arc<dyn Store>, Error> {
+    /// The store, with the grants that it keeps.
+    fn open(self) -> Result<(Arc<dyn Store>, Option<StoredGrants>), Error> {
         Ok(match self {
-            Storing::Own(store) => store,
+            Storing::Own(store) => (store, None),
+            Storing::Memory(store) => (Arc::new(store.clone()), Some(StoredGrants::in_memory(store))),
             #[cfg(feature = "sqlite")]
-            Storing::Durable(folder, options) => Arc::new(
-                crate::DurableStore::open_sqlite(&folder, *options)
-                    .map_err(|error| Error::Store(error.to_string()))?,
-            ),
+            Storing::Durable(folder, options) => {
+                let store = crate::DurableStore::open_sqlite(&folder, *options)
+                    .map_err(|error| Error::Store(error.to_string()))?;
+                (Arc::new(store.clone()), Some(StoredGrants::new(store)))
+            }
         })
     }
 }
@@ -78,7 +83,7 @@ impl Default for Builder {
             grants: None,
             authoriser: None,
             licensing: Licensing::Unlimited,
-            store: Storing::Own(Arc::new(MemoryStore::new())),
+            store: Storing::Memory(MemoryStore::new()),
             approver: None,
             jail: None,
             clock: None,
@@ -117,8 +122,9 @@ impl Builder {
         self
     }
 
-    /// Where grants come from: what a person agreed to earlier. Without it, there are none. A policy of one's own that is
-    /// neither lists nor a [`PolicySet`](crate::PolicySet) knows about grants itself.
+    /// Where grants come from: what a person agreed to earlier. Without it, lists have those that are remembered with an answer
+    /// ([`approvals`](crate::Engine::approvals)), unless the [`store`](Self::store) is one's own; a
+    /// [`PolicySet`](crate::PolicySet) or another policy knows about grants itself.
     pub fn grants(mut self, grants: impl GrantSource + 'static) -> Self {
         self.grants = Some(Arc::new(grants));
         self
@@ -385,12 +391,14 @@ impl Builder {
             tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config), &background));
         }
         tools.extend(self.tools);
-        let (policy, live) = self.policy.put(tools.iter().map(|tool| &**tool.definition()), self.grants)?;
+        let (store, kept) = self.store.open()?;
+        let definitions = tools.iter().map(|tool| &**tool.definition());
+        let (policy, live) = self.policy.put(definitions, self.grants, kept)?;
         let authoriser = match self.authoriser {
             Some(authoriser) => authoriser,
             None => Arc::new(permissions(&self.config)?),
         };
-        let builder = Engine::builder(policy, authoriser, self.store.open()?).settings(self.settings);
+        let builder = Engine::builder(policy, authoriser, store).settings(self.settings);
         let builder = self.admission.put(builder);
         let mut builder = self.redacting.put(&self.config, builder)?;
         if let Some(approver) = self.approver {

@@ -2,39 +2,49 @@
 
 use haft_core::port::{GuardError, StoreError, StoredGrant};
 use haft_guard::{Covers, Grant, GrantSource, Lasts};
+#[cfg(feature = "durable")]
 use haft_store::DurableStore;
+use haft_store::MemoryStore;
 use std::sync::Arc;
 
-/// The grants of a durable store, as policy asks for them. They are read for each decision that they could change, so that
-/// one that another process revoked holds no longer.
+/// The grants of a store, as policy asks for them. They are read for each decision that they could change, so that one that
+/// another process revoked holds no longer.
 ///
 /// ```
+/// # #[cfg(feature = "sqlite")] {
 /// use haft::{DurableStore, Haft, StoredGrants, StoreOptions};
 /// # let folder = tempfile::tempdir().unwrap();
 /// let store = DurableStore::open_sqlite(folder.path(), StoreOptions::default()).unwrap();
 /// let haft = Haft::builder().grants(StoredGrants::new(store.clone())).store(store).build()?;
+/// # }
 /// # Ok::<(), haft::Error>(())
 /// ```
-pub struct StoredGrants(Box<Reach>);
+pub struct StoredGrants(Box<Read>);
 
-type Reach = dyn Fn() -> Result<DurableStore, StoreError> + Send + Sync;
+type Read = dyn Fn(&str) -> Result<Vec<StoredGrant>, StoreError> + Send + Sync;
 
 impl StoredGrants {
     /// Those of that store.
+    #[cfg(feature = "durable")]
     pub fn new(store: DurableStore) -> Self {
         StoredGrants::reached(move || Ok(store.clone()))
     }
 
     /// Those of a store that is reached when it is first needed.
+    #[cfg(feature = "durable")]
     pub fn reached(reach: impl Fn() -> Result<DurableStore, StoreError> + Send + Sync + 'static) -> Self {
-        StoredGrants(Box::new(reach))
+        StoredGrants(Box::new(move |tenant| reach()?.tenant(tenant).grants_now()))
+    }
+
+    /// Those of a store that lasts as long as the process.
+    pub fn in_memory(store: MemoryStore) -> Self {
+        StoredGrants(Box::new(move |tenant| Ok(store.grants_now(tenant))))
     }
 }
 
 impl GrantSource for StoredGrants {
     fn grants(&self, tenant: &str) -> Result<Arc<[Grant]>, GuardError> {
-        let stored = (self.0)().and_then(|store| store.tenant(tenant).grants_now());
-        let stored = stored.map_err(|error| GuardError(error.0))?;
+        let stored = (self.0)(tenant).map_err(|error| GuardError(error.0))?;
         // One that is not understood allows nothing.
         Ok(stored.iter().filter_map(|stored| from_store(tenant, stored)).collect())
     }

@@ -52,7 +52,6 @@ mod commands;
 pub mod doctor;
 mod error;
 mod facade;
-#[cfg(feature = "durable")]
 mod grants;
 mod guards;
 #[cfg(feature = "durable")]
@@ -69,7 +68,6 @@ pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use builder::Builder;
 pub use error::Error;
 pub use facade::Haft;
-#[cfg(feature = "durable")]
 pub use grants::StoredGrants;
 pub use haft_files::TakenBack;
 pub use haft_jail::init;

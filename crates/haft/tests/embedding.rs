@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // A test may panic: that is how it fails.
 
-use haft::{ApprovalMode, ApprovalRequest, Decision, ListPolicy, ask_with, ask_with_async, prelude::*};
+use haft::{
+    ApprovalMode, ApprovalRequest, Decision, GrantTime, ListPolicy, Remember, Reply, WhichOffer, ask_with,
+    ask_with_async, prelude::*,
+};
 use std::{
     process::Command,
     sync::{
@@ -44,6 +47,28 @@ async fn status(haft: &Haft) -> (Status, Option<ErrorCode>) {
 async fn without_anybody_to_ask_side_effects_do_not_happen() {
     let haft = Haft::builder().tool(touch()).build().unwrap();
     assert_eq!(status(&haft).await, (Status::RequiresConfirmation, Some(ErrorCode::ConfirmationRequired)));
+}
+
+/// What waits is answered later, in the same process and without a durable store; what is remembered holds until it is revoked.
+#[tokio::test]
+async fn approvals_are_answered_later_and_remembered() {
+    let haft = Haft::builder().tool(touch()).build().unwrap();
+    let waits = (Status::RequiresConfirmation, Some(ErrorCode::ConfirmationRequired));
+    assert_eq!(status(&haft).await, waits);
+    let approvals = haft.approvals("local");
+    let open = approvals.open().await.unwrap().remove(0).request;
+    assert!(!open.offers.is_empty(), "{open:?}");
+    let remember = Remember { offer: WhichOffer::Place(0), lasts: GrantTime::Always };
+    let reply = Reply::Approve { remember: Some(remember) };
+    let grant = approvals.answer(&open.id, reply, "ada", "program").await.unwrap().grant.unwrap();
+    for _ in 0..3 {
+        assert_eq!(status(&haft).await, (Status::Success, None), "the grant spares the question");
+    }
+    assert!(haft.approvals("other").grants(true).await.unwrap().is_empty());
+    assert!(approvals.revoke(&grant.id, "ada").await.unwrap());
+    // The yes itself is for one call, and none has used it so far.
+    assert_eq!(status(&haft).await, (Status::Success, None));
+    assert_eq!(status(&haft).await, waits);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The policy of a configuration: its lists with canonical names, and its rules.
 
-use crate::{Error, ListPolicy, ToolDefinition, config::Config, wiring};
+use crate::{Error, ListPolicy, StoredGrants, ToolDefinition, config::Config, wiring};
 use haft_core::port::Policy;
 use haft_guard::{
     GrantSource, LivePolicy, PolicySet,
@@ -44,16 +44,21 @@ impl Policing {
         }
     }
 
-    /// The port, and what can be exchanged behind it.
+    /// The port, and what can be exchanged behind it. Lists have the grants that the store `keeps`, where there are no others; a
+    /// set has its own.
     pub(crate) fn put<'a>(
         self,
         definitions: impl Iterator<Item = &'a ToolDefinition>,
         grants: Option<Arc<dyn GrantSource>>,
+        keeps: Option<StoredGrants>,
     ) -> Result<Put, Error> {
-        let set = match self {
+        let kept = || keeps.map(|kept| Arc::new(kept) as Arc<dyn GrantSource>);
+        let (set, grants) = match self {
             Policing::Own(policy) => return Ok((policy, None)),
-            Policing::Set(set) => *set,
-            Policing::Lists(lists, rules) => policy_set(lists, rules, definitions).map_err(broken)?,
+            Policing::Set(set) => (*set, grants),
+            Policing::Lists(lists, rules) => {
+                (policy_set(lists, rules, definitions).map_err(broken)?, grants.or_else(kept))
+            }
         };
         let set = grants.into_iter().fold(set, PolicySet::with_grant_source);
         let live = Arc::new(LivePolicy::new(set));
