@@ -260,7 +260,7 @@ async fn ask(
 ) -> Result<(), Failure> {
     // It may have been answered while an earlier one was asked about.
     let id = &question.request.id;
-    if approvals.get(id).await?.state != ApprovalState::Open {
+    if state(approvals.get(id).await)? != ApprovalState::Open {
         return Ok(());
     }
     let mut asking = pin!(prompt.ask(std::slice::from_ref(&question.request)));
@@ -272,7 +272,7 @@ async fn ask(
             said = &mut asking => break said,
             now = &mut elsewhere, if !is_over => {
                 is_over = true;
-                prompt.answered_elsewhere(id, &decision(now?.state));
+                prompt.answered_elsewhere(id, &decision(state(now)?));
             }
         }
     };
@@ -286,6 +286,15 @@ async fn ask(
         answered => drop(answered?),
     }
     Ok(())
+}
+
+/// Where an approval stands. One that is gone is over.
+fn state(found: Result<Question, ApprovalError>) -> Result<QuestionState, Failure> {
+    match found {
+        Ok(found) => Ok(found.state),
+        Err(ApprovalError::NotFound { .. }) => Ok(QuestionState::Expired),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What an answer elsewhere means to somebody who is being asked.
