@@ -60,7 +60,8 @@ async fn approvals_are_answered_later_and_remembered() {
     assert!(!open.offers.is_empty(), "{open:?}");
     let remember = Remember { offer: WhichOffer::Place(0), lasts: GrantTime::Always };
     let reply = Reply::Approve { remember: Some(remember) };
-    let grant = approvals.answer(&open.id, reply, "ada", "program").await.unwrap().grant.unwrap();
+    let grant =
+        approvals.answer(&open.id, reply, "ada", haft::Channel::Program).await.unwrap().grant.unwrap();
     for _ in 0..3 {
         assert_eq!(status(&haft).await, (Status::Success, None), "the grant spares the question");
     }

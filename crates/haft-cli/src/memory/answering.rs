@@ -289,10 +289,10 @@ async fn ask(
 }
 
 /// Where an approval stands. One that is gone is over.
-fn state(found: Result<Question, ApprovalError>) -> Result<QuestionState, Failure> {
+fn state(found: Result<StoredApproval, ApprovalError>) -> Result<ApprovalState, Failure> {
     match found {
         Ok(found) => Ok(found.state),
-        Err(ApprovalError::NotFound { .. }) => Ok(QuestionState::Expired),
+        Err(ApprovalError::NotFound { .. }) => Ok(ApprovalState::Expired),
         Err(error) => Err(error.into()),
     }
 }

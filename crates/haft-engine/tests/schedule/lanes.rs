@@ -136,7 +136,7 @@ async fn a_call_that_a_running_call_makes_needs_no_second_slot() {
     assert_eq!(result.text(), "from inside");
 }
 
-/// Whoever makes the call: the checks are not a face's.
+/// The engine checks the options of every call, from whichever face it comes.
 #[tokio::test]
 async fn options_that_nobody_could_have_meant_are_refused() {
     let house = house([Diary::default().tool("reads")]);

@@ -9,6 +9,10 @@ use super::{Unread, simple::LONGEST};
 /// The most signs and words that can open a level.
 const DEEPEST: usize = 32;
 
+/// The most signs and words whose inside the parser reads more than once where the line is none: `(` where a command can
+/// begin, and `case`. The time doubles with each of them, and fourfold with two.
+const MOST_TRIED_TWICE: usize = 10;
+
 /// Why a line is not given to the parser, where it is not.
 pub(super) fn problem(text: &str) -> Option<Unread> {
     if text.len() > LONGEST {
@@ -23,7 +27,8 @@ pub(super) fn problem(text: &str) -> Option<Unread> {
     if has_nameless_document(text) {
         return Some(Unread::Syntax);
     }
-    (openers(text) > DEEPEST).then_some(Unread::TooDeep)
+    let is_too_deep = openers(text) > DEEPEST || tried_twice(text) > MOST_TRIED_TWICE;
+    is_too_deep.then_some(Unread::TooDeep)
 }
 
 /// Letters that are seen as a blank or not at all, or that change the order of others.
@@ -48,9 +53,73 @@ fn has_nameless_document(text: &str) -> bool {
     })
 }
 
+fn tried_twice(text: &str) -> usize {
+    let before = std::iter::once(b' ').chain(text.bytes());
+    let groups = before.zip(text.bytes()).filter(|(before, byte)| {
+        *byte == b'('
+            && (before.is_ascii_whitespace()
+                || matches!(before, b';' | b'&' | b'|' | b'(' | b'!' | b'{' | b')'))
+    });
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
+    groups.count() + words.filter(|word| *word == "case").count()
+}
+
 fn openers(text: &str) -> usize {
     const WORDS: [&str; 8] = ["if", "elif", "while", "until", "for", "case", "select", "function"];
     let signs = text.bytes().filter(|byte| matches!(byte, b'(' | b'{' | b'`')).count();
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric());
     signs + words.filter(|word| WORDS.contains(word)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command::{Shell, line};
+    use std::{
+        sync::mpsc,
+        thread,
+        time::{Duration, Instant},
+    };
+
+    /// Whatever opens a level, as often as it may or oftener, and whatever stands inside: an answer comes at once. Where the
+    /// time doubled with each level it would not come at all.
+    #[test]
+    fn no_nesting_takes_long() {
+        let (done, is_done) = mpsc::channel();
+        thread::spawn(move || {
+            for opener in [
+                "(",
+                "( ",
+                "((",
+                "$(",
+                "$((",
+                "`",
+                "{ ",
+                "{",
+                "${",
+                "<(",
+                "if ",
+                "while ",
+                "case x in x) ",
+                "[[ ",
+            ] {
+                for inside in ["", " l 2 ^", "x", " x", "1+1", "'", "<<E", ")"] {
+                    for count in [1, 2, 5, 8, 16, 31, 32, 40] {
+                        let begun = Instant::now();
+                        let _ = line(&format!("a;{}{inside}", opener.repeat(count)), Shell::Posix);
+                        let _ =
+                            done.send((format!("{count} of {opener:?} before {inside:?}"), begun.elapsed()));
+                    }
+                }
+            }
+        });
+        let mut last = String::new();
+        loop {
+            match is_done.recv_timeout(Duration::from_secs(20)) {
+                Ok((what, time)) if time < Duration::from_secs(10) => last = what,
+                Ok((what, time)) => panic!("{what} took {time:?}"),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("what follows {last} does not end"),
+            }
+        }
+    }
 }
