@@ -1,7 +1,7 @@
 //! The public conformance suite of MCP, against a server and a client that haft's public API makes.
 //!
-//! The suite counts some checks as passed where no server is. So the server is asked before and after it, and every scenario
-//! that a revision requires has to be among those that passed.
+//! The suite counts some checks as passed where no server is. So the server is asked before and after it, and every
+//! scenario that a revision requires has to be among those that passed.
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -18,7 +18,8 @@ use crate::workspace::Workspace;
 
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// Scenarios that no revision requires, and that pass all the same: they are to stay so. `docs/mcp.md` lists the others.
+/// Scenarios that no revision requires, and that pass all the same: they are to stay so. `docs/mcp.md` lists the
+/// others.
 const ALSO: [(&str, &[&str]); 2] = [
     ("2025-11-25", &["server-session-lifecycle", "json-schema-2020-12", "server-sse-polling"]),
     (
@@ -108,7 +109,8 @@ fn check_client(workspace: &Workspace, kit: &Path, revision: &str) -> Result<Vec
     let suite = kit.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
     let client = workspace.target().join("debug/examples/conformance_client");
     let mut problems = Vec::new();
-    // One by one: with a whole list the suite starts all clients at once, and what is beyond haft would fail the others.
+    // One by one: with a whole list the suite starts all clients at once, and what is beyond haft would fail the
+    // others.
     for scenario in &required {
         let mut run = workspace.command(kit.join("node"));
         run.arg(&suite)

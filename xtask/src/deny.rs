@@ -13,7 +13,8 @@ use crate::workspace::Workspace;
 /// A check with another version may judge otherwise, so everybody uses this one.
 const VERSION: &str = "0.20.2";
 
-/// Checks the dependencies. A check that cannot be made has failed: nobody should read "passed" where nothing was looked at.
+/// Checks the dependencies. A check that cannot be made has failed: nobody should read "passed" where nothing was
+/// looked at.
 ///
 /// Only what the lock file says is looked at. Advisories change from day to day and need the network: a test run that
 /// depended on them would not give the same answer twice.

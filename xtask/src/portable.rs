@@ -90,7 +90,7 @@ fn split(names: &[&'static str], is_there: impl Fn(&str) -> bool) -> (Vec<&'stat
     names.iter().copied().partition(|name| is_there(name))
 }
 
-/// Whether the toolchain of the workspace has the standard library of this target, whoever installed it.
+/// Whether the toolchain of the workspace has the standard library of this target, however it was installed.
 fn is_installed(workspace: &Workspace, target: &str) -> bool {
     let printed = workspace.command("rustc").args(["--print", "target-libdir", "--target", target]).output();
     let Ok(printed) = printed else {

@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, folders that move while jails start, and the
-//! load on the HTTP API, for as long as they take. The same tests as in `cargo xtask test`, with more of everything.
+//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, folders that move while jails
+//! start, and the load on the HTTP API, for as long as they take. The same tests as in `cargo xtask test`, with more of
+//! everything.
 
 use crate::error::Error;
 use crate::step;

@@ -101,8 +101,8 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
     };
     let mut checks = vec![(Check::new("tests", tests), runner)];
     if !options.quick {
-        // What is off by default. The whole workspace is named, so that what it shares with the tests before is not built
-        // a second time in another form.
+        // What is off by default. The whole workspace is named, so that what it shares with the tests before is not
+        // built a second time in another form.
         let otlp: &[&str] = match runner {
             Runner::Nextest => &[
                 "nextest",

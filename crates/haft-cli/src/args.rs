@@ -45,7 +45,8 @@ pub(super) struct Global {
     pub(super) color: Color,
 }
 
-// Without doc comments on the choices, here and below: with them, clap spreads the whole help over three lines an option.
+// Without doc comments on the choices, here and below: with them, clap spreads the whole help over three lines an
+// option.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum Color {
     // On a terminal, unless NO_COLOR is set.

@@ -48,7 +48,7 @@ fn push(line: &ViewLine, width: Option<usize>, out: &mut String) {
     }
 }
 
-/// How many columns a text takes at the most: one for ASCII, two for what may be wide.
+/// The most columns that a text takes: one for ASCII, two for what may be wide.
 fn columns(text: &str) -> usize {
     text.chars().map(|c| if c.is_ascii() { 1 } else { 2 }).sum()
 }

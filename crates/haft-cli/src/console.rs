@@ -107,7 +107,7 @@ impl Console {
         self.error(&failure.to_string(), failure.help().as_deref());
     }
 
-    /// The same for an error of any kind.
+    /// Prints an error of any kind, with what to do next.
     pub(super) fn error(&self, message: &str, help: Option<&str>) {
         self.say(with_help("error:", BAD, message, help));
     }
@@ -140,7 +140,7 @@ impl Console {
         (width.0 > 0).then_some(usize::from(width.0))
     }
 
-    /// The same for standard error.
+    /// The width of the terminal on standard error, if there is one.
     pub(super) fn side_width(&self) -> Option<usize> {
         let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
         (width.0 > 0).then_some(usize::from(width.0))

@@ -397,7 +397,8 @@ fn of_upstream(error: &haft::ToolError) -> String {
 /// What helps where a licence does not include something.
 pub(super) const LICENCE: &str = "`haft license show` shows what the licence includes";
 
-/// What to do about an approval that was not answered. Its message says the same to every face; this is for those who type.
+/// What to do about an approval that was not answered. Its message says the same to every face; this is for those who
+/// type.
 fn of_approval(error: &ApprovalError) -> Option<String> {
     Some(match error {
         ApprovalError::NotFound { .. } => {

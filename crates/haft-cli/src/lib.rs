@@ -105,8 +105,8 @@ pub fn main(tools: impl IntoIterator<Item = Box<dyn Tool>>) -> ExitCode {
     finish(parsed, surroundings, tools.into_iter().collect())
 }
 
-/// The same with other arguments and surroundings. It still writes to the streams of this process and listens to its
-/// signals.
+/// Runs the program with other arguments and another environment. It still writes to the streams of this process and
+/// listens to its signals.
 ///
 /// ```
 /// use haft::config::Surroundings;

@@ -1,8 +1,8 @@
 //! Which calls run now, among all processes of this machine that share a state folder, and how to stop one of another.
 //!
-//! A call that has begun is a file in the folder `running`, named by its id and locked for as long as its process lives.
-//! A process that wants it to stop puts a second file beside it; its own process looks for that a few times a second. The
-//! database is not asked: read-only calls are not in it before they end.
+//! A call that has begun is a file in the folder `running`, named by its id and locked for as long as its process
+//! lives. A process that wants it to stop puts a second file beside it; its own process looks for that a few times a
+//! second. The database is not asked: read-only calls are not in it before they end.
 
 use haft_store::private_file;
 use jiff::Timestamp;
@@ -46,7 +46,8 @@ impl Shown {
         let folder = folder(state);
         private_file::create_folder(&folder)?;
         let path = folder.join(format!("{}.json", running.id));
-        // It gets its name when it is locked and written: a process that lists meanwhile must not take it for a leftover.
+        // It gets its name when it is locked and written: a process that lists meanwhile must not take it for a
+        // leftover.
         let fresh = path.with_extension("new");
         let mut file = private_file::lock(&fresh)?;
         file.write_all(&serde_json::to_vec(running)?)?;

@@ -214,7 +214,8 @@ fn unix(path: PathBuf) -> Result<(tokio::net::UnixListener, Socket), Failure> {
     Ok((listener, Socket { path, _lock: lock }))
 }
 
-/// A port: with TLS where there is a certificate. Without one, only this machine reaches it, unless somebody said otherwise.
+/// A port: with TLS where there is a certificate. Without one, only this machine reaches it, unless somebody said
+/// otherwise.
 async fn port(
     address: SocketAddr,
     config: &haft::config::ServerConfig,

@@ -113,8 +113,8 @@ impl Setup {
         Some(Arc::new(super::waiting::Elsewhere { wait: wait?, console: console.again() }))
     }
 
-    /// Shows other processes what runs here, until it is dropped. Where that cannot be, it merely cannot be stopped from
-    /// there.
+    /// Shows other processes what runs here, until it is dropped. Where that cannot be, it merely cannot be stopped
+    /// from there.
     pub(super) fn show_running(&self, target: Target, calls: &[(String, String)]) -> Option<Shown> {
         let (id, is_batch) = match target {
             Target::Call(id) => (id.to_string(), false),
@@ -142,8 +142,8 @@ impl Setup {
         Ok(())
     }
 
-    /// For a process that lives long: from now on the policy is as its files are, and so are the tools that other processes
-    /// add, remove and switch. What is broken is said, and what was before holds.
+    /// For a process that lives long: from now on the policy is as its files are, and so are the tools that other
+    /// processes add, remove and switch. What is broken is said, and what was before holds.
     pub(super) fn keep_current(&self) {
         const LOOK: Duration = Duration::from_secs(1);
         let (surroundings, options) = self.from.clone();
@@ -409,7 +409,8 @@ impl Configured {
     }
 }
 
-/// Where the tools' files are, and the owner's, which no tool reaches. Without a place to remember, no tool reaches any.
+/// Where the tools' files are, and the owner's, which no tool reaches. Without a place to remember, no tool reaches
+/// any.
 pub(super) fn folders(surroundings: &Surroundings, config: &config::Config) -> Option<Folders> {
     Some(Folders {
         private: config::own_files(surroundings, config),

@@ -1,4 +1,5 @@
-//! Spans as a collector gets them: sent by the real program, and by a program that embeds haft, to a receiver of this test.
+//! Spans as a collector gets them: sent by the real program, and by a program that embeds haft, to a receiver of this
+//! test.
 
 #![cfg(feature = "otlp")]
 #![allow(

@@ -1,4 +1,4 @@
-//! The rim: finds the files and reads them. Environment, home folder and user come in; nothing is asked of
+//! The edge: finds the files and reads them. Environment, home folder and user come in; nothing is asked of
 //! the process.
 
 use std::ffi::{OsStr, OsString};
@@ -183,7 +183,7 @@ pub fn gather(
         FolderConfig::Skip => None,
     };
     let folder = match folder_path {
-        // Whoever stands in their own configuration folder still has their own configuration.
+        // A user whose working folder is the configuration folder still has their own configuration.
         Some(path) if user.is_some() && user_path.is_some_and(|user| same_file(&user, &path)) => None,
         Some(path) => {
             let source = read_file(surroundings, &path, Owner::Folder)?;

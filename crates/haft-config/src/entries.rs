@@ -43,7 +43,8 @@ pub fn parse_rate(entry: &str) -> Option<RateLimit> {
     RateLimit::new(scope, calls.trim().parse().ok()?, per)
 }
 
-/// A tenant's quota as it is written in `scheduling.quotas.tenants`: `acme calls=1000 bytes=1000000`. `None` if it is not one.
+/// A tenant's quota as it is written in `scheduling.quotas.tenants`: `acme calls=1000 bytes=1000000`. `None` if it is
+/// not one.
 pub fn parse_quota(entry: &str) -> Option<(String, Quota)> {
     let mut words = entry.split_whitespace();
     let tenant = words.next().filter(|tenant| !tenant.contains('='))?;
@@ -122,7 +123,8 @@ pub(super) fn together(config: &Config, origins: impl Fn(&str) -> Vec<Origin>) -
         };
         problems.push(problem);
     }
-    // Alone it is the whole network, beside others it is no host: a folder that takes the others away must not make it one.
+    // Alone it is the whole network, beside others it is no host: a folder that takes the others away must not make it
+    // one.
     let hosts = &config.tools.commands.hosts;
     if let (true, Some(place)) =
         (hosts.len() > 1 && hosts.iter().any(|host| host == "*"), written("tools.commands.hosts"))

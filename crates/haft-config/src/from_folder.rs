@@ -22,8 +22,8 @@ impl FromFolder {
 
 impl Config {
     /// The variables whose values are secrets, as patterns: those that the owner keeps from programs, and those that
-    /// the owner names. A folder that nobody trusts keeps variables from programs; it does not choose what is taken out of
-    /// results, where it could blank any text that some variable happens to have.
+    /// the owner names. A folder that nobody trusts keeps variables from programs; it does not choose what is taken out
+    /// of results, where it could blank any text that some variable happens to have.
     ///
     /// ```
     /// let config = haft_config::parse("tools.environment.denylist = ['MINE']\n")?;

@@ -142,7 +142,8 @@ pub fn key(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// Sections that had another name before. Files, variables and flags with that name are read as if they had the new one.
+/// Sections that had another name before. Files, variables and flags with that name are read as if they had the new
+/// one.
 const FORMER_SECTIONS: &[(&str, &str)] = &[("tools.sandbox", "tools.files")];
 
 /// The name in the table, of a key or section that may be written by a former name.

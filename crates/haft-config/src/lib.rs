@@ -4,19 +4,19 @@
 //!   come from it.
 //! - [`resolve()`]: the pure core. Text goes in; the [`Config`] in effect, [notes](Note) and origins come
 //!   out.
-//! - [`load()`]: the rim. It finds the files, reads each once and asks the [`TrustStore`].
+//! - [`load()`]: the edge. It finds the files, reads each once and asks the [`TrustStore`].
 //!
 //! # What a folder may do
 //!
-//! A `haft.toml` in the working folder may have come with a cloned repository, or a tool may have written it.
-//! So it *may only tighten*: add denials, lower limits, choose stricter levels. What loosens counts only from
-//! the user's own file, a variable or a flag, or after `haft trust` has pinned the file's hash; what did not
-//! count is said once. Which folders tools reach is no matter of less or more: a root grants, and it is also what
-//! patterns, read-only parts and a repository's protection are counted from. So a folder has no say in roots, nor
-//! in anything that other folders share, such as what is kept for undo. A file that cannot be understood is an error, trusted or not, since nobody
-//! knows what it would have forbidden; `--no-folder-config` goes on without it.
+//! A `haft.toml` in the working folder may have come with a cloned repository, or a tool may have written it. So it
+//! *may only tighten*: add denials, lower limits, choose stricter levels. What loosens counts only from the user's own
+//! file, a variable or a flag, or after `haft trust` has pinned the file's hash; what did not count is said once. Which
+//! folders tools reach is no matter of less or more: a root grants, and it is also what patterns, read-only parts and a
+//! repository's protection are counted from. So a folder has no say in roots, nor in anything that other folders share,
+//! such as what is kept for undo. A file that cannot be understood is an error, trusted or not, since nobody knows what
+//! it would have forbidden; `--no-folder-config` goes on without it.
 //!
-//! Not stopped here: whoever can write the user's own file or the record of trusted files, or set variables,
+//! Not stopped here: an attacker who can write the user's own file or the record of trusted files, or set variables,
 //! has the user's rights already. The tests in `tests/config_layers.rs` and `tests/config_files.rs` show each
 //! of these.
 //!

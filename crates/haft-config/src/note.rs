@@ -23,7 +23,7 @@ pub enum Note {
     },
     /// An environment variable that looks like a key but is none.
     UnknownVariable {
-        /// Its name.
+        /// The name of the variable.
         name: String,
         /// Variables that may have been meant.
         suggestions: Vec<String>,

@@ -10,9 +10,9 @@ use super::keys::{Config, LicenseConfig};
 /// How many links one path may go through, as the system has it.
 const MOST_LINKS: usize = 40;
 
-/// The files and folders that are the owner's own under this configuration: the configuration itself and its folder, what it
-/// names (licence, keys, certificates, the address of a server), those that would be read if they were there, and what haft
-/// remembers. A path that leads through links is there under each of its names.
+/// The files and folders that are the owner's own under this configuration: the configuration itself and its folder,
+/// what it names (licence, keys, certificates, the address of a server), those that would be read if they were there,
+/// and what haft remembers. A path that leads through links is there under each of its names.
 ///
 /// ```
 /// use haft_config::{Config, Surroundings, own_files};
@@ -99,8 +99,8 @@ fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
     files
 }
 
-/// Every name under which a path can be changed: as it was written, in its real folder, and so for each link that it leads
-/// through. Replacing a link is as good as writing what it leads to.
+/// Every name under which a path can be changed: as it was written, in its real folder, and so for each link that it
+/// leads through. Replacing a link is as good as writing what it leads to.
 fn names_of(path: &Path) -> Vec<PathBuf> {
     let mut names = vec![path.to_path_buf()];
     let mut at = path.to_path_buf();
@@ -119,8 +119,8 @@ fn names_of(path: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// The links among the owner's files that lie in one of these folders and in no folder that is hidden whole: whoever can write
-/// there can make them lead elsewhere.
+/// The links among the owner's files that lie in one of these folders and in no folder that is hidden whole: a program
+/// that can write there can make them lead elsewhere.
 pub fn exposed_links(own: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
     let is_link = |path: &&PathBuf| fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let is_hidden =
@@ -139,7 +139,7 @@ pub(super) fn place(text: &str, folder: &Path, credentials: Option<&Path>) -> Op
         Some(name) => {
             // A name, and not a way out of the folder.
             let is_name = Path::new(name).file_name() == Some(OsStr::new(name));
-            // Without such a folder there is no such file, and whoever reads it says so.
+            // Without such a folder there is no such file, and reading it says so.
             let folder = credentials.unwrap_or(Path::new("/run/credentials/none"));
             Some(folder.join(if is_name { name } else { "none" }))
         }

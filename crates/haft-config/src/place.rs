@@ -28,7 +28,7 @@ pub enum Place {
     },
     /// In an environment variable.
     Variable {
-        /// Its name.
+        /// The name of the variable.
         name: String,
     },
     /// On the command line.

@@ -159,7 +159,7 @@ pub enum Problem {
     /// A file that cannot be read.
     #[error("{place} cannot be read: {reason}")]
     Unreadable {
-        /// Why.
+        /// Why the file cannot be read.
         reason: io::ErrorKind,
         /// The file.
         place: Place,

@@ -143,15 +143,16 @@ pub(super) const fn allow_list() -> Rule {
     replacing(Kind::Names, Tighter::Fewer)
 }
 
-/// Where things are remembered is the user's own affair: a folder could only lead it astray, or make it forget. So is what all
-/// folders share, and which folders tools reach: there "fewer" is not "less". A root inside another one takes its patterns, its
-/// read-only parts and its repository's protection away; one less read-only root is one more that can be written.
+/// Where things are remembered is the user's own affair: a folder could only lead it astray, or make it forget. So is
+/// what all folders share, and which folders tools reach: there "fewer" is not "less". A root inside another one takes
+/// its patterns, its read-only parts and its repository's protection away; one less read-only root is one more that can
+/// be written.
 pub(super) const fn own(kind: Kind) -> Rule {
     replacing(kind, Tighter::Nothing)
 }
 
-/// The same for a list that each layer adds to: a folder that could add to what is taken out of results would choose what a model
-/// gets to see.
+/// The rule for a list that each layer adds to: a folder that could add to what is taken out of results would choose
+/// what a model gets to see.
 pub(super) const fn own_added_list() -> Rule {
     Rule { configured: Configured::Adds, ..own(Kind::Names) }
 }

@@ -112,7 +112,7 @@ pub enum StoreDurability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum McpApprovals {
-    /// Whoever answers haft's own questions. The client hears by which id.
+    /// The person who answers haft's own questions. The client hears by which id.
     Queue,
     /// The person before the client, through a form of haft's, where the client has forms.
     Client,

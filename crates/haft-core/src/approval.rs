@@ -12,14 +12,14 @@ use std::sync::Arc;
 pub struct ApprovalRequest {
     /// By which it is answered.
     pub id: ApprovalId,
-    /// The call's walk.
+    /// The call's execution.
     pub execution_id: ExecutionId,
     /// The caller's own name for the call.
     pub call_id: Arc<str>,
     /// The tool's canonical name.
     pub tool: Arc<str>,
-    /// What it would do, in one line of at most 200 characters that is safe to show. It is a heading: [`view`](Self::view)
-    /// has everything that a yes covers.
+    /// What it would do, in one line of at most 200 characters that is safe to show. It is a heading:
+    /// [`view`](Self::view) has everything that a yes covers.
     pub summary: String,
     /// How bad it can get.
     pub risk: Risk,
@@ -57,8 +57,8 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// Whether a person can change the arguments: they were shown whole. Where secrets were taken out of them, a changed
-    /// copy would have marks in the place of the secrets.
+    /// Whether a person can change the arguments: they were shown whole. Where secrets were taken out of them, a
+    /// changed copy would have marks in the place of the secrets.
     ///
     /// ```
     /// # use haft_core::ApprovalRequest;
@@ -93,7 +93,7 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// Whoever makes calls in that context.
+    /// The caller of that context.
     pub fn of(context: &CallContext) -> Self {
         Asker {
             tenant: Arc::clone(&context.tenant),
@@ -121,7 +121,7 @@ impl Asker {
 pub struct GrantOffer {
     /// What it covers, as a document that the guard understands.
     pub covers: Value,
-    /// The same in words.
+    /// What the grant covers, in words.
     pub words: String,
 }
 
@@ -149,7 +149,7 @@ pub enum Decision {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
-    /// It may not run as it is; with these arguments it is planned and asked about anew.
+    /// It may not run as it is; with these arguments it is planned and asked about again.
     Edit {
         /// All arguments, as they should be.
         #[serde(deserialize_with = "arguments")]
@@ -161,7 +161,8 @@ pub enum Decision {
     Expired,
 }
 
-/// Through a value: a document that names its variant by a member is read twice, and the text as it was is gone by then.
+/// Through a value: a document that names its variant by a member is read twice, and the text as it was is gone by
+/// then.
 fn arguments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arguments, D::Error> {
     Value::deserialize(deserializer).map(Arguments::from)
 }

@@ -1,7 +1,7 @@
 //! What a person sees of a call before they agree to it: all of it.
 //!
-//! There is one such view, and every channel shows it: a terminal, a page, a form. It leaves nothing out and can be read
-//! back, so that no two calls look the same. A channel that has no room for all of it must not take a yes.
+//! There is one such view, and every channel shows it: a terminal, a page, a form. It leaves nothing out and can be
+//! read back, so that no two calls look the same. A channel that has no room for all of it must not take a yes.
 
 use crate::{ApprovalRequest, IsolationLevel, Limits, ParentGrant, Resource, Risk, text};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct ApprovalDetail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ParentGrant>,
     /// Where secrets were taken out of the arguments: every sign in them that is no letter or digit. A secret of
-    /// `$(touch x)` is none, and whoever is asked must be able to tell.
+    /// `$(touch x)` is none, and the person who is asked must be able to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden: Option<String>,
 }
@@ -51,8 +51,8 @@ pub enum ViewKind {
 /// One line of a view. It holds no control character, nothing invisible, and no line end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ViewLine {
-    /// What it is; empty where the line goes on with what the one before began. Arguments begin with two blanks, so that
-    /// none can pass for something else.
+    /// What it is; empty where the line goes on with what the one before began. Arguments begin with two blanks, so
+    /// that none can pass for something else.
     pub label: String,
     /// What there is.
     pub text: String,

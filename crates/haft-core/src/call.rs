@@ -146,13 +146,13 @@ impl ToolCall {
         }
     }
 
-    /// The same with the caller's own name for it.
+    /// This call with the caller's own id for it.
     pub fn with_id(mut self, id: impl Into<Arc<str>>) -> Self {
         self.id = id.into();
         self
     }
 
-    /// The same with an idempotency key.
+    /// This call with an idempotency key.
     pub fn with_idempotency_key(mut self, key: impl Into<Arc<str>>) -> Self {
         self.idempotency_key = Some(key.into());
         self

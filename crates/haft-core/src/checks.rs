@@ -72,7 +72,8 @@ impl CallOptions {
     /// The priorities that there are, last to first.
     pub const PRIORITIES: RangeInclusive<u8> = 1..=10;
 
-    /// Refuses what nobody could have meant: a priority that there is not, too many retries, limits without which nothing runs.
+    /// Refuses what nobody could have meant: a priority that there is not, too many retries, limits without which
+    /// nothing runs.
     ///
     /// ```
     /// use haft_core::CallOptions;

@@ -134,7 +134,7 @@ impl Tier {
 pub struct ParentGrant {
     /// The sandbox around the call.
     pub sandbox_id: String,
-    /// Its limits.
+    /// The sandbox's limits.
     #[serde(default)]
     pub limits: Limits,
     /// Paths that it may reach.
@@ -177,7 +177,8 @@ pub struct CallContext {
     /// The sandbox around the call, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentGrant>,
-    /// Folders that the call keeps to, of those that are granted: absolute paths. `None` is all of them; an empty list is none.
+    /// Folders that the call keeps to, of those that are granted: absolute paths. `None` is all of them; an empty list
+    /// is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roots: Option<Vec<String>>,
     /// The licence tier.

@@ -249,7 +249,8 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl ToolDefinition {
-    /// As callers may see it: headers whose values are written out are there by name alone, since a token may be among them.
+    /// As callers may see it: headers whose values are written out are there by name alone, since a token may be among
+    /// them.
     ///
     /// ```
     /// use haft_core::{HttpSource, ToolDefinition};

@@ -1,4 +1,4 @@
-//! What observers see while a call walks through the stages.
+//! What observers see while a call passes through the stages.
 
 use crate::{ApprovalId, Arguments, BatchId, ErrorCode, ExecutionId, Status};
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ pub enum EventPayload {
     },
     /// Something is worth knowing, and the call goes on.
     Warning {
-        /// What.
+        /// What is worth knowing.
         message: String,
     },
     /// A person is asked.
@@ -72,7 +72,7 @@ pub enum EventPayload {
     Failed {
         /// How it ended.
         status: Status,
-        /// Why.
+        /// Why the call ended so.
         code: ErrorCode,
         /// In words.
         message: String,
@@ -86,21 +86,21 @@ pub enum EventPayload {
     },
     /// The end: somebody ended it, or it never started because of that.
     Cancelled {
-        /// Why.
+        /// Why the call was cancelled.
         code: ErrorCode,
         /// In words.
         message: String,
     },
     /// A batch was planned and begins.
     BatchStarted {
-        /// Its calls.
+        /// How many calls the batch has.
         count: usize,
         /// Whether calls may overlap.
         is_parallel: bool,
     },
     /// The end of a batch.
     BatchCompleted {
-        /// Its calls.
+        /// How many calls the batch had.
         count: usize,
         /// Those that succeeded.
         succeeded: usize,
@@ -318,7 +318,7 @@ impl EventPayload {
 pub struct Event {
     /// Its number in the log that it was read from, from 0 without holes.
     pub seq: u64,
-    /// The walk that it belongs to; `None` for events of a whole batch.
+    /// The execution that it belongs to; `None` for events of a whole batch.
     pub execution_id: Option<ExecutionId>,
     /// The batch.
     pub batch_id: Option<BatchId>,
@@ -326,7 +326,7 @@ pub struct Event {
     pub batch_index: Option<u32>,
     /// The tool; empty for events of a whole batch.
     pub tool: Arc<str>,
-    /// When.
+    /// When it happened.
     pub timestamp: Timestamp,
     /// Since the call came in.
     pub elapsed: Duration,

@@ -63,8 +63,8 @@ pub enum HttpBody {
 
 /// The HTTP service behind a tool whose source is `http`.
 ///
-/// An argument goes where the address names it (`{id}`), else in the query where it is listed there, else in the body of a
-/// request that has one, else in the query.
+/// An argument goes where the address names it (`{id}`), else in the query where it is listed there, else in the body
+/// of a request that has one, else in the query.
 ///
 /// ```
 /// use haft_core::{HttpMethod, HttpSource};
@@ -109,8 +109,8 @@ impl HttpSource {
         pieces.filter_map(|piece| piece.split_once('}')).map(|(name, _)| name).collect()
     }
 
-    /// The scheme, and the host with its port where it has one: what stands before the path. `None` where the address is
-    /// neither `http://` nor `https://`.
+    /// The scheme, and the host with its port where it has one: what stands before the path. `None` where the address
+    /// is neither `http://` nor `https://`.
     pub fn origin(&self) -> Option<(&str, &str)> {
         let (scheme, rest) = self.url.split_once("://")?;
         let authority = rest.split(['/', '?', '#']).next()?;

@@ -14,7 +14,7 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// A new one that sorts by `at` (UUID version 7). Unique, but not a secret: whoever sees one may
+            /// A new one that sorts by `at` (UUID version 7). Unique, but not a secret: somebody who sees one may
             /// guess others, so nothing is ever allowed because an id was known.
             pub fn at(at: jiff::Timestamp) -> Self {
                 let random = fastrand::u128(..).to_le_bytes();
@@ -57,7 +57,7 @@ macro_rules! id {
 }
 
 id! {
-    /// One call's walk through the five stages.
+    /// One call's execution: its way through the five stages.
     ///
     /// ```
     /// use haft_core::ExecutionId;

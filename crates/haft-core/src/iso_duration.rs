@@ -38,7 +38,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duratio
     parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
 }
 
-/// The same for durations that may be absent.
+/// For durations that may be absent.
 pub mod option {
     use super::{Deserialize, Deserializer, Duration, Serialize, Serializer};
 

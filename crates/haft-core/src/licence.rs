@@ -36,7 +36,7 @@ pub enum RoleSupport {
     Basic,
     /// All roles, and roles of one's own.
     Full,
-    /// And rules on attributes: who calls, and for whom.
+    /// Also rules on attributes: who calls, and for whom.
     Attributes,
 }
 

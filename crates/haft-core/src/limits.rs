@@ -114,8 +114,8 @@ impl Limits {
         each_limit!(self, parent, least)
     }
 
-    /// The most that a call may ask for: of what a tool has of its own, that; of what it has from the general limits, the
-    /// general ceiling.
+    /// The most that a call may ask for: of what a tool has of its own, that; of what it has from the general limits,
+    /// the general ceiling.
     ///
     /// ```
     /// use haft_core::Limits;

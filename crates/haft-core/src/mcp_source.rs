@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 /// The MCP server behind a tool whose source is `mcp`.
 ///
-/// It has either a `program`, which haft runs in a jail and speaks to over pipes, or a `url`. Every tool of a server says the
-/// same about it, so that a definition is whole by itself: what a person accepted is what is started.
+/// It has either a `program`, which haft runs in a jail and speaks to over pipes, or a `url`. Every tool of a server
+/// says the same about it, so that a definition is whole by itself: what a person accepted is what is started.
 ///
 /// ```
 /// use haft_core::McpSource;
@@ -26,7 +26,7 @@ pub struct McpSource {
     /// The program, for a server over pipes. Without a slash it is looked for in `PATH`; else it is an absolute path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Its arguments.
+    /// The arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables of haft's own environment that it gets.
@@ -47,7 +47,8 @@ pub struct McpSource {
     /// The address, for a server over HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Headers of every request. A value `env:NAME` is that variable of haft's, `file:PATH` the first line of that file.
+    /// Headers of every request. A value `env:NAME` is that variable of haft's, `file:PATH` the first line of that
+    /// file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
 }

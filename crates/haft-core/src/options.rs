@@ -61,7 +61,7 @@ pub struct CallOptions {
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     #[schemars(with = "Option<String>")]
     pub timeout: Option<Duration>,
-    /// How long a tool may stay silent; progress and output start it anew, the deadline stays.
+    /// How long a tool may stay silent; progress and output restart it, the deadline stays.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     #[schemars(with = "Option<String>")]
     pub idle_timeout: Option<Duration>,

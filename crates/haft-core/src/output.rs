@@ -38,7 +38,7 @@ pub enum ContentPart {
     Resource {
         /// Where it is from.
         uri: String,
-        /// Its type.
+        /// The media type of the document.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
         /// Its text, or else
@@ -98,7 +98,7 @@ pub struct SideEffect {
     /// What is there now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_value: Option<Value>,
-    /// When.
+    /// When it happened.
     pub timestamp: Timestamp,
     /// Whether it can be undone.
     #[serde(default)]
@@ -156,13 +156,13 @@ impl ToolOutput {
         ToolOutput { structured: Some(value), ..ToolOutput::default() }
     }
 
-    /// The same with a value.
+    /// This output with a structured value.
     pub fn with_structured(mut self, value: Value) -> Self {
         self.structured = Some(value);
         self
     }
 
-    /// The same with one more change.
+    /// This output with one more side effect.
     pub fn with_side_effect(mut self, effect: SideEffect) -> Self {
         self.side_effects.push(effect);
         self

@@ -96,7 +96,7 @@ pub struct Parameter {
     pub name: String,
     /// What it is for.
     pub description: String,
-    /// Its type.
+    /// The type of the parameter.
     #[serde(rename = "type")]
     pub kind: ParameterType,
     /// Whether it must be there.

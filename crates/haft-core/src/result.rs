@@ -67,15 +67,15 @@ pub struct Violation {
     pub resource: String,
     /// In words.
     pub description: String,
-    /// When.
+    /// When it was noticed.
     pub timestamp: Timestamp,
     /// Whether it was stopped.
     pub was_blocked: bool,
 }
 
 impl Violation {
-    /// Whether it is about something that programs may have here only restricted. A program does not notice it by itself, so
-    /// results say it in their text.
+    /// Whether it is about something that programs may have here only restricted. A program does not notice it by
+    /// itself, so results say it in their text.
     #[must_use]
     pub fn is_restricted(&self) -> bool {
         self.kind == "RestrictedResourceAccess"
@@ -222,11 +222,11 @@ pub struct Scheduling {
     pub repeated_failures: Option<u32>,
 }
 
-/// The facts about one walk of a call.
+/// The facts about one execution of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResultMetadata {
-    /// The walk.
+    /// The id of the execution.
     pub execution_id: ExecutionId,
     /// The batch that it was part of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -254,7 +254,7 @@ pub struct ResultMetadata {
     /// By which the whole output is read, where it is longer than the content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_handle: Option<OutputHandle>,
-    /// What happened around its start: waiting, further tries, a stored result.
+    /// What happened around its start: waiting, retries, a stored result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheduling: Option<Box<Scheduling>>,
     /// The sandbox that it ran in.

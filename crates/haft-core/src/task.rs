@@ -18,7 +18,7 @@ use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 pub enum TaskState {
     /// It is on record, and has not begun.
     Pending,
-    /// It is on its walk.
+    /// It runs.
     Running,
     /// A person has to agree first. It goes on when they have answered, also after a restart.
     AwaitingApproval,
@@ -97,7 +97,7 @@ pub struct TaskProgress {
 }
 
 impl TaskProgress {
-    /// Bytes of output that are kept for whoever asks before the end.
+    /// Bytes of output that are kept for callers that ask before the end.
     pub const TAIL: usize = 16 << 10;
 
     /// Adds output; what is too much goes from the front, by whole characters.
@@ -134,7 +134,7 @@ pub struct Task {
     /// The caller's own name for the call.
     #[serde(skip_serializing_if = "str_is_empty")]
     pub call_id: Arc<str>,
-    /// Its walk: the present one, the last, or the one to come.
+    /// Its execution: the present one, the last, or the one to come.
     pub execution_id: ExecutionId,
     /// The agent that asked.
     pub agent: Arc<str>,
@@ -281,7 +281,7 @@ pub struct TaskPage {
 pub struct TaskKey {
     /// Microseconds since 1970 of the last task's beginning.
     pub at: i64,
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
 }
 

@@ -131,7 +131,7 @@ fn a_broken_sequence_stops_where_a_terminal_would_stop_it() {
         (b"\x1b]0;title\x18x", "x"),
         (b"\x1bPdata\x1ax", "x"),
         (b"\x1b\x18[31mx", "[31mx"),
-        // ESC begins anew, also inside a string
+        // ESC begins a new sequence, also inside a string
         (b"\x1b]0;title\x1b[31mx", "x"),
         (b"\x1bPdata\x1b\x1bdata\x1b\\x", "atax"),
         // A C1 control ends a string

@@ -8,8 +8,8 @@ use spelling::{hostile, read_back};
 
 mod spelling;
 
-/// The code points that Unicode says are ignored where they cannot be shown, and those that reorder a line; written down
-/// from its charts, not taken from the code.
+/// The code points that Unicode says are ignored where they cannot be shown, and those that reorder a line; written
+/// down from its charts, not taken from the code.
 fn is_ignorable_or_bidi(c: char) -> bool {
     matches!(
         u32::from(c),
@@ -52,7 +52,7 @@ proptest! {
         check(&text);
     }
 
-    /// The same said of two texts: where they look the same they are the same.
+    /// The property for two texts: where they look the same they are the same.
     #[test]
     fn two_texts_never_look_the_same(a in hostile(), b in hostile(), at in any::<prop::sample::Index>()) {
         prop_assert_eq!(spelled(&a) == spelled(&b), a == b);

@@ -6,8 +6,8 @@ use crate::error::{Position, ReadError, ReadErrors};
 use crate::tree::Node;
 use crate::{Format, read};
 
-/// Every rule that a definition breaks: those of [`ToolDefinition::check`], schemas that cannot be used, and defaults that
-/// do not satisfy them.
+/// Every rule that a definition breaks: those of [`ToolDefinition::check`], schemas that cannot be used, and defaults
+/// that do not satisfy them.
 ///
 /// ```
 /// use haft_core::ToolDefinition;
@@ -46,7 +46,7 @@ pub fn read_checked(text: &str, format: Format) -> Result<ToolDefinition, ReadEr
     checked(&read::tree(text, format)?, text, format)
 }
 
-/// The same for a part of a text.
+/// Reads and checks a part of a text.
 pub(crate) fn checked(tree: &Node, text: &str, format: Format) -> Result<ToolDefinition, ReadErrors> {
     let definition = read::definition(tree, text, format)?;
     let problems = check(&definition);

@@ -44,7 +44,7 @@ impl fmt::Display for Position {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// Where.
+    /// Where in the file the problem is.
     pub position: Position,
     /// What, in one sentence without a full stop.
     pub problem: String,

@@ -21,8 +21,8 @@
 //! list of parameters or a JSON Schema. What TOML cannot say (`null`, integers above 2⁶³) is written
 //! `{ "$json" = "null" }`, in any place.
 //!
-//! [`read`] gives a definition that is well-formed, [`check`] tells which rules it breaks, and [`read_checked`] does both
-//! and says where in the text. [`FILE_SCHEMA`] is the JSON Schema of such files, for editors.
+//! [`read`] gives a definition that is well-formed, [`check`] tells which rules it breaks, and [`read_checked`] does
+//! both and says where in the text. [`FILE_SCHEMA`] is the JSON Schema of such files, for editors.
 #![forbid(unsafe_code)]
 
 mod check;

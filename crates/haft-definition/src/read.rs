@@ -72,7 +72,7 @@ fn shape(tree: &Node, value: &Value, text: &str, format: Format) -> Vec<ReadErro
     CHECKER.as_ref().map_or_else(Vec::new, |checker| shape_of(checker, tree, value, text, format))
 }
 
-/// The same for the schema of another kind of file.
+/// What the schema of another kind of file finds.
 pub(crate) fn shape_of(
     checker: &Checker,
     tree: &Node,

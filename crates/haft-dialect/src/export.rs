@@ -91,8 +91,8 @@ impl Export {
         self.names.get(exported).map(|taken| taken.definition.as_str())
     }
 
-    /// The arguments as the tool takes them: parameters have their own names again, and what strict mode made null because
-    /// it knows no absence is absent.
+    /// The arguments as the tool takes them: parameters have their own names again, and what strict mode made null
+    /// because it knows no absence is absent.
     ///
     /// ```
     /// use haft_core::{Parameters, ToolDefinition};

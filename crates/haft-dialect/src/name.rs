@@ -42,8 +42,8 @@ impl NameRule {
 
 /// The name as haft has it: lower case letters, digits and underscores, with a letter first, at most 64.
 ///
-/// `getUser`, `get-user` and `get.user` are `get_user`. Where letters are lost (other scripts, too many) a fingerprint of
-/// the whole name follows.
+/// `getUser`, `get-user` and `get.user` are `get_user`. Where letters are lost (other scripts, too many) a fingerprint
+/// of the whole name follows.
 pub(crate) fn snake_case(name: &str) -> String {
     let mut out = String::new();
     let mut lossy = false;

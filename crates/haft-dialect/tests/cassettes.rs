@@ -297,15 +297,16 @@ fn check_all(all: Vec<Request>, folder: &Path) {
     println!("{requests} requests with {tools} tools");
     assert!(requests >= 700 && tools >= 1000, "{requests} {tools}");
 
-    // Every difference has a name here: Responses need to be told that a tool is not strict, and what belongs to a request
-    // rather than to a tool is not kept, which a remark says.
+    // Every difference has a name here: Responses need to be told that a tool is not strict, and what belongs to a
+    // request rather than to a tool is not kept, which a remark says.
     let differences: BTreeSet<&str> =
         counts.values().flat_map(|count| count.not_quite.keys()).map(String::as_str).collect();
     let expected = ["cache_control removed", "strict false added", "strict removed", "strict true is false"];
     assert_eq!(differences, BTreeSet::from(expected));
 }
 
-/// The recorded tools as the rules know them: without what the provider runs itself, and not strict where nothing is said.
+/// The recorded tools as the rules know them: without what the provider runs itself, and not strict where nothing is
+/// said.
 fn as_recorded(dialect: Dialect, tools: &Value) -> Value {
     let mut tools = tools.clone();
     let list = tools.as_array_mut().unwrap();

@@ -1,4 +1,5 @@
-//! What holds for every definition: an export never fails, is always the same, keeps the rules, and says what it changed.
+//! What holds for every definition: an export never fails, is always the same, keeps the rules, and says what it
+//! changed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -190,8 +191,8 @@ proptest! {
     }
 }
 
-/// The same cases every time, so that a run tells about the code and not about luck. With `PROPTEST_CASES` as many other
-/// ones as that says.
+/// The same cases every time, so that a run tells about the code and not about luck. With `PROPTEST_CASES` as many
+/// other ones as that says.
 fn config() -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig {

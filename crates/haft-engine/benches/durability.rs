@@ -280,7 +280,8 @@ fn main() {
 const BEGIN: i64 = 1_700_000_000_000_000;
 const STEP: i64 = 1_000;
 
-/// A database of that many records. Written past the store, which would take hours over it; what is measured is reading.
+/// A database of that many records. Written past the store, which would take hours over it; what is measured is
+/// reading.
 fn fill(state: &Path, rows: i64) {
     drop(DurableStore::open_sqlite(state, Options::default()).unwrap());
     let mut connection = Connection::open(state.join("haft.db")).unwrap();

@@ -1,5 +1,5 @@
-//! What scheduling costs: many calls at once against the ideal, what stands around a start, a stored result, and the
-//! memory of calls in flight.
+//! What scheduling costs: many calls at once against the ideal, the admission controls of a start, a stored result, and
+//! the memory of calls in flight.
 //!
 //! Times that are compared take turns in many short rounds of one run; a difference is the median over rounds.
 #![allow(

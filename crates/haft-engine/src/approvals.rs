@@ -5,8 +5,8 @@
 //! | [`decide`] | what an answer comes to, and why it is refused: pure |
 //! | [`error`] | why not, in words |
 //!
-//! An approval is answered through the store, so it does not matter which process waits for it. Nothing here needs a running
-//! engine: [`Approvals::over`] is enough to answer what another process asks.
+//! An approval is answered through the store, so it does not matter which process waits for it. Nothing here needs a
+//! running engine: [`Approvals::over`] is enough to answer what another process asks.
 
 mod decide;
 mod error;
@@ -147,13 +147,13 @@ impl Approvals {
         decide(approval, reply, "", self.clock.now()).map(drop)
     }
 
-    /// Answers an approval, once, for everybody: by whom, and by which way. The decision and the grant that comes of it are one
-    /// write of the store.
+    /// Answers an approval, once, for everybody: by whom, and by which way. The decision and the grant that comes of it
+    /// are one write of the store.
     ///
     /// # Errors
     ///
-    /// Where there is no such approval, it is not open (any more), answers from there are not accepted, or the answer does not
-    /// fit: then nothing is changed.
+    /// Where there is no such approval, it is not open (any more), answers from there are not accepted, or the answer
+    /// does not fit: then nothing is changed.
     pub async fn answer(
         &self,
         id: &ApprovalId,
@@ -198,7 +198,8 @@ impl Approvals {
         }
     }
 
-    /// The approval of a changed call, once the process that makes the call has planned it; `None` where nobody waits for it.
+    /// The approval of a changed call, once the process that makes the call has planned it; `None` where nobody waits
+    /// for it.
     pub async fn replacement(
         &self,
         id: &ApprovalId,

@@ -95,8 +95,8 @@ impl Engine {
 
     /// Makes one call. Dropping the future cancels it; it is recorded all the same.
     ///
-    /// One that asks to be [detached](haft_core::CallOptions::detached) becomes a task: the result says under which id, and
-    /// dropping the future changes nothing. [`submit`](Engine::submit) is the same in plainer words.
+    /// One that asks to be [detached](haft_core::CallOptions::detached) becomes a task: the result says under which id,
+    /// and dropping the future changes nothing. [`submit`](Engine::submit) is the same in plainer words.
     pub fn execute<R: Into<Request>>(&self, request: R) -> impl Future<Output = ToolResult> + Send + use<R> {
         let request = request.into();
         match request.options.detached {
@@ -173,8 +173,8 @@ impl Engine {
         flows::begin(&self.0, request, None)
     }
 
-    /// Shows what policy would decide about, were that call made: the arguments as they were understood, and what it would
-    /// touch, with paths as they were resolved. Nothing is run, claimed or recorded.
+    /// Shows what policy would decide about, were that call made: the arguments as they were understood, and what it
+    /// would touch, with paths as they were resolved. Nothing is run, claimed or recorded.
     pub fn explain<T>(
         &self,
         request: impl Into<Request>,
@@ -189,8 +189,8 @@ impl Engine {
         self.0.observe(target.into())
     }
 
-    /// Whether it is that tenant's, and still known here. Ids are no secrets: a face that serves several tenants asks this
-    /// before it lets anybody watch or cancel.
+    /// Whether it is that tenant's, and still known here. Ids are no secrets: a face that serves several tenants asks
+    /// this before it lets anybody watch or cancel.
     pub fn is_of(&self, target: impl Into<Target>, tenant: &str) -> bool {
         match target.into() {
             Target::Call(id) => {

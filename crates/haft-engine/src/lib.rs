@@ -1,7 +1,7 @@
 //! The five stages: plan, approve, schedule, run, finish, and the executor that takes a call through them.
 //!
-//! Start reading at `pipeline/executor.rs`: it is the picture of the architecture page, in code. A module imports only what
-//! is lower in the list of `tests/arrows.rs`.
+//! Start reading at `pipeline/executor.rs`: it is the picture of the architecture page, in code. A module imports only
+//! what is lower in the list of `tests/arrows.rs`.
 
 mod adaptive;
 mod approvals;

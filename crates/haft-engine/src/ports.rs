@@ -46,8 +46,8 @@ pub(crate) struct Ports {
     pub(crate) asked_now: AskedNow,
 }
 
-/// The approvals that calls of this engine wait for now. Another call that is the same gets one of its own: each is answered
-/// by itself, and an answer that a person was asked for is not lost to the other.
+/// The approvals that calls of this engine wait for now. Another call that is the same gets one of its own: each is
+/// answered by itself, and an answer that a person was asked for is not lost to the other.
 #[derive(Default)]
 pub(crate) struct AskedNow {
     turn: tokio::sync::Mutex<()>,

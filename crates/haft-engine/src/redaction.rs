@@ -33,8 +33,8 @@ impl Redaction {
         }
     }
 
-    /// A JSON document whose strings hold secrets once they are decoded: `key\t= …` is `key\\t= …` in it, which looks like
-    /// something else. `None` where there is nothing of the kind.
+    /// A JSON document whose strings hold secrets once they are decoded: `key\t= …` is `key\\t= …` in it, which looks
+    /// like something else. `None` where there is nothing of the kind.
     fn document(&self, text: &str) -> Option<String> {
         if self.0.is_none() || !text.contains('\\') || !text.trim_start().starts_with(['{', '[', '"']) {
             return None;
@@ -63,8 +63,8 @@ impl Redaction {
         }
     }
 
-    /// Arguments to show. What a tool gets is what was sent. Every string is looked at by itself: what begins in one member
-    /// and ends in another is no secret, and would hide what stands between.
+    /// Arguments to show. What a tool gets is what was sent. Every string is looked at by itself: what begins in one
+    /// member and ends in another is no secret, and would hide what stands between.
     pub(crate) fn arguments(&self, arguments: &Arguments) -> Arguments {
         if self.0.is_none() {
             return arguments.clone();
@@ -78,7 +78,7 @@ impl Redaction {
         }
         let shown = self.text(text);
         if text.contains('\\') {
-            // No document, so nobody knows what its escapes mean. Whoever reads it may decode them all the same.
+            // No document, so nobody knows what its escapes mean. A reader may decode them all the same.
             let decoded = unescaped(text);
             let redacted = self.plain(&decoded);
             if redacted != decoded && redacted != unescaped(&shown) {
@@ -121,8 +121,9 @@ impl Redaction {
         }
     }
 
-    /// What a call would do, in words that often hold its arguments as they came. For a person, who is shown its control
-    /// characters: they stay. Where a secret is to be seen only without them, they go, and the secret with them.
+    /// What a call would do, in words that often hold its arguments as they came. For a person, who is shown its
+    /// control characters: they stay. Where a secret is to be seen only without them, they go, and the secret with
+    /// them.
     pub(crate) fn summary(&self, said: String, arguments: &Arguments) -> String {
         let said = match self.arguments(arguments) {
             shown if shown == *arguments => said,

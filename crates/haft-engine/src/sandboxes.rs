@@ -42,7 +42,7 @@ pub struct SandboxSpec {
     pub mounts: Vec<String>,
     /// Hosts that calls in it may reach; none where empty.
     pub hosts: Vec<String>,
-    /// When it is ended by itself; an hour where absent, a day at the most.
+    /// How long it lasts; an hour where absent, at most a day.
     #[serde(with = "haft_core::iso_duration::option", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub time_to_live: Option<Duration>,
@@ -259,8 +259,8 @@ impl Drop for Coming<'_> {
 }
 
 impl SandboxTable {
-    /// The sandbox around a call, with what it grants checked against what the call's context says that it grants. `None`
-    /// where the context names none, or one that was not made here and that the jail does not deny.
+    /// The sandbox around a call, with what it grants checked against what the call's context says that it grants.
+    /// `None` where the context names none, or one that was not made here and that the jail does not deny.
     pub(crate) fn around(
         &self,
         jail: &dyn Jail,

@@ -23,7 +23,7 @@ pub struct Settings {
     pub batch_retry: Retry,
     /// Bytes of a call's arguments, for tools that have no limit of their own.
     pub max_args_bytes: usize,
-    /// Tools that a model is listed at the most: with more, those that were added are found by searching.
+    /// The longest tool list that a model is given: with more, those that were added are found by searching.
     pub max_listed_tools: usize,
     /// The deadline where neither call nor tool names one.
     pub default_timeout: Duration,
@@ -82,8 +82,8 @@ impl Default for Settings {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskSettings {
-    /// A name for the kind of process that this is. After a restart, a process of the same kind goes on with what waited
-    /// for a person; no other does.
+    /// A name for the kind of process that this is. After a restart, a process of the same kind goes on with what
+    /// waited for a person; no other does.
     pub runner: Arc<str>,
     /// Whether it takes over tasks by itself: those whose question was answered, and those that wait for a runner.
     pub takes_over: bool,

@@ -1,4 +1,5 @@
-//! Spans and log messages: every name that an observer of haft sees is in this file, and those of metrics in `metrics.rs`.
+//! Spans and log messages: every name that an observer of haft sees is in this file, and those of metrics in
+//! `metrics.rs`.
 //!
 //! Spans go through the five stages. The one around a tool is named and described as the OpenTelemetry conventions for
 //! generative AI have it. Nothing here holds arguments, output or diagnostics, and names go through redaction.

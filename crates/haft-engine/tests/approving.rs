@@ -247,7 +247,8 @@ async fn an_answer_that_is_too_old_counts_for_nothing() {
     assert!(process.ran().is_empty() && waiting.ran().is_empty());
 }
 
-/// Two identical calls wait in two processes for one question: the yes is for one of them, the other is asked about anew.
+/// Two identical calls wait in two processes for one question: the yes is for one of them, the other is asked about
+/// anew.
 #[tokio::test]
 async fn one_yes_starts_one_of_two_same_calls() {
     let folder = Folder::new();
@@ -287,7 +288,8 @@ async fn one_yes_starts_one_of_two_same_calls() {
     assert_eq!(one.ran().len() + other.ran().len(), 1);
 }
 
-/// The approver here and somebody elsewhere at the same time: one of the two counts, and what is recorded is what happens.
+/// The approver here and somebody elsewhere at the same time: one of the two counts, and what is recorded is what
+/// happens.
 #[tokio::test]
 async fn the_first_answer_counts_wherever_it_comes_from() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! Which module of the engine may import which: only one that is lower in [`LOWEST_FIRST`]. The test reads the sources, so
-//! that an import in the wrong direction fails here and not in a reader's head.
+//! Which module of the engine may import which: only one that is lower in [`LOWEST_FIRST`]. The test reads the sources,
+//! so that an import in the wrong direction fails here and not in a reader's head.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,7 +14,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Every module, lowest first. A module that is listed with its parent counts by itself; one that is not counts as its parent.
+/// Every module, lowest first. A module that is listed with its parent counts by itself; one that is not counts as its
+/// parent.
 const LOWEST_FIRST: &[&str] = &[
     // Knows nothing of calls.
     "panic_guard",

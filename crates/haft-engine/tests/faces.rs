@@ -1,5 +1,5 @@
-//! What a face must not do: decide by looking for a text, go around `Approvals` to the store, or check options by itself. The
-//! test reads the sources.
+//! What a face must not do: decide by looking for a text, go around `Approvals` to the store, or check options by
+//! itself. The test reads the sources.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
 
@@ -12,9 +12,10 @@ use std::{
 const FACES: [&str; 3] = ["haft-cli", "haft-server", "haft-mcp"];
 
 /// What is not in them, and what is there instead.
-const NEVER: [(&str, &str); 6] = [
+const NEVER: [(&str, &str); 7] = [
     ("[redacted:", "`ApprovalRequest::can_edit` says whether something is hidden"),
     (".answer_with_grant(", "`Approvals::answer` checks an answer and writes it"),
+    (").approvals(filter", "`Approvals::list` and `Approvals::subscribe`"),
     ("TakenAnswer", "an answer is taken by the call that it is for"),
     ("max_retries", "`CallOptions::check` says how many retries there may be"),
     ("1..=10)", "`CallOptions::check` says which priorities there are"),

@@ -1,5 +1,5 @@
-//! Whatever the rules, the answers and the batch: nothing that policy denies ever runs, nothing runs before its batch is
-//! decided, and a guard that errors denies.
+//! Whatever the rules, the answers and the batch: nothing that policy denies ever runs, nothing runs before its batch
+//! is decided, and a guard that errors denies.
 
 #![allow(
     clippy::unwrap_used,
@@ -270,7 +270,7 @@ fn check(world: &World) {
 proptest! {
     #![proptest_config(ProptestConfig {
         cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(400),
-        // Whoever names a number of cases wants others than those of every day.
+        // With a number of cases in the environment, the cases are other ones than usual.
         rng_seed: match std::env::var_os("PROPTEST_CASES") {
             Some(_) => proptest::test_runner::RngSeed::Random,
             None => proptest::test_runner::RngSeed::Fixed(8),

@@ -143,7 +143,7 @@ fn child() {
             let calls = ["read", "write", "command", "printing", "long", "slow"].map(call).to_vec();
             let (results, _) = engine.execute_batch(BatchRequest::from(calls)).await;
             results.iter().for_each(acknowledge);
-            // The same keys in every process: whoever comes first makes the effect.
+            // The same keys in every process: the first process has the effect.
             let key = format!("key-{}", round % 40);
             let mut keyed = ToolCall::new("write", json!({"key": key}));
             keyed.idempotency_key = Some(key.into());
@@ -268,8 +268,8 @@ fn sweep(random_kills: usize) {
 /// The tool, the code and the attempts of each record, by call.
 type Recorded = HashMap<String, Vec<(String, Option<ErrorCode>, u32)>>;
 
-/// How many calls of which the outcome is unknown left what they had printed. It is whole or not there, and nothing is left
-/// of calls that ended.
+/// How many calls of which the outcome is unknown left what they had printed. It is whole or not there, and nothing is
+/// left of calls that ended.
 async fn printed(store: &DurableStore, recorded: &Recorded) -> usize {
     let tenant = store.for_tenant("local");
     let mut kept = 0;

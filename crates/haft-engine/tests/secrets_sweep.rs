@@ -1,4 +1,5 @@
-//! Secrets made from every rule, put wherever a secret can come in: gone from every place where something is shown or kept.
+//! Secrets made from every rule, put wherever a secret can come in: gone from every place where something is shown or
+//! kept.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -218,7 +219,7 @@ fn by_look(builder: EngineBuilder) -> EngineBuilder {
 
 struct Sweep {
     house: House,
-    /// The same, where a model may see so little that most is stored.
+    /// An engine where a model may see so little that most is stored.
     narrow: House,
     person: Arc<Answers>,
     logs: Lines,

@@ -1,4 +1,5 @@
-//! Calls that go on without their callers: asked about, cancelled, listed, forgotten, and what a restart leaves of them.
+//! Calls that go on without their callers: asked about, cancelled, listed, forgotten, and what a restart leaves of
+//! them.
 
 #![allow(
     clippy::unwrap_used,

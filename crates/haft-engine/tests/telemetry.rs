@@ -176,8 +176,8 @@ fn each_message_is_told_with_what_it_is_about() {
     }
 }
 
-/// Every name of the sources, with its kind. `tools.executions` and `tools.batches` are those of the executor's own page; the rest
-/// is from the pages about definitions, the registry, sandboxes and results.
+/// Every name of the sources, with its kind. `tools.executions` and `tools.batches` are those of the executor's own
+/// page; the rest is from the pages about definitions, the registry, sandboxes and results.
 const NAMES: [(&str, &str); 27] = [
     ("tools.executions.total", "counter"),
     ("tools.executions.duration", "histogram"),

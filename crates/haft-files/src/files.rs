@@ -44,7 +44,7 @@ impl Files {
         }
     }
 
-    /// The files that changed are known to whoever changed them.
+    /// The files that changed count as read by the conversation that changed them.
     fn remember_all(&self, reader: &Reader, changed: &[Changed]) -> Result<(), ToolError> {
         for changed in changed {
             // What only got another name was not seen by anybody.

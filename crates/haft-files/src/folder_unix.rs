@@ -152,8 +152,8 @@ impl Folder {
         Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(mode as _))?))
     }
 
-    /// Opens a regular file of this folder for reading. What was one a moment ago may be a device by now, which need not have an end:
-    /// so the open file itself is looked at.
+    /// Opens a regular file of this folder for reading. What was one a moment ago may be a device by now, which need
+    /// not have an end: so the open file itself is looked at.
     pub(crate) fn read(&self, name: &OsStr) -> io::Result<File> {
         let file = File::from(rustix::fs::openat(&self.0, name, FILE | OFlags::NOFOLLOW, Mode::empty())?);
         match file.metadata()?.is_file() {

@@ -26,7 +26,7 @@ mod resolve;
 
 use resolve::real_path;
 
-/// How often a path is resolved anew when it changes between being resolved and being opened.
+/// How often a path is resolved again when it changes between being resolved and being opened.
 const TRIES: usize = 8;
 
 /// A folder whose files can be reached.
@@ -175,8 +175,8 @@ impl PathJail {
         }
     }
 
-    /// Whether a checked path is among what was decided on. To be asked of the path that is used, after every link on it was
-    /// followed: what is opened after that is opened without following any.
+    /// Whether a checked path is among what was decided on. To be asked of the path that is used, after every link on
+    /// it was followed: what is opened after that is opened without following any.
     pub(crate) fn hold(&self, attempted: &str, spot: &Spot, access: Access) -> Result<(), PathError> {
         let Some(held) = &self.held else { return Ok(()) };
         let full = self.full(spot);

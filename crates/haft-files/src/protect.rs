@@ -30,8 +30,8 @@ impl PathJail {
         by_name.or_else(|| self.is_part_of_bare_repository(full).then_some(BY_GIT))
     }
 
-    /// Whether git takes a folder around it for a repository, whatever that is called, and would run what it names; or would, with
-    /// this in it. What else the same call makes is not looked at, so a part of a repository is enough.
+    /// Whether git takes a folder around it for a repository, whatever that is called, and would run what it names; or
+    /// would, with this in it. What else the same call makes is not looked at, so a part of a repository is enough.
     fn is_part_of_bare_repository(&self, full: &Path) -> bool {
         let is_own = |below: &Path| below.iter().any(|name| name.eq_ignore_ascii_case(".git"));
         if self.below_roots(full).any(is_own) {

@@ -107,7 +107,7 @@ impl Walker<'_> {
         let rules = job.rules.as_ref().map(|rules| rules.enter(folder, &full, &entries));
         let rules = rules.filter(|rules| !rules.is_empty());
         let mut folders = Vec::new();
-        // Filled anew for each name: a new path for each would cost as much as the listing.
+        // Filled again for each name: a new path for each would cost as much as the listing.
         let (mut whole, mut below) = (PathBuf::new(), PathBuf::new());
         for (name, kind) in entries {
             if !self.walk.hidden && name.as_encoded_bytes().starts_with(b".") {

@@ -67,7 +67,7 @@ fn lay_out(root: &Path, start: &[(String, u8, u32)]) {
             _ => fs::write(&full, format!("{path} at first\n")).unwrap(),
         }
         if *kind != 1 {
-            // Whoever runs this must still be able to use it.
+            // The user who runs the test must still be able to use it.
             let mode = if *kind == 0 { mode | 0o700 } else { *mode };
             fs::set_permissions(&full, fs::Permissions::from_mode(mode)).unwrap();
         }

@@ -24,8 +24,8 @@ pub trait Tools {
 /// How deep flows may call flows.
 pub const MOST_LEVELS: usize = 8;
 
-/// Checks a flow against the tools that it calls: that they are there, that references lead to something that they give,
-/// that arguments fit as far as they are known, and that no flow calls itself. Nothing runs.
+/// Checks a flow against the tools that it calls: that they are there, that references lead to something that they
+/// give, that arguments fit as far as they are known, and that no flow calls itself. Nothing runs.
 ///
 /// # Errors
 ///
@@ -256,7 +256,8 @@ fn is_about_a_hole(problem: &SchemaProblem, holes: &[Hole<'_>]) -> bool {
     })
 }
 
-/// The way from a tool back to the flow of that name, where there is one. A flow that calls flows too deeply counts, too.
+/// The way from a tool back to the flow of that name, where there is one. A flow that calls flows too deeply counts,
+/// too.
 fn calls_itself(flow: &str, definition: &ToolDefinition, tools: &dyn Tools) -> Option<Vec<String>> {
     let mut way = vec![flow.to_owned()];
     let mut seen = BTreeSet::new();

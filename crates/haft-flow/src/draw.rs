@@ -49,8 +49,8 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// The flow in letters, no wider than `width`: a line for each node, after those that it depends on, and lines that lead to
-/// it. Where those lines alone would be too wide, each node names what it depends on instead.
+/// The flow in letters, no wider than `width`: a line for each node, after those that it depends on, and lines that
+/// lead to it. Where those lines alone would be too wide, each node names what it depends on instead.
 ///
 /// ```
 /// let text = r#"{"name": "a", "description": "A", "nodes": [

@@ -18,8 +18,8 @@ pub enum Shape {
     Dag,
 }
 
-/// A flow: calls of tools that belong together. It is well-formed: every name leads somewhere, nothing waits for itself,
-/// and every condition compiles. Whether the tools are there is for [`check`](crate::check()) to say.
+/// A flow: calls of tools that belong together. It is well-formed: every name leads somewhere, nothing waits for
+/// itself, and every condition compiles. Whether the tools are there is for [`check`](crate::check()) to say.
 ///
 /// ```
 /// let flow = haft_flow::read(
@@ -80,7 +80,7 @@ pub struct Node {
     pub when: Option<Condition>,
     /// How long the call may take.
     pub timeout: Option<Duration>,
-    /// Further tries.
+    /// Retries of the call.
     pub retry: Option<Retry>,
     /// Whether what depends on it goes on where it does not succeed.
     pub continue_on_failure: bool,
@@ -109,8 +109,8 @@ impl Flow {
         self.document.value()
     }
 
-    /// The definition of the flow as a tool. It changes nothing by itself: what its nodes do is checked, asked about and
-    /// recorded for each of them.
+    /// The definition of the flow as a tool. It changes nothing by itself: what its nodes do is checked, asked about
+    /// and recorded for each of them.
     #[must_use]
     pub fn definition(&self) -> ToolDefinition {
         let mut definition = ToolDefinition::new(&self.name, &self.description);

@@ -45,8 +45,8 @@ pub fn cycle(depends_on: &[&[usize]]) -> Option<Vec<usize>> {
     None
 }
 
-/// The nodes in an order in which each stands after those that it depends on; among those that could stand next, the one
-/// that is first in the file. Those of a circle are left out.
+/// The nodes in an order in which each stands after those that it depends on; among those that could stand next, the
+/// one that is first in the file. Those of a circle are left out.
 ///
 /// ```
 /// assert_eq!(haft_flow::order(&[&[2], &[], &[1]]), [1, 2, 0]);

@@ -86,9 +86,9 @@ pub fn read(text: &str, format: Format) -> Result<Flow, ReadErrors> {
 ///
 /// # Errors
 ///
-/// It is not JSON or TOML, has a field that is not known, is missing one, has a value of another kind, too many nodes, two
-/// of one name, a name or a reference that leads nowhere, a condition that does not compile, or nodes that wait for each
-/// other.
+/// It is not JSON or TOML, has a field that is not known, is missing one, has a value of another kind, too many nodes,
+/// two of one name, a name or a reference that leads nowhere, a condition that does not compile, or nodes that wait for
+/// each other.
 pub fn read_within(text: &str, format: Format, most_nodes: usize) -> Result<Flow, ReadErrors> {
     if text.len() > MOST_BYTES {
         let mut problems = Problems::default();

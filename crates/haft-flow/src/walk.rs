@@ -183,7 +183,7 @@ impl Walk {
         }
     }
 
-    /// The same, once its condition is known.
+    /// Decides about a node once its condition is known.
     #[must_use]
     pub fn after_condition(&self, place: usize, answer: Result<bool, NoAnswer>) -> Next {
         let when = self.flow.nodes[place].when.as_ref().map_or("", Condition::text);
@@ -244,7 +244,7 @@ impl Walk {
     fn has_passed(&self, place: usize) -> bool {
         match self.status(place) {
             Some(NodeStatus::Success | NodeStatus::Skipped) => true,
-            // Whoever stopped the flow stopped what comes after, too.
+            // A stopped flow starts nothing of what comes after, either.
             Some(NodeStatus::Cancelled) | None => false,
             Some(NodeStatus::Failed | NodeStatus::Blocked) => self.flow.nodes[place].continue_on_failure,
         }
@@ -294,8 +294,8 @@ impl Walk {
         })
     }
 
-    /// What the flow gives: what it says, else what its last nodes gave, by their names. One last node alone gives what it
-    /// gave.
+    /// What the flow gives: what it says, else what its last nodes gave, by their names. One last node alone gives what
+    /// it gave.
     ///
     /// # Errors
     ///

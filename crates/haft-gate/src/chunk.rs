@@ -1,4 +1,4 @@
-//! Bodies in chunks. They are taken apart and put together anew, so that only what was understood goes on.
+//! Bodies in chunks. They are taken apart and written again, so that only what was understood goes on.
 
 /// The longest line between chunks, and the most bytes of all lines behind the last.
 const MAX_LINE: usize = 4096;

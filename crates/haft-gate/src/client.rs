@@ -1,8 +1,8 @@
 //! haft's own requests, under the same decisions as those of a program in a jail.
 //!
-//! A tool that asks an HTTP service runs in haft's own process. So what the gate decides for a jail is decided here: the
-//! name on the list, the address that it leads to, and that the connection goes to that very address. Redirects are not
-//! followed: they come back as what they are, because where they lead nobody has granted.
+//! A tool that asks an HTTP service runs in haft's own process. So what the gate decides for a jail is decided here:
+//! the name on the list, the address that it leads to, and that the connection goes to that very address. Redirects are
+//! not followed: they come back as what they are, because where they lead nobody has granted.
 
 use super::{
     HostList, HostName, Refusal, Resolve, SystemResolver, decide,
@@ -85,8 +85,8 @@ impl Client {
         }
     }
 
-    /// Reaches these, too, wherever they are: services of this machine or of a private network. Each names its port, and may
-    /// be an address.
+    /// Reaches these, too, wherever they are: services of this machine or of a private network. Each names its port,
+    /// and may be an address.
     pub fn with_private<S: AsRef<str>>(mut self, hosts: &[S]) -> Result<Self, BadPrivateHost> {
         for entry in hosts.iter().map(AsRef::as_ref) {
             let bad = || BadPrivateHost(text::one_line(entry, 100));
@@ -283,7 +283,7 @@ fn broken(error: hyper::Error) -> ToolError {
 
 type Connecting = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A body with the connection that it comes on: whoever drops it closes that.
+/// A body with the connection that it comes on: dropping the body closes the connection.
 struct Body {
     body: Incoming,
     connection: Option<Connecting>,

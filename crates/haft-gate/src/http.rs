@@ -283,7 +283,7 @@ enum BodyProblem {
     SinkGone,
 }
 
-/// Passes a body on. Chunks are taken apart, and made anew where they go on as chunks.
+/// Passes a body on. Chunks are taken apart, and written again where they go on as chunks.
 async fn body(
     from: &mut Input,
     to: &mut OwnedWriteHalf,

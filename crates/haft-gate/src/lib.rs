@@ -19,12 +19,12 @@
 //!
 //! # Threat model
 //!
-//! The attacker is the program in the jail. It knows the list, may speak any bytes on any number of connections, and may
-//! control a name below a wildcard, and so what that name resolves to. It must not reach an address that is not public,
-//! nor a host that is not on the list, nor make haft hang or fill its memory.
+//! The attacker is the program in the jail. It knows the list, may speak any bytes on any number of connections, and
+//! may control a name below a wildcard, and so what that name resolves to. It must not reach an address that is not
+//! public, nor a host that is not on the list, nor make haft hang or fill its memory.
 //!
-//! Not stopped: a listed host that passes things on (a content network that serves other sites under one certificate, or
-//! whose name is the public one of an encrypted greeting), and data in the very names below a listed wildcard, which
+//! Not stopped: a listed host that passes things on (a content network that serves other sites under one certificate,
+//! or whose name is the public one of an encrypted greeting), and data in the very names below a listed wildcard, which
 //! reach the name server of that domain.
 //!
 //! # Example

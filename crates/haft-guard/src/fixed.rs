@@ -17,8 +17,8 @@ pub struct Fixed {
     /// Arguments that may be anything, because the grant says in words what they may be about.
     #[serde(default)]
     pub free: Vec<String>,
-    /// All others that the call had and that say something, by name. Any that it had not must be absent, and an empty one
-    /// must stay empty.
+    /// All others that the call had and that say something, by name. Any that it had not must be absent, and an empty
+    /// one must stay empty.
     #[serde(default)]
     pub names: Vec<String>,
     /// SHA-256, in hex, over all others with their values, which may be secret; empty where there are none.
@@ -78,8 +78,9 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Arguments that hold names and contents, such as paths and texts: what they may be about is said by a folder or a host.
-/// Switches, numbers and choices say how a tool acts, so they are not among them, nor is what the tool does not declare.
+/// Arguments that hold names and contents, such as paths and texts: what they may be about is said by a folder or a
+/// host. Switches, numbers and choices say how a tool acts, so they are not among them, nor is what the tool does not
+/// declare.
 pub(crate) fn names_and_contents(definition: &ToolDefinition) -> Vec<String> {
     let schema = definition.parameters.to_schema();
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };

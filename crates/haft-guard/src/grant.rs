@@ -4,8 +4,8 @@
 //! saved, and it covers exactly that: a grant for a folder does not cover a call that also touches a host, and one for
 //! commands covers only what can be read as one simple command.
 //!
-//! A grant looks at every argument. One for commands that start with `git status` says nothing about variables, input or
-//! folder; so these are as they were in the call that was shown, or absent as they were there ([`Fixed`]).
+//! A grant looks at every argument. One for commands that start with `git status` says nothing about variables, input
+//! or folder; so these are as they were in the call that was shown, or absent as they were there ([`Fixed`]).
 
 use crate::{
     command::{self, Shell},
@@ -38,7 +38,8 @@ pub enum Covers {
         digest: String,
         /// What the call does, for people: as a question has it, with everything spelled out.
         summary: String,
-        /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers nothing.
+        /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers
+        /// nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         folder: Option<String>,
     },
@@ -61,7 +62,8 @@ pub enum Covers {
         /// The arguments that stay as they were: all but the command.
         #[serde(default = "Fixed::no_other_than_the_command")]
         fixed: Fixed,
-        /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers nothing.
+        /// The folder in which it was given; empty: the call had none. Without it, it is of an earlier haft and covers
+        /// nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         folder: Option<String>,
     },
@@ -284,7 +286,7 @@ pub struct Grant {
     /// Who gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_by: Option<String>,
-    /// When.
+    /// When the grant was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_at: Option<Timestamp>,
 }
@@ -403,7 +405,7 @@ fn quoted(word: &str) -> String {
 pub struct PastPrompt {
     /// The tool's canonical name.
     pub tool: String,
-    /// Its arguments.
+    /// The arguments of the call.
     pub arguments: Map<String, Value>,
     /// What it would have touched.
     pub footprint: Footprint,

@@ -1,5 +1,5 @@
-//! Decisions: what policy says about a call, what a person agreed to earlier, what a caller is permitted, what a licence
-//! includes, whose signature counts, what must not be shown, what a program gets to know.
+//! Decisions: what policy says about a call, what a person agreed to earlier, what a caller is permitted, what a
+//! licence includes, whose signature counts, what must not be shown, what a program gets to know.
 //!
 //! Pure: nothing here reads a file, asks a person or looks at the clock.
 //!

@@ -13,7 +13,7 @@ pub fn wildcard(pattern: &str, text: &str) -> bool {
     matches(pattern, text, |a, b| a == b)
 }
 
-/// The same, with ASCII letters in either case.
+/// Whether a pattern matches, with ASCII letters in either case.
 pub(crate) fn wildcard_any_case(pattern: &str, text: &str) -> bool {
     matches(pattern, text, |a, b| a.eq_ignore_ascii_case(&b))
 }

@@ -113,7 +113,8 @@ fn lines_with_options_that_do_more() {
     holds(&table);
 }
 
-/// Interpreters and package managers, allowed as a whole: text does not become code, and no other program runs, unasked.
+/// Interpreters and package managers, allowed as a whole: text does not become code, and no other program runs,
+/// unasked.
 #[test]
 fn programs_that_run_text_or_others() {
     let rules = "[[rules]]\nname = 'tools'\neffect = 'allow'\nconfirms = true\n\
@@ -518,8 +519,8 @@ fn commands_are_those_of_real_shells() {
         for shell in &shells {
             let mut unknown = started(shell, &text, &folder);
             unknown.retain(|name| !known.contains(&name.as_str()));
-            // Commands in the background write at the same time, and their words get mixed up now and then. What was really
-            // started is there every time.
+            // Commands in the background write at the same time, and their words get mixed up now and then. What was
+            // really started is there every time.
             for _ in 0..3 {
                 if unknown.is_empty() {
                     break;

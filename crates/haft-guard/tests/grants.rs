@@ -333,8 +333,8 @@ fn what_stays_as_it_was_is_said() {
     }
 }
 
-/// A grant for commands from before it looked at other arguments holds for calls that have none; one for a folder, which
-/// does not say what is free, holds for no call with arguments.
+/// A grant for commands from before it looked at other arguments holds for calls that have none; one for a folder,
+/// which does not say what is free, holds for no call with arguments.
 #[test]
 fn what_was_granted_before_covers_no_more_than_was_said() {
     let old = |document: Value| always(Covers::from_document(&document).unwrap());

@@ -93,7 +93,7 @@ fn auto(rules: &str) -> PolicySet {
     PolicySet::new(lists(ApprovalMode::Auto), rules).unwrap().for_shell(Shell::Posix)
 }
 
-/// The same in deny mode: what no rule speaks about is denied.
+/// Rules in deny mode: what no rule speaks about is denied.
 fn strict(rules: &str) -> PolicySet {
     let rules = read_rules(rules, "/work").unwrap();
     PolicySet::new(lists(ApprovalMode::Deny), rules).unwrap().for_shell(Shell::Posix)
@@ -242,7 +242,8 @@ fn an_allowance_needs_everything_named_and_a_denial_anything() {
         (tool().writing(&["/work/src"]), "allow", "deny"),
         (tool().writing(&["/work/src2/a"]), "deny", "allow"),
         (tool(), "deny", "allow"),
-        // Whoever does not say what it touches is not allowed by paths, and is asked about where some are denied.
+        // A tool that does not say what it touches is not allowed by paths, and haft asks about it where some are
+        // denied.
         (Call { footprint: Footprint::undeclared(true), ..tool() }, "deny", "ask"),
         // A folder around what is denied may hold it.
         (tool().writing(&["/work"]), "deny", "ask"),
@@ -728,7 +729,8 @@ fn two_thousand_path_rules_are_read_at_once() {
     }
 }
 
-/// A licence opens nothing: below Enterprise a rule that allows by who calls is passed over, one that asks or denies holds.
+/// A licence opens nothing: below Enterprise a rule that allows by who calls is passed over, one that asks or denies
+/// holds.
 #[test]
 fn rules_by_caller_and_the_licence() {
     let rule = |effect: &str, condition: &str| {
@@ -751,8 +753,8 @@ fn rules_by_caller_and_the_licence() {
     }
 }
 
-/// An allow rule for a command is about the command: variables and input make it another one, so somebody is asked. What
-/// denies is not kept from it.
+/// An allow rule for a command is about the command: variables and input make it another one, so somebody is asked.
+/// What denies is not kept from it.
 #[test]
 fn an_allow_rule_for_a_command_looks_at_what_stands_beside_it() {
     let rules = "[[rules]]\nname = 'status'\neffect = 'allow'\nconfirms = true\ncommand = 'git status'\n\

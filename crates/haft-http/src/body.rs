@@ -1,7 +1,7 @@
 //! A request's body as a whole: bounded in bytes, in time, and over all requests.
 //!
-//! A body comes in pieces, and a piece of one byte can keep a whole read buffer alive. So pieces are copied into one buffer
-//! and let go, and nothing is kept that was not sent.
+//! A body comes in pieces, and a piece of one byte can keep a whole read buffer alive. So pieces are copied into one
+//! buffer and let go, and nothing is kept that was not sent.
 
 use crate::slots::{Full, Slot, Slots};
 use bytes::{Buf as _, Bytes};
@@ -17,19 +17,20 @@ pub struct BodyLimits {
     pub bytes: usize,
     /// Bytes of all that one holder sends at once.
     pub bytes_of_holder: usize,
-    /// Bytes of all at once, whoever sends them.
+    /// Bytes of all bodies together, from all senders.
     pub bytes_of_all: usize,
     /// How long one may stay silent.
     pub silence: Duration,
     /// How long one may take, whatever has come.
     pub grace: Duration,
-    /// Bytes a second that it must have come to once the grace is over: each so many that came are worth one second more.
+    /// Bytes a second that it must have come to once the grace is over: each so many that came are worth one second
+    /// more.
     pub least_rate: usize,
 }
 
 impl BodyLimits {
-    /// How long the next piece is waited for; `None` where the body has had its time. So no body takes longer than its grace
-    /// and its bytes at the least rate.
+    /// How long the next piece is waited for; `None` where the body has had its time. So no body takes longer than its
+    /// grace and its bytes at the least rate.
     ///
     /// ```
     /// use std::time::Duration;
@@ -93,7 +94,7 @@ const PIECE: usize = 4 << 10;
 pub struct WholeBody<K: Eq + Hash> {
     /// What was sent.
     pub bytes: Bytes,
-    /// Its room, for whoever uses the bytes for longer.
+    /// The room of the body, for code that uses the bytes for longer.
     pub room: Slot<K>,
 }
 

@@ -5,8 +5,8 @@ use std::fmt::{self, Write as _};
 
 /// The most bytes of a request's head: its first line and its headers.
 ///
-/// A parser that is given this bound keeps to it only roughly: it reads in pieces, and takes a head that ends within the piece
-/// which goes beyond. So listeners ask [`head_bytes`], too.
+/// A parser that is given this bound keeps to it only roughly: it reads in pieces, and takes a head that ends within
+/// the piece which goes beyond. So listeners ask [`head_bytes`], too.
 pub const LARGEST_HEAD: usize = 64 << 10;
 
 /// How many bytes the head of a request has, as clients write it: one blank after each colon, and none elsewhere.

@@ -7,8 +7,8 @@
 //! | `head` | how large the head of a request may be, and is | none |
 //! | `patient` | a connection that ends where its client takes nothing | wraps a stream |
 //!
-//! The attacker is anybody who can connect, or who has a key: one who sends a byte at a time, sends nothing, reads nothing,
-//! or comes a thousand times. What is defended is the memory of the process, and room for everybody else.
+//! The attacker is anybody who can connect, or who has a key: one who sends a byte at a time, sends nothing, reads
+//! nothing, or comes a thousand times. What is defended is the memory of the process, and room for everybody else.
 
 mod body;
 mod head;

@@ -11,8 +11,8 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A stream whose other side must take what is written within a time. Else a client that never reads would keep its answer
-/// in memory for as long as it likes.
+/// A stream whose other side must take what is written within a time. Else a client that never reads would keep its
+/// answer in memory for as long as it likes.
 ///
 /// Only a write that makes no progress at all counts: one who reads slowly is served slowly.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::{
 /// Why there is no slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// Whoever asks has as many as one may have.
+    /// The caller has as many as it may have.
     #[error("one may have no more at once")]
     Own,
     /// All are taken, by whomever.
@@ -115,7 +115,7 @@ impl<K: Eq + Hash> Drop for Slot<K> {
             *own = own.saturating_sub(self.count);
             *own
         });
-        // Whoever has nothing is not remembered: names of holders must not add up.
+        // A holder of nothing is not remembered: names of holders must not add up.
         if left == Some(0) {
             taken.by.remove(&self.who);
         }

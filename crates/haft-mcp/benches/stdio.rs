@@ -1,8 +1,9 @@
-//! What haft costs an MCP client on pipes, against the bare protocol library: the same echo, each in a process of its own, which
-//! this program starts, in turns.
+//! What haft costs an MCP client on pipes, against the bare protocol library: the same echo, each in a process of its
+//! own, which this program starts, in turns.
 //!
-//! `cargo bench -p haft-mcp --bench stdio`; with `-- --brief`, few rounds. With `HAFT_PROGRAM` the real program's start and memory are
-//! measured, too; with `HAFT_MCP_KIT`, servers of the official Python and TypeScript SDKs take their turns.
+//! `cargo bench -p haft-mcp --bench stdio`; with `-- --brief`, few rounds. With `HAFT_PROGRAM` the real program's start
+//! and memory are measured, too; with `HAFT_MCP_KIT`, servers of the official Python and TypeScript SDKs take their
+//! turns.
 
 #![allow(
     clippy::print_stdout,

@@ -1,7 +1,7 @@
 //! The client that the public conformance suite of MCP drives: `cargo xtask conformance` does.
 //!
-//! It gets the address of a server as its last argument, and does with it what haft does with any server: asks what it has,
-//! accepts that, and calls every tool through the whole engine. Its exit code says whether that could be done.
+//! It gets the address of a server as its last argument, and does with it what haft does with any server: asks what it
+//! has, accepts that, and calls every tool through the whole engine. Its exit code says whether that could be done.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example says what it does")]
 
 use haft::{ApprovalMode, CallContext, Folders, Haft, ListPolicy, McpSource, Request, ToolCall, config};

@@ -1,8 +1,8 @@
 //! A conversation in which the other side cannot make haft hold more than so much.
 //!
-//! The protocol library reads requests as fast as they come, and keeps every answer until it is taken. So one who asks and
-//! never reads would fill memory with answers. Here requests are counted until their answers are on their way, and answers
-//! until they have been taken.
+//! The protocol library reads requests as fast as they come, and keeps every answer until it is taken. So one who asks
+//! and never reads would fill memory with answers. Here requests are counted until their answers are on their way, and
+//! answers until they have been taken.
 
 use rmcp::{
     ErrorData, RoleClient, RoleServer,
@@ -34,7 +34,7 @@ pub(crate) struct Bounds {
 /// What becomes of a request that is one too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beyond {
-    /// It is refused, and whoever asked may ask again.
+    /// It is refused, and the caller may ask again.
     Refused,
     /// The conversation ends: nobody means well with so many.
     TheEnd,
@@ -63,7 +63,7 @@ fn judge(bounds: &Bounds, open: usize, untaken: usize, id_length: usize) -> Verd
     }
 }
 
-/// What a notification says about one of the requests of whoever sent it.
+/// What a notification says about one of the requests of its sender.
 pub(crate) trait Side: ServiceRole {
     /// The request that they do not want answered any more.
     fn cancelled(notification: &Self::PeerNot) -> Option<&RequestId>;
@@ -127,7 +127,7 @@ impl<T> Bounded<T> {
         }
     }
 
-    /// The same, which holds something until everything of the conversation is gone.
+    /// This transport, which holds something until everything of the conversation is gone.
     #[cfg(feature = "http")]
     pub(crate) fn holding(mut self, held: impl Send + Sync + 'static) -> Self {
         self._held = Some(Box::new(held));

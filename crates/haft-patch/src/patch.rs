@@ -111,7 +111,7 @@ pub struct PathUse {
 /// What a patch would do to a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathAction {
-    /// The file is written anew. The envelope's `Add File` replaces one that is there; a unified diff refuses to.
+    /// The file is written whole. The envelope's `Add File` replaces one that is there; a unified diff refuses to.
     Create,
     /// The file must be there, and is changed.
     Modify,
@@ -119,7 +119,8 @@ pub enum PathAction {
     ModifyOrCreate,
     /// The file is removed.
     Delete,
-    /// The file is moved, and perhaps changed. The envelope replaces what is at the new path; a unified diff refuses to.
+    /// The file is moved, and perhaps changed. The envelope replaces what is at the new path; a unified diff refuses
+    /// to.
     Move {
         /// The new path.
         to: String,
@@ -168,7 +169,7 @@ impl Patch {
             .collect()
     }
 
-    /// What the patch says and [`apply`](crate::apply()) does not do. Whoever applies it should be told.
+    /// What the patch says and [`apply`](crate::apply()) does not do. The user who applies it should be told.
     #[must_use]
     pub fn remarks(&self) -> &[Remark] {
         &self.remarks

@@ -10,8 +10,8 @@ use crate::{diff, envelope, lp1, unified};
 
 /// What becomes of one file.
 ///
-/// The changes of a patch are about different paths: each path that changes is the `path` or the `moved_from` of exactly
-/// one of them. So they can be written in any order.
+/// The changes of a patch are about different paths: each path that changes is the `path` or the `moved_from` of
+/// exactly one of them. So they can be written in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {
     /// The path, as the patch names it.

@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use support::{Tree, run};
 
-/// The same cases every time, so that a run tells about the code and not about luck. With `PROPTEST_CASES` as many other
-/// ones as that says.
+/// The same cases every time, so that a run tells about the code and not about luck. With `PROPTEST_CASES` as many
+/// other ones as that says.
 fn config() -> ProptestConfig {
     let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok());
     ProptestConfig {

@@ -26,11 +26,11 @@ const REFUSED: [(&str, &str); 8] = [
     ("015_failure_after_partial_success_leaves_changes", "File does not exist"),
 ];
 
-/// The one scenario that haft answers differently: there, the file that was added before the failure stays; haft applies
-/// all of a patch or nothing.
+/// The one scenario that haft answers differently: there, the file that was added before the failure stays; haft
+/// applies all of a patch or nothing.
 ///
-/// No other one differs. 014 is called `…_appends_trailing_newline`; its input, as published, ends with a newline, and so
-/// does what is expected. haft keeps what a file had, so a file without a final newline would stay so:
+/// No other one differs. 014 is called `…_appends_trailing_newline`; its input, as published, ends with a newline, and
+/// so does what is expected. haft keeps what a file had, so a file without a final newline would stay so:
 /// `scenarios/envelope/003_final_newline_is_kept`.
 const ATOMIC: &str = "015_failure_after_partial_success_leaves_changes";
 

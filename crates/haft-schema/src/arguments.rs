@@ -98,7 +98,7 @@ impl ArgumentSchema {
     ///
     /// # Errors
     ///
-    /// The same, as a problem of the definition.
+    /// Compiles the schema of a definition; a problem is one of the definition.
     ///
     /// ```
     /// use haft_core::{Parameters, ToolDefinition};

@@ -16,8 +16,8 @@ const MOST: usize = 1000;
 
 /// The defaults in a schema that do not satisfy the schema beside them: their pointers, and what is wrong.
 ///
-/// A default of `null` stands for absence, and is not looked at; nor is one in a part that has an address (`$id`) of its
-/// own. Where the schema cannot be compiled nothing is said: compiling it says what is wrong.
+/// A default of `null` stands for absence, and is not looked at; nor is one in a part that has an address (`$id`) of
+/// its own. Where the schema cannot be compiled nothing is said: compiling it says what is wrong.
 ///
 /// ```
 /// use serde_json::json;

@@ -12,8 +12,8 @@ const MAX_MEMBERS: usize = 2000;
 /// The defaults of a schema's members, and of theirs.
 ///
 /// Those of an object inside another are added where that object is there, and those of a list's items to each item.
-/// References into the schema are followed, but not back to where they came from. Alternatives (`anyOf`, `oneOf`, `if`) are not looked into: which of them is
-/// meant may depend on what is absent.
+/// References into the schema are followed, but not back to where they came from. Alternatives (`anyOf`, `oneOf`, `if`)
+/// are not looked into: which of them is meant may depend on what is absent.
 ///
 /// ```
 /// use haft_schema::Defaults;
@@ -62,7 +62,7 @@ impl Defaults {
         self.add(arguments, "", &mut Vec::new());
     }
 
-    /// The same; gives what [`undo`] takes.
+    /// Fills in defaults as above, and returns what [`undo`] takes.
     pub(crate) fn apply_noted(&self, arguments: &mut Map<String, Value>) -> Vec<Added<'_>> {
         let mut added = Vec::new();
         self.add(arguments, "", &mut added);

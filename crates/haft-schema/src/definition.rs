@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::{BadSchema, Schema, check_defaults};
 
-/// The problems that [`ToolDefinition::check`] cannot see: schemas that cannot be used, and defaults that do not satisfy
-/// them.
+/// The problems that [`ToolDefinition::check`] cannot see: schemas that cannot be used, and defaults that do not
+/// satisfy them.
 ///
 /// ```
 /// use haft_core::ToolDefinition;

@@ -13,7 +13,7 @@ use crate::trouble::BadSchema;
 
 /// Other documents that a schema may refer to, each under its address.
 ///
-/// They are given beforehand, by whoever compiles the schema. Addresses are names: nothing is fetched from them.
+/// The caller that compiles the schema gives them beforehand. Addresses are names: nothing is fetched from them.
 ///
 /// ```
 /// use haft_schema::{Checker, Documents, Options};

@@ -49,8 +49,8 @@ const ADVANCED: [&str; 41] = [
     "extends",
 ];
 
-/// The first keyword of a definition's schemas that says more than types, required members and choices, and in which of them
-/// it is. Keywords that JSON Schema does not know check nothing, so they do not count.
+/// The first keyword of a definition's schemas that says more than types, required members and choices, and in which of
+/// them it is. Keywords that JSON Schema does not know check nothing, so they do not count.
 ///
 /// ```
 /// use haft_core::ToolDefinition;

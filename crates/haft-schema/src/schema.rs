@@ -54,11 +54,11 @@ impl Schema {
         Self::compile_with(schema, &Options::default())
     }
 
-    /// The same, with documents that it may refer to, and with formats checked where that is wanted.
+    /// Compiles a schema with documents that it may refer to, and with formats checked where that is wanted.
     ///
     /// # Errors
     ///
-    /// The same.
+    /// When the schema is not valid, refers to a document that was not given or to nothing, or could take too long.
     ///
     /// ```
     /// use haft_schema::{Options, Schema};

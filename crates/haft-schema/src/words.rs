@@ -106,7 +106,7 @@ pub fn describe(error: &ValidationError<'_>) -> SchemaProblem {
     Words { schema: None, whole: None, nested: 0 }.describe(error)
 }
 
-/// The same for an error that was found in `whole` by `schema`, one problem for each unknown property.
+/// Describes an error that was found in `whole` by `schema`, one problem for each unknown property.
 ///
 /// ```
 /// use haft_schema::words::describe_all;

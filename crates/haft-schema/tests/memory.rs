@@ -1,4 +1,5 @@
-//! There may be ten thousand tools, so a compiled schema must be small. One test, alone in its process: it measures that.
+//! There may be ten thousand tools, so a compiled schema must be small. One test, alone in its process: it measures
+//! that.
 
 #![allow(
     clippy::unwrap_used,

@@ -4,7 +4,7 @@ use crate::CallHost;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use tokio::sync::oneshot;
 
-/// Runs code where the host runs such code. Should it panic, whoever waits panics in its place.
+/// Runs code where the host runs such code. If the code panics, the waiting task panics in its place.
 pub(crate) async fn run<T: Send + 'static>(
     host: &dyn CallHost,
     code: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! What a tool may reach, and how. Each is granted by whoever builds the engine; what is not granted refuses.
+//! What a tool may reach, and how. The program that builds the engine grants each; what is not granted refuses.
 
 pub use crate::files::Workspace;
 use haft_core::{
@@ -94,8 +94,8 @@ pub trait Outputs: Send + Sync {
         range: OutputRange,
     ) -> BoxFuture<'a, Result<Option<StoredPart>, ToolError>>;
 
-    /// Lines of an output, all or those that match; `None` where there is none of that handle. Whether an expression can be
-    /// used is for the tool to find out: here one that cannot is a failure of the store.
+    /// Lines of an output, all or those that match; `None` where there is none of that handle. Whether an expression
+    /// can be used is for the tool to find out: here one that cannot is a failure of the store.
     fn search<'a>(
         &'a self,
         _tenant: &'a str,
@@ -114,8 +114,8 @@ pub trait EngineView: Send + Sync {
     fn definitions(&self) -> Vec<Arc<ToolDefinition>>;
     /// Counts and times of a tenant's calls, for all tools or for one.
     fn metrics(&self, tenant: &str, tool: Option<&str>) -> Value;
-    /// The tools that a caller of that tier may call and that fit a question in words, best first; refused where the tier
-    /// does not include such a search.
+    /// The tools that a caller of that tier may call and that fit a question in words, best first; refused where the
+    /// tier does not include such a search.
     fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError>;
     /// The view itself, for tools that come with the engine behind it and do with it what others may not.
     fn as_any(&self) -> Option<&dyn std::any::Any> {
@@ -156,7 +156,8 @@ impl Roots for NotGranted {
 }
 
 impl Capabilities {
-    /// The same for a call that keeps to these folders. Where nothing is left of them, neither files nor programs are granted.
+    /// These capabilities for a call that keeps to these folders. Where nothing is left of them, neither files nor
+    /// programs are granted.
     #[must_use]
     pub fn kept_to(&self, folders: &[String]) -> Self {
         let nothing =

@@ -13,9 +13,10 @@ use std::{fmt, sync::Arc, time::Duration};
 
 /// What stands behind a [`ToolCtx`]: an attempt at a call in the engine, or a test.
 ///
-/// No method has a body here. One that is forgotten must not compile: what it would do instead could hold a call in less.
+/// No method has a body here. One that is forgotten must not compile: what it would do instead could hold a call in
+/// less.
 pub trait CallHost: Send + Sync {
-    /// The walk of this call.
+    /// The execution of this call.
     fn execution_id(&self) -> ExecutionId;
     /// The call as it was made.
     fn call(&self) -> &ToolCall;
@@ -52,7 +53,7 @@ pub trait CallHost: Send + Sync {
 }
 
 /// Everything that a tool can do beyond computing: put out, report, stop in time, and reach the outside through
-/// what it was granted. Made anew for every call; cheap to clone into threads and tasks.
+/// what it was granted. Made for each call; cheap to clone into threads and tasks.
 ///
 /// ```
 /// use haft_sdk::{ToolCtx, testing::TestHost};
@@ -71,14 +72,14 @@ impl ToolCtx {
         ToolCtx(host)
     }
 
-    /// The walk of this call. It stays the same over attempts, so it also names the effect.
+    /// The execution of this call. It stays the same over attempts, so it also names the effect.
     pub fn execution_id(&self) -> ExecutionId {
         self.0.execution_id()
     }
 
-    /// What names the effect of this call, for whoever carries it out: the same over all attempts, and for no other call. A
-    /// receiver that has seen it before has had the effect already. Programs find it in `HAFT_EFFECT_ID`; a tool that
-    /// calls a service passes it on, such as in the header `Idempotency-Key`.
+    /// What names the effect of this call, for the service that carries it out: the same over all attempts, and for no
+    /// other call. A receiver that has seen it before has had the effect already. Programs find it in `HAFT_EFFECT_ID`;
+    /// a tool that calls a service passes it on, such as in the header `Idempotency-Key`.
     ///
     /// ```
     /// use haft_sdk::testing::TestHost;
@@ -120,7 +121,7 @@ impl ToolCtx {
         self.0.settings()
     }
 
-    /// Puts out text, while the tool runs. Never waits for whoever watches.
+    /// Puts out text, while the tool runs. Never waits for observers.
     pub fn print(&self, text: &str) {
         self.0.write(OutputStream::Stdout, text.as_bytes());
     }
@@ -130,7 +131,7 @@ impl ToolCtx {
         self.0.write(stream, bytes);
     }
 
-    /// Says how far it is, in percent and words. Starts an idle timeout anew.
+    /// Says how far it is, in percent and words. Restarts an idle timeout.
     pub fn progress(&self, percent: u8, message: &str) {
         self.0.progress(Some(percent.min(100)), Some(message));
     }
@@ -192,7 +193,7 @@ impl ToolCtx {
         self.run_with(spec, Arc::new(move |stream, bytes| cx.write(stream, bytes))).await
     }
 
-    /// The same with a taker of its own for what it puts out.
+    /// Runs a program, with a receiver of its own for what the program puts out.
     pub async fn run_with(&self, spec: GuestSpec, sink: OutputSink) -> Result<GuestEnd, ToolError> {
         let mut guest = self.start(spec).await?;
         let control = guest.control();
@@ -216,20 +217,20 @@ impl ToolCtx {
         Ok(guest)
     }
 
-    /// A program as this call may run it: at its level, within its limits and those of the sandbox around it. For programs that
-    /// serve several calls: those for which this gives the same may share one.
+    /// A program as this call may run it: at its level, within its limits and those of the sandbox around it. For
+    /// programs that serve several calls: those for which this gives the same may share one.
     pub fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
         self.0.fit(spec)
     }
 
-    /// Takes note of what holds a program in that an earlier call started and this one uses: it is then on the result and in the
-    /// record of this call.
+    /// Takes note of what holds a program in that an earlier call started and this one uses: it is then on the result
+    /// and in the record of this call.
     pub fn note_contained(&self, sandbox: &str, by: &Enforcement) {
         self.0.contained(sandbox, by);
     }
 
-    /// Takes note of how a program ended that was started by [`start`](Self::start), maybe by an earlier call: what it used
-    /// and what was stopped is then on the result and in the record of this call.
+    /// Takes note of how a program ended that was started by [`start`](Self::start), maybe by an earlier call: what it
+    /// used and what was stopped is then on the result and in the record of this call.
     pub fn note_end(&self, sandbox: &str, by: &Enforcement, end: &GuestEnd) {
         self.0.contained(sandbox, by);
         self.0.used(end);

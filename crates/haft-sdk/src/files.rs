@@ -60,7 +60,7 @@ pub struct Metadata {
 pub struct Place {
     /// The whole path, resolved, with forward slashes.
     pub path: String,
-    /// The same as short as it can be said: below the first root without it.
+    /// The path, as short as it can be written: below the first root without it.
     pub shown: String,
 }
 
@@ -250,7 +250,7 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// The same for the result of a call.
+    /// This change as a side effect on the result of a call.
     pub fn side_effect(&self, at: jiff::Timestamp) -> SideEffect {
         let (kind, description) = match &self.outcome {
             FileOutcome::Created => (SideEffectKind::Created, None),
@@ -291,8 +291,8 @@ pub trait Workspace: Send + Sync {
     /// Visits every regular file below a folder; links are not followed. Gives where it started.
     fn walk(&self, walk: &Walk<'_>, visitor: &Visitor<'_>) -> Result<Place, ToolError>;
 
-    /// Why changing what is at a resolved path needs an approval of its own: it would run programs later, when its owner uses
-    /// git, a shell, an editor or an agent. `None` where it would not.
+    /// Why changing what is at a resolved path needs an approval of its own: it would run programs later, when its
+    /// owner uses git, a shell, an editor or an agent. `None` where it would not.
     fn protects(&self, path: &str, scope: Scope) -> Result<Option<String>, ToolError>;
 
     /// Makes changes: all of them, or none. Afterwards, and after a crash, every file is whole.
@@ -307,9 +307,10 @@ pub trait Workspace: Send + Sync {
     /// Remembers what a reader has read.
     fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError>;
 
-    /// The same files, held to what was decided on: whatever is located, looked at, opened, walked or changed must be, at that
-    /// very moment, below a path of this footprint, whose paths are resolved. So nothing that is swapped between a decision
-    /// and its use leads elsewhere. [`Resource::Anything`](haft_core::Resource::Anything) holds to nothing.
+    /// The same files, held to what was decided on: whatever is located, looked at, opened, walked or changed must be,
+    /// at that very moment, below a path of this footprint, whose paths are resolved. So nothing that is swapped
+    /// between a decision and its use leads elsewhere. [`Resource::Anything`](haft_core::Resource::Anything) holds to
+    /// nothing.
     fn held_to(&self, footprint: &Footprint) -> Arc<dyn Workspace>;
 }
 

@@ -50,7 +50,8 @@ pub trait Prepared: Send + Sync {
     /// call is of high risk. Whatever wraps a call must pass this on, so there is no default.
     fn confirm(&self) -> Option<String>;
 
-    /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts more.
+    /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts
+    /// more.
     fn timeout(&self) -> Option<Duration> {
         None
     }

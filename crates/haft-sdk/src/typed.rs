@@ -38,7 +38,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 /// assert_eq!(tool.definition().description, "Greets somebody.");
 /// ```
 pub trait TypedTool: Send + Sync + Sized + 'static {
-    /// Its name.
+    /// The name of the tool.
     const NAME: &'static str;
     /// Its arguments. The type's doc comment becomes the description, each field's that of a parameter.
     type Args: DeserializeOwned + JsonSchema + Send + Sync + 'static;
@@ -58,7 +58,8 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
         None
     }
 
-    /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts more.
+    /// The deadline that this very call asks for, as one of its arguments, say. A deadline that the caller set counts
+    /// more.
     fn timeout(&self, _args: &Self::Args) -> Option<Duration> {
         None
     }

@@ -1,7 +1,9 @@
-//! What haft costs a client over HTTP, with 32 of them, against the bare libraries: the same echo, each in a process of its own, which
-//! this program starts, in turns. `/v1/invoke` beside a bare axum handler, and MCP over streamable HTTP beside a bare rmcp server.
+//! What haft costs a client over HTTP, with 32 of them, against the bare libraries: the same echo, each in a process of
+//! its own, which this program starts, in turns. `/v1/invoke` beside a bare axum handler, and MCP over streamable HTTP
+//! beside a bare rmcp server.
 //!
-//! `cargo bench -p haft-server --bench http`. With `HAFT_PROGRAM` the memory and the start of `haft serve` are measured, too.
+//! `cargo bench -p haft-server --bench http`. With `HAFT_PROGRAM` the memory and the start of `haft serve` are
+//! measured, too.
 
 #![allow(
     clippy::print_stdout,

@@ -1,7 +1,7 @@
 //! Lets requests in: who asks is known, they have not too many open, and what they say is here as a whole.
 //!
-//! A request stays let in only while its caller is valid: once their key is revoked, their time is over or they may less,
-//! a call that is waited for is cancelled as if they had hung up, and a stream ends.
+//! A request stays let in only while its caller is valid: once their key is revoked, their time is over or they may
+//! less, a call that is waited for is cancelled as if they had hung up, and a stream ends.
 
 use crate::{
     backend::ServerBackend,

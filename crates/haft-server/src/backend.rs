@@ -32,7 +32,8 @@ pub trait ServerBackend: Send + Sync {
         Box::pin(ready(Ok(())))
     }
 
-    /// What happened besides calls, over all tenants, newest first: keys that were made and revoked, who was not let in.
+    /// What happened besides calls, over all tenants, newest first: keys that were made and revoked, who was not let
+    /// in.
     fn happenings<'a>(&'a self, _limit: usize) -> BoxFuture<'a, Result<Vec<Value>, ToolError>> {
         refused("a record of what happened besides calls")
     }

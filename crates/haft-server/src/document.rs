@@ -84,8 +84,8 @@ fn operations(item: &mut utoipa::openapi::PathItem) -> impl Iterator<Item = (Htt
     .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
-/// A name for programs that make clients of the document: `getTasksIdEvents`. By itself it would be that of a function, and
-/// several have the same.
+/// A name for programs that make clients of the document: `getTasksIdEvents`. By itself it would be that of a function,
+/// and several have the same.
 fn operation_id(method: &HttpMethod, path: &str) -> String {
     let method = match method {
         HttpMethod::Get => "get",

@@ -96,7 +96,7 @@ pub(crate) fn object<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserialize
     read_object(&Box::<RawValue>::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// The same for a member that may be null.
+/// Reads an object that may be null.
 pub(crate) fn some_object<'de, T: DeserializeOwned, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
@@ -145,7 +145,7 @@ pub(crate) fn integer<'de, T: TryFrom<u64>, D: Deserializer<'de>>(deserializer: 
     some_integer(deserializer)?.ok_or_else(|| D::Error::custom("it must be a number"))
 }
 
-/// The same for a member that may be null.
+/// Reads an integer that may be null.
 pub(crate) fn some_integer<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {

@@ -28,8 +28,9 @@
 //!   all others, and requests for what is not there. A test goes through the document for that.
 //! - Another tenant's resources answer 404. Every reading goes through `for_tenant`, or asks
 //!   [`Engine::is_of`](haft_engine::Engine::is_of) first.
-//! - Bytes of requests are bounded, each request and all together, and so is the time that one may take to say what it wants.
-//!   A client that reads events slowly holds a place in the log and no copy of it; one that reads nothing is dropped.
+//! - Bytes of requests are bounded, each request and all together, and so is the time that one may take to say what it
+//!   wants. A client that reads events slowly holds a place in the log and no copy of it; one that reads nothing is
+//!   dropped.
 //! - A caller whose key is no longer valid has nothing open: what was let in ends within two seconds of a revocation.
 
 mod admission;

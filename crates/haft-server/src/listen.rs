@@ -37,7 +37,8 @@ pub enum Listener {
     Tcp(TcpListener),
     /// On a port, with TLS: see [`tls`](crate::tls).
     Tls(TcpListener, TlsAcceptor),
-    /// On a unix socket. The user who runs this process is known there as its owner, by the credentials of their process.
+    /// On a unix socket. The user who runs this process is known there as its owner, by the credentials of their
+    /// process.
     #[cfg(unix)]
     Unix(tokio::net::UnixListener),
 }

@@ -97,19 +97,19 @@ impl Problem {
         problem
     }
 
-    /// The same with another status than the table's: for what HTTP itself has a status for.
+    /// This problem with another status than the table's: for what HTTP itself has a status for.
     pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = status;
         self
     }
 
-    /// The same, with when to ask again, in seconds.
+    /// This problem with the number of seconds after which to ask again.
     pub(crate) fn come_again(mut self, seconds: u32) -> Self {
         self.0.come_again = Some(seconds);
         self
     }
 
-    /// The same with single problems.
+    /// This problem with a list of single problems.
     pub(crate) fn with_problems(mut self, problems: Vec<Single>) -> Self {
         self.0.problems = problems;
         self

@@ -21,8 +21,8 @@ use utoipa::ToSchema;
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Context {
-    /// The agent that calls: a DID or any other text but `owner`, `mcp:…` and `key_…`. Only with a key that is not bound to
-    /// an agent; records name it behind the key's id, as `key_…/AGENT`.
+    /// The agent that calls: a DID or any other text but `owner`, `mcp:…` and `key_…`. Only with a key that is not
+    /// bound to an agent; records name it behind the key's id, as `key_…/AGENT`.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     agent: Option<String>,
     /// One run of the agent.
@@ -145,7 +145,7 @@ pub(crate) struct Invoke {
     /// Who it is for.
     #[serde(default, deserialize_with = "object")]
     context: Context,
-    /// How.
+    /// Options of the call.
     #[serde(default, deserialize_with = "object_of_objects")]
     #[schema(value_type = schema::CallOptions)]
     options: CallOptions,
@@ -171,7 +171,8 @@ const TIME: &str = "^PT(?=[0-9])([0-9]{1,6}H)?([0-9]{1,6}M)?([0-9]{1,6}(\\.[0-9]
 /// A second to a day.
 const TIME_TO_LIVE: &str = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-9]{0,3}S)$";
 
-/// What the checks of options and limits ask for, as the document says it: type, member, and what is added to the member's schema.
+/// What the checks of options and limits ask for, as the document says it: type, member, and what is added to the
+/// member's schema.
 pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
     let time = || json!({"pattern": TIME, "examples": ["PT30S"]});
     let up_to = |most: u64| json!({"minimum": 1, "maximum": most});

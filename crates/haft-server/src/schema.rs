@@ -259,7 +259,7 @@ pub(crate) struct Deny {
     reason: Option<String>,
 }
 
-/// Not like this: the call is planned with these arguments, and asked about anew.
+/// Not like this: the call is planned with these arguments, and asked about again.
 #[derive(Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edit {

@@ -32,8 +32,8 @@ pub struct Limits {
     pub bodies_bytes: usize,
     /// How long a body may stay silent while it is sent.
     pub body_silence: Duration,
-    /// How long a body may take, before what has come of it counts: then each [`body_rate`](Self::body_rate) bytes are worth a
-    /// second more.
+    /// How long a body may take, before what has come of it counts: then each [`body_rate`](Self::body_rate) bytes are
+    /// worth a second more.
     pub body_grace: Duration,
     /// Bytes a second that a body must have come to once its grace is over.
     pub body_rate: usize,
@@ -45,7 +45,7 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// Requests that one key or person may have open at once, streams among them; more are answered with 429.
     pub requests_per_key: usize,
-    /// The same for one tenant, with all its keys.
+    /// The same number for one tenant, with all its keys.
     pub requests_per_tenant: usize,
     /// How long a client may take nothing of its answer before the connection is closed.
     pub write_silence: Duration,
@@ -139,8 +139,8 @@ impl Server {
         self.router.clone()
     }
 
-    /// Serves until `stop` says so: nothing new is taken then, streams of events end, and what was begun may end for a while.
-    /// The engine is the caller's to shut down, before or after.
+    /// Serves until `stop` says so: nothing new is taken then, streams of events end, and what was begun may end for a
+    /// while. The engine is the caller's to shut down, before or after.
     pub async fn serve(self, listeners: Vec<Listener>, stop: CancellationToken) -> io::Result<()> {
         let shared = Shared {
             router: self.router,
@@ -213,8 +213,8 @@ impl Builder {
         self
     }
 
-    /// Lets a key or token that may make calls approve them, too. Without it, the right to approve does not count beside the
-    /// right to invoke.
+    /// Lets a key or token that may make calls approve them, too. Without it, the right to approve does not count
+    /// beside the right to invoke.
     pub fn invoke_and_approve(mut self) -> Self {
         self.both_rights = true;
         self
@@ -226,8 +226,8 @@ impl Builder {
         self
     }
 
-    /// Serves the Model Context Protocol at `/mcp`, to callers with the right to invoke. The service must be one that takes its
-    /// [caller](haft_mcp::server::Callers::PerRequest) from each request.
+    /// Serves the Model Context Protocol at `/mcp`, to callers with the right to invoke. The service must be one that
+    /// takes its [caller](haft_mcp::server::Callers::PerRequest) from each request.
     #[cfg(feature = "mcp")]
     pub fn mcp(mut self, service: haft_mcp::server::http::HttpService) -> Self {
         self.mcp = Some(service);

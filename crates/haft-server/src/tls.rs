@@ -15,7 +15,7 @@ pub enum TlsProblem {
     File {
         /// Which.
         file: String,
-        /// Why.
+        /// Why the file cannot be read.
         reason: String,
     },
     /// They do not fit each other, or are not usable.

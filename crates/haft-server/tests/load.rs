@@ -1,7 +1,7 @@
 //! Many who watch, some of whom stall, while others call: nobody is slowed, no end is lost, memory stays bounded.
 //!
-//! Three runs beside each other: without watchers, with those who read, and with those who stall, too. Two seconds each by default;
-//! `HAFT_LOAD_SECONDS=30` for the whole (`cargo xtask soak` does that).
+//! Three runs beside each other: without watchers, with those who read, and with those who stall, too. Two seconds each
+//! by default; `HAFT_LOAD_SECONDS=30` for the whole (`cargo xtask soak` does that).
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -45,7 +45,7 @@ const MOST_GROWN: u64 = 300 << 10;
 /// Says something again.
 #[derive(Deserialize, JsonSchema)]
 struct Echo {
-    /// What.
+    /// What to say.
     text: String,
 }
 

@@ -21,7 +21,7 @@ impl<'a> Lines<'a> {
         Ok(Lines { found, search, pattern, from: search.from_line.max(1), number: 1, bytes: 0 })
     }
 
-    /// The same from a later line on, where earlier pieces were left out.
+    /// Counts from a later line on, where earlier pieces were left out.
     #[cfg(feature = "sql")]
     pub(crate) fn at_line(mut self, number: u64) -> Self {
         self.number = number;

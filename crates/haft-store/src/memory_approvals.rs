@@ -67,7 +67,8 @@ impl Approvals {
         id
     }
 
-    /// The one about the same call that is not over. Answered ones come first: their answer is for the first that comes.
+    /// The one about the same call that is not over. Answered ones come first: their answer is for the first that
+    /// comes.
     fn same(
         &mut self,
         tenant: &str,
@@ -222,7 +223,8 @@ impl Approvals {
         found.is_some_and(|found| matches!(found.state, ApprovalState::Open | ApprovalState::Approved))
     }
 
-    /// Whether a task need not wait for it any more; with the arguments that a person gave the call before, where they did.
+    /// Whether a task need not wait for it any more; with the arguments that a person gave the call before, where they
+    /// did.
     pub(crate) fn is_answered(
         &mut self,
         tenant: &str,

@@ -7,7 +7,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// Keys that last as long as the process: for tests, and for programs that make their keys anew at each start.
+/// Keys that last as long as the process: for tests, and for programs that make new keys at each start.
 ///
 /// ```
 /// use haft_core::port::KeyStore;

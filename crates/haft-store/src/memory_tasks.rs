@@ -63,7 +63,8 @@ impl Tasks {
         waiting.into_iter().take(most).map(claim).collect()
     }
 
-    /// Tasks whose approval was answered wait for a runner again. An approval that has run out is answered, too: by nobody.
+    /// Tasks whose approval was answered wait for a runner again. An approval that has run out is answered, too: by
+    /// nobody.
     fn go_on(&mut self, approvals: &mut Approvals, now: Timestamp) {
         let waiting = self.0.values_mut().filter(|kept| kept.task.state == TaskState::AwaitingApproval);
         for kept in waiting {
@@ -233,7 +234,7 @@ impl Kept {
         self.new.call.arguments = haft_core::Arguments::default();
     }
 
-    /// Ends one that is not on a walk.
+    /// Ends a task that does not run.
     fn end(&mut self, code: ErrorCode, text: &str, now: Timestamp) {
         let result = ToolResult {
             call_id: Arc::clone(&self.task.call_id),

@@ -22,7 +22,7 @@ pub fn lock(path: &Path) -> io::Result<File> {
     Ok(lock)
 }
 
-/// Replaces a file: a reader sees the old one or the new one, also after a power cut. Whoever calls this holds a lock.
+/// Replaces a file: a reader sees the old one or the new one, also after a power cut. The caller holds a lock.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;

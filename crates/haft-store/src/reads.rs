@@ -98,7 +98,7 @@ impl FileReadHashes {
         self.folder.join(format!("{name}.jsonl"))
     }
 
-    /// Writes the file anew with the last line of each path only.
+    /// Rewrites the file with the last line of each path only.
     fn shorten(file: &mut File, path: &PathBuf) -> io::Result<()> {
         let text = fs::read_to_string(path)?;
         let mut last = BTreeMap::new();

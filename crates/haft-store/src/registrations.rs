@@ -178,7 +178,7 @@ fn cannot(path: &Path, what: &str, error: &io::Error) -> StoreError {
     StoreError(format!("{} cannot {what}: {reason}; check whose it is, and who may use it", path.display()))
 }
 
-/// Whoever can write it can add tools.
+/// Anyone who can write it can add tools.
 #[cfg(unix)]
 fn check_private(path: &Path, metadata: &fs::Metadata) -> Result<(), StoreError> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;

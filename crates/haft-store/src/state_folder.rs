@@ -1,7 +1,7 @@
 //! Whether a state folder is its user's own.
 //!
-//! What haft trusts, which tools it has, the audit and its key are in there. Somebody who could put a file or a link there would
-//! decide what haft does, so a folder that is not its user's own is refused before anything in it is read.
+//! What haft trusts, which tools it has, the audit and its key are in there. Somebody who could put a file or a link
+//! there would decide what haft does, so a folder that is not its user's own is refused before anything in it is read.
 
 use std::{
     fs, io,
@@ -100,8 +100,8 @@ fn alone(path: &Path) -> String {
     )
 }
 
-/// Refuses a file that has more than one name: under the other one, nothing would tell that it is the owner's. One that is not
-/// there is fine, and so is what is no file.
+/// Refuses a file that has more than one name: under the other one, nothing would tell that it is the owner's. One that
+/// is not there is fine, and so is what is no file.
 ///
 /// # Errors
 ///
@@ -137,8 +137,8 @@ enum Fault {
     Exposed,
 }
 
-/// The decision, for the folder as for everything in it. Without a user only what shows by itself is a fault. What lies in a
-/// folder that only its owner can enter is written by nobody else, whatever its mode says.
+/// The decision, for the folder as for everything in it. Without a user only what shows by itself is a fault. What lies
+/// in a folder that only its owner can enter is written by nobody else, whatever its mode says.
 fn fault(facts: Facts, user: Option<u32>, in_private: bool) -> Option<Fault> {
     const WRITABLE_BY_OTHERS: u32 = 0o022;
     if facts.is_link {
@@ -153,8 +153,9 @@ fn fault(facts: Facts, user: Option<u32>, in_private: bool) -> Option<Fault> {
     (facts.mode & WRITABLE_BY_OTHERS != 0 && !in_private).then_some(Fault::Exposed)
 }
 
-/// Refuses a state folder that is a link, belongs to somebody else or can be written by others, or in which such a file lies.
-/// One that is not there yet is fine. `user` is who runs haft; without it only links and what others can write are refused.
+/// Refuses a state folder that is a link, belongs to somebody else or can be written by others, or in which such a file
+/// lies. One that is not there yet is fine. `user` is who runs haft; without it only links and what others can write
+/// are refused.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -212,7 +213,7 @@ fn judge(
 fn look(path: &Path) -> Result<Option<Facts>, StateFolderError> {
     match fs::symlink_metadata(path) {
         Ok(metadata) => Ok(Some(facts(&metadata))),
-        // Where a file is in the way, whoever makes the folder says so.
+        // Where a file is in the way, making the folder fails and says so.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             Ok(None)
         }

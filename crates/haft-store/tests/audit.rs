@@ -464,8 +464,8 @@ async fn what_was_archived_still_verifies() {
     assert_eq!(store.verify_archive(&first.path, None).unwrap().bad.unwrap().seq, 1);
 }
 
-/// Eight old records of two tools in turn, of which `a` is archived, and a new one; what somebody does then; what is found after
-/// one more retention, which must not cover for it.
+/// Eight old records of two tools in turn, of which `a` is archived, and a new one; what somebody does then; what is
+/// found after one more retention, which must not cover for it.
 async fn after_retention(change: impl FnOnce(&Connection), again: bool) -> Option<(i64, String)> {
     const DAY: i64 = 24 * 60 * 60 * 1000;
     let folder = tempfile::tempdir().unwrap();
@@ -617,7 +617,7 @@ async fn records_are_given_out() {
     assert_eq!((&first["seq"], &first["tool"]), (&2.into(), &"plain".into()));
 }
 
-/// However long the configuration keeps results: no longer than the licence of whoever made the call includes.
+/// However long the configuration keeps results: no longer than the licence of the call's owner includes.
 #[tokio::test]
 async fn results_are_kept_no_longer_than_a_licence_includes() {
     let folder = tempfile::tempdir().unwrap();

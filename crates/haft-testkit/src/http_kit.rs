@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The environment variable that names the folder with schemathesis and the SDKs of model providers. `cargo xtask test` sets it.
+/// The environment variable that names the folder with schemathesis and the SDKs of model providers. `cargo xtask test`
+/// sets it.
 ///
 /// ```
 /// assert_eq!(haft_testkit::HTTP_KIT_VAR, "HAFT_HTTP_KIT");

@@ -20,7 +20,7 @@ pub struct Postgres {
 pub struct ServerCertificate<'a> {
     /// The certificate, with those between it and its authority.
     pub certificate: &'a str,
-    /// Its key.
+    /// The private key of the certificate.
     pub key: &'a str,
 }
 

@@ -7,7 +7,7 @@ use std::{fmt::Write as _, time::Duration};
 /// One parameter of a tool in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterRow {
-    /// Its name.
+    /// The name of the parameter.
     pub name: String,
     /// What it takes, such as `string`, `"json" or "toml"`, `list of integer`.
     pub kind: String,

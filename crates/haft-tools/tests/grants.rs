@@ -64,8 +64,8 @@ fn covers(
     Grant::new("g", "acme", covers.clone(), Lasts::Always).covers(&subject, Shell::Posix)
 }
 
-/// What a grant for a folder or a host leaves free: names and contents. Written down by hand: an argument that says how a
-/// tool acts does not belong here.
+/// What a grant for a folder or a host leaves free: names and contents. Written down by hand: an argument that says how
+/// a tool acts does not belong here.
 const FREE: &[&str] = &[
     "apply_patch.patch",
     "call_tool.name",

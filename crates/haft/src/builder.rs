@@ -115,15 +115,15 @@ impl Builder {
         self
     }
 
-    /// What may run, what must be asked, what must not. The lists of a [`ListPolicy`] may name tools by their aliases; a
-    /// [`PolicySet`](crate::PolicySet) has rules, too.
+    /// What may run, what must be asked, what must not. The lists of a [`ListPolicy`] may name tools by their aliases;
+    /// a [`PolicySet`](crate::PolicySet) has rules, too.
     pub fn policy<P: Policy + 'static>(mut self, policy: P) -> Self {
         self.policy = Policing::own(policy);
         self
     }
 
-    /// Where grants come from: what a person agreed to earlier. Without it, lists have those that are remembered with an answer
-    /// ([`approvals`](crate::Engine::approvals)), unless the [`store`](Self::store) is one's own; a
+    /// Where grants come from: what a person agreed to earlier. Without it, lists have those that are remembered with
+    /// an answer ([`approvals`](crate::Engine::approvals)), unless the [`store`](Self::store) is one's own; a
     /// [`PolicySet`](crate::PolicySet) or another policy knows about grants itself.
     pub fn grants(mut self, grants: impl GrantSource + 'static) -> Self {
         self.grants = Some(Arc::new(grants));
@@ -182,8 +182,8 @@ impl Builder {
         self
     }
 
-    /// What holds programs in. Without one, what needs containment does not run. Where licences are given, callers need the
-    /// tier that includes jails of one's own.
+    /// What holds programs in. Without one, what needs containment does not run. Where licences are given, callers need
+    /// the tier that includes jails of one's own.
     pub fn jail(mut self, jail: impl Jail + 'static) -> Self {
         self.jail = Some(Arc::new(jail));
         self
@@ -195,8 +195,8 @@ impl Builder {
         self
     }
 
-    /// What must not be shown, in place of what haft takes out by itself: tokens and keys by their look, and the values of
-    /// variables that programs do not get.
+    /// What must not be shown, in place of what haft takes out by itself: tokens and keys by their look, and the values
+    /// of variables that programs do not get.
     pub fn redactor(mut self, redactor: impl Redactor + 'static) -> Self {
         self.redacting = Redacting::Own(Arc::new(redactor));
         self

@@ -157,7 +157,7 @@ pub(crate) fn template(config: &Config, folders: &Folders) -> Result<GuestSpec, 
     // A repository's own parts are left to the jail: git must work, and only hooks and settings are out of reach.
     let defaults: &[&str] = if files.include_default_denies { DEFAULT_DENIES } else { &[] };
     let denied = defaults.iter().copied().filter(|pattern| *pattern != "**/.git/**").map(str::to_owned);
-    // What is denied is never passed on, whoever lists it.
+    // A denied variable is never passed on, even where somebody lists it.
     let never = DeniedVariables::new(config.tools.environment.denylist.iter().cloned());
     let passed = |name: &String| {
         never.allow(name).ok()?;
@@ -201,7 +201,7 @@ fn limits(commands: &CommandsConfig) -> Limits {
     )
 }
 
-/// What a call may ask for at the most: never less than what it has without asking.
+/// The most that a call may ask for: never less than what it has without asking.
 pub(crate) fn ceiling(commands: &CommandsConfig) -> Limits {
     limits_of(
         commands.max_memory_bytes.max(commands.memory_bytes),

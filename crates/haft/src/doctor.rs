@@ -15,7 +15,7 @@ use std::{
 /// What was found out about one jail.
 #[derive(Clone, Debug, Serialize)]
 pub struct JailReport {
-    /// Its name.
+    /// The name of the jail.
     pub jail: String,
     /// The levels, with what it says it enforces at each, or why it cannot.
     pub levels: Vec<LevelReport>,

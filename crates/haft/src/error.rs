@@ -30,7 +30,7 @@ pub enum Error {
     /// A secret that only the operator knows of cannot be looked for.
     #[error("{0}")]
     Redaction(String),
-    /// The key of whoever gives out licences cannot be read.
+    /// The public key that licences are checked with cannot be read.
     #[error("{0}")]
     Licence(String),
     /// A key that signs tools cannot be read.

@@ -56,21 +56,21 @@ impl Haft {
         &self.quarantined
     }
 
-    /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a session.
-    /// All of them end when the last clone of this is dropped.
+    /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a
+    /// session. All of them end when the last clone of this is dropped.
     pub fn background_commands(&self) -> &BackgroundCommands {
         &self.background
     }
 
-    /// The MCP servers that tools come from. Each is begun when one of its tools is first called; all of them end with a
-    /// shutdown, and when the last clone of this is dropped.
+    /// The MCP servers that tools come from. Each is begun when one of its tools is first called; all of them end with
+    /// a shutdown, and when the last clone of this is dropped.
     #[cfg(feature = "mcp")]
     pub fn upstreams(&self) -> &haft_mcp::client::Upstreams {
         &self.upstreams
     }
 
-    /// The sandboxes: several calls that share limits, paths and hosts, and one end for everything in them. They end when
-    /// their time is over, at a shutdown, and when the last clone of this is dropped.
+    /// The sandboxes: several calls that share limits, paths and hosts, and one end for everything in them. They end
+    /// when their time is over, at a shutdown, and when the last clone of this is dropped.
     ///
     /// ```no_run
     /// use haft::{Limits, Request, SandboxSpec, prelude::*};
@@ -129,8 +129,8 @@ impl Haft {
         self.licensing.tier(jiff::Timestamp::now(), tenant).0
     }
 
-    /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the background
-    /// and the MCP servers.
+    /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the
+    /// background and the MCP servers.
     pub async fn shutdown(&self) -> Shutdown {
         let done = self.engine.shutdown().await;
         self.end_programs().await;
@@ -144,7 +144,7 @@ impl Haft {
         self.upstreams.end_all().await;
     }
 
-    /// The same without letting running calls end by themselves.
+    /// Shuts down as `shutdown` does, without letting running calls end first.
     pub async fn shutdown_now(&self) -> Shutdown {
         let done = self.engine.shutdown_now().await;
         self.end_programs().await;

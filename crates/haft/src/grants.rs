@@ -7,8 +7,8 @@ use haft_store::DurableStore;
 use haft_store::MemoryStore;
 use std::sync::Arc;
 
-/// The grants of a store, as policy asks for them. They are read for each decision that they could change, so that one that
-/// another process revoked holds no longer.
+/// The grants of a store, as policy asks for them. They are read for each decision that they could change, so that one
+/// that another process revoked holds no longer.
 ///
 /// ```
 /// # #[cfg(feature = "sqlite")] {

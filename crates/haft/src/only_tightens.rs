@@ -1,7 +1,8 @@
-//! A folder that nobody trusts only tightens: shown by what can be read, written, run, reached and stored, for every key.
+//! A folder that nobody trusts only tightens: shown by what can be read, written, run, reached and stored, for every
+//! key.
 //!
-//! `config_layers.rs` compares values. That is not enough: a shorter list of read-only folders looks like less, and lets more be
-//! written. Here configurations are put to work, through the functions that decide in earnest.
+//! `config_layers.rs` compares values. That is not enough: a shorter list of read-only folders looks like less, and
+//! lets more be written. Here configurations are put to work, through the functions that decide in earnest.
 
 use crate::config::{
     Config, FolderSource, Inputs, Key, Kind, SourceText, Tighter, ToolsConfig, Value, keys, parse, real_path,
@@ -27,7 +28,8 @@ use std::{
     sync::Arc,
 };
 
-/// What a key is looked at with: a tight and a loose value, and what else must be configured for the difference to show.
+/// What a key is looked at with: a tight and a loose value, and what else must be configured for the difference to
+/// show.
 struct Row {
     key: &'static str,
     tight: &'static str,
@@ -39,7 +41,8 @@ const fn row(key: &'static str, tight: &'static str, loose: &'static str) -> Row
     Row { key, tight, loose, around: "" }
 }
 
-/// Every key in which a folder has a say. One without a row fails the tests below; so does a row whose difference no probe sees.
+/// Every key in which a folder has a say. One without a row fails the tests below; so does a row whose difference no
+/// probe sees.
 const ROWS: &[Row] = &[
     row("tools.mode", "'disabled'", "'enabled'"),
     row("tools.allow_parallel", "false", "true"),
@@ -234,7 +237,8 @@ const PROBES: &[Probe] = &[
     (|config| format!("{config:?}"), remembered),
 ];
 
-/// Worked out once for the same settings: most configurations here differ in a few, and patterns take a while to compile.
+/// Worked out once for the same settings: most configurations here differ in a few, and patterns take a while to
+/// compile.
 fn behaviour(config: &Config, world: &World) -> Behaviour {
     thread_local! {
         static KNOWN: RefCell<BTreeMap<(usize, PathBuf, String), Behaviour>> = RefCell::default();

@@ -1,7 +1,7 @@
 //! Spans for a collector that speaks OTLP, over HTTP.
 //!
-//! What the spans hold is decided where they are made, in `haft-engine/src/telemetry.rs`: no arguments, no output, names
-//! without secrets. Here they are only sent. Nothing else is: what libraries say under other names stays here.
+//! What the spans hold is decided where they are made, in `haft-engine/src/telemetry.rs`: no arguments, no output,
+//! names without secrets. Here they are only sent. Nothing else is: what libraries say under other names stays here.
 
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_otlp::WithExportConfig as _;
@@ -143,8 +143,8 @@ impl Otlp {
 
 impl Drop for Otlp {
     fn drop(&mut self) {
-        // A subscriber that is there for the whole process holds the provider, too: nobody else would end it. The second
-        // time it does nothing.
+        // A subscriber that is there for the whole process holds the provider, too: nobody else would end it. The
+        // second time it does nothing.
         let _ = self.provider.shutdown_with_timeout(PATIENCE);
     }
 }

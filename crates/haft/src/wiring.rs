@@ -51,7 +51,7 @@ pub fn settings(config: &Config) -> Settings {
     }
 }
 
-/// What stands around every start.
+/// The admission controls of every start.
 pub(crate) fn admission(config: &Config) -> AdmissionControls {
     let scheduling = &config.scheduling;
     let some = |number: u64| (number > 0).then_some(number);
@@ -117,8 +117,8 @@ pub struct Folders {
     pub working: PathBuf,
     /// Where haft remembers. No tool reaches it.
     pub state: PathBuf,
-    /// More folders and files that no tool reaches, whether they are there or not: the user's configuration and what it names.
-    /// [`config::own_files`](crate::config::own_files) lists them.
+    /// More folders and files that no tool reaches, whether they are there or not: the user's configuration and what it
+    /// names. [`config::own_files`](crate::config::own_files) lists them.
     pub private: Vec<PathBuf>,
     /// The user's home, where toolchains keep their caches; only presets make parts of it visible to programs.
     pub home: Option<PathBuf>,
@@ -140,8 +140,9 @@ pub(crate) fn roots(config: &Config, folders: &Folders) -> Vec<RootSpec> {
     writable.chain(readable).collect()
 }
 
-/// Those that are there, and the writable ones that are not: one that is missing takes nothing from the others. A read-only one
-/// that is missing is left in, and refused by whoever opens it: without it, what appears in its place could be written.
+/// Those that are there, and the writable ones that are not: one that is missing takes nothing from the others. A
+/// read-only one that is missing is left in, and refused when it is opened: without it, what appears in its place could
+/// be written.
 pub(crate) fn present(roots: Vec<RootSpec>) -> (Vec<RootSpec>, Vec<PathBuf>) {
     let is_missing = |root: &RootSpec| {
         let found = std::fs::symlink_metadata(&root.path);
@@ -154,8 +155,8 @@ pub(crate) fn present(roots: Vec<RootSpec>) -> (Vec<RootSpec>, Vec<PathBuf>) {
     (present, missing.into_iter().map(|root| root.path).collect())
 }
 
-/// Denied patterns that start at a root, as they are in each configured one: where tools are kept to a folder inside a root,
-/// what the pattern denies there is denied all the same.
+/// Denied patterns that start at a root, as they are in each configured one: where tools are kept to a folder inside a
+/// root, what the pattern denies there is denied all the same.
 fn in_configured_roots(config: &Config, folders: &Folders) -> Vec<String> {
     let starts_at_root = |pattern: &&String| {
         let pattern = pattern.trim_end_matches('/');
@@ -273,7 +274,7 @@ pub(crate) fn declared(config: &Config) -> impl Iterator<Item = ToolDefinition> 
 }
 
 /// The same lists with the canonical name of every tool that they name by an alias or in another case: policy
-/// matches canonical names only, and whoever denies `Bash` means the tool behind it.
+/// matches canonical names only, and a denial of `Bash` means the tool behind it.
 pub(crate) fn with_canonical_names<'a>(
     mut policy: ListPolicy,
     definitions: impl Iterator<Item = &'a ToolDefinition>,
@@ -344,8 +345,8 @@ impl Tool for DeclaredTool {
     }
 }
 
-/// The tool of a definition: a program, an HTTP service, a tool of an MCP server or a flow where it names one, else one without
-/// code behind it.
+/// The tool of a definition: a program, an HTTP service, a tool of an MCP server or a flow where it names one, else one
+/// without code behind it.
 pub fn described(
     definition: ToolDefinition,
     commands: &CommandToolSettings,

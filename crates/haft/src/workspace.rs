@@ -54,7 +54,8 @@ impl FolderOfCalls {
         }
     }
 
-    /// What these folders and the configured roots have in common: files and programs there. `None` where that is nothing.
+    /// What these folders and the configured roots have in common: files and programs there. `None` where that is
+    /// nothing.
     fn common_ground(&self, folders: &[PathBuf]) -> Result<Option<(Files, GuestSpec)>, String> {
         let real = |path: &PathBuf| path.canonicalize().ok().filter(|path| path.is_dir());
         let wanted: Vec<PathBuf> = folders.iter().filter_map(real).collect();

@@ -49,7 +49,8 @@ async fn without_anybody_to_ask_side_effects_do_not_happen() {
     assert_eq!(status(&haft).await, (Status::RequiresConfirmation, Some(ErrorCode::ConfirmationRequired)));
 }
 
-/// What waits is answered later, in the same process and without a durable store; what is remembered holds until it is revoked.
+/// What waits is answered later, in the same process and without a durable store; what is remembered holds until it is
+/// revoked.
 #[tokio::test]
 async fn approvals_are_answered_later_and_remembered() {
     let haft = Haft::builder().tool(touch()).build().unwrap();

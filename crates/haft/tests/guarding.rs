@@ -32,7 +32,8 @@ fn surroundings(folder: &Path) -> Surroundings {
     Surroundings { working_folder, home: Some(folder.join("home")), ..Surroundings::default() }
 }
 
-/// Long-lived: a change of the user's own file or the folder's holds from the next call on, a broken one changes nothing.
+/// Long-lived: a change of the user's own file or the folder's holds from the next call on, a broken one changes
+/// nothing.
 #[tokio::test]
 async fn policy_is_read_anew_when_its_files_change() {
     let folder = tempfile::tempdir().unwrap();

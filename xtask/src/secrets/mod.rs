@@ -1,7 +1,7 @@
 //! `cargo xtask secrets`: writes the table of the shapes of secrets from the rules of gitleaks.
 //!
-//! Most of those rules are written by a program, in two forms: a token at a word boundary, and a value that is assigned to
-//! a name. Both become a line of the table. The few others are lines in `by_hand.txt`; a rule that is neither is an
+//! Most of those rules are written by a program, in two forms: a token at a word boundary, and a value that is assigned
+//! to a name. Both become a line of the table. The few others are lines in `by_hand.txt`; a rule that is neither is an
 //! error, so that a newer collection cannot lose one quietly.
 
 use std::fs;
@@ -13,7 +13,8 @@ use crate::workspace::Workspace;
 /// Lines of the table for rules that cannot be turned into one.
 const BY_HAND: &str = include_str!("by_hand.txt");
 
-/// Rules that the table does not have: their shapes are in `framed.rs` and `scan.rs`, or there is none, and a test says why.
+/// Rules that the table does not have: their shapes are in `framed.rs` and `scan.rs`, or there is none, and a test says
+/// why.
 const ELSEWHERE: &[&str] = &[
     "curl-auth-header",
     "curl-auth-user",
@@ -207,7 +208,7 @@ fn shape(rule: &Rule) -> Option<String> {
     })
 }
 
-/// The same without a group around the whole.
+/// The expression without a group around the whole.
 fn without_group(value: &str) -> &str {
     let Some(inner) = value.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else { return value };
     if inner.starts_with('?') {

@@ -153,8 +153,8 @@ async fn over_http(
     listen(listener, guarded, stop).await.map_err(cannot)
 }
 
-/// Goes on with what an earlier process in this folder left waiting for a person. Where there is nothing of the kind, nothing is
-/// looked for again and again.
+/// Goes on with what an earlier process in this folder left waiting for a person. Where there is nothing of the kind,
+/// nothing is looked for again and again.
 async fn go_on_with_tasks(haft: Haft, owner: Arc<CallContext>) {
     let open = haft::TaskQuery { open_only: true, limit: 1, ..haft::TaskQuery::default() };
     let found = haft.tasks(&owner.tenant).list(open).await;

@@ -1,4 +1,5 @@
-//! The ids of calls and batches by a prefix: where to look for those that fit. Which one is meant, `haft_core::id_prefix` says.
+//! The ids of calls and batches by a prefix: where to look for those that fit. Which one is meant,
+//! `haft_core::id_prefix` says.
 
 use super::filter::{self, Id};
 use crate::{failure::Failure, live_runs::Running};

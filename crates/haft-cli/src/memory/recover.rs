@@ -1,4 +1,5 @@
-//! `haft recover`: what processes that are gone left unfinished, and a person's decision about it. Nothing is run again.
+//! `haft recover`: what processes that are gone left unfinished, and a person's decision about it. Nothing is run
+//! again.
 
 use super::{Memory, args::RecoverArgs, record, tenant_or_own};
 use crate::{

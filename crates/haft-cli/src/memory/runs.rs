@@ -148,7 +148,7 @@ async fn wanted(memory: &Memory, tenant: &str, typed: &str) -> Result<Id, Failur
     prefix::run_id(&memory.store, &running_now(memory)?, tenant, typed, Which::CallsAndBatches).await
 }
 
-/// The same among those that run now.
+/// Looks for the id among calls that run now.
 fn running_id(memory: &Memory, typed: &str) -> Result<Id, Failure> {
     if let Ok(whole) = filter::id(typed) {
         return Ok(whole);

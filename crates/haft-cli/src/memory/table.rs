@@ -10,8 +10,8 @@ pub(super) enum Side {
     Right,
 }
 
-/// Rows under a heading. Every cell but those of the last column keeps its width; the last is cut to what is left of the
-/// line.
+/// Rows under a heading. Every cell but those of the last column keeps its width; the last is cut to what is left of
+/// the line.
 pub(super) fn table(heading: &[(&str, Side)], rows: &[Vec<String>], width: Option<usize>) -> String {
     let last = heading.len().saturating_sub(1);
     let count = |text: &str| text.chars().count();

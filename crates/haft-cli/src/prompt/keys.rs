@@ -69,8 +69,8 @@ pub(super) enum Step {
     Go(Screen),
     /// Everything that there is to see, and then the keys again.
     ShowAll,
-    /// Everything that there is to see of all that follow, and then [`Screen::Rest`]: nobody agrees to what they were not
-    /// shown.
+    /// Everything that there is to see of all that follow, and then [`Screen::Rest`]: nobody agrees to what they were
+    /// not shown.
     ShowRest,
     /// Something to change the arguments with.
     Edit,

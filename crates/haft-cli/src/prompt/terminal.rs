@@ -134,8 +134,8 @@ impl Listening<'_> {
     }
 }
 
-/// Takes one key off the bytes that came. Sequences of cursor and function keys mean nothing here and are passed over as
-/// a whole, so that no letter in them counts as a key.
+/// Takes one key off the bytes that came. Sequences of cursor and function keys mean nothing here and are passed over
+/// as a whole, so that no letter in them counts as a key.
 fn take(held: &mut Vec<u8>) -> Option<Key> {
     loop {
         let first = *held.first()?;

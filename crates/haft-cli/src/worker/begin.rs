@@ -1,8 +1,9 @@
-//! Starting a worker in the background: in a session of its own, so that neither Ctrl-C nor a closed terminal reaches it.
+//! Starting a worker in the background: in a session of its own, so that neither Ctrl-C nor a closed terminal reaches
+//! it.
 //!
-//! A process cannot begin a session while it leads a group, and one that does not lead a group is in that of whoever
-//! typed, where Ctrl-C reaches it. So there are two steps: the first is put in a group of its own and starts the second in
-//! it, which then begins its session; the first ends.
+//! A process cannot begin a session while it leads a group, and one that does not lead a group is in that of the shell
+//! in which somebody typed, where Ctrl-C reaches it. So there are two steps: the first is put in a group of its own and
+//! starts the second in it, which then begins its session; the first ends.
 
 use super::{
     files::Files,

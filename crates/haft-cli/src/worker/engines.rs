@@ -1,5 +1,5 @@
-//! An engine for each place that tasks come from. A call runs with the configuration of the folder in which it was made,
-//! whichever process runs it.
+//! An engine for each place that tasks come from. A call runs with the configuration of the folder in which it was
+//! made, whichever process runs it.
 
 use crate::{
     args::{Color, Global},
@@ -19,8 +19,8 @@ use std::{collections::HashMap, ffi::OsString, path::PathBuf, sync::Arc};
 /// Engines that are kept although nothing of theirs runs.
 const KEPT: usize = 8;
 
-/// Where a call was made, as far as that decides how it runs. Kept with its task, so no variable is in it that may hold a
-/// secret.
+/// Where a call was made, as far as that decides how it runs. Kept with its task, so no variable is in it that may hold
+/// a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Whence {

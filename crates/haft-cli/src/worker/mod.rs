@@ -8,8 +8,8 @@
 //! | `serve` | the worker itself |
 //! | `engines` | an engine for each place that tasks come from |
 //!
-//! One worker serves a state folder. Tasks are on record before it hears of them, so that neither a lost word nor a killed
-//! worker loses one: the socket only tells it to look now.
+//! One worker serves a state folder. Tasks are on record before it hears of them, so that neither a lost word nor a
+//! killed worker loses one: the socket only tells it to look now.
 
 mod begin;
 mod engines;

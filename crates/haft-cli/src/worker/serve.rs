@@ -117,8 +117,8 @@ impl Worker<'_> {
         };
         let mut stops = Stops::new()?;
         let end = self.work(&mut heard, &mut stops).await?;
-        // From here on nobody can tell it anything: a process that tries starts a successor, which waits for the lock and takes
-        // what is on record.
+        // From here on nobody can tell it anything: a process that tries starts a successor, which waits for the lock
+        // and takes what is on record.
         files.clear_socket();
         if let Some(listening) = listening {
             listening.abort();

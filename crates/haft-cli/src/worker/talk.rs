@@ -36,7 +36,7 @@ pub(super) enum Asked {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Told {
-    /// Its process.
+    /// The id of the worker's process.
     pub(crate) process: u32,
     /// Of which haft.
     pub(super) version: String,

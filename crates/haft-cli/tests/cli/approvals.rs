@@ -48,7 +48,8 @@ fn a_yes_from_another_process_lets_the_same_call_run_once() {
     }
 }
 
-/// What is approved has been seen: each call is shown whole before it is answered, also those that `--all` brings along.
+/// What is approved has been seen: each call is shown whole before it is answered, also those that `--all` brings
+/// along.
 #[test]
 fn a_yes_shows_what_it_covers() {
     let place = Place::new();

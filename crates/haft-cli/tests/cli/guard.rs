@@ -415,7 +415,7 @@ fn secrets_are_in_no_result_event_log_or_record() {
     );
 }
 
-/// Whoever meets the list that comes with haft has set nothing: the next step names the file and what to write.
+/// A user who meets the default denylist has set nothing: the next step names the file and what to write.
 #[test]
 fn a_denial_by_default_says_how_to_allow_it() {
     let place = crate::support::Place::new();

@@ -1,5 +1,6 @@
-//! No way round a confirmation: a yes is for one call, once, in time, for whoever was asked, and for what it touched then. Each with
-//! a control that shows what would have happened. That a program in a jail cannot agree is in `approvals.rs`.
+//! No way round a confirmation: a yes is for one call, once, in time, for the caller who was asked about, and for what
+//! it touched then. Each with a control that shows what would have happened. That a program in a jail cannot agree is
+//! in `approvals.rs`.
 
 use crate::support::{Place, Said};
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! The owner's own files: no tool reaches them wherever they lie, and a state folder that is not the owner's own is refused.
+//! The owner's own files: no tool reaches them wherever they lie, and a state folder that is not the owner's own is
+//! refused.
 
 use crate::support::{Place, Said};
 use std::{
@@ -73,7 +74,7 @@ fn a_configuration_that_was_named_is_out_of_reach() {
     }
 }
 
-/// The same for a configuration above the working folder, through the environment, and behind links.
+/// No tool reaches a configuration above the working folder, through the environment, and behind links.
 #[test]
 fn a_configuration_above_or_behind_links_is_out_of_reach() {
     let place = Place::new();
@@ -301,7 +302,8 @@ fn a_folder_does_not_destroy_what_others_could_undo() {
     }
 }
 
-/// The same from a program in a jail: it neither reads nor replaces a configuration that lies where it works.
+/// A program in a jail reaches no configuration, either: it neither reads nor replaces a configuration that lies where
+/// it works.
 #[test]
 fn a_program_does_not_reach_a_configuration_that_was_named() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! Files that run programs later: changing one is asked about, whatever else is allowed; a program that makes one loses it.
+//! Files that run programs later: changing one is asked about, whatever else is allowed; a program that makes one loses
+//! it.
 
 use crate::support::{Place, Said};
 use serde_json::{Value, json};

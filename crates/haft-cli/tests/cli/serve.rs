@@ -473,7 +473,7 @@ fn a_token_counts_by_keys_that_its_issuer_serves_over_https() {
             true => {
                 assert_eq!((status, &me["user"], &me["tenant"]), (200, &"ada".into(), &"acme".into()), "{me}")
             }
-            // Keys from whoever says that they are the issuer count for nothing.
+            // Keys from a server that only claims to be the issuer are refused.
             false => assert_eq!(status, 503, "{me}"),
         }
         server.signal("TERM");

@@ -91,7 +91,7 @@ fn what_runs_is_what_was_signed() {
     assert!(said.stderr.contains("what the tool runs was changed after it was signed"), "{said:?}");
     program(&place, "#!/bin/sh\necho hello\n");
     assert_eq!(call().code, 0, "as it was signed");
-    // Whoever changes what is remembered changes nothing but that the tool is refused.
+    // An attacker who changes what is remembered achieves only that the tool is refused.
     let record = place.home().join(".local/state/haft/registrations.json");
     let text = std::fs::read_to_string(&record).unwrap();
     std::fs::write(&record, text.replace("Greets", "Greets and more")).unwrap();

@@ -25,7 +25,7 @@ impl Running {
         Running { child, stderr, heard: String::new() }
     }
 
-    /// The same with haft itself, which has none of the tools of the tests and can make jails.
+    /// Starts haft itself, which has none of the tools of the tests and can make jails.
     pub(crate) fn program(place: &Place, args: &[&str]) -> Running {
         Running::of(place.program(args))
     }

@@ -89,7 +89,7 @@ impl Place {
         Said::of(self.program(args).output().expect("it starts"))
     }
 
-    /// The same with something on standard input.
+    /// Runs haft with something on standard input.
     pub(crate) fn haft_with(&self, args: &[&str], input: impl AsRef<[u8]>) -> Said {
         let mut child = self.program(args).stdin(Stdio::piped()).spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("a pipe");

@@ -50,7 +50,7 @@ impl Worked {
         said.json()["taskId"].as_str().expect("a task").to_owned()
     }
 
-    /// The same with the tools of the tests.
+    /// Detaches a call of one of the tools of the tests.
     fn detach_own(&self, tool: &str) -> String {
         let said = self.run_with_tools(&["call", tool, "--detach", "--json"]);
         assert_eq!(said.code, 0, "{said:?}");

@@ -1,4 +1,5 @@
-//! What holds the first attempt at a call holds every other one. Each attack has a control that shows that it would work.
+//! What holds the first attempt at a call holds every other one. Each attack has a control that shows that it would
+//! work.
 
 use crate::{
     program::{add, definition},

@@ -233,7 +233,7 @@ fn a_cancel_leaves_nothing(name: &str) {
         let result = call.await.unwrap();
         assert_eq!(result.status, Status::Cancelled, "{result:?}");
         none_left(&format!("sleep 7{mark}"));
-        // So does a caller that goes away.
+        // A caller that goes away ends the command, too.
         let call =
             ToolCall::new("run_command", json!({"command": format!("{}; sleep 1000", daemons(&mark))}));
         let call = tokio::spawn(world.haft.execute(call));

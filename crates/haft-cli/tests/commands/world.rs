@@ -41,7 +41,7 @@ pub fn in_world<F: Future<Output = ()>>(name: &str, test: impl FnOnce(World) -> 
     in_world_with(name, "", test);
 }
 
-/// The same with more configuration.
+/// Runs a test in a world with more configuration.
 pub fn in_world_with<F: Future<Output = ()>>(name: &str, more: &str, test: impl FnOnce(World) -> F) {
     let world = World::new(more);
     if let Err(reason) = world.jail_at_hand() {

@@ -93,7 +93,8 @@ impl Page {
         Ok(())
     }
 
-    /// A command with the ids of this run in the place of those that the page shows; also where it shows their beginning.
+    /// A command with the ids of this run in the place of those that the page shows; also where it shows their
+    /// beginning.
     fn with_real_ids(&self, command: &str) -> String {
         let is_part = |sign: char| sign.is_alphanumeric() || "_-:+/=".contains(sign);
         let mut real = command.to_owned();

@@ -77,7 +77,7 @@ fn gone() -> Result<(), Failed> {
     let names = session.names();
     assert!(!names.iter().any(|name| name.starts_with("s__")), "{names:?}");
     session.end();
-    // A person who asks anew takes them away for good.
+    // A person who adds the server again removes them for good.
     let said = world.add(&["--replace"]);
     assert!(said.stdout.contains("removed `s__echo`"), "{said:?}");
     assert!(!world.place.haft(&["tools", "list"]).stdout.contains("s__"));

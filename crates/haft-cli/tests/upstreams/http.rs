@@ -35,7 +35,7 @@ impl Server {
         let mut lines = stderr.lines().map_while(Result::ok);
         let line = lines.find(|line| line.contains("serving MCP at")).unwrap();
         let address = line.split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned();
-        // Whoever closes its standard error must not stop it.
+        // A closed standard error must not stop it.
         std::thread::spawn(move || lines.for_each(drop));
         Server { place, child, address }
     }

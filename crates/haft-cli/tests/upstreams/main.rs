@@ -1,5 +1,5 @@
-//! Tools of MCP servers through the real program: servers that die, change, stall, lie and flood. The server is this very
-//! program, started by haft in a jail.
+//! Tools of MCP servers through the real program: servers that die, change, stall, lie and flood. The server is this
+//! very program, started by haft in a jail.
 #![cfg_attr(
     target_os = "linux",
     allow(

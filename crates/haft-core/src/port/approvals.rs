@@ -110,7 +110,7 @@ pub enum TakenAnswer {
     Expired,
     /// Another call has taken it, or there is no such question.
     Gone,
-    /// This.
+    /// There was an answer, and this call has taken it.
     Answered(Answer),
 }
 
@@ -160,7 +160,7 @@ pub struct StoredGrant {
     pub shown: String,
     /// Who gave it.
     pub granted_by: String,
-    /// When.
+    /// When the grant was given.
     pub granted_at: Timestamp,
     /// Until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -95,7 +95,7 @@ pub struct AuditPage {
 /// One call, as it is kept.
 #[derive(Clone, Debug)]
 pub struct StoredRun {
-    /// Its record.
+    /// The audit record of the call.
     pub record: AuditRecord,
     /// Its arguments without secrets, where they are kept.
     pub arguments: Option<Arguments>,
@@ -185,7 +185,7 @@ pub struct FoundLines {
 }
 
 impl StoredRun {
-    /// Its walk.
+    /// The execution that the record is about.
     pub fn execution_id(&self) -> ExecutionId {
         self.record.metadata.execution_id
     }

@@ -237,7 +237,7 @@ pub trait GuestControl: Send + Sync {
 
 /// A program in a jail. Dropping it ends it, with everything that it started.
 pub trait Guest: Send {
-    /// Its sandbox.
+    /// The id of the sandbox that the program runs in.
     fn sandbox_id(&self) -> &str;
 
     /// What holds it in.
@@ -258,7 +258,8 @@ pub trait Sandbox: Send + Sync {
     /// What everything that ever was in it used, as far as all of it together is measured.
     fn used(&self) -> Metrics;
 
-    /// Lets nothing more in and ends everything in it. After that nothing of it is left; an error says that something is.
+    /// Lets nothing more in and ends everything in it. After that nothing of it is left; an error says that something
+    /// is.
     fn end<'a>(&'a self) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 

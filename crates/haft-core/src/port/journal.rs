@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 /// One step of a batch, taken down as it happens.
 ///
-/// A batch whose calls stream in goes `Begin`, then `Text`, `CallStart` and `ArgsDelta` in any mixture, then `Seal`. One
-/// that is there as a whole goes `Begin`, `Calls`. Both go on with `Decided` and end with `Close`, which says that
-/// whoever asked has taken the results over.
+/// A batch whose calls stream in goes `Begin`, then `Text`, `CallStart` and `ArgsDelta` in any mixture, then `Seal`.
+/// One that is there as a whole goes `Begin`, `Calls`. Both go on with `Decided` and end with `Close`, which says that
+/// the caller has taken the results over.
 #[derive(Clone, Debug)]
 pub enum JournalStep {
-    /// A batch begins. A second `Begin` of the same id changes nothing, so that whoever streams a batch in and whoever
-    /// runs it can both say so.
+    /// A batch begins. A second `Begin` of the same id changes nothing, so that the code that streams a batch in and
+    /// the code that runs it can both say so.
     Begin(BatchBegin),
     /// The model's words go on.
     Text {
@@ -25,7 +25,7 @@ pub enum JournalStep {
     CallStart {
         /// The batch.
         batch: BatchId,
-        /// Its place.
+        /// The place of the call in the batch.
         index: u32,
         /// The caller's own name for it.
         call_id: Arc<str>,
@@ -45,7 +45,7 @@ pub enum JournalStep {
     Seal {
         /// The batch.
         batch: BatchId,
-        /// When.
+        /// When the batch was sealed.
         at: Timestamp,
     },
     /// All calls, as they are about to be planned. Seals the batch.
@@ -54,7 +54,7 @@ pub enum JournalStep {
         batch: BatchId,
         /// In call order, from place 0.
         calls: Vec<JournalCall>,
-        /// When.
+        /// When the calls were taken down.
         at: Timestamp,
     },
     /// What was decided about each call, after everybody was asked and before anything runs.
@@ -64,11 +64,11 @@ pub enum JournalStep {
         /// By place.
         calls: Vec<(u32, PlannedStep)>,
     },
-    /// Every call has its result, and whoever asked has taken them over.
+    /// Every call has its result, and the caller has taken them over.
     Close {
         /// The batch.
         batch: BatchId,
-        /// When.
+        /// When the batch was closed.
         at: Timestamp,
     },
 }
@@ -92,7 +92,7 @@ impl JournalStep {
 /// A batch begins.
 #[derive(Clone, Debug)]
 pub struct BatchBegin {
-    /// Its id.
+    /// The id of the batch.
     pub batch: BatchId,
     /// Who asks.
     pub context: Arc<CallContext>,
@@ -100,14 +100,14 @@ pub struct BatchBegin {
     pub model: Option<Arc<str>>,
     /// What the model said before the calls.
     pub assistant_text: Arc<str>,
-    /// When.
+    /// When the batch began.
     pub at: Timestamp,
 }
 
 /// A call of a batch, as it is taken down.
 #[derive(Clone, Debug)]
 pub struct JournalCall {
-    /// Its walk.
+    /// The execution of the call.
     pub execution_id: ExecutionId,
     /// The caller's own name for it.
     pub call_id: Arc<str>,
@@ -183,7 +183,7 @@ pub struct UnfinishedCall {
     pub tool: Arc<str>,
     /// The arguments, as far as they had come in; not always JSON.
     pub arguments: Arguments,
-    /// Its walk, where it had one.
+    /// The execution of the call, where it had one.
     pub execution_id: Option<ExecutionId>,
     /// How far it got.
     pub state: CallState,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, sync::Arc};
 
-/// Something that whoever is known to a server may do there, besides looking at what is their tenant's.
+/// Something that a caller with an identity may do at a server, besides looking at what is its tenant's.
 ///
 /// ```
 /// use haft_core::port::Right;
@@ -120,7 +120,7 @@ pub trait KeyStore: Send + Sync {
     /// All keys, or those of a tenant, oldest first.
     fn all<'a>(&'a self, tenant: Option<&'a str>) -> BoxFuture<'a, Result<Vec<ApiKey>, StoreError>>;
 
-    /// Lets a key count no longer; `by` is who says so, for the audit. False where there is none of that id, or it was revoked
-    /// before.
+    /// Lets a key count no longer; `by` is who says so, for the audit. False where there is none of that id, or it was
+    /// revoked before.
     fn revoke<'a>(&'a self, id: &'a str, by: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 }

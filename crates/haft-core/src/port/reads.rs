@@ -8,7 +8,7 @@ use jiff::Timestamp;
 pub struct ReadRecord {
     /// SHA-256 of all its bytes, in hex.
     pub sha256: String,
-    /// When.
+    /// When the file was read or written.
     pub at: Timestamp,
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Finds secrets in bytes and puts a mark in their place.
 ///
-/// Output comes in chunks, and a secret may be cut between two. So whoever feeds a redactor lets go only of the
+/// Output comes in chunks, and a secret may be cut between two. So the code that feeds a redactor lets go only of the
 /// bytes that are [`decided`](Redactor::decided), and holds the rest until more have come or the stream ends.
 pub trait Redactor: Send + Sync {
     /// The bytes without secrets. Borrowed where there are none.

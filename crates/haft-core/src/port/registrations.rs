@@ -30,7 +30,7 @@ pub struct StoredTool {
     /// Who added it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_by: Option<String>,
-    /// When.
+    /// When the tool was added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registered_at: Option<Timestamp>,
 }

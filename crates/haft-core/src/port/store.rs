@@ -42,7 +42,7 @@ pub struct Wants {
 /// What is about to happen: recorded before it does.
 #[derive(Clone, Debug)]
 pub struct Intent {
-    /// The walk. It is also the effect's id, which stays the same over attempts.
+    /// The execution. It is also the effect's id, which stays the same over attempts.
     pub execution_id: ExecutionId,
     /// The batch and the place in it.
     pub batch: Option<(BatchId, u32)>,
@@ -58,7 +58,7 @@ pub struct Intent {
     pub approval: Option<ApprovalId>,
     /// Which try it is, from 1.
     pub attempt: u32,
-    /// When.
+    /// When the intent was recorded.
     pub at: Timestamp,
 }
 
@@ -111,7 +111,7 @@ pub struct CallEnd {
     pub result: Option<Arc<ToolResult>>,
     /// For a call with an idempotency key: what a repetition gets. Counts only if this very call holds the key.
     pub settles: Option<(ClaimRequest, Settlement)>,
-    /// The task that this walk was of, and its result: it ends with it, or waits for a person's answer.
+    /// The task that this execution was of, and its result: it ends with it, or waits for a person's answer.
     pub task: Option<(TaskId, Arc<ToolResult>)>,
 }
 
@@ -129,7 +129,7 @@ pub enum Settlement {
 /// A call with an idempotency key wants to run.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
-    /// The walk that asks.
+    /// The execution that asks.
     pub execution_id: ExecutionId,
     /// Whose.
     pub tenant: Arc<str>,
@@ -197,8 +197,8 @@ pub trait Store: Send + Sync {
 
     /// Records how a call ended, with its audit record, as one.
     ///
-    /// The call itself hands the record over; the future only waits for it to be safe. So whoever drops the future
-    /// does not undo the record.
+    /// The call itself hands the record over; the future only waits for it to be safe. So a caller that drops the
+    /// future does not undo the record.
     fn outcome<'a>(&'a self, outcome: CallEnd) -> BoxFuture<'a, Result<(), StoreError>>;
 
     /// Takes an idempotency key, or says who has it.

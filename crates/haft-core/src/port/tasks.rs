@@ -12,15 +12,15 @@ use std::{sync::Arc, time::Duration};
 /// A task that is about to be taken.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// The id of its first walk.
+    /// The id of its first execution.
     pub execution_id: ExecutionId,
     /// Who asks.
     pub context: Arc<CallContext>,
     /// For what. Kept as it was sent until the task has ended, because it may have to begin after a restart.
     pub call: ToolCall,
-    /// How.
+    /// Options of the call.
     pub options: CallOptions,
     /// Who may run it: processes that run tasks have a name for their kind.
     pub runner: Arc<str>,
@@ -39,15 +39,15 @@ pub struct NewTask {
 /// A task that this process is to run.
 #[derive(Clone, Debug)]
 pub struct ClaimedTask {
-    /// Its id.
+    /// The id of the task.
     pub id: TaskId,
-    /// The id of its next walk.
+    /// The id of its next execution.
     pub execution_id: ExecutionId,
     /// Who asked.
     pub context: Arc<CallContext>,
     /// For what.
     pub call: ToolCall,
-    /// How.
+    /// Options of the call.
     pub options: CallOptions,
     /// What its runner has to know about where it runs.
     pub place: Option<Value>,
@@ -55,7 +55,7 @@ pub struct ClaimedTask {
     pub approval: Option<ApprovalId>,
 }
 
-/// What came of the wish to cancel a task.
+/// What came of cancelling a task.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TaskCancel {
     /// There is none of that id.
@@ -70,8 +70,9 @@ pub enum TaskCancel {
 
 /// Where tasks are kept. Every question about one names the tenant.
 ///
-/// The end of a task is written with the outcome of its walk: see [`CallEnd::task`](super::CallEnd::task). A walk that
-/// ends because a person has to agree, with a question that can still be answered, leaves its task waiting for that.
+/// The end of a task is written with the outcome of its execution: see [`CallEnd::task`](super::CallEnd::task). An
+/// execution that ends because a person has to agree, with a question that can still be answered, leaves its task
+/// waiting for that.
 pub trait TaskStore: Send + Sync {
     /// Takes a task. When this has returned, it is safe.
     fn submit<'a>(&'a self, task: NewTask) -> BoxFuture<'a, Result<(), StoreError>>;
@@ -84,7 +85,7 @@ pub trait TaskStore: Send + Sync {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<ClaimedTask>, StoreError>>;
 
-    /// It begins, with that walk. False where it is not to begin: somebody ended it meanwhile.
+    /// It begins, with that execution. False where it is not to begin: somebody ended it meanwhile.
     fn begin<'a>(
         &'a self,
         id: &'a TaskId,
@@ -97,7 +98,7 @@ pub trait TaskStore: Send + Sync {
         notes: Vec<(TaskId, TaskProgress)>,
     ) -> BoxFuture<'a, Result<Vec<TaskId>, StoreError>>;
 
-    /// A person is asked about a task that is on its walk; `None` once they have answered. Should its process be gone
+    /// A person is asked about a task that runs; `None` once they have answered. Should its process be gone
     /// before they have, the task waits for the answer.
     fn asks<'a>(
         &'a self,
@@ -105,7 +106,7 @@ pub trait TaskStore: Send + Sync {
         approval: Option<ApprovalId>,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Ends a task of this process whose walk could not be recorded.
+    /// Ends a task of this process whose execution could not be recorded.
     fn finish<'a>(&'a self, id: &'a TaskId, result: Arc<ToolResult>)
     -> BoxFuture<'a, Result<(), StoreError>>;
 

@@ -1,9 +1,9 @@
 //! Text that shows everything: what a person reads before they agree to something.
 //!
-//! The other doors of this module take out what would harm a reader. Somebody who is asked whether a command may run must
-//! not be spared anything: a title that a terminal would have swallowed is a part of the command. So nothing is taken out
-//! here; what would not be seen, or would be seen as something else, is written out between `⟨` and `⟩`. The outcome can
-//! be read back, so no two texts have the same.
+//! The other doors of this module take out what would harm a reader. Somebody who is asked whether a command may run
+//! must not be spared anything: a title that a terminal would have swallowed is a part of the command. So nothing is
+//! taken out here; what would not be seen, or would be seen as something else, is written out between `⟨` and `⟩`. The
+//! outcome can be read back, so no two texts have the same.
 
 use super::invisible::{is_hidden, is_shaping};
 use std::fmt::Write as _;
@@ -29,8 +29,8 @@ enum Lines {
 }
 
 /// A text with everything in it to be seen, line by line. Line ends stay; every other control character, everything
-/// invisible or that changes the order of a line, blanks that look like a space and are none, and letters that look like
-/// those of another alphabet are written out. Long runs are counted.
+/// invisible or that changes the order of a line, blanks that look like a space and are none, and letters that look
+/// like those of another alphabet are written out. Long runs are counted.
 ///
 /// No two texts look the same: the outcome can be read back.
 ///
@@ -48,7 +48,7 @@ pub fn spelled(text: &str) -> String {
     spell(text, Lines::Many)
 }
 
-/// The same in one line: line ends are `⏎`.
+/// The text in one line: line ends are `⏎`.
 ///
 /// ```
 /// use haft_core::text::spelled_line;
@@ -99,7 +99,7 @@ fn spell(text: &str, lines: Lines) -> String {
     out
 }
 
-/// What stands around the present character.
+/// The characters before and after the current one.
 #[derive(Default)]
 struct Place {
     line_start: bool,

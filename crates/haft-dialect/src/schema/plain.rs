@@ -1,5 +1,5 @@
-//! JSON Schema as it is, but for what a service turns away: lists without `items` and schemas that are booleans (OpenAI),
-//! references that lead nowhere (all).
+//! JSON Schema as it is, but for what a service turns away: lists without `items` and schemas that are booleans
+//! (OpenAI), references that lead nowhere (all).
 
 use super::{
     DEEPEST,

@@ -56,7 +56,7 @@ fn object_type(top: &mut Map<String, Value>, at: &str, notes: &mut Notes) -> Res
     Ok(())
 }
 
-/// The same without a reference and without alternatives at the top.
+/// The schema without a reference and without alternatives at the top.
 pub(crate) fn flat(
     top: Map<String, Value>,
     expander: &mut Expander<'_>,

@@ -124,8 +124,8 @@ impl EngineBuilder {
         self
     }
 
-    /// What must not be in results, and in outputs that are stored for callers who read on in them. Names and randomness,
-    /// by which much is found in what is kept, would take out hashes, images and code there.
+    /// What must not be in results, and in outputs that are stored for callers who read on in them. Names and
+    /// randomness, by which much is found in what is kept, would take out hashes, images and code there.
     pub fn result_redactor(mut self, redactor: Arc<dyn Redactor>) -> Self {
         self.result_redactor = Some(redactor);
         self

@@ -8,8 +8,8 @@ use std::{collections::BTreeSet, sync::Arc};
 
 impl Tools<'_> {
     /// Follows what another process has changed: what is different between two loads of the
-    /// [`Registrations`](haft_core::port::Registrations) is changed here, too, and told as if it had been changed here. What is so
-    /// already stays as it is. What cannot be followed is named.
+    /// [`Registrations`](haft_core::port::Registrations) is changed here, too, and told as if it had been changed here.
+    /// What is so already stays as it is. What cannot be followed is named.
     ///
     /// ```
     /// # use haft_core::port::StoredTool;

@@ -17,13 +17,13 @@ const LONGEST_LIFE: Duration = Duration::from_secs(24 * 3600);
 
 /// The sandboxes of an engine: making them, asking about them, ending them.
 ///
-/// A sandbox belongs to a tenant; to others it is not there. Its calls are those whose context names it as parent, which
-/// [`enter`](Sandboxes::enter) sees to.
+/// A sandbox belongs to a tenant; to others it is not there. Its calls are those whose context names it as parent,
+/// which [`enter`](Sandboxes::enter) sees to.
 pub struct Sandboxes<'a>(pub(crate) &'a Arc<Inner>);
 
 impl Sandboxes<'_> {
-    /// Makes one for the tenant of a caller. Refused where the caller's licence does not include it, its level cannot be had,
-    /// a path is not granted, or there are too many.
+    /// Makes one for the tenant of a caller. Refused where the caller's licence does not include it, its level cannot
+    /// be had, a path is not granted, or there are too many.
     pub async fn create(&self, by: &CallContext, spec: SandboxSpec) -> Result<SandboxStatus, ToolError> {
         let ports = &self.0.ports;
         let tenant = Arc::clone(&by.tenant);
@@ -96,8 +96,8 @@ impl Sandboxes<'_> {
         all
     }
 
-    /// Ends one with everything in it: calls are cancelled, programs in the background are ended. Comes back when nothing
-    /// of it is left, with how it was at the end.
+    /// Ends one with everything in it: calls are cancelled, programs in the background are ended. Comes back when
+    /// nothing of it is left, with how it was at the end.
     pub async fn destroy(&self, tenant: &str, id: &str) -> Result<SandboxStatus, ToolError> {
         self.0.ports.sandboxes.find_of(tenant, id)?;
         end(self.0, id, "the sandbox around it was destroyed").await.unwrap_or_else(|| Err(unknown(id)))

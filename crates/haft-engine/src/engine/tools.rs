@@ -166,8 +166,8 @@ impl Tools<'_> {
     }
 
     /// Those that a model is listed: all that the caller may call, or, where that is more than
-    /// [`max_listed_tools`](crate::Settings::max_listed_tools), those that come with the program. The others are found by
-    /// `search_tools` and called by `call_tool`; where the caller may not call these two, all are listed.
+    /// [`max_listed_tools`](crate::Settings::max_listed_tools), those that come with the program. The others are found
+    /// by `search_tools` and called by `call_tool`; where the caller may not call these two, all are listed.
     pub async fn listed(&self, context: &CallContext) -> Vec<Arc<ToolDefinition>> {
         let mut listed = self.available(context).await;
         let is_there = |name: &str| listed.iter().any(|definition| definition.name == name);
@@ -184,8 +184,8 @@ impl Tools<'_> {
         listed
     }
 
-    /// Says that a tool is not there for now, or that it is back: while it is withdrawn nobody is told of it. That is not
-    /// remembered, and a call of it goes its way, to be refused by whatever it comes from.
+    /// Says that a tool is not there for now, or that it is back: while it is withdrawn nobody is told of it. That is
+    /// not remembered, and a call of it goes its way, to be refused by whatever it comes from.
     pub fn set_withdrawn(&self, name: &str, withdrawn: bool) -> Result<(), RegisterError> {
         let registered = self.0.ports.registry.require(name)?;
         if registered.set_withdrawn(withdrawn) != withdrawn {

@@ -85,7 +85,7 @@ impl EventLog {
         entries.closed = is_last;
         let is_awaited = entries.is_awaited;
         drop(entries);
-        // Most logs are never watched. Whoever waits has said so under the lock before, and is told.
+        // Most logs are never watched. An observer that waits has said so under the lock before, and is told.
         if is_awaited {
             self.changed.notify_waiters();
         }
@@ -145,8 +145,8 @@ struct NotYet;
 
 /// One who watches a call or a batch: first what has happened, then what happens, then the end.
 ///
-/// Whoever is too slow gets a [`Gap`](EventPayload::Gap) in place of progress and output that is gone; changes of
-/// state are never lost.
+/// An observer that is too slow gets a [`Gap`](EventPayload::Gap) in place of progress and output that is gone; changes
+/// of state are never lost.
 pub struct Observer {
     watched: Arc<dyn Logged>,
     next: u64,

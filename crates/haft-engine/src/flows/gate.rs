@@ -1,4 +1,5 @@
-//! Nodes whose turn has come. Those that must not overlap wait for each other; the rest starts, as far as there is room.
+//! Nodes whose turn has come. Those that must not overlap wait for each other; the rest starts, as far as there is
+//! room.
 
 use crate::pipeline::{schedule::order::conflict, types::Decided};
 use haft_core::Footprint;
@@ -25,8 +26,8 @@ impl Gate {
         self.running.retain(|(running, ..)| *running != place);
     }
 
-    /// Those that start now, in the order in which they came. One that conflicts with one that runs, or with one that waits
-    /// before it, waits. What runs nothing needs no room.
+    /// Those that start now, in the order in which they came. One that conflicts with one that runs, or with one that
+    /// waits before it, waits. What runs nothing needs no room.
     pub(super) fn start(&mut self) -> Vec<(usize, Decided)> {
         let mut starting = Vec::new();
         let mut held: Vec<(usize, Decided)> = Vec::new();

@@ -74,7 +74,7 @@ pub struct FlowSummary {
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FlowResult {
-    /// Its name.
+    /// The name of the flow.
     pub flow: String,
     /// By which its calls are found on the record.
     pub batch_id: BatchId,
@@ -109,8 +109,8 @@ impl FlowResult {
     }
 }
 
-/// The first node, in the order of the file, that did not succeed and should have. One that failed says more than one that
-/// was blocked by it.
+/// The first node, in the order of the file, that did not succeed and should have. One that failed says more than one
+/// that was blocked by it.
 pub(super) fn culprit<'n>(flow: &Flow, nodes: &'n [NodeResult]) -> Option<&'n NodeResult> {
     let counts = |(place, node): &(usize, &NodeResult)| {
         let is_bad = !matches!(node.status, NodeStatus::Success | NodeStatus::Skipped);

@@ -46,7 +46,7 @@ impl FlowTool {
         let problem = |problem: String| DefinitionProblem {
             place: "flow".to_owned(),
             problem,
-            fix: "add the flow anew, from its file".to_owned(),
+            fix: "add the flow again, from its file".to_owned(),
         };
         let Some(flow) = definition.flow.as_ref().filter(|_| definition.source == Source::Flow) else {
             return Err(problem("there is none".to_owned()));

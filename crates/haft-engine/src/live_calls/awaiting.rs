@@ -14,7 +14,7 @@ pub struct PendingCall {
     pub call_id: Arc<str>,
     /// The tool.
     pub tool: Arc<str>,
-    /// Its arguments.
+    /// The arguments of the call.
     pub arguments: Arguments,
     /// Who made the call.
     pub context: Arc<CallContext>,

@@ -1,4 +1,5 @@
-//! The calls of an engine that somebody may ask about: those that run, those that ended lately, and what is counted of them.
+//! The calls of an engine that somebody may ask about: those that run, those that ended lately, and what is counted of
+//! them.
 
 mod awaiting;
 mod executions;

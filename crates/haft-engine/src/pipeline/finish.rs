@@ -44,7 +44,8 @@ fn say_edited(ports: &Ports, call: &CallRecord, mut content: Content) -> Content
     content
 }
 
-/// Files that a sandbox moved away after the programs ended: neither the model nor a person sees that in what they put out.
+/// Files that a sandbox moved away after the programs ended: neither the model nor a person sees that in what they put
+/// out.
 fn say_restricted(ports: &Ports, violations: &[Violation]) -> Option<ContentPart> {
     let lines = restricted_lines(violations);
     (!lines.is_empty()).then(|| ContentPart::text(ports.redaction.model_string(lines.join("\n"))))

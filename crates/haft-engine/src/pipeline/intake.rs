@@ -18,8 +18,8 @@ use std::{future::Future, sync::Arc, time::Instant};
 /// A single call overlaps nothing.
 const ALONE: BatchPlan = BatchPlan { strategy: Strategy::Sequential, at_once: 1, note: None };
 
-/// Makes one call. `outer` is the call that makes it, where one does: it then runs in that one's slot. `task` is the task
-/// that it is, where it is one.
+/// Makes one call. `outer` is the call that makes it, where one does: it then runs in that one's slot. `task` is the
+/// task that it is, where it is one.
 pub(crate) fn execute(
     engine: &Arc<Inner>,
     request: Request,

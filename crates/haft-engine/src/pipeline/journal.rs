@@ -76,8 +76,8 @@ fn refused(decided: Decided, error: &StoreError) -> Decided {
     }
 }
 
-/// Every call has its result. A model's batch is closed by the program that puts the results into the conversation: until then
-/// they could be lost to it.
+/// Every call has its result. A model's batch is closed by the program that puts the results into the conversation:
+/// until then they could be lost to it.
 pub(crate) async fn close(ports: &Ports, batch: &Batch, options: &BatchOptions) {
     if options.origin == BatchOrigin::Client {
         let step = JournalStep::Close { batch: batch.id, at: ports.clock.now() };

@@ -1,5 +1,5 @@
-//! The five stages of a call, in one direction. Start reading at `executor.rs`: it is the picture of the architecture page,
-//! in code.
+//! The five stages of a call, in one direction. Start reading at `executor.rs`: it is the picture of the architecture
+//! page, in code.
 //!
 //! | module | takes | gives |
 //! |---|---|---|

@@ -1,8 +1,8 @@
 //! Decides about a call once more, right before each attempt at it.
 //!
-//! Between its plan and its run a call may have waited for a person, for other calls of its batch, for a slot or for its next
-//! attempt, and one of those calls may have changed where a path leads. What is decided here is what the attempt is then held
-//! to ([`Attempt`](super::types::Attempt)): a path that is swapped still later leads to a refusal.
+//! Between its plan and its run a call may have waited for a person, for other calls of its batch, for a slot or for
+//! its next attempt, and one of those calls may have changed where a path leads. What is decided here is what the
+//! attempt is then held to ([`Attempt`](super::types::Attempt)): a path that is swapped still later leads to a refusal.
 
 use super::{
     plan::{confirm_reason, decide, denied, disabled, listed, resolved},

@@ -103,7 +103,8 @@ pub(crate) enum Origin {
     Custom { by: Arc<str> },
 }
 
-/// For how many tenants a tool counts by itself. It is some kilobyte each; further ones see no counts, and nobody sees theirs.
+/// For how many tenants a tool counts by itself. It is some kilobyte each; further ones see no counts, and nobody sees
+/// theirs.
 const MOST_TENANTS: usize = 256;
 
 /// A tool with everything that can be known about it before it is called.

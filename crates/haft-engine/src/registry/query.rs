@@ -54,8 +54,8 @@ pub(crate) fn within_licence(needs: SearchFilter, tier: Tier) -> Result<(), Tool
 }
 
 impl ToolQuery {
-    /// Refuses what a caller of that tier may not look for: the lowest may go by category, the next also by words, the others
-    /// by everything.
+    /// Refuses what a caller of that tier may not look for: the lowest may go by category, the next also by words, the
+    /// others by everything.
     ///
     /// ```
     /// use haft_core::{Category, Tier};

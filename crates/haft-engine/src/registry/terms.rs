@@ -114,7 +114,8 @@ pub(crate) fn rank<'a, T>(
     best
 }
 
-/// The words of a text: letters and digits, lower case, `camelCase` and `snake_case` taken apart, plurals made singular.
+/// The words of a text: letters and digits, lower case, `camelCase` and `snake_case` taken apart, plurals made
+/// singular.
 fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -109,8 +109,8 @@ impl Tasks {
         (call.context.tenant == self.tenant).then(|| Observer::new(call as _))
     }
 
-    /// The answer about a task that is not there. A task that the caller may not see is answered with it as well, so that the two
-    /// cannot be told apart.
+    /// The answer about a task that is not there. A task that the caller may not see is answered with it as well, so
+    /// that the two cannot be told apart.
     pub fn not_found(id: &TaskId) -> ToolError {
         not_found(id)
     }

@@ -27,7 +27,7 @@ pub(crate) struct Setup {
     pub(crate) redactor: Option<Arc<dyn Redactor>>,
     pub(crate) settings: Settings,
     pub(crate) store: TestStore,
-    /// What stands around a start.
+    /// The admission controls of a start.
     pub(crate) around: fn(EngineBuilder) -> EngineBuilder,
 }
 

@@ -32,7 +32,7 @@ impl Answers {
         self.asked.lock().unwrap().clone()
     }
 
-    /// The same, which is forgotten with that.
+    /// What was asked so far; it is then forgotten.
     pub(crate) fn take_asked(&self) -> Vec<Vec<ApprovalRequest>> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }

@@ -81,7 +81,7 @@ impl TestStore {
         self.shared.kept.lock().unwrap().clone()
     }
 
-    /// The same, which is forgotten with that.
+    /// What was kept so far; it is then forgotten.
     pub(crate) fn take_kept(&self) -> Vec<Kept> {
         std::mem::take(&mut *self.shared.kept.lock().unwrap())
     }

@@ -291,7 +291,7 @@ async fn the_fingerprint_tells_apart_what_an_approval_does_not_cover() {
     }
 }
 
-/// The same of what a caller cannot say: each engine is like the first in all but one thing.
+/// The fingerprint also tells apart what a caller cannot say: each engine is like the first in all but one thing.
 #[tokio::test]
 async fn the_fingerprint_tells_apart_what_a_call_runs_in() {
     let plain = || tool("asks", |_, _| async { Ok("ran") }).asks().on_preview(|_| "+a".into());

@@ -1,4 +1,5 @@
-//! The walk of a call, stage by stage: what the engine promises about each, and that it keeps it when something fails.
+//! The execution of a call, stage by stage: what the engine promises about each, and that it keeps it when something
+//! fails.
 
 #![allow(
     clippy::unwrap_used,

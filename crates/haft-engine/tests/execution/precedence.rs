@@ -1,5 +1,5 @@
-//! The order of policy in every combination, as a call meets it: mode × lists × side effects × the tool's wish × prompting
-//! × grant × `confirms` × rules.
+//! The order of policy in every combination, as a call meets it: mode × lists × side effects × the tool's wish ×
+//! prompting × grant × `confirms` × rules.
 
 use crate::common::{Setup, call, tool};
 use haft_core::{ApprovalMode, ErrorCode, Footprint, Resource};

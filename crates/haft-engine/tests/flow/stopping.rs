@@ -1,4 +1,4 @@
-//! Whoever stops a flow stops every node of it.
+//! Stopping a flow stops every node of it.
 
 use super::*;
 use common::{Count, house, until};

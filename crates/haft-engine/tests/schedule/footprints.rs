@@ -1,6 +1,6 @@
 //! For random batches with random footprints: (a) no two conflicting calls overlap, (b) the outcome equals the
-//! sequential one, (c) none waits for ever, (d) results are in call order, (e) without conflicts all run at once up to the
-//! limit.
+//! sequential one, (c) none waits for ever, (d) results are in call order, (e) without conflicts all run at once up to
+//! the limit.
 
 use crate::{
     MS, batch,

@@ -1,4 +1,4 @@
-//! Many calls at once: strategies, lanes, and everything that stands around a start.
+//! Many calls at once: strategies, lanes, and all admission controls of a start.
 
 #![allow(
     clippy::unwrap_used,

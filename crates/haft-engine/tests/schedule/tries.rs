@@ -1,4 +1,4 @@
-//! Further tries: when, how often, and what they hold meanwhile.
+//! Retries: when, how often, and what they hold meanwhile.
 
 use crate::{
     MS,

@@ -19,7 +19,7 @@ pub(super) struct Manifest {
     /// What they are for.
     pub(super) summary: String,
     pub(super) at: Timestamp,
-    /// The roots that the paths are below: whoever takes them back need not have the same.
+    /// The roots that the paths are below: the process that takes the changes back may have other roots.
     pub(super) roots: Vec<PathBuf>,
     /// In the order in which they are made.
     pub(super) steps: Vec<Step>,

@@ -259,7 +259,8 @@ impl Changes {
     }
 }
 
-/// Takes back every set that a crash cut, of those whose records are in that folder: for whoever does nothing else with files.
+/// Takes back every set that a crash cut, of those whose records are in that folder: for commands that do nothing else
+/// with files.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -423,7 +424,7 @@ fn tag(by: ExecutionId) -> String {
     text.get(20..).unwrap_or(&text).to_owned()
 }
 
-/// What is different now, for whoever asked for it.
+/// What is different now, for the caller.
 fn summed_up(jail: &PathJail, steps: &[Step]) -> Vec<Changed> {
     steps.iter().filter_map(|step| changed(jail, step)).collect()
 }

@@ -60,7 +60,8 @@ impl Shelf {
         let lock_path = self.open.join(format!("{name}.lock"));
         let lock = private().create(true).truncate(false).open(&lock_path)?;
         match lock.try_lock() {
-            // Another process may have taken the file for one that was left, and have removed it: then it locks nothing.
+            // Another process may have taken the file for one that was left, and have removed it: then it locks
+            // nothing.
             Ok(()) if !is_still_there(&lock, &lock_path) => Ok(None),
             Ok(()) => {
                 let folder = self.open.join(name);

@@ -82,7 +82,7 @@ impl PathJail {
         self.resolve_full(attempted, &self.full(spot))
     }
 
-    /// The same of what must be there: a link that leads nowhere would only be found again.
+    /// Resolves a path to something that must exist: a link that leads nowhere would only be found again.
     pub(super) fn resolve_existing(&self, attempted: &str, spot: &Spot) -> Result<Spot, PathError> {
         match real_path(&self.full(spot)) {
             Ok((real, true)) => self.inside(attempted, &real),

@@ -41,7 +41,7 @@ impl Seen {
                 let around = self.own.len();
                 self.own.extend([parts.iter_var.clone(), parts.accu_var.clone()]);
                 self.own.extend(parts.iter_var2.clone());
-                // The loop itself is one level for whoever wrote it, and three for us.
+                // The loop itself is one level for the flow's author, and three for us.
                 let inside = depth + 2;
                 let all = [&parts.loop_cond, &parts.loop_step, &parts.result];
                 let is_fine = all.into_iter().all(|part| self.look(part, inside));

@@ -1,7 +1,7 @@
 //! Conditions in CEL, within bounds.
 //!
-//! A condition comes from an operator's file, but what it looks at comes from tools. CEL always ends, and still two loops
-//! over an output of some thousand entries take minutes. So a condition is at most [`MOST_BYTES`] long and
+//! A condition comes from an operator's file, but what it looks at comes from tools. CEL always ends, and still two
+//! loops over an output of some thousand entries take minutes. So a condition is at most [`MOST_BYTES`] long and
 //! [`MOST_NESTING`] levels deep, and every turn of a loop in it is counted: `ast` puts the counter into the loops that
 //! the macros (`all`, `exists`, `map`, `filter`) stand for.
 
@@ -221,8 +221,8 @@ impl Condition {
     }
 }
 
-/// Runs the parser or the interpreter on a thread with room for what nests as deep as it may. `None` where it panics: they
-/// come from outside, and neither a file nor an output may end the program.
+/// Runs the parser or the interpreter on a thread with room for what nests as deep as it may. `None` where it panics:
+/// they come from outside, and neither a file nor an output may end the program.
 fn with_stack<T: Send>(code: impl FnOnce() -> T + Send) -> Option<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("condition".to_owned()).stack_size(STACK);

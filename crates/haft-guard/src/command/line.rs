@@ -155,7 +155,7 @@ pub fn line(text: &str, shell: Shell) -> Line {
     line_in(text, shell, Folder::default())
 }
 
-/// The same, for a call that works in this folder: a `cd` to a path from the root is followed.
+/// Reads a line for a call that works in this folder: a `cd` to a path from the root is followed.
 pub fn line_in(text: &str, shell: Shell, folder: Folder<'_>) -> Line {
     let mut parts = match shell {
         Shell::Posix => Walk::of(text, folder),

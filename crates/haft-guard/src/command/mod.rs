@@ -1,7 +1,7 @@
 //! What a line of shell would run: read where it can be read, and said to be unread where it cannot.
 //!
-//! A shell is a language. A rule that allows `git status` must not be talked into allowing `git status; rm -rf .`, and a
-//! rule that denies `rm` must find it there. Two readers serve that:
+//! A shell is a language. A rule that allows `git status` must not be talked into allowing `git status; rm -rf .`, and
+//! a rule that denies `rm` must find it there. Two readers serve that:
 //!
 //! | reader | for |
 //! |---|---|

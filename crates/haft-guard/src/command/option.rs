@@ -1,7 +1,7 @@
 //! Options and subcommands with which a program runs another one, or writes a file: `git log --output=F`, `sort -o F`.
 //!
-//! Whoever allows `git log` has not allowed that. Abbreviations of long options count (`--outp=F`), and so do letters in
-//! a row (`-rnoF`). A word that only the shell knows may be such an option.
+//! A rule that allows `git log` does not allow that. Abbreviations of long options count (`--outp=F`), and so do
+//! letters in a row (`-rnoF`). A word that only the shell knows may be such an option.
 
 use super::{
     runner::{Interpreter, behind_dashes, interpreter, is_compilers_program, runs_another},
@@ -91,7 +91,8 @@ fn line_of<'a>(value: &str) -> Seen<'a> {
 
 /// Whether the shell may make an option of a word. A file can be called `--output=x.rs`, and `*.rs` finds it. A pattern
 /// that begins with any other letter (`a*`, `./*`) finds no such file, and behind `--` it is none. It matters only for
-/// programs with an option that runs or writes: those without one have no row here, and `cat *.rs` is as good as `cat a.rs`.
+/// programs with an option that runs or writes: those without one have no row here, and `cat *.rs` is as good as
+/// `cat a.rs`.
 pub(super) fn may_be_option(word: &Word) -> bool {
     match word {
         Word::Exact(text) => text.starts_with('-'),
@@ -214,8 +215,9 @@ fn table(name: &str) -> Option<Risky> {
     })
 }
 
-/// Commands of git that are known: what of their options runs or writes is below. Any other may be there to run something
-/// (`for-each-repo`, `filter-branch`), to write files wherever it is told to, or be another name for something.
+/// Commands of git that are known: what of their options runs or writes is below. Any other may be there to run
+/// something (`for-each-repo`, `filter-branch`), to write files wherever it is told to, or be another name for
+/// something.
 #[rustfmt::skip]
 const GIT_KNOWN: &[&str] = &[
     "apply", "archive", "bisect", "blame", "bugreport", "bundle", "check-attr", "check-ignore", "check-mailmap", "check-ref-format",

@@ -1,8 +1,9 @@
 //! Where the shell is after `cd`, as far as the line itself says.
 //!
-//! `cd src; ls; cd ..` stays in the working folder; `cd .. && ls` leaves it. What is followed is how deep the shell is at
-//! least, on every way through the line: a `cd` that fails leaves it where it was, so `cd src; cd ..` may end outside
-//! (there is no `src`), and `cd src && cd ..` cannot. Links are not followed; both shells go by names here, too.
+//! `cd src; ls; cd ..` stays in the working folder; `cd .. && ls` leaves it. What is followed is how deep the shell is
+//! at least, on every way through the line: a `cd` that fails leaves it where it was, so `cd src; cd ..` may end
+//! outside (there is no `src`), and `cd src && cd ..` cannot. Links are not followed; both shells go by names here,
+//! too.
 
 /// The folder that a call works in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -64,8 +64,8 @@ pub(super) fn is_compilers_program(word: &Word) -> bool {
         .map_or_else(|| may_be_option(word), |word| OPTIONS.iter().any(|option| word.starts_with(option)))
 }
 
-/// Whether a program that has many commands is told to run another program by one of them: `uv run rm x`. A word that only the
-/// shell knows may be that.
+/// Whether a program that has many commands is told to run another program by one of them: `uv run rm x`. A word that
+/// only the shell knows may be that.
 pub(super) fn runs_another(program: &str, words: &[Word]) -> bool {
     let commands: &[&str] = match program {
         "uv" | "rustup" | "poetry" | "pdm" | "rye" | "hatch" | "pipenv" | "conda" | "mamba"

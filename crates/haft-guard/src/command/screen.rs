@@ -9,8 +9,8 @@ use super::{Unread, simple::LONGEST};
 /// The most signs and words that can open a level.
 const DEEPEST: usize = 32;
 
-/// The most signs and words whose inside the parser reads more than once where the line is none: `(` where a command can
-/// begin, and `case`. The time doubles with each of them, and fourfold with two.
+/// The most signs and words whose inside the parser reads more than once where the line is none: `(` where a command
+/// can begin, and `case`. The time doubles with each of them, and fourfold with two.
 const MOST_TRIED_TWICE: usize = 10;
 
 /// Why a line is not given to the parser, where it is not.
@@ -80,8 +80,8 @@ mod tests {
         time::{Duration, Instant},
     };
 
-    /// Whatever opens a level, as often as it may or oftener, and whatever stands inside: an answer comes at once. Where the
-    /// time doubled with each level it would not come at all.
+    /// Whatever opens a level, as often as it may or oftener, and whatever stands inside: an answer comes at once.
+    /// Where the time doubled with each level it would not come at all.
     #[test]
     fn no_nesting_takes_long() {
         let (done, is_done) = mpsc::channel();

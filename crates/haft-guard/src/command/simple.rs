@@ -75,7 +75,8 @@ pub fn words(text: &str, shell: Shell) -> Result<Vec<String>, NotSimple> {
     }
 }
 
-/// The same, where the first word may also be one that makes the shell run something else: a rule can deny `sudo`.
+/// Reads a simple command whose first word may also be one that makes the shell run something else: a rule can deny
+/// `sudo`.
 pub(crate) fn rule_words(text: &str, shell: Shell) -> Result<Vec<String>, NotSimple> {
     if text.len() > LONGEST {
         return Err(NotSimple::TooLong);

@@ -253,7 +253,8 @@ impl<'a> Walk<'a> {
         if !moved && self.moved && self.relative > relative {
             self.unread(Unread::Moved);
         }
-        // `break` and `continue` leave it anywhere. One that was never lower than at its beginning stays so, however often.
+        // `break` and `continue` leave it anywhere. One that was never lower than at its beginning stays so, however
+        // often.
         if self.lowest < before {
             self.unread(Unread::Outside);
         }

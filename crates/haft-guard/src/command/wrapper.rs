@@ -111,7 +111,8 @@ fn layout(name: &str) -> Layout {
 }
 
 /// The words of the command behind options, settings of variables and other words, and whether it runs as it would by
-/// itself. Options end at `--` and at the first word that is none: what comes then is the program, whatever it is called.
+/// itself. Options end at `--` and at the first word that is none: what comes then is the program, whatever it is
+/// called.
 fn command_of<'a>(words: &'a [Word], layout: &Layout) -> Option<(&'a [Word], bool)> {
     let mut rest = words;
     let mut before = layout.before;

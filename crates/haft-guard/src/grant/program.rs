@@ -14,7 +14,8 @@ pub(super) fn says_enough(program: &str, named: usize) -> bool {
     !NEVER.contains(&name.as_str()) && (named > 1 || !says_little(program))
 }
 
-/// Programs whose name alone says nothing about what they will do, or nothing that anybody would agree to ahead of time.
+/// Programs whose name alone says nothing about what they will do, or nothing that anybody would agree to ahead of
+/// time.
 fn says_little(program: &str) -> bool {
     const NAMES: &[&str] = &[
         "awk",

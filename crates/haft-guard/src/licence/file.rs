@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Licence {
-    /// Its number.
+    /// The number of the licence.
     pub id: String,
     /// Whose it is.
     pub holder: String,
@@ -49,23 +49,23 @@ pub enum LicenceProblem {
     /// It held until then.
     #[error("the licence {id} expired on {at}")]
     Expired {
-        /// Its number.
+        /// The number of the licence.
         id: String,
-        /// When.
+        /// When the licence expired.
         at: Timestamp,
     },
     /// It holds only from then on.
     #[error("the licence {id} begins on {at}")]
     NotYet {
-        /// Its number.
+        /// The number of the licence.
         id: String,
-        /// When.
+        /// When the licence begins.
         at: Timestamp,
     },
     /// It is for somebody else.
     #[error("the licence {id} is for another tenant")]
     OtherTenant {
-        /// Its number.
+        /// The number of the licence.
         id: String,
     },
 }

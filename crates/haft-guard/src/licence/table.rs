@@ -127,10 +127,11 @@ macro_rules! limit {
     };
 }
 
-/// The whole table. The numbers come from [`Tier`] itself, by which the engine goes, so that there is one number for each.
+/// The whole table. The numbers come from [`Tier`] itself, by which the engine goes, so that there is one number for
+/// each.
 ///
-/// Where the sources disagree: `Strict` from Teams on and `Restricted` in Enterprise, as the definition of levels has it; rules
-/// for sandboxes from Teams on, as the table of tiers has it.
+/// Where the sources disagree: `Strict` from Teams on and `Restricted` in Enterprise, as the definition of levels has
+/// it; rules for sandboxes from Teams on, as the table of tiers has it.
 pub const LIMITS: &[LimitRow] = &[
     limit!("calls in a batch", "a larger batch or flow is refused whole", |tier| most(tier.max_batch())),
     limit!("calls at the same time", "batches and flows run with fewer at once, and say so", |tier| most(
@@ -193,8 +194,8 @@ pub const LIMITS: &[LimitRow] = &[
     ),
 ];
 
-/// The lowest tier that has a built-in. Those that are not named in a licence are in every tier, apart from those that run
-/// programs: they need `Strict` isolation, which begins with Teams.
+/// The lowest tier that has a built-in. Those that are not named in a licence are in every tier, apart from those that
+/// run programs: they need `Strict` isolation, which begins with Teams.
 ///
 /// ```
 /// use haft_core::Tier;
@@ -210,7 +211,7 @@ pub fn built_in_tier(name: &str) -> Tier {
     }
 }
 
-/// What would be needed, in words for whoever was refused.
+/// What would be needed, in words for the caller who was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LicenceRefusal {
     /// What was asked for.

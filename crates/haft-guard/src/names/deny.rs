@@ -10,8 +10,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What is denied unless somebody says otherwise: keys and credentials of users and of the system, and the inner parts of
-/// repositories.
+/// What is denied unless somebody says otherwise: keys and credentials of users and of the system, and the inner parts
+/// of repositories.
 ///
 /// ```
 /// assert!(haft_guard::names::DEFAULT_DENIES.contains(&"**/.ssh/**"));
@@ -61,8 +61,8 @@ pub const DEFAULT_DENIES: &[&str] = &[
 /// Where the kernel shows processes and itself: never files that a tool is after.
 const SYSTEM: &[&str] = &["/proc", "/sys"];
 
-/// What a pattern with a slash inside means that starts neither with `**/` nor with `/`. One without is about a name, at
-/// any depth.
+/// What a pattern with a slash inside means that starts neither with `**/` nor with `/`. One without is about a name,
+/// at any depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchoring {
     /// A path below one of the roots.
@@ -71,8 +71,8 @@ pub enum Anchoring {
     AnyDepth,
 }
 
-/// Which paths are denied. Case does not matter: some file systems do not mind it either. What is in a folder that is denied
-/// is denied as well.
+/// Which paths are denied. Case does not matter: some file systems do not mind it either. What is in a folder that is
+/// denied is denied as well.
 ///
 /// ```
 /// use haft_guard::names::{Anchoring, DeniedPaths};
@@ -119,8 +119,8 @@ enum Reach {
     BelowRoot(String),
 }
 
-/// A pattern without a slash is about a name, wherever it is; one that ends with a slash about a folder, which is the same
-/// here.
+/// A pattern without a slash is about a name, wherever it is; one that ends with a slash about a folder, which is the
+/// same here.
 fn reach(pattern: &str, anchoring: Anchoring) -> Reach {
     let plain = pattern.trim_end_matches('/');
     match anchoring {

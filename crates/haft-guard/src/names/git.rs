@@ -5,11 +5,11 @@ use super::{
     git_scripts::scripts,
 };
 
-/// Whether a path inside a folder that git takes for a repository names something that makes git run programs, or read its
-/// settings from elsewhere. The path is below that folder, with forward slashes.
+/// Whether a path inside a folder that git takes for a repository names something that makes git run programs, or read
+/// its settings from elsewhere. The path is below that folder, with forward slashes.
 ///
-/// What commits, branches and merges write is not among them. `.gitattributes` and `.gitmodules` are not either: a filter runs
-/// only where settings name its program, and git takes no command from `.gitmodules`.
+/// What commits, branches and merges write is not among them. `.gitattributes` and `.gitmodules` are not either: a
+/// filter runs only where settings name its program, and git takes no command from `.gitmodules`.
 ///
 /// ```
 /// use haft_guard::names::is_git_part;
@@ -70,8 +70,8 @@ impl GitEntries {
         }
     }
 
-    /// Whether a new entry of that name could make the folder a repository, alone or with others that are made beside it: a head,
-    /// or anything that a head needs where there is one.
+    /// Whether a new entry of that name could make the folder a repository, alone or with others that are made beside
+    /// it: a head, or anything that a head needs where there is one.
     ///
     /// ```
     /// let mut found = haft_guard::names::GitEntries::default();
@@ -91,8 +91,8 @@ impl GitEntries {
     }
 }
 
-/// Whether a repository's settings are such as `git init` and `git clone` write: none of them makes git run a program or
-/// read settings from elsewhere. What cannot be read simply is not.
+/// Whether a repository's settings are such as `git init` and `git clone` write: none of them makes git run a program
+/// or read settings from elsewhere. What cannot be read simply is not.
 ///
 /// ```
 /// use haft_guard::names::is_harmless_git_config;
@@ -214,8 +214,8 @@ fn is_harmless_setting(setting: &Setting) -> bool {
 
 /// Whether git fetches from there by itself, without a program that the URL names. Paths are among them.
 fn is_harmless_url(url: &str) -> bool {
-    // `name::rest` runs the program `git-remote-name`, and so does a scheme that git does not know. What begins with a dash
-    // could be taken for an option.
+    // `name::rest` runs the program `git-remote-name`, and so does a scheme that git does not know. What begins with a
+    // dash could be taken for an option.
     if url.is_empty() || url.starts_with('-') || url.contains("::") {
         return false;
     }

@@ -73,7 +73,7 @@ impl Reader {
         Some(c)
     }
 
-    /// The same, where the end of the file is the end of a line.
+    /// The next character, where the end of the file is the end of a line.
     fn next_in_line(&mut self) -> char {
         self.next().unwrap_or('\n')
     }
@@ -250,7 +250,7 @@ mod tests {
         }
     }
 
-    /// The same as `git config --list` says, where there is a git.
+    /// The settings are those that `git config --list` prints, where there is a git.
     #[test]
     fn git_agrees() {
         for text in [

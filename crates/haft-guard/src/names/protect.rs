@@ -206,8 +206,8 @@ impl Default for ProtectedNames {
 }
 
 impl ProtectedNames {
-    /// Those that are built in and `added`, but for `allowed`. All are patterns as for denied files; one without a slash is about a
-    /// name at any depth.
+    /// Those that are built in and `added`, but for `allowed`. All are patterns as for denied files; one without a
+    /// slash is about a name at any depth.
     pub fn new(added: &[String], allowed: &[String]) -> Result<Self, BadPattern> {
         let built_in = PROTECTED_NAMES.iter().map(|name| (name.pattern.to_owned(), name.why));
         let (patterns, why): (Vec<String>, Vec<&'static str>) =
@@ -225,13 +225,14 @@ impl ProtectedNames {
         })
     }
 
-    /// Whether something of that name can be protected in a folder that is not. Parts of repositories are not asked about here.
+    /// Whether something of that name can be protected in a folder that is not. Parts of repositories are not asked
+    /// about here.
     pub fn suspects(&self, name: &OsStr) -> bool {
         self.suspects.may_fit(name.as_encoded_bytes())
     }
 
-    /// Why a path is protected, by itself or by a folder around it; `None` where it is not. The path is below a root: what is above
-    /// was granted by somebody.
+    /// Why a path is protected, by itself or by a folder around it; `None` where it is not. The path is below a root:
+    /// what is above was granted by somebody.
     ///
     /// Of a repository only those parts are that make git run programs, and the repository itself.
     pub fn reason(&self, below: &Path) -> Option<&'static str> {
@@ -256,7 +257,8 @@ impl ProtectedNames {
         self.allowed.first(&folded).is_none().then(|| self.why.get(place).copied().unwrap_or(ADDED))
     }
 
-    /// Why a link is protected in a folder that is not: by its own path, or because protected names would be found through it.
+    /// Why a link is protected in a folder that is not: by its own path, or because protected names would be found
+    /// through it.
     ///
     /// ```
     /// let names = haft_guard::names::ProtectedNames::default();

@@ -23,7 +23,7 @@ use std::{
 pub struct Role {
     /// Permissions, with wildcards.
     pub allow: Vec<String>,
-    /// Permissions that it takes away, whoever else grants them.
+    /// Permissions that it takes away, even where another role grants them.
     pub deny: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ impl Role {
         Role { allow: allow.into_iter().map(Into::into).collect(), deny: Vec::new() }
     }
 
-    /// The same, denying these.
+    /// This role, which denies these permissions.
     pub fn denying<P: Into<String>>(mut self, deny: impl IntoIterator<Item = P>) -> Self {
         self.deny.extend(deny.into_iter().map(Into::into));
         self
@@ -79,8 +79,8 @@ impl Role {
 
     /// A role that comes with haft, by its name.
     ///
-    /// Each includes the one before: a viewer reads, a contributor also writes, an editor also runs, an administrator may
-    /// everything.
+    /// Each includes the one before: a viewer reads, a contributor also writes, an editor also runs, an administrator
+    /// may everything.
     pub fn built_in(name: &str) -> Option<Role> {
         const VIEWER: &[&str] = &["tool.*.read", "tool.*.search", "tool.*.list"];
         const CONTRIBUTOR: &[&str] = &["tool.*.write", "tool.*.create", "tool.system.validate"];
@@ -98,9 +98,9 @@ impl Role {
 
 /// Permissions by role, for each tenant its own.
 ///
-/// What a caller may is what its roles and its own permissions allow, less what any of them denies; a denial is a role's, or
-/// a permission on the context that begins with `!`. An unknown role allows nothing. Answers are remembered until anything
-/// here changes; then all are forgotten at once.
+/// What a caller may is what its roles and its own permissions allow, less what any of them denies; a denial is a
+/// role's, or a permission on the context that begins with `!`. An unknown role allows nothing. Answers are remembered
+/// until anything here changes; then all are forgotten at once.
 ///
 /// ```
 /// use haft_core::{CallContext, Tier, ToolDefinition, port::Authorisation};

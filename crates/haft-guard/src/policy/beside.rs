@@ -9,8 +9,8 @@ const HARMLESS: [&str; 2] = ["command", "timeout"];
 /// The variables of a command.
 const ENV: &str = "env";
 
-/// Whether a call has more to say than the command, and more than a rule with these patterns names. `program` is the first
-/// word of the command, where it is known.
+/// Whether a call has more to say than the command, and more than a rule with these patterns names. `program` is the
+/// first word of the command, where it is known.
 pub(super) fn says_more(
     arguments: &Map<String, Value>,
     program: Option<&str>,

@@ -243,7 +243,7 @@ impl Compiled {
         let is_about_commands = !self.when.commands.is_empty()
             || self.when.arguments.iter().any(|named| named.pointer == "/command");
         let named = if self.when.commands.is_empty() { Fit::Yes } else { self.names_command(step) };
-        // Whoever allows a command has not thereby allowed what changes its meaning.
+        // A rule that allows a command does not allow what changes its meaning.
         let arguments = looked.subject.arguments;
         match named {
             Fit::Yes
@@ -271,7 +271,7 @@ impl Compiled {
                 command::Aside::Sets => AsideKind::Sets,
             })),
             command::Part::Aside(_) => Fit::No(Miss::Command),
-            // Whoever lets programs run does not mind what touches nothing.
+            // A rule that lets programs run also allows what touches nothing.
             command::Part::Harmless(_) if self.allows => Fit::Yes,
             command::Part::Command(words) | command::Part::Harmless(words) => self.named(words),
         }

@@ -17,12 +17,12 @@ pub enum RuleOutcome {
     Holds,
     /// It does not.
     DoesNot {
-        /// Why.
+        /// Why the rule does not apply.
         why: String,
     },
     /// It cannot be known whether it does.
     Unclear {
-        /// Why.
+        /// Why that cannot be known.
         why: String,
     },
 }

@@ -21,7 +21,7 @@ pub struct PolicyProblem {
     pub line: Option<usize>,
     /// In which rule.
     pub rule: Option<String>,
-    /// What.
+    /// What is wrong.
     pub message: String,
 }
 
@@ -194,7 +194,8 @@ struct RawCall {
 
 /// Reads rules, and checks the examples of each: a file with one that does not hold is refused.
 ///
-/// `base` is the folder that relative path patterns start from; patterns that begin with `/` or `**/` stand as they are.
+/// `base` is the folder that relative path patterns start from; patterns that begin with `/` or `**/` stand as they
+/// are.
 ///
 /// ```
 /// use haft_guard::policy::read_rules;
@@ -221,7 +222,7 @@ pub fn read_rules(text: &str, base: &str) -> Result<Vec<Rule>, PolicyProblems> {
     checked(file.rules, &lines, base)
 }
 
-/// The same for rules that stand as `[[policy.rules]]` in a larger file. What else is in the file is not looked at.
+/// Reads rules that stand as `[[policy.rules]]` in a larger file. What else is in the file is not looked at.
 ///
 /// ```
 /// use haft_guard::policy::read_policy_section;

@@ -1,7 +1,7 @@
 //! Which rules are worth a look: with a thousand of them nearly all are about something else.
 //!
-//! Each rule is filed under one of its conditions, the one by which most calls are told apart. A rule that could hold, or
-//! of which it could be unclear whether it holds, is always among the candidates; the conditions themselves decide.
+//! Each rule is filed under one of its conditions, the one by which most calls are told apart. A rule that could hold,
+//! or of which it could be unclear whether it holds, is always among the candidates; the conditions themselves decide.
 
 use super::{
     Rule,

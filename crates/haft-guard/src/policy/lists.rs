@@ -70,7 +70,7 @@ pub struct ListChanges {
 }
 
 impl ListPolicy {
-    /// The same with these changes.
+    /// The lists with these changes.
     pub fn with(mut self, changes: ListChanges) -> Self {
         self.enabled = changes.enabled.unwrap_or(self.enabled);
         self.mode = changes.mode.unwrap_or(self.mode);
@@ -84,7 +84,7 @@ impl ListPolicy {
     /// Why a tool is denied by its names alone, where it is.
     pub(super) fn denied(&self, definition: &ToolDefinition) -> Option<String> {
         let name = &definition.name;
-        // Whoever wrote an alias on the denylist meant the tool. The allowlist goes by canonical names alone: a tool
+        // An alias on the denylist means the tool behind it. The allowlist goes by canonical names alone: a tool
         // must not be let through because of what it calls itself besides.
         let is_denied =
             |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));

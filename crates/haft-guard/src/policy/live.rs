@@ -34,7 +34,7 @@ impl LivePolicy {
         self.set.load_full()
     }
 
-    /// Reads rules anew, and keeps the grants. Where the text is broken the old policy goes on holding.
+    /// Reads the rules again, and keeps the grants. Where the text is broken the old policy goes on holding.
     pub fn reload(&self, lists: ListPolicy, rules: &str, base: &str) -> Result<(), PolicyProblems> {
         let rules = read_rules(rules, base)?;
         self.exchange(|old| Ok(PolicySet::new(lists, rules)?.for_shell(old.shell)))

@@ -1,7 +1,7 @@
 //! Policy: what runs, what is asked, what is denied.
 //!
-//! [`ListPolicy`] has the lists and the mode, [`Rule`]s say more, [`Grant`](crate::Grant)s remember what a person agreed
-//! to. A [`PolicySet`] takes all of them and decides in one order; [`PolicySet::explain`] shows how.
+//! [`ListPolicy`] has the lists and the mode, [`Rule`]s say more, [`Grant`](crate::Grant)s remember what a person
+//! agreed to. A [`PolicySet`] takes all of them and decides in one order; [`PolicySet::explain`] shows how.
 
 mod beside;
 mod conditions;

@@ -1,7 +1,8 @@
 //! Which patterns of all rules a path matches.
 //!
-//! Compiling patterns is what reading rules costs most, and few of them are ever about the paths of a call. So they are kept by the
-//! folder that they start with, and those of a folder are compiled when a call first touches something below it.
+//! Compiling patterns is what reading rules costs most, and few of them are ever about the paths of a call. So they are
+//! kept by the folder that they start with, and those of a folder are compiled when a call first touches something
+//! below it.
 
 use foldhash::HashMap;
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
@@ -159,7 +160,7 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// The same as one set of all of them.
+        /// Patterns by folder match what one set of all patterns matches.
         #[test]
         fn folders_change_nothing(
             patterns in prop::collection::vec("(/|\\*\\*/)?([ab](/|/\\*\\*/|\\*|\\?|/\\*)?){1,4}(/\\*\\*)?", 1..8),

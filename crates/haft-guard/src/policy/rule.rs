@@ -59,7 +59,7 @@ pub struct Rule {
     pub effect: Effect,
     /// For which calls.
     pub when: Conditions,
-    /// Why, in words for whoever is asked or refused.
+    /// Why, in words for the person who is asked or the caller who is refused.
     pub reason: Option<String>,
     /// An allowance that counts as a person's confirmation, so that tools which always ask run, too. Only with a
     /// condition on commands, paths, hosts or arguments.
@@ -73,8 +73,8 @@ pub struct Rule {
     pub line: Option<usize>,
     /// How many examples it carries. All of them hold.
     pub examples: ExampleCount,
-    /// It comes from somewhere that may only tighten, such as a folder that nobody trusts: where a call would be refused
-    /// without the rule, it is refused with it, too.
+    /// It comes from somewhere that may only tighten, such as a folder that nobody trusts: where a call would be
+    /// refused without the rule, it is refused with it, too.
     pub only_tightens: bool,
 }
 

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// Everything that policy goes by: lists and mode, rules, grants.
 ///
 /// In this order: a deny always wins, be it of the denylist or of a rule. Among the rules that hold, the strictest
-/// decides. Then come grants and the allowlist, and last the mode. A tool that always asks is satisfied by a grant and by
-/// a rule that says `confirms`; the allowlist does not satisfy it. What cannot be known counts against the call.
+/// decides. Then come grants and the allowlist, and last the mode. A tool that always asks is satisfied by a grant and
+/// by a rule that says `confirms`; the allowlist does not satisfy it. What cannot be known counts against the call.
 ///
 /// ```
 /// use haft_guard::policy::{ListPolicy, PolicySet, read_rules};
@@ -87,18 +87,18 @@ impl PolicySet {
         })
     }
 
-    /// The same with these grants instead of those it had.
+    /// This policy with these grants instead of those it had.
     pub fn with_grants(self, grants: Vec<Grant>) -> Self {
         self.with_grant_source(Arc::new(MemoryGrants::new(grants)))
     }
 
-    /// The same, with grants from there.
+    /// This policy, with grants from this source.
     pub fn with_grant_source(mut self, grants: Arc<dyn GrantSource>) -> Self {
         self.grants = grants;
         self
     }
 
-    /// The same, for commands that another shell reads.
+    /// This policy, for commands that another shell reads.
     pub fn for_shell(mut self, shell: Shell) -> Self {
         self.shell = shell;
         self
@@ -162,8 +162,8 @@ impl PolicySet {
         strictest
     }
 
-    /// What a rule does about a call that it fits so. A denial that is not certain asks. So does an allowance of commands
-    /// where the command cannot be read; any other allowance that is not certain says nothing.
+    /// What a rule does about a call that it fits so. A denial that is not certain asks. So does an allowance of
+    /// commands where the command cannot be read; any other allowance that is not certain says nothing.
     pub(super) fn speaks(&self, rule: usize, fit: Fit) -> Option<Speaks> {
         let effect = self.rules[rule].effect;
         match fit {

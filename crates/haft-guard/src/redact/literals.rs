@@ -1,8 +1,8 @@
 //! Finding literals: one pass that looks at three bytes at a time.
 //!
-//! An automaton over some three hundred literals does not fit the nearest cache, and each of its steps waits for the one
-//! before: tried on a busy machine, it was slower than this. Here every place is looked up on its own, in a table of
-//! eight kilobytes, and only the few that are in it are compared.
+//! An automaton over some three hundred literals does not fit the nearest cache, and each of its steps waits for the
+//! one before: tried on a busy machine, it was slower than this. Here every place is looked up on its own, in a table
+//! of eight kilobytes, and only the few that are in it are compared.
 
 use foldhash::HashMap;
 

@@ -1,8 +1,8 @@
 //! Redaction: secrets that are known by value, by look, by name, or by how random they are.
 //!
-//! There are two strengths. [`Secrets::full`] is for what people and files keep: summaries, events, logs, records, stored
-//! input and output. [`Secrets::results`] is for what a model gets back: only what has a look of its own, because names and
-//! randomness would also take out hashes, images and code.
+//! There are two strengths. [`Secrets::full`] is for what people and files keep: summaries, events, logs, records,
+//! stored input and output. [`Secrets::results`] is for what a model gets back: only what has a look of its own,
+//! because names and randomness would also take out hashes, images and code.
 
 mod encoded;
 mod entropy;
@@ -56,7 +56,7 @@ impl Secrets {
         Secrets { known, patterns: SecretPatterns::default(), is_full: false }
     }
 
-    /// The same, with shapes of an operator's own.
+    /// These secrets, with shapes of an operator's own as well.
     #[must_use]
     pub fn with_patterns(mut self, patterns: SecretPatterns) -> Self {
         self.patterns = patterns;

@@ -1,6 +1,7 @@
 //! Shapes of secrets that the collection of rules does not have, or has only next to a name.
 //!
-//! All of them are certain enough to be taken out of results: a beginning of their own, or a frame that nothing else has.
+//! All of them are certain enough to be taken out of results: a beginning of their own, or a frame that nothing else
+//! has.
 
 use super::shape::{End, Frame, Shape};
 

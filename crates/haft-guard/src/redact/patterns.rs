@@ -36,7 +36,7 @@ struct Patterns {
 pub struct PatternProblem {
     /// The pattern, as it was given.
     pub pattern: String,
-    /// Why.
+    /// Why the expression cannot be used.
     pub why: String,
 }
 

@@ -1,8 +1,8 @@
 //! Finding secrets: one pass for the literals, then shapes where one was found.
 //!
-//! Two questions are answered at once. Where are secrets, if nothing more comes? And from where on could bytes that have
-//! not come yet still change the answer? For the second the states of the automata are looked at: as long as one is
-//! alive at the last byte, its candidate is open.
+//! Two questions are answered at once. Where are secrets, if nothing more comes? And from where on could bytes that
+//! have not come yet still change the answer? For the second the states of the automata are looked at: as long as one
+//! is alive at the last byte, its candidate is open.
 
 use super::{
     encoded, entropy,

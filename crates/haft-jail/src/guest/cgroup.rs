@@ -175,7 +175,7 @@ impl Counted {
     /// What was counted since.
     pub(crate) fn since(self, before: Counted) -> Counted {
         Counted {
-            // The second version's peak does not start anew: where it did not grow, it was another guest's.
+            // The second version's peak is not reset: where it did not grow, it was another guest's.
             peak_memory: self.peak_memory.filter(|_| self.peak_memory != before.peak_memory),
             cpu_micros: self.cpu_micros.map(|now| now.saturating_sub(before.cpu_micros.unwrap_or(0))),
             out_of_memory: self.out_of_memory.saturating_sub(before.out_of_memory),
@@ -214,8 +214,8 @@ impl InitCgroups {
         Ok(())
     }
 
-    /// Lets the folders of jail inits that will be made below have limits of their own: the second version does that only on
-    /// demand, the first one always.
+    /// Lets the folders of jail inits that will be made below have limits of their own: the second version does that
+    /// only on demand, the first one always.
     pub(crate) fn hand_down(&self) {
         if let Some(folder) = &self.v2 {
             handed_down(folder);
@@ -320,7 +320,7 @@ impl InitCgroups {
         }
     }
 
-    /// What was counted before a guest came: its cgroup parent may have had others. The peak starts anew.
+    /// What was counted before a guest came: its cgroup parent may have had others. The peak is reset.
     pub(crate) fn before(&self) -> Counted {
         if let Some(folder) = &self.memory {
             let _ = fs::write(folder.join("memory.max_usage_in_bytes"), "0");

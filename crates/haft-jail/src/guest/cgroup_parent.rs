@@ -1,8 +1,8 @@
 //! A cgroup parent: a process that sits in a set of cgroups and makes one init after the other there.
 //!
 //! Moving a process into a cgroup of the first version makes the whole machine wait: no process can begin or end
-//! meanwhile, for up to 12 ms in each hierarchy. Children are born into the cgroups of their parent, at no cost. So what
-//! moves is a cgroup parent, once; its jail inits are new each time.
+//! meanwhile, for up to 12 ms in each hierarchy. Children are born into the cgroups of their parent, at no cost. So
+//! what moves is a cgroup parent, once; its jail inits are new each time.
 
 use super::{
     filter::FilterSet,

@@ -1,8 +1,8 @@
 //! The room that a guest leaves on the file systems of what it may write.
 //!
-//! No kernel limits what a program adds to a folder of somebody else's. So haft looks how much is free, as often as it takes for
-//! the fastest writer not to get past it in between, and ends the guest before the machine runs out. What would take room at
-//! once, without writing (`fallocate`), the filter leaves to be written.
+//! No kernel limits what a program adds to a folder of somebody else's. So haft looks how much is free, as often as it
+//! takes for the fastest writer not to get past it in between, and ends the guest before the machine runs out. What
+//! would take room at once, without writing (`fallocate`), the filter leaves to be written.
 
 use super::wire::Bind;
 use haft_core::port::Exceeded;
@@ -16,7 +16,7 @@ use std::{collections::BTreeMap, time::Duration};
 const LEAVES: Free = Free { bytes: 1 << 30, files: 100_000 };
 /// What no guest takes in a second.
 const FASTEST: Free = Free { bytes: 8 << 30, files: 1_000_000 };
-/// How often is looked, at the most and at the least.
+/// How often haft looks, at most and at least.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
 /// What is free on a file system.

@@ -2,10 +2,11 @@
 //!
 //! - What no honest program asks for ends the process, so that it is noticed (`SIGSYS` is a violation on the result).
 //! - What programs try and can do without is refused with an error, so that they go on.
-//! - A call whose number is newer than these lists is not there (`ENOSYS`): a new kernel opens nothing that nobody looked at.
+//! - A call whose number is newer than these lists is not there (`ENOSYS`): a new kernel opens nothing that nobody
+//!   looked at.
 //!
-//! Two more filters are not for guests: one for container runtimes and what serves a guest's files, and one for the first
-//! process of a jail.
+//! Two more filters are not for guests: one for container runtimes and what serves a guest's files, and one for the
+//! first process of a jail.
 
 mod lists;
 #[cfg(test)]
@@ -76,8 +77,8 @@ impl FilterSet {
 /// The filters for a kind.
 pub(crate) fn compile(kind: FilterKind) -> Result<Filters, seccompiler::BackendError> {
     let (ends, unknown, unsupported, refused) = match kind {
-        // Makes the walls itself, and brings a filter for the guest. But these bits nobody needs: not the runtime, not what
-        // serves a guest its files, and not a guest whose runtime does not know a call by name.
+        // Makes the walls itself, and brings a filter for the guest. But these bits nobody needs: not the runtime, not
+        // what serves a guest its files, and not a guest whose runtime does not know a call by name.
         FilterKind::Runtime => (&[][..], calls![SYS_openat2] as &[Call], Rules::new(), privileged_modes()?),
         FilterKind::NoNetwork | FilterKind::Network | FilterKind::NetworkAndUnix => {
             (ENDS, UNKNOWN, unsupported()?, refused(kind)?)
@@ -166,8 +167,8 @@ fn refused(kind: FilterKind) -> Result<Rules, seccompiler::BackendError> {
         FilterKind::Runtime => {}
     }
     if kind != FilterKind::NetworkAndUnix {
-        // A socket of a pair that knows no connections can still be sent elsewhere by naming an address, and to the kernel a
-        // raw one is such a one.
+        // A socket of a pair that knows no connections can still be sent elsewhere by naming an address, and to the
+        // kernel a raw one is such a one.
         refused.insert(
             libc::SYS_socketpair,
             vec![
@@ -216,8 +217,8 @@ fn privileged_modes() -> Result<Rules, seccompiler::BackendError> {
 /// Arguments are compared by their lower half, which is what the kernel looks at. A runtime takes several conditions on
 /// one argument as alternatives, so families of sockets are listed one by one instead of by what they are not.
 ///
-/// A runtime leaves out calls whose names it does not know; those of privileged modes are refused by the filter that the
-/// runtime itself is started with, too.
+/// A runtime leaves out calls whose names it does not know; those of privileged modes are refused by the filter that
+/// the runtime itself is started with, too.
 pub(crate) fn for_runtimes(kind: FilterKind) -> Value {
     const LOWER: u64 = 0xffff_ffff;
     // All that the kernel may know; it refuses larger numbers itself.

@@ -1,10 +1,10 @@
 //! The `gvisor` jail: runsc, a kernel in user space. What a guest asks of the machine's kernel is asked by that one.
 //!
-//! runsc runs in a jail init as any program does, only that it keeps its privileges: so the cgroups, the end and the metering
-//! are those of every other guest, and runsc is told to leave cgroups alone. It gets pipes, never a terminal.
+//! runsc runs in a jail init as any program does, only that it keeps its privileges: so the cgroups, the end and the
+//! metering are those of every other guest, and runsc is told to leave cgroups alone. It gets pipes, never a terminal.
 //!
-//! Most of its time goes into starting that kernel. So for guests that are granted no paths, kernels stand ready, each in
-//! a jail init of its own and for one guest: it ends with that guest, and nobody else is ever in it.
+//! Most of its time goes into starting that kernel. So for guests that are granted no paths, kernels stand ready, each
+//! in a jail init of its own and for one guest: it ends with that guest, and nobody else is ever in it.
 //!
 //! A guest that may reach hosts has sockets of the machine's kernel, because a socket cannot be handed to gVisor's own
 //! network stack: they are in a network of the init's, which consists of a loopback with the gate on it.
@@ -141,7 +141,7 @@ impl Gvisor {
     }
 }
 
-/// The same promises, by other means.
+/// What is enforced: the same promises, by other means.
 fn enforcement(mut planned: Enforcement) -> Enforcement {
     planned.jail = Cow::Borrowed("gvisor");
     planned.details.remove("landlock");
@@ -257,7 +257,8 @@ fn could_be_warm(plan: &GuestPlan, spec: &GuestSpec) -> bool {
         && plan.request.limits == warm_limits()
 }
 
-/// The limits that the kernel holds for each process, of one that waits for its guest: those of a guest that says nothing.
+/// The limits that the kernel holds for each process, of one that waits for its guest: those of a guest that says
+/// nothing.
 fn warm_limits() -> Vec<(i32, u64)> {
     let usual = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
     limits::for_each_process(&usual, limits::Means { cgroups: true, own_users: true })
@@ -324,8 +325,8 @@ fn runtime_request(runsc: &Path, bundle: &Path, guest: InitRequest) -> InitReque
         "--root".into(),
         state.clone(),
         "--ignore-cgroups".into(),
-        // With a gate it uses the network of its init, in which there is nothing but a loopback with the gate on it. Its own
-        // network stack has no way to be handed a socket.
+        // With a gate it uses the network of its init, in which there is nothing but a loopback with the gate on it.
+        // Its own network stack has no way to be handed a socket.
         if guest.gate { "--network=host" } else { "--network=none" }.into(),
         "run".into(),
         "--bundle".into(),
@@ -366,7 +367,8 @@ fn config(request: &InitRequest, scratch: Option<u64>) -> Value {
     mounts.extend(SYSTEM.into_iter().filter(|path| Path::new(path).exists()).map(read_only));
     for (number, Bind { path, writable, .. }) in request.binds.iter().enumerate() {
         let options = if *writable { ["rbind", "rw"] } else { ["rbind", "ro"] };
-        // Relative to the bundle, where the init has mounted just what was looked at, and hidden and held what is in it.
+        // Relative to the bundle, where the init has mounted just what was looked at, and hidden and held what is in
+        // it.
         let source = bind_place(number);
         mounts.push(json!({"type": "bind", "source": source, "destination": path.to_string_lossy(), "options": options}));
     }
@@ -393,8 +395,8 @@ fn process(request: &InitRequest) -> Value {
     let limits: Vec<Value> =
         request.limits.iter().filter_map(|(number, value)| rlimit(*number, *value)).collect();
     let none: [&str; 0] = [];
-    // With the machine's network, runsc gives its own kernel the users and the privileges of the guest, and fails for want of
-    // them in a namespace of users.
+    // With the machine's network, runsc gives its own kernel the users and the privileges of the guest, and fails for
+    // want of them in a namespace of users.
     let user = if request.gate { 0 } else { INNER_ID };
     json!({
         "terminal": false,

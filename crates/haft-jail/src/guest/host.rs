@@ -153,7 +153,8 @@ impl JailHost {
         Ok(JailHost(Arc::new(inner)))
     }
 
-    /// What guests of runs of haft left that were killed, as far as it would have run later. It was taken out of the way.
+    /// What guests of runs of haft left that were killed, as far as it would have run later. It was taken out of the
+    /// way.
     pub fn recovered(&self) -> &[Violation] {
         &self.0.recovered
     }
@@ -300,8 +301,8 @@ impl Inner {
         into_ready(init).await
     }
 
-    /// Orders the next jail inits when this guest has started, where one still stands by: making them takes a core that the
-    /// guest could have.
+    /// Orders the next jail inits when this guest has started, where one still stands by: making them takes a core that
+    /// the guest could have.
     fn refill_soon(self: &Arc<Self>, spawner: &Arc<Spawner>, kind: InitKind) {
         let is_last = lock(&spawner.shared).ready.get(&kind).is_none_or(Vec::is_empty);
         if is_last {

@@ -90,8 +90,8 @@ pub(crate) fn end_dead(state: &Path) {
     sweep(&state.join("instances"));
 }
 
-/// Removes the folder of a run whose jails have ended. Out of sight first and at once: a folder that is seen has its lock, so
-/// that whoever sees it can tell whether its run is over.
+/// Removes the folder of a run whose jails have ended. Out of sight first and at once: a folder that is seen has its
+/// lock, so that every process that sees it can tell whether its run is over.
 pub(crate) fn remove(folder: &Path) {
     let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) else { return };
     let gone = all.join(format!("{GONE}{}", name.to_string_lossy()));

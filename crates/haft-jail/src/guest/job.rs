@@ -1,4 +1,5 @@
-//! The `job` jail of Windows: a job object, which ends a program with everything that it started, also when haft is gone.
+//! The `job` jail of Windows: a job object, which ends a program with everything that it started, also when haft is
+//! gone.
 //!
 //! It holds neither files nor the network, so it is offered for no level above `none`, which only a person's own
 //! configuration can ask for. Its deadline and its output are bounded by haft.

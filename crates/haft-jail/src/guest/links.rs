@@ -1,5 +1,5 @@
-//! Where links lead. A mount holds what is at the end of one; what is on the way, and an end that is not there yet, is looked at
-//! when a guest has ended.
+//! Where links lead. A mount holds what is at the end of one; what is on the way, and an end that is not there yet, is
+//! looked at when a guest has ended.
 
 use super::{
     raw::Raw,

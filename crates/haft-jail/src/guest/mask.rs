@@ -79,8 +79,8 @@ const MOST_ENTRIES: usize = 2_000_000;
 /// Patterns and what they were compiled to.
 type Compiled = (Vec<String>, Arc<DeniedPaths>);
 
-/// Compiles patterns, in the words of file tools. Nearly every guest has the same ones as the last, and compiling takes longer than
-/// looking through a small folder.
+/// Compiles patterns, in the words of file tools. Nearly every guest has the same ones as the last, and compiling takes
+/// longer than looking through a small folder.
 pub(crate) fn compile(patterns: &[String]) -> Result<Arc<DeniedPaths>, String> {
     static LAST: Mutex<Option<Compiled>> = Mutex::new(None);
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -217,8 +217,8 @@ impl Findings {
     }
 }
 
-/// The folders that have to stay where they are, so that these paths do: all that are between a path and a root in which
-/// they could be moved.
+/// The folders that have to stay where they are, so that these paths do: all that are between a path and a root in
+/// which they could be moved.
 pub(crate) fn folders_around<'a>(
     paths: impl Iterator<Item = &'a Path>,
     writable: &[PathBuf],

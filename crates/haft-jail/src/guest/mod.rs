@@ -1,7 +1,7 @@
 //! Programs in jails.
 //!
 //! ```text
-//!   haft ──────────── start it anew, empty environment ────────────► spawner   one thread, no secrets
+//!   haft ──────────── start it again, empty environment ───────────► spawner   one thread, no secrets
 //!    │                                                                  │ copies itself
 //!    │                                                                  ▼
 //!    │                                                                 cgroup parent     in cgroups of its own, used again
@@ -16,8 +16,8 @@
 //! - One file a technology: [`Process`], [`Namespace`], [`Runc`], [`Gvisor`].
 //! - A program that makes jails calls [`init`] first in its `main`; otherwise making one fails and says so.
 //! - **Architecture Invariant:** between its copy and its program, a guest's process allocates nothing.
-//! - **Architecture Invariant:** the end of haft's socket ends a jail init with everything in it; the end of haft's other
-//!   socket ends the spawner with every init. Nobody has to be told.
+//! - **Architecture Invariant:** the end of haft's socket ends a jail init with everything in it; the end of haft's
+//!   other socket ends the spawner with every init. Nobody has to be told.
 
 mod auto;
 mod environment;
@@ -116,7 +116,7 @@ pub use limits::with_defaults;
 #[cfg(target_os = "linux")]
 pub use linux::*;
 
-/// Call this first in `main`, before anything starts a thread. A program that was started anew as the spawner of jails
+/// Call this first in `main`, before anything starts a thread. A program that was started again as the spawner of jails
 /// stays in here; in all others this only notes that jails can be made.
 ///
 /// ```no_run

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Namespace(Arc<Inner>);
 
-/// So often everything is looked at anew where files are moved meanwhile.
+/// How often haft looks at everything again where files are moved meanwhile.
 pub(super) const ATTEMPTS: u32 = 5;
 
 impl Namespace {
@@ -61,8 +61,8 @@ impl Jail for Namespace {
                 let plan = plan::plan(&spec, JailKind::Namespace, &host.facts, None).map_err(refusal)?;
                 let init = host.init(InitKind::Namespace, spec.parent.as_deref(), attempt > 1).await?;
                 match running::start(host, init, plan, spec.clone(), None).await {
-                    // A path leads elsewhere than for haft: something was mounted there after the init was made, or files
-                    // were moved since they were looked at.
+                    // A path leads elsewhere than for haft: something was mounted there after the init was made, or
+                    // files were moved since they were looked at.
                     Err(error) if error.diagnostics.as_deref() == Some(STALE) && attempt < ATTEMPTS => {
                         attempt += 1
                     }

@@ -1,5 +1,5 @@
-//! Other names of files that are hidden or held. A mount covers a name, and a hard link that was made before the file was protected
-//! is another one.
+//! Other names of files that are hidden or held. A mount covers a name, and a hard link that was made before the file
+//! was protected is another one.
 
 use super::mask::{Found, Granted};
 use super::survey::Id;
@@ -19,8 +19,8 @@ pub(super) struct OtherNames {
     pub(super) fixed: Vec<Found>,
 }
 
-/// Looks for other names of these files, and of files in these folders. Everything granted is looked through only where one of them
-/// has another name at all.
+/// Looks for other names of these files, and of files in these folders. Everything granted is looked through only where
+/// one of them has another name at all.
 pub(super) fn find(
     granted: &Granted,
     denied: &[Found],
@@ -61,8 +61,8 @@ fn linked(found: &[Found], count: &mut dyn FnMut() -> Result<(), String>) -> Res
     Ok(linked)
 }
 
-/// Calls `meet` with each file at or below a path, following no link. What cannot be looked into is hidden whole, and so is what is
-/// too deep.
+/// Calls `meet` with each file at or below a path, following no link. What cannot be looked into is hidden whole, and
+/// so is what is too deep.
 fn each_file(
     start: &Path,
     meet: &mut dyn FnMut(PathBuf, Id, u64),

@@ -1,4 +1,5 @@
-//! From what a caller asks for to what a jail init has to do. Looks at files, changes nothing but an absent hooks folder.
+//! From what a caller asks for to what a jail init has to do. Looks at files, changes nothing but an absent hooks
+//! folder.
 
 use super::{
     environment, gather,
@@ -339,7 +340,8 @@ pub(crate) fn plan(
     Ok(GuestPlan { request, enforcement, limits, network, watched, window, own_processes: 2 })
 }
 
-/// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of one.
+/// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of
+/// one.
 fn lead_where_they_say<'a>(
     mut paths: impl Iterator<Item = (&'a PathBuf, &'a PathBuf)>,
 ) -> Result<(), ToolError> {
@@ -385,8 +387,8 @@ fn find(spec: &GuestSpec, granted: &Granted, facts: &Facts) -> Result<Findings, 
     Ok(found)
 }
 
-/// The real place of something of haft's own. A folder that is not there is made where a guest could make it: what is in it would be
-/// haft's next configuration.
+/// The real place of something of haft's own. A folder that is not there is made where a guest could make it: what is
+/// in it would be haft's next configuration.
 fn own_folder(path: &Path, granted: &Granted) -> Result<Option<PathBuf>, String> {
     if let Ok(real) = fs::canonicalize(path) {
         return Ok(Some(real));
@@ -402,8 +404,8 @@ fn own_folder(path: &Path, granted: &Granted) -> Result<Option<PathBuf>, String>
     made.map(Some).map_err(|error| format!("{} is haft's own and cannot be hidden: {error}", path.display()))
 }
 
-/// What is mounted on itself: what must not change, read-only; repositories; and the folders around what is hidden or granted
-/// for reading only, because whoever moves one of those takes it out of its place for the next guest.
+/// What is mounted on itself: what must not change, read-only; repositories; and the folders around what is hidden or
+/// granted for reading only, because moving one of those takes it out of its place for the next guest.
 fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Vec<Bind> {
     let inner = granted
         .all()
@@ -421,8 +423,8 @@ fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Vec<Bind> {
     pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect()
 }
 
-/// Where nothing can be mounted, what would have to be hidden is refused, and what would have to be read-only is too where that
-/// was promised.
+/// Where nothing can be mounted, what would have to be hidden is refused, and what would have to be read-only is too
+/// where that was promised.
 fn without_mounts(
     found: &Findings,
     level: IsolationLevel,

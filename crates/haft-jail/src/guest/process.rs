@@ -1,9 +1,9 @@
 //! The `process` jail: rlimits, cgroups, Landlock, seccomp, no new privileges, no capabilities.
 //!
 //! Works nearly everywhere, inside containers too, and costs next to nothing. It cannot take something out of what it
-//! grants (a denied file in a granted folder), does not know hosts, and shows the names of the machine's processes. Landlock
-//! does not know modes, owners and times of files either: a guest changes those of every file of its user. So this jail holds
-//! nothing above `standard`, does not run as root, and looks after the modes of haft's own folders.
+//! grants (a denied file in a granted folder), does not know hosts, and shows the names of the machine's processes.
+//! Landlock does not know modes, owners and times of files either: a guest changes those of every file of its user. So
+//! this jail holds nothing above `standard`, does not run as root, and looks after the modes of haft's own folders.
 
 use super::{
     host::{Inner, JailHost},

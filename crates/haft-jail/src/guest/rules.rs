@@ -90,7 +90,7 @@ mod tests {
         })
     }
 
-    /// This layer alone: the thread is whoever runs the tests, in the machine's own tree, without a filter.
+    /// This layer alone: the thread runs as the user of the tests, in the machine's own tree, without a filter.
     #[test]
     fn landlock_alone_keeps_to_what_is_allowed() {
         if version() == 0 {

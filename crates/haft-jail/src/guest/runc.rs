@@ -1,8 +1,8 @@
 //! The `runc` jail: a container made by runc or crun, the runtimes under most container engines.
 //!
-//! The init makes what haft has to be sure of: the guest's tree, of just those files that were looked at; a network with
-//! nothing but loopback, where the gate listens; the cgroups, which the runtime cannot change. The runtime makes users,
-//! processes, IPC, name and `/proc` of its own around that, drops privileges and filters system calls.
+//! The init makes what haft has to be sure of: the guest's tree, of just those files that were looked at; a network
+//! with nothing but loopback, where the gate listens; the cgroups, which the runtime cannot change. The runtime makes
+//! users, processes, IPC, name and `/proc` of its own around that, drops privileges and filters system calls.
 //!
 //! Its state is in the guest's scratch folder, it runs in the guest's cgroup, and its mounts are the init's: what ends
 //! the init ends all of it, and there is nothing to delete afterwards.
@@ -67,7 +67,8 @@ impl Kind {
         }
     }
 
-    /// Its threads, which are counted with the guest's. runc needs a few more to start than it has while the guest runs.
+    /// Its threads, which are counted with the guest's. runc needs a few more to start than it has while the guest
+    /// runs.
     fn threads(self) -> u32 {
         match self {
             Kind::Runc => 12,
@@ -204,7 +205,7 @@ fn installed(name: &str) -> Option<Program> {
     folders.into_iter().find_map(|folder| Program::at(Path::new(folder).join(name)))
 }
 
-/// The same promises, by other means.
+/// What is enforced: the same promises, by other means.
 fn enforcement(mut planned: Enforcement, kind: Kind) -> Enforcement {
     planned.jail = Cow::Borrowed("runc");
     planned.details.remove("landlock");
@@ -305,7 +306,7 @@ fn runtime_request(program: &Program, bundle: &Path, guest: InitRequest) -> Init
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let id = bundle.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (cgroups, how) = match program.kind {
-        // Whoever may make no cgroups does without, in runc's words.
+        // A user who may make no cgroups does without them, in runc's words.
         Kind::Runc => (CgroupTree::ReadOnly, "--rootless=true"),
         Kind::Crun => (CgroupTree::Hidden, "--cgroup-manager=disabled"),
     };

@@ -250,7 +250,7 @@ async fn read(stream: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> usize {
     }
 }
 
-/// The same for a stream that may be at its end: then it never comes back.
+/// Reads a stream that may be at its end: then it never comes back.
 async fn read_open(stream: Option<&AsyncFd<OwnedFd>>, buffer: &mut [u8]) -> usize {
     match stream {
         Some(stream) => read(stream, buffer).await,

@@ -147,7 +147,7 @@ impl JailHost {
     }
 }
 
-/// The same as a port.
+/// Opens a sandbox, as a port.
 pub(super) fn open(host: &Arc<Inner>, limits: &Limits) -> Result<Arc<dyn port::Sandbox>, ToolError> {
     JailHost(Arc::clone(host)).open_sandbox(limits).map(|sandbox| Arc::new(sandbox) as Arc<dyn port::Sandbox>)
 }

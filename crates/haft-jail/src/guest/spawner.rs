@@ -1,7 +1,7 @@
 //! The spawner: a small process with one thread that makes all jails, and ends them all when haft is gone.
 //!
 //! haft itself has threads and secrets. A copy of such a process can hang in a lock that another thread held, and
-//! carries the secrets into the jail. So haft starts its own program anew, with an empty environment, and that
+//! carries the secrets into the jail. So haft starts its own program again, with an empty environment, and that
 //! process is the one that is copied.
 
 use super::{
@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The name under which haft's program is started anew as the spawner.
+/// The name under which haft's program is started again as the spawner.
 pub(super) const NAME: &str = "haft-jail-spawner";
 
 /// How long jail inits may take to end what is in them once haft is gone.

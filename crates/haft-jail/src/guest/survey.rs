@@ -188,7 +188,7 @@ pub(crate) fn walk<E>(
     walk_from(CWD, root.as_os_str(), root, search, meet, count)
 }
 
-/// The same from a handle: whatever is at its path meanwhile.
+/// Walks from a handle: whatever is at its path meanwhile.
 pub(crate) fn walk_from<E>(
     folder: BorrowedFd<'_>,
     name: &OsStr,

@@ -199,7 +199,8 @@ pub(super) fn landlock_restrict(ruleset: BorrowedFd<'_>) -> Result<()> {
 pub(super) fn load_filter(program: &[seccompiler::sock_filter]) -> Result<()> {
     let length = program.len().try_into().map_err(|_| Errno::INVAL)?;
     let program = libc::sock_fprog { len: length, filter: program.as_ptr().cast_mut().cast() };
-    // SAFETY: both `sock_filter`s have the kernel's layout; the kernel copies as many of them as there are, and changes none.
+    // SAFETY: both `sock_filter`s have the kernel's layout; the kernel copies as many of them as there are, and changes
+    // none.
     let got =
         unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) };
     check(got).map(drop)

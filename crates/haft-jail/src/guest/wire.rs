@@ -30,10 +30,11 @@ pub(crate) enum InitKind {
 /// From haft to the spawner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSpawner {
-    /// haft's folder for this run, which the spawner removes at its end. Said here, because every guest can read the command
-    /// line of the process that its jail begins with.
+    /// haft's folder for this run, which the spawner removes at its end. Said here, because every guest can read the
+    /// command line of the process that its jail begins with.
     Begin { folder: PathBuf },
-    /// Make a jail init, in a cgroup parent that is free or, in these cgroups, in a new one. The answer brings its socket.
+    /// Make a jail init, in a cgroup parent that is free or, in these cgroups, in a new one. The answer brings its
+    /// socket.
     Init { id: u64, kind: InitKind, cgroups: InitCgroups, own_parent: bool },
     /// haft made a folder in which cgroups of jail inits will be, or removes it now.
     Group { cgroups: InitCgroups, make: bool },
@@ -135,7 +136,7 @@ pub(crate) enum FilterKind {
     #[default]
     NoNetwork,
     /// With sockets of the internet. Those of this machine are left out: one in a granted folder belongs to a program
-    /// outside, such as an agent for keys, that takes orders from whoever reaches it.
+    /// outside, such as an agent for keys, that takes orders from every process that reaches it.
     Network,
     /// With those, too, where the configuration says so.
     NetworkAndUnix,
@@ -149,7 +150,8 @@ pub(crate) struct Container {
     /// The folder on which the guest's tree is mounted.
     pub(crate) root: String,
     pub(crate) cgroups: CgroupTree,
-    /// The guest's own program and folder: looked for in its tree, because a runtime tells what is missing only in words.
+    /// The guest's own program and folder: looked for in its tree, because a runtime tells what is missing only in
+    /// words.
     pub(crate) programs: Vec<String>,
     pub(crate) working_dir: String,
 }

@@ -177,8 +177,8 @@ impl Holding {
     }
 }
 
-/// Lets guests go when each of them holds all of it or has ended. Says what each of them put out; of those that ended before,
-/// nothing is whole.
+/// Lets guests go when each of them holds all of it or has ended. Says what each of them put out; of those that ended
+/// before, nothing is whole.
 async fn until_full_or_ended(all: Vec<Holding>) -> Vec<String> {
     let full = |one: &Holding| one.heard.lock().unwrap().out.starts_with("full");
     while !all.iter().all(|one| one.end.is_finished() || full(one)) {
@@ -495,8 +495,8 @@ pub fn start_threads(most: &str) -> i32 {
     0
 }
 
-/// A thread of a guest is one of its kernel's, and only some of them are threads of the machine. So a limit does not hold
-/// for each; what holds is that the machine's own stay within it, and that every one takes memory.
+/// A thread of a guest is one of its kernel's, and only some of them are threads of the machine. So a limit does not
+/// hold for each; what holds is that the machine's own stay within it, and that every one takes memory.
 fn gvisor_threads_are_held() {
     if !(is_root() && has_runtime("runsc")) {
         return haft_testkit::not_run("choice::gvisor_threads_are_held", "it takes root and runsc");

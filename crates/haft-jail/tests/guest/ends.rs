@@ -349,7 +349,7 @@ fn a_killed_spawner_is_replaced(jail: &'static str) {
     gone_within("processes", Duration::from_secs(5), || guests(jail, &place, &mark));
 }
 
-/// Its limits are made anew with the next spawner.
+/// Its limits are made again with the next spawner.
 fn a_sandbox_outlives_its_spawner(jail: &'static str) {
     if !is_root() {
         return haft_testkit::not_run(

@@ -1,7 +1,7 @@
 //! Every limit holds within 5 % of what was set, in every jail.
 //!
-//! What takes time is measured on a machine that does other things as well, which only ever adds: the best of a few tries
-//! counts.
+//! What takes time is measured on a machine that does other things as well, which only ever adds: the best of a few
+//! tries counts.
 
 use crate::world::{House, block_on, has_cgroups, jails, own_program, run, sh};
 use haft_core::{
@@ -157,7 +157,8 @@ impl Drop for Disk {
     }
 }
 
-/// Half is left where there is little; what would take it at once is not there. Without a jail each of them leaves nothing.
+/// Half is left where there is little; what would take it at once is not there. Without a jail each of them leaves
+/// nothing.
 fn room_on_the_disk(jail: &'static str) {
     let fills = "for i in $(seq 300); do head -c 256K /dev/zero >> file || exit 1; sleep 0.002; done";
     let at_once = "fallocate -l 60M file || exit 1";

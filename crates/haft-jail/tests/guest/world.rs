@@ -17,9 +17,8 @@ pub struct House {
     pub host: JailHost,
 }
 
-/// Every jail that this machine should have, and those with a runtime that is installed. `process` refuses root: what runs as an
-/// ordinary user tests it. Looked for by its file: a list of
-/// tests must not take a second to make.
+/// Every jail that this machine should have, and those with a runtime that is installed. `process` refuses root: what
+/// runs as an ordinary user tests it. Looked for by its file: a list of tests must not take a second to make.
 pub fn jails() -> Vec<&'static str> {
     let runtimes = [("runc", "runc"), ("crun", "crun"), ("gvisor", "runsc")];
     let installed = runtimes.into_iter().filter(|(_, program)| is_root() && has_runtime(program));

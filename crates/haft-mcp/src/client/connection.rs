@@ -156,7 +156,7 @@ impl Connection {
         let current = listing.wait_for(|(seen, _)| *seen >= wanted).await;
         match current {
             Ok(current) => Arc::clone(&current.1),
-            // Whoever lists has ended with the connection; the call will find that out.
+            // The task that lists has ended with the connection; the call will find that out.
             Err(_) => Arc::clone(&self.listing.borrow().1),
         }
     }
@@ -271,7 +271,7 @@ pub(super) enum Begin {
     Initialize,
 }
 
-/// A request that is on its way: whoever drops it tells the server.
+/// A request that is on its way: dropping it tells the server.
 struct OnItsWay<'a> {
     talk: &'a Talk,
     peer: &'a Peer<RoleClient>,
@@ -344,7 +344,7 @@ async fn listed(server: &McpSource, peer: &Peer<RoleClient>) -> Result<Listing, 
     Err(format!("its list of tools has more than {MOST_PAGES} pages"))
 }
 
-/// Lists anew whenever the server says that something changed.
+/// Lists again whenever the server says that something changed.
 async fn keep_current(
     server: McpSource,
     peer: Peer<RoleClient>,

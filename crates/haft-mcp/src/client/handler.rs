@@ -57,7 +57,7 @@ impl Talk {
         self.calls().remove(token);
     }
 
-    /// Says something to whoever watches the calls that are on their way. The server does not say which one it means.
+    /// Says something to the observers of the calls that are on their way. The server does not say which one it means.
     fn warn(&self, what: &str) {
         if self.warned.fetch_add(1, Ordering::Relaxed) >= MOST_WARNINGS {
             return;

@@ -110,7 +110,8 @@ impl Instance {
                     }
                     let failures = *failures;
                     let (tell, begun) = watch::channel(None);
-                    // A task of its own: a server that begins slowly is there for the next call, though the first one gave up.
+                    // A task of its own: a server that begins slowly is there for the next call, though the first one
+                    // gave up.
                     let task = tokio::spawn(begin(
                         Arc::downgrade(self),
                         self.key.clone(),
@@ -124,7 +125,7 @@ impl Instance {
         };
         match begun.wait_for(Option::is_some).await.map(|begun| begun.clone()) {
             Ok(Some(begun)) => begun,
-            // Whoever began it has ended without a word: haft is ending.
+            // The task that began it has ended without a word: haft is ending.
             Ok(None) | Err(_) => Err(self.unavailable("it was not begun", None)),
         }
     }

@@ -1,8 +1,8 @@
 //! What a server says it has, as definitions. Pure.
 //!
-//! A server is not believed: what it says of its tools is shown to models and people as its words, and loosens nothing. Every
-//! tool of a server may change things, is of high risk, is neither idempotent nor cacheable, and has no other name than the one
-//! with the server's name before it.
+//! A server is not believed: what it says of its tools is shown to models and people as its words, and loosens nothing.
+//! Every tool of a server may change things, is of high risk, is neither idempotent nor cacheable, and has no other
+//! name than the one with the server's name before it.
 
 use haft_core::{Category, IsolationLevel, McpSource, Risk, Source, ToolDefinition, text};
 use rmcp::model::Tool;
@@ -115,7 +115,8 @@ pub enum Compared {
 
 /// Compares what was accepted with what the server says now.
 ///
-/// Only what a server says is compared. What haft or a person decided about the tool (risk, permissions, limits) stays as it is.
+/// Only what a server says is compared. What haft or a person decided about the tool (risk, permissions, limits) stays
+/// as it is.
 pub fn compare(accepted: &ToolDefinition, now: &Listing) -> Compared {
     let Some(said) = accepted.mcp.as_ref().and_then(|mcp| now.tools.get(&mcp.tool)) else {
         return Compared::Gone;

@@ -1,8 +1,8 @@
 //! MCP servers as a source of tools.
 //!
-//! A server is somebody else's program. It runs in a jail like every command, or is reached through the gate like every HTTP
-//! service; what it says about its tools is shown and never believed; its tools walk the same stages as all others. Nothing here
-//! decides whether a call may run.
+//! A server is somebody else's program. It runs in a jail like every command, or is reached through the gate like every
+//! HTTP service; what it says about its tools is shown and never believed; its tools pass the same stages as all
+//! others. Nothing here decides whether a call may run.
 //!
 //! | file | what it does | I/O |
 //! |---|---|---|
@@ -15,8 +15,9 @@
 //! | `instance`, `upstreams` | which server serves which calls; begin, end, begin again | yes |
 //! | `tool` | one tool | yes |
 //!
-//! **Architecture Invariant:** a call reaches a server only if the server's words about that tool are those that a person
-//! accepted. The list is asked for at every connection, and again before the next call once the server says that it changed.
+//! **Architecture Invariant:** a call reaches a server only if the server's words about that tool are those that a
+//! person accepted. The list is asked for at every connection, and again before the next call once the server says that
+//! it changed.
 //!
 //! **Architecture Invariant:** tenants share no server, and neither do calls that would run it differently.
 

@@ -14,8 +14,8 @@ use std::{fmt, sync::Arc};
 
 /// A tool of an MCP server, as it was accepted.
 ///
-/// Before each call the server's own words about it are compared with what was accepted. A tool that has become another one is
-/// not called.
+/// Before each call the server's own words about it are compared with what was accepted. A tool that has become another
+/// one is not called.
 #[derive(Clone)]
 pub struct McpTool {
     definition: Arc<ToolDefinition>,
@@ -40,7 +40,7 @@ impl McpTool {
     }
 
     fn source(&self) -> Result<&McpSource, ToolError> {
-        // Whoever made this has looked.
+        // The constructor has checked it.
         self.accepted.0.mcp.as_deref().ok_or_else(|| ErrorCode::ToolDisabled.into())
     }
 

@@ -149,9 +149,9 @@ struct Inner {
     instances: Mutex<Vec<Arc<Instance>>>,
 }
 
-/// The servers that tools come from. Each is begun when one of its tools is first called, in a jail where it is a program, and
-/// serves the calls of one tenant that may have it in the same way. They end when the last clone of this is dropped; the tools
-/// hold one.
+/// The servers that tools come from. Each is begun when one of its tools is first called, in a jail where it is a
+/// program, and serves the calls of one tenant that may have it in the same way. They end when the last clone of this
+/// is dropped; the tools hold one.
 ///
 /// ```no_run
 /// use haft_core::McpSource;
@@ -181,7 +181,8 @@ impl Upstreams {
         Upstreams(Arc::new(Inner { shared: Arc::new(shared), instances: Mutex::default() }))
     }
 
-    /// Who hears what a server has beside what was accepted: when a server is connected, and whenever it says that its list changed. The first one counts.
+    /// Who hears what a server has beside what was accepted: when a server is connected, and whenever it says that its
+    /// list changed. The first one counts.
     pub fn observe(&self, observer: Observer) {
         let _ = self.0.shared.observer.set(observer);
     }

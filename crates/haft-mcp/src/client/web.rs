@@ -43,7 +43,7 @@ pub(super) async fn connect(
     };
     let config = StreamableHttpClientTransportConfig::with_uri(url)
         .max_sse_event_size(LONGEST_MESSAGE)
-        // Another session may have other tools: it is begun anew, and they are compared.
+        // Another session may have other tools: it is begun again, and they are compared.
         .reinit_on_expired_session(false);
     let transport = || StreamableHttpClientTransport::with_client(gate.clone(), config.clone());
     let mut begun = Connection::begin(server, transport(), Begin::Any).await;
@@ -98,7 +98,7 @@ async fn headers(shared: &Shared, server: &McpSource) -> Result<Vec<(String, Str
 struct Gate {
     http: Arc<dyn Http>,
     own: Arc<[(String, String)]>,
-    /// What it refused last, for whoever wants to say why a conversation did not begin.
+    /// What it refused last, to say why a conversation did not begin.
     refused: Arc<std::sync::Mutex<Option<ToolError>>>,
 }
 
@@ -125,8 +125,8 @@ impl GateError {
     }
 }
 
-/// Why a request never got to its server, where that is certain. It is asked of the request's own error: others of the same
-/// server may have failed in other ways.
+/// Why a request never got to its server, where that is certain. It is asked of the request's own error: others of the
+/// same server may have failed in other ways.
 pub(super) fn not_sent(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     match error.downcast_ref::<StreamableHttpError<GateError>>()? {
         StreamableHttpError::Client(gate) if gate.unreached => Some(gate.said.clone()),
@@ -283,8 +283,8 @@ impl StreamableHttpClient for Gate {
     }
 }
 
-/// An answer that refuses. What it says as JSON-RPC is an answer of the protocol; anything else is a failure, but for a first
-/// question that an older server does not know.
+/// An answer that refuses. What it says as JSON-RPC is an answer of the protocol; anything else is a failure, but for a
+/// first question that an older server does not know.
 async fn refusal(
     message: &ClientJsonRpcMessage,
     had_session: bool,

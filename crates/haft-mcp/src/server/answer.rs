@@ -7,14 +7,15 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-/// On every result: the walk of the call, by which records name it.
+/// On every result: the execution of the call, by which records name it.
 const EXECUTION: &str = "haft/executionId";
 /// On a result that is no success: the row of the error table, with its facts.
 pub(super) const ERROR: &str = "haft/error";
 /// On a result whose output was cut: how long the whole is, and by which handle it is read.
 const OUTPUT: &str = "haft/output";
 
-/// What a client gets. Unknown tools are an error of the protocol, as MCP has it; all else is an answer that a model can read.
+/// What a client gets. Unknown tools are an error of the protocol, as MCP has it; all else is an answer that a model
+/// can read.
 pub(super) fn answer(result: ToolResult, is_stateless: bool) -> Result<CallToolResult, ErrorData> {
     let ToolResult { output, content, error, metadata, tool, .. } = result;
     let mut meta = MetaObject::new();

@@ -16,10 +16,11 @@ use std::sync::Arc;
 /// Who approves what needs it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approvals {
-    /// Whoever the engine asks. The client only hears that the call waits, and by which id.
+    /// The engine's own approver. The client only hears that the call waits, and by which id.
     #[default]
     Elsewhere,
-    /// The person before the client, through a form of haft's; where the client has no forms, as [`Elsewhere`](Self::Elsewhere).
+    /// The person before the client, through a form of haft's; where the client has no forms, as
+    /// [`Elsewhere`](Self::Elsewhere).
     ThroughClient,
     /// The client's own program: it asks its user before each call, and that counts. What is denied stays denied.
     Host,
@@ -137,8 +138,8 @@ pub(super) fn decision(answer: Value) -> Decision {
     }
 }
 
-/// The question about a call, with everything that a yes covers, for the person before the client. `None` where a form has
-/// no room for all of it: then it cannot be agreed to here.
+/// The question about a call, with everything that a yes covers, for the person before the client. `None` where a form
+/// has no room for all of it: then it cannot be agreed to here.
 pub(super) fn form(request: &ApprovalRequest) -> Result<Option<InputRequest>, haft_core::ToolError> {
     let tool = text::spelled_line(&request.tool);
     let message = format!("May {tool} run?\n{}\n\n{}", text::one_line(&request.summary, 200), request.view());

@@ -59,7 +59,8 @@ impl McpServer {
         Session::new(self.clone())
     }
 
-    /// Tells clients that something has changed which the engine does not know of. Changes of tools are told without it.
+    /// Tells clients that something has changed which the engine does not know of. Changes of tools are told without
+    /// it.
     pub fn notify(&self, change: Change) {
         self.0.changes.tell(change);
     }
@@ -90,8 +91,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Who approves what needs it. Where the engine takes no [answers](haft_engine::Settings::accept_answers) from `mcp`, or the
-    /// [caller](super::Caller) may give none, it is whoever the engine asks.
+    /// Who approves what needs it. Where the engine takes no [answers](haft_engine::Settings::accept_answers) from
+    /// `mcp`, or the [caller](super::Caller) may give none, it is the engine's own approver.
     pub fn approvals(mut self, approvals: Approvals) -> Self {
         self.approvals = approvals;
         self
@@ -121,8 +122,8 @@ impl Builder {
         self
     }
 
-    /// Asks no client for the folders that it works in. Only for tools that reach no files: calls of a client that says that
-    /// it works in some folders are then not kept to them.
+    /// Asks no client for the folders that it works in. Only for tools that reach no files: calls of a client that says
+    /// that it works in some folders are then not kept to them.
     pub fn without_roots(mut self) -> Self {
         self.ignores_roots = true;
         self

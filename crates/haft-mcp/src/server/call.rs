@@ -65,7 +65,7 @@ pub(super) async fn call(
         return tasks::hand_over(&**tasks, patience, request, &client, progress, ct.cancelled()).await;
     }
     let running = client.scope(engine.execute(request));
-    // Whoever cancels still gets the call's end on record; the protocol sends no answer then.
+    // The end of a cancelled call is still recorded; the protocol sends no answer then.
     let running = async {
         let mut running = pin!(running);
         tokio::select! {

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How a server knows who asks.
 #[derive(Clone, Debug)]
 pub enum Callers {
-    /// Always the same: whoever started the process. The client's own name for itself becomes the agent.
+    /// Always the same: the user who started the process. The client's own name for itself becomes the agent.
     One(Arc<CallContext>),
-    /// Whom the HTTP layer around this found, as a [`Caller`] in the extensions of each request. One without is refused.
+    /// Whom the HTTP layer around this found, as a [`Caller`] in the extensions of each request. One without is
+    /// refused.
     PerRequest,
 }
 
 /// Whom an HTTP layer found behind a request. It puts this into the request's extensions.
 ///
-/// Whoever makes calls does not approve them, unless they may do that, too.
+/// A caller does not approve calls, unless it has that right, too.
 ///
 /// ```
 /// use haft_mcp::server::Caller;
@@ -36,7 +37,7 @@ impl Caller {
         Caller { context, may_approve: false }
     }
 
-    /// The same, who may approve them, too.
+    /// A caller who may also approve calls.
     #[must_use]
     pub fn and_approves(mut self) -> Self {
         self.may_approve = true;
@@ -50,7 +51,7 @@ impl Callers {
         matches!(self, Callers::One(_))
     }
 
-    /// Whether whoever made a request may approve calls.
+    /// Whether the caller of a request may approve calls.
     pub(super) fn may_approve(&self, request: &RequestContext<RoleServer>) -> bool {
         match self {
             Callers::One(_) => true,

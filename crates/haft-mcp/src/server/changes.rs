@@ -77,7 +77,7 @@ impl Listener {
                 }
                 Ok(ToolsEvent::Registered { .. } | ToolsEvent::Unregistered { .. })
                 | Ok(ToolsEvent::Enabled { .. } | ToolsEvent::Disabled { .. })
-                // Whoever was too slow does not know what changed, but that something did.
+                // A listener that was too slow knows only that something changed.
                 | Err(RecvError::Lagged(_)) => {
                     changes.insert(Change::Tools);
                     changes.insert(Change::Resources);

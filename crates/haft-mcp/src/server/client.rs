@@ -105,8 +105,8 @@ impl Client {
         }))
     }
 
-    /// The client behind the call that runs here; `None` where the call did not come in through MCP, and on other threads
-    /// than that of the call.
+    /// The client behind the call that runs here; `None` where the call did not come in through MCP, and on other
+    /// threads than that of the call.
     pub fn current() -> Option<Client> {
         CURRENT.try_with(Clone::clone).ok()
     }
@@ -166,14 +166,14 @@ impl Client {
 
     /// Asks the client, and through it a person or a model, and waits for the answers, by the names of the questions.
     ///
-    /// Where each request stands for itself this fails once: the call ends there, and comes again with the answers. So nothing
-    /// may have an effect before it.
+    /// Where each request stands for itself this fails once: the call ends there, and comes again with the answers. So
+    /// nothing may have an effect before it.
     pub async fn ask(&self, requests: InputRequests) -> Result<InputResponses, ToolError> {
         self.ask_keeping(requests, None).await
     }
 
-    /// The same, and [`kept`](Self::kept) gives `keep` when the call comes again. Nobody can change it in between, but the
-    /// client can read it.
+    /// Asks as above, and [`kept`](Self::kept) gives `keep` when the call comes again. Nobody can change it in between,
+    /// but the client can read it.
     pub async fn ask_keeping(
         &self,
         requests: InputRequests,
@@ -301,7 +301,8 @@ impl Client {
         open.state.asked = Some(fingerprint.to_owned());
     }
 
-    /// Notes that a person agreed to the call. Should it ask for something else now, that agreement holds for the next round.
+    /// Notes that a person agreed to the call. Should it ask for something else now, that agreement holds for the next
+    /// round.
     pub(super) fn approved(&self, fingerprint: &str) {
         self.open().state.approved = Some(fingerprint.to_owned());
     }
@@ -340,7 +341,8 @@ pub(super) fn has_forms(can: &ClientCapabilities) -> bool {
     can.elicitation.as_ref().is_some_and(|can| can.form.is_some() || can.url.is_none())
 }
 
-/// Whether a request says of itself which revision it is of, and that is one without a handshake; else the handshake did.
+/// Whether a request says of itself which revision it is of, and that is one without a handshake; else the handshake
+/// did.
 fn is_stateless(meta: &RequestMetaObject, peer: &Peer<RoleServer>) -> bool {
     let since = ProtocolVersion::V_2026_07_28;
     match meta.get(PROTOCOL_VERSION).and_then(Value::as_str) {

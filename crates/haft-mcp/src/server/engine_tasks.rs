@@ -19,9 +19,11 @@ const MOMENT: Duration = Duration::from_millis(10);
 /// How long a client waits for a result before it is given a task instead.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The tasks of an engine: calls of tools that may run for more than half a minute, by their own deadline or by the engine's.
+/// The tasks of an engine: calls of tools that may run for more than half a minute, by their own deadline or by the
+/// engine's.
 ///
-/// Whoever made a call can ask about its task: the same person through the same agent. For anybody else it is not there.
+/// The caller that made a call can ask about its task: the same person through the same agent. For anybody else it is
+/// not there.
 ///
 /// ```
 /// # use haft_mcp::server::{Callers, EngineTasks, McpServer};
@@ -42,7 +44,8 @@ impl EngineTasks {
         EngineTasks { engine, patience: PATIENCE }
     }
 
-    /// How long a client waits for a result before it is given a task instead; a second, unless somebody says otherwise.
+    /// How long a client waits for a result before it is given a task instead; a second, unless somebody says
+    /// otherwise.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
@@ -59,7 +62,7 @@ impl EngineTasks {
                 true => tasks.get(id).await?,
                 false => tasks.wait(id, Some(left)).await?,
             };
-            // A question that its own host answers is open for a moment, while the call is on its walk.
+            // A question that its own host answers is open for a moment, while the call runs.
             let is_answered_soon =
                 task.state == TaskState::AwaitingApproval && tasks.observe(id).is_some() && !left.is_zero();
             if !is_answered_soon {

@@ -11,7 +11,7 @@ use rmcp::{
 };
 use std::future::ready;
 
-/// Prompts, completion and further resources, for whoever embeds the server. Tools belong into the engine.
+/// Prompts, completion and more resources, for programs that embed the server. Tools belong into the engine.
 ///
 /// ```
 /// use haft_mcp::{rmcp::model::Resource, server::Extension};

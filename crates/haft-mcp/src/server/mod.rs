@@ -29,8 +29,8 @@
 //! # Revisions
 //!
 //! 2025-06-18 and 2025-11-25 begin with a handshake, and a server can ask its client something while a call runs. In
-//! 2026-07-28 each request stands for itself: a call that needs an answer ends with `input_required`, and the client sends it
-//! again with the answer and with the state it was given. [`Client::ask`] hides the difference.
+//! 2026-07-28 each request stands for itself: a call that needs an answer ends with `input_required`, and the client
+//! sends it again with the answer and with the state it was given. [`Client::ask`] hides the difference.
 
 mod about;
 mod answer;

@@ -1,7 +1,7 @@
 //! Lists, page by page.
 //!
-//! A cursor is the last name of the page before. So nothing is remembered between two pages, and what comes or goes in between
-//! neither repeats nor hides another entry.
+//! A cursor is the last name of the page before. So nothing is remembered between two pages, and what comes or goes in
+//! between neither repeats nor hides another entry.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use rmcp::{ErrorData, model::PaginatedRequestParams};

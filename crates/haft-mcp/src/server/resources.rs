@@ -13,7 +13,7 @@ const OUTPUTS: &str = "haft://outputs/";
 const TOOLS: &str = "haft://tools/";
 /// The most bytes of an output in one answer.
 const MOST_BYTES: u64 = 1 << 20;
-/// Definitions change, and whoever listens is told.
+/// Definitions change, and listeners are told.
 pub(super) const LIST_TTL_MS: u64 = 60_000;
 /// An output never changes.
 const OUTPUT_TTL_MS: u64 = 60 * 60 * 1000;

@@ -1,8 +1,9 @@
 //! What travels with a client between two rounds of a call, under a seal.
 //!
-//! In revision 2026-07-28 a server keeps nothing between two requests: what it has to know when the call comes again, it
-//! gives to the client and gets back. What comes back could be anything, so it is sealed: with a key of this process, for
-//! this caller, this tool and these arguments, for a while. An approval is good for one call: its seal counts once.
+//! In revision 2026-07-28 a server keeps nothing between two requests: what it has to know when the call comes again,
+//! it gives to the client and gets back. What comes back could be anything, so it is sealed: with a key of this
+//! process, for this caller, this tool and these arguments, for a while. An approval is good for one call: its seal
+//! counts once.
 
 use haft_core::{Arguments, CallContext};
 use rmcp::{
@@ -76,7 +77,7 @@ pub(super) struct Seals {
 }
 
 impl Seals {
-    /// With a key that this process alone has. After a restart a client is asked anew.
+    /// With a key that this process alone has. After a restart a client is asked again.
     pub(super) fn new() -> Self {
         let key = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
         Seals { codec: RequestStateCodec::new_unchecked(key), used: Mutex::default() }

@@ -96,8 +96,8 @@ impl Session {
         self.last_caller.of(&self.server.0.callers, request)
     }
 
-    /// Who approves what this request asks for: what the server was told, where answers from here count and the caller may
-    /// give them.
+    /// Who approves what this request asks for: what the server was told, where answers from here count and the caller
+    /// may give them.
     pub(super) fn approvals(&self, request: &RequestContext<RoleServer>) -> Approvals {
         let asked = self.server.0.approvals;
         let counts = || self.server.takes_answers() && self.server.0.callers.may_approve(request);
@@ -114,8 +114,8 @@ impl Session {
         *self.level.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who calls, kept to the folders of their client: or what the client is asked first. A client that says that it works in
-    /// folders, and does not say in which, makes no calls.
+    /// Who calls, kept to the folders of their client: or what the client is asked first. A client that says that it
+    /// works in folders, and does not say in which, makes no calls.
     pub(super) async fn kept_to_roots(
         &self,
         client: &Client,
@@ -141,8 +141,8 @@ impl Session {
         Ok(Kept::Caller(Arc::new(CallContext { roots: Some(folders), ..CallContext::clone(&caller) })))
     }
 
-    /// The folders that a client has named in its calls, since nothing is asked of it otherwise. Those that the one client of a
-    /// pipe has named are remembered until it says that they changed.
+    /// The folders that a client has named in its calls, since nothing is asked of it otherwise. Those that the one
+    /// client of a pipe has named are remembered until it says that they changed.
     async fn told_roots(&self, client: &Client) -> Option<Vec<String>> {
         let named = client.known_roots().or_else(|| client.answered_roots(ROOTS));
         if !self.server.0.callers.is_one() {
@@ -157,7 +157,8 @@ impl Session {
         known.0.as_ref().map(|(_, folders)| folders.clone())
     }
 
-    /// The folders of a client that can be asked while its call waits. It is asked once, and again after it said that they changed.
+    /// The folders of a client that can be asked while its call waits. It is asked once, and again after it said that
+    /// they changed.
     async fn asked_roots(&self, client: &Client) -> Result<Vec<String>, ErrorData> {
         let mut known = self.own_roots.lock().await;
         let changes = self.roots_changes.load(Ordering::Acquire);
@@ -405,7 +406,8 @@ impl ServerHandler for Session {
         extension.prompt(request, &caller, client).await
     }
 
-    /// What rmcp does not recognise: methods that are unknown, and known ones whose parameters are not as they should be.
+    /// What rmcp does not recognise: methods that are unknown, and known ones whose parameters are not as they should
+    /// be.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

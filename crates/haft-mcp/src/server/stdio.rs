@@ -13,7 +13,8 @@ use rmcp::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What a client may have open, and leave untaken. It is generous: the client has started this process, and harms itself.
+/// What a client may have open, and leave untaken. It is generous: the client has started this process, and harms
+/// itself.
 const BOUNDS: Bounds = Bounds { open: 4096, untaken: 4096, beyond: Beyond::Refused };
 
 /// Why a server on pipes ended before its time.

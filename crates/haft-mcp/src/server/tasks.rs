@@ -22,10 +22,10 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 
 /// Runs calls that go on without their client, and remembers them.
 ///
-/// Errors are those of the table: `TASK_NOT_FOUND` where the caller has no such task, whoever else may have one.
+/// Errors are those of the table: `TASK_NOT_FOUND` where the caller has no such task, even if somebody else has one.
 pub trait Tasks: Send + Sync {
-    /// Whether calls of that tool may become tasks, for a client that knows tasks, and how long the client waits for the result
-    /// before one is made of it.
+    /// Whether calls of that tool may become tasks, for a client that knows tasks, and how long the client waits for
+    /// the result before one is made of it.
     fn patience(&self, definition: &ToolDefinition) -> Option<Duration>;
 
     /// Takes a call. When this returns, it is on record and can be asked about.
@@ -42,8 +42,8 @@ pub trait Tasks: Send + Sync {
     /// Asks a task to end. One that has ended already is no error.
     fn cancel<'a>(&'a self, caller: &'a CallContext, id: &'a str) -> BoxFuture<'a, Result<(), ToolError>>;
 
-    /// What a person said about the question that a task of theirs [asks](TaskNow::asks). Where somebody else was faster, that
-    /// counts. Needed by those whose tasks ask.
+    /// What a person said about the question that a task of theirs [asks](TaskNow::asks). Where somebody else was
+    /// faster, that counts. Needed by those whose tasks ask.
     fn answer<'a>(
         &'a self,
         _caller: &'a CallContext,
@@ -54,8 +54,8 @@ pub trait Tasks: Send + Sync {
     }
 }
 
-/// Hands a call over, and waits for its result for a while: what is quick is answered as ever. A client that cancels meanwhile has
-/// not heard of a task, so there is none to go on.
+/// Hands a call over, and waits for its result for a while: what is quick is answered as ever. A client that cancels
+/// meanwhile has not heard of a task, so there is none to go on.
 pub(super) async fn hand_over(
     tasks: &dyn Tasks,
     patience: Duration,
@@ -135,7 +135,7 @@ impl TaskNow {
         task
     }
 
-    /// The same with how it ended, if it has; and with its question, where the client `asks` its person.
+    /// The task with how it ended, if it has; and with its question, where the client `asks` its person.
     pub(super) fn detailed(&self, asks: bool) -> DetailedTask {
         let payload = match asks.then(|| self.approval()).flatten() {
             Some(input_requests) => TaskPayload::InputRequired { input_requests },

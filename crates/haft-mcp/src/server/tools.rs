@@ -50,8 +50,8 @@ fn written(definition: &ToolDefinition) -> Option<Tool> {
     tool
 }
 
-/// Takes out how wide numbers are (`"format": "uint64"`): no dialect of JSON Schema knows that, and checkers of clients say so
-/// at every list. Their bounds stay.
+/// Takes out how wide numbers are (`"format": "uint64"`): no dialect of JSON Schema knows that, and checkers of clients
+/// say so at every list. Their bounds stay.
 fn without_sizes(schema: &mut Value) {
     match schema {
         Value::Object(members) => {

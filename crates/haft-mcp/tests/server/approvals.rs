@@ -98,8 +98,8 @@ async fn a_yes_in_one_session_is_none_in_another() {
     assert_ne!(used["result"]["content"][0]["text"], "deployed", "a yes is good once: {used}");
 }
 
-/// A form shows everything that the call is, written out; where it has no room for that, there is no form, and no answer
-/// counts.
+/// A form shows everything that the call is, written out; where it has no room for that, there is no form, and no
+/// answer counts.
 #[tokio::test]
 async fn what_a_form_cannot_show_whole_is_not_asked_there() {
     let hidden = json!({"to": "production \u{1b}]0;touch X;\u{7}", "env": {"PATH": "./bin"}});

@@ -1,5 +1,5 @@
-//! Every kind of message that the server sends is checked against the published schema of each revision: the list of kinds comes
-//! from the schema itself, so that one which nobody checks is noticed.
+//! Every kind of message that the server sends is checked against the published schema of each revision: the list of
+//! kinds comes from the schema itself, so that one which nobody checks is noticed.
 
 #![allow(
     deprecated,

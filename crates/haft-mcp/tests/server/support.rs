@@ -228,7 +228,8 @@ impl Wire {
         let Some(result) = answer.get("result") else { return };
         let kind = match (method, result["resultType"].as_str()) {
             (_, Some("input_required")) if method != "tasks/get" => "InputRequiredResult",
-            // The extension has a schema of its own, which is not among the published ones; this holds for every result.
+            // The extension has a schema of its own, which is not among the published ones; this holds for every
+            // result.
             ("tasks/get" | "tasks/update" | "tasks/cancel", _) | (_, Some("task")) => "Result",
             ("prompts/list", _) => "ListPromptsResult",
             ("prompts/get", _) => "GetPromptResult",

@@ -46,8 +46,8 @@ pub fn parse(text: &str) -> Result<Patch, PatchError> {
     Ok(Patch { format: Format::Envelope, operations, remarks: Vec::new() })
 }
 
-/// The lines between the markers. The end is the last line that is not blank: further up, the same words with a space in
-/// front are a line of context.
+/// The lines between the markers. The end is the last line that is not blank: further up, the same words with a space
+/// in front are a line of context.
 fn body(lines: &[&str]) -> Result<std::ops::Range<usize>, PatchError> {
     let said = |line: &&str| !line.trim().is_empty();
     let Some(begin) = lines.iter().position(said).filter(|index| is_begin(lines[*index])) else {

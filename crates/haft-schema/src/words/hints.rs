@@ -43,7 +43,7 @@ pub(super) fn wrong_type(kind: &TypeKind, value: &Value) -> Option<String> {
 const TRUE_OR_FALSE: &str = "write true or false";
 const IN_AN_ARRAY: &str = "put it in an array: [ … ]";
 
-/// The same for a string: perhaps what is in it was meant.
+/// A hint for a string: perhaps its content was meant.
 fn quoted_value(text: &str, wants: impl Fn(JsonType) -> bool) -> Option<String> {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(_)) if wants(JsonType::Array) => {

@@ -1,7 +1,7 @@
 //! Documents of an identity provider, over HTTPS: one GET, within bounds.
 //!
-//! What the operator wrote into their own configuration is asked, and nothing else: no redirect is followed, no proxy is used,
-//! nothing of a request that came in is sent along. Without TLS only this machine is asked.
+//! What the operator wrote into their own configuration is asked, and nothing else: no redirect is followed, no proxy
+//! is used, nothing of a request that came in is sent along. Without TLS only this machine is asked.
 
 use axum::http::{Request, StatusCode, Uri, header, uri::Scheme};
 use bytes::Bytes;
@@ -50,7 +50,7 @@ impl Fetcher {
         let text = self.get(&place).await?;
         let found: Discovered = serde_json::from_slice(&text)
             .map_err(|error| format!("{place} is not what it should be: {error}"))?;
-        // Whoever names another issuer is another.
+        // A document that names another issuer is not from this issuer.
         if found.issuer != issuer {
             return Err(format!("{place} names another issuer than {issuer}"));
         }

@@ -67,8 +67,8 @@ fn jwk(written: Written) -> Option<Jwk> {
 }
 
 impl Jwk {
-    /// Whether the signature is this key's, by that algorithm. The key decides what algorithms there are: a token cannot
-    /// choose one that does not belong to it.
+    /// Whether the signature is this key's, by that algorithm. The key decides what algorithms there are: a token
+    /// cannot choose one that does not belong to it.
     pub(super) fn verifies(&self, alg: &str, message: &[u8], signature: &[u8]) -> bool {
         if self.alg.as_deref().is_some_and(|only| only != alg) {
             return false;

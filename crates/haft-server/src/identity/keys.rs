@@ -13,8 +13,8 @@ use std::{fmt, fmt::Write as _, sync::Arc, time::Duration};
 
 /// What every secret begins with, so that it is recognised where it must not be.
 const PREFIX: &str = "haft_";
-/// How long a key that was found is taken for granted. With [`LOOK`](super::LOOK) it is less than the two seconds within which a
-/// revoked key must stop counting, for what is open, too.
+/// How long a key that was found is taken for granted. With [`LOOK`](super::LOOK) it is less than the two seconds
+/// within which a revoked key must stop counting, for what is open, too.
 pub(super) const REMEMBERED: Duration = Duration::from_secs(1);
 /// How many keys are remembered.
 const MOST: u64 = 10_000;

@@ -1,7 +1,7 @@
 //! Who asks.
 //!
-//! The threat: anybody who reaches the socket. What is defended: every route but health. A request is known by exactly one
-//! `Authorization` header, or, without one, by the unix socket that it came in on. Whatever is unclear is nobody.
+//! The threat: anybody who reaches the socket. What is defended: every route but health. A request is known by exactly
+//! one `Authorization` header, or, without one, by the unix socket that it came in on. Whatever is unclear is nobody.
 
 mod fetch;
 mod jwks;
@@ -67,7 +67,8 @@ impl fmt::Debug for Proof {
     }
 }
 
-/// Whether somebody is who they were, and may all that they could. What a key says of itself in words is free to change.
+/// Whether somebody is who they were, and may all that they could. What a key says of itself in words is free to
+/// change.
 fn still_counts(before: &Known, now: &Claimed, tier: Tier) -> bool {
     let Claimed { base, may_name_agent, rights, name: _, holder } = now;
     *before.base == (CallContext { tier, ..base.clone() })
@@ -94,8 +95,8 @@ impl Identity {
         &self.0.holder
     }
 
-    /// The agent that a call is made for, where the request names that one. The only place in which it is decided: what a
-    /// request says never makes it somebody else's, so a name that comes with a key stands behind that key's id.
+    /// The agent that a call is made for, where the request names that one. The only place in which it is decided: what
+    /// a request says never makes it somebody else's, so a name that comes with a key stands behind that key's id.
     pub(crate) fn agent(&self, named: Option<Arc<str>>) -> Result<Arc<str>, Problem> {
         let own = &self.0.base.agent;
         let Some(named) = named.filter(|named| named != own) else { return Ok(Arc::clone(own)) };
@@ -251,8 +252,8 @@ impl Identifier {
         }))
     }
 
-    /// Waits until somebody does not count any more as they did: their key was revoked, their time is over, or they may less.
-    /// Where that cannot be found out, they do not count.
+    /// Waits until somebody does not count any more as they did: their key was revoked, their time is over, or they may
+    /// less. Where that cannot be found out, they do not count.
     pub(crate) async fn lost(&self, identity: &Identity, backend: &dyn ServerBackend) {
         let before = &*identity.0;
         if matches!(before.proof, Proof::Owner) {
@@ -275,8 +276,8 @@ impl Identifier {
     }
 }
 
-/// Whether haft itself gives that name: to the owner, to MCP clients of the owner, to keys. However it is written. No key and
-/// no token stands for such a one.
+/// Whether haft itself gives that name: to the owner, to MCP clients of the owner, to keys. However it is written. No
+/// key and no token stands for such a one.
 ///
 /// ```
 /// use haft_server::is_reserved;

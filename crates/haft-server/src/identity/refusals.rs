@@ -1,7 +1,7 @@
 //! Who was not let in: counted, and told now and then.
 //!
-//! Anybody can be refused as often as they like. So what is kept of it is bounded: a handful of addresses with counts, and one
-//! record a minute at the most.
+//! Anybody can be refused as often as they like. So what is kept of it is bounded: a handful of addresses with counts,
+//! and one record a minute at the most.
 
 use crate::backend::{Refused, ServerBackend};
 use std::{

@@ -1,8 +1,8 @@
 //! Tokens of an identity provider: JWTs (RFC 7519) with its signature.
 //!
-//! What must be so: a signature by a key of the provider, its issuer, this server's audience, a time that is not over, a
-//! tenant. Rights are among the scopes (`haft:invoke`, `haft:approve`, `haft:operate`); without one the token may only look. A
-//! token goes no further than here.
+//! What must be so: a signature by a key of the provider, its issuer, this server's audience, a time that is not over,
+//! a tenant. Rights are among the scopes (`haft:invoke`, `haft:approve`, `haft:operate`); without one the token may
+//! only look. A token goes no further than here.
 
 use super::{
     Claimed,
@@ -32,8 +32,8 @@ const LONGEST: usize = 16 << 10;
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long keys count without a look.
 const STALE: Duration = Duration::from_secs(10 * 60);
-/// How long keys count where every look failed. A provider that is away for an hour locks nobody out; what it took back a day
-/// ago counts no more.
+/// How long keys count where every look failed. A provider that is away for an hour locks nobody out; what it took back
+/// a day ago counts no more.
 const LAST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Where the public keys of a provider are.
@@ -78,7 +78,8 @@ pub struct TokenOptions {
 }
 
 impl TokenOptions {
-    /// Whether the keys can be looked for at all, before anybody sends a token. The words say what is wrong with the address.
+    /// Whether the keys can be looked for at all, before anybody sends a token. The words say what is wrong with the
+    /// address.
     pub fn check(&self) -> Result<(), String> {
         match &self.jwks {
             JwksSource::File(_) | JwksSource::Fetch(_) => Ok(()),
@@ -115,8 +116,8 @@ struct Seen {
 }
 
 impl Seen {
-    /// The keys, where they were looked for so recently that nobody has to look again. None of them are known where every look
-    /// failed: a caller with a token is told so at once, and the provider is not asked by each of them.
+    /// The keys, where they were looked for so recently that nobody has to look again. None of them are known where
+    /// every look failed: a caller with a token is told so at once, and the provider is not asked by each of them.
     fn fresh(&self, age: Duration) -> Option<Option<Arc<Vec<Jwk>>>> {
         let age = if self.keys.is_empty() { age.min(LOOK_AGAIN) } else { age };
         let is_fresh = self.looked.is_some_and(|at| at.elapsed() < age);

@@ -188,8 +188,8 @@ pub(crate) struct AnsweredBody {
 
 /// Answer an approval, once. Needs the right `approve`
 ///
-/// An answer runs nothing: send the call again, or its task goes on. After `edit`, haft asks about the call with the changed
-/// arguments: that approval has this one in `replaces`.
+/// An answer runs nothing: send the call again, or its task goes on. After `edit`, haft asks about the call with the
+/// changed arguments: that approval has this one in `replaces`.
 #[utoipa::path(
     post, path = "/v1/approvals/{id}", tag = "approvals", params(("id" = String, Path)), request_body = schema::Answer,
     responses((status = 200, body = AnsweredBody))

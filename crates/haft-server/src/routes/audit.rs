@@ -202,8 +202,8 @@ pub(crate) struct Events {
 
 /// What happened besides calls, over all tenants, newest first. Needs the right `operate`
 ///
-/// Keys that were made (`keyCreated`) and revoked (`keyRevoked`), requests that were not let in (`refused`), records that were
-/// archived (`retention`), decisions after a crash (`recovery`).
+/// Keys that were made (`keyCreated`) and revoked (`keyRevoked`), requests that were not let in (`refused`), records
+/// that were archived (`retention`), decisions after a crash (`recovery`).
 #[utoipa::path(get, path = "/v1/audit/events", tag = "audit", params(HowMany), responses((status = 200, body = Events)))]
 pub(crate) async fn events(
     State(app): State<App>,

@@ -32,8 +32,8 @@ pub(crate) struct Results {
 
 /// Run several calls as one batch; results come in call order
 ///
-/// One result each, whatever happens. With the header `Idempotency-Key` each call that has no key of its own gets one from it
-/// and its place.
+/// One result each, whatever happens. With the header `Idempotency-Key` each call that has no key of its own gets one
+/// from it and its place.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "calls", request_body = Batch,
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),

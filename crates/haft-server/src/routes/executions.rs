@@ -89,8 +89,8 @@ pub(crate) async fn show(
 
 /// What happens in a call: events, resumable with `Last-Event-ID`
 ///
-/// First what has happened, then what happens, until the end. Of a call that ended long ago only the result is left, as an
-/// event `result`.
+/// First what has happened, then what happens, until the end. Of a call that ended long ago only the result is left, as
+/// an event `result`.
 #[utoipa::path(
     get, path = "/v1/executions/{id}/events", tag = "executions",
     params(("id" = String, Path), ("Last-Event-ID" = Option<u64>, Header)),

@@ -99,7 +99,7 @@ pub(crate) fn sent_task(task: &Task) -> SentTask<'_> {
     SentTask { task, poll_after_ms: wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)) }
 }
 
-/// The same as JSON.
+/// A task as JSON.
 pub(crate) fn task_json(task: &Task) -> Value {
     serde_json::to_value(sent_task(task)).unwrap_or_else(|_| json!({}))
 }

@@ -30,7 +30,7 @@ pub(crate) async fn list(State(app): State<App>, Who(who): Who) -> Json<Sandboxe
     Json(Sandboxes { sandboxes: app.engine.sandboxes().list(who.tenant()) })
 }
 
-/// What is wished for. Its `limits` must be an object.
+/// What the caller asks for. Its `limits` must be an object.
 pub(crate) struct Spec(SandboxSpec);
 
 impl<'de> Deserialize<'de> for Spec {

@@ -143,15 +143,15 @@ pub(crate) async fn cancel(
     Ok(Json(task_json(&task)))
 }
 
-/// How long a task that runs here may take from the end of its walk to its own, which is recorded between.
+/// How long a task that runs here may take from the end of its execution to its own, which is recorded between.
 const RECORDED: Duration = Duration::from_secs(5);
 /// How often it is asked whether a task has begun.
 const BEGUN: Duration = Duration::from_millis(100);
 /// How many of those pass between two looks into the store, while a task waits for a person.
 const PATIENCE: u32 = 10;
 
-/// The last event of a task that a client has seen. A task that waited for a person has more than one walk, and each counts its
-/// events from the beginning: so an id names both.
+/// The last event of a task that a client has seen. A task that waited for a person has more than one execution, and
+/// each counts its events from the beginning: so an id names both.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
     walk: Option<ExecutionId>,
@@ -172,7 +172,7 @@ struct Watch {
     tenant: String,
     id: TaskId,
     last: Option<Seen>,
-    /// The walk that was followed last.
+    /// The execution that was followed last.
     followed: Option<ExecutionId>,
     /// Whether it was said that a person is waited for.
     is_told: bool,
@@ -181,11 +181,11 @@ struct Watch {
 
 /// How far they are.
 enum Stage {
-    /// There may be a walk to follow.
+    /// There may be an execution to follow.
     Looking,
-    /// It is on its walk.
+    /// It runs.
     Walk(Observer),
-    /// The walk is over, and the task is about to be.
+    /// The execution is over, and the task is about to be.
     Ending,
     /// There is nothing more to say.
     Over,
@@ -227,7 +227,8 @@ impl Watch {
         }
     }
 
-    /// Follows the walk of a task, where there is one that was not followed; else says how it stands, if that is news.
+    /// Follows the execution of a task, where there is one that was not followed; else says how it stands, if that is
+    /// news.
     fn look(&mut self, task: &Task) -> Option<Event> {
         let walk = task.execution_id;
         if self.followed != Some(walk)
@@ -252,7 +253,7 @@ impl Watch {
     /// Waits until it is worth to look again.
     async fn pause(&self, task: &Task) {
         match task.state {
-            // Whoever runs it goes on with it once it is answered, most likely here.
+            // The process that runs it goes on once it is answered; most likely this one.
             TaskState::AwaitingApproval => {
                 for _ in 0..PATIENCE {
                     tokio::time::sleep(BEGUN).await;
@@ -280,8 +281,8 @@ fn watch(watch: Watch) -> impl Stream<Item = Event> + Send {
 
 /// What happens in a task: events, resumable with `Last-Event-ID`
 ///
-/// An event `task` says how it stands: when it waits for a person, and at the end, which is the last one. Of a task that was over
-/// long ago, or runs elsewhere, that is all there is.
+/// An event `task` says how it stands: when it waits for a person, and at the end, which is the last one. Of a task
+/// that was over long ago, or runs elsewhere, that is all there is.
 #[utoipa::path(
     get, path = "/v1/tasks/{id}/events", tag = "tasks",
     params(("id" = String, Path), ("Last-Event-ID" = Option<String>, Header, pattern = "^([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/)?[0-9]{1,18}$")),

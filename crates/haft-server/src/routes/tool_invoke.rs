@@ -26,8 +26,8 @@ use utoipa::ToSchema;
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AgentContext {
-    /// The agent: any text but `owner`, `mcp:…` and `key_…`. Only with a key that is not bound to one; records name it behind
-    /// the key's id.
+    /// The agent: any text but `owner`, `mcp:…` and `key_…`. Only with a key that is not bound to one; records name it
+    /// behind the key's id.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     agent_did: Option<String>,
     /// The tenant: the key's own, or absent.
@@ -129,7 +129,7 @@ pub(crate) struct InvokeMetadata {
 #[derive(Serialize, ToSchema)]
 pub(crate) struct PollingInfo {
     task_id: String,
-    /// Where.
+    /// Where to ask.
     url: String,
     /// How often, in milliseconds.
     #[schema(minimum = 100, maximum = 30000)]

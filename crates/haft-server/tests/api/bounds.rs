@@ -1,5 +1,5 @@
-//! What is bounded: bodies in time and bytes, requests by key and tenant, connections by address, answers that nobody reads;
-//! and that nothing stays open for whoever does not count any more.
+//! What is bounded: bodies in time and bytes, requests by key and tenant, connections by address, answers that nobody
+//! reads; and that nothing stays open for a caller whose key was revoked.
 
 use crate::support::{World, key, request, world, world_with};
 use axum::http::{Method, StatusCode};
@@ -336,7 +336,7 @@ async fn a_revoked_key_has_nothing_open_within_two_seconds() {
     assert!(ended.iter().all(|took| *took < Duration::from_secs(2)), "{ended:?}");
     let answer = timeout(Duration::from_secs(2), waiting).await.expect("it is answered").unwrap().unwrap();
     assert_eq!(answer.status(), StatusCode::UNAUTHORIZED);
-    // Whoever still counts goes on.
+    // Callers whose keys are still valid go on.
     for body in kept {
         let mut stream = body.into_data_stream();
         let end = async { while let Some(Ok(_)) = stream.next().await {} };

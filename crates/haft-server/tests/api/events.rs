@@ -12,7 +12,7 @@ fn parse(text: &str) -> Vec<(Option<u64>, String, Value)> {
         .map(|block| {
             let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
             let data = field("data:").map_or(Value::Null, |data| serde_json::from_str(data).unwrap());
-            // Those of a task name its walk, too.
+            // Those of a task name its execution, too.
             let number = |id: &str| id.rsplit('/').next().unwrap().parse().unwrap();
             (field("id:").map(number), field("event:").unwrap_or_default().to_owned(), data)
         })

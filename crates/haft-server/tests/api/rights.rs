@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tower::ServiceExt as _;
 
-/// Every route for whoever is known, with the right that it needs.
+/// Every route that needs an identity, with the right that it needs.
 const NEEDS: &[(&str, &str, Option<Right>)] = &[
     ("GET", "/v1/me", None),
     ("GET", "/v1/openapi.json", None),
@@ -73,7 +73,7 @@ fn body(template: &str) -> Value {
     }
 }
 
-/// What the world's tenant has, as whoever may everything sees it.
+/// What the world's tenant has, as a caller with every right sees it.
 async fn snapshot(world: &World, all: &str) -> BTreeMap<&'static str, Value> {
     let mut seen = BTreeMap::new();
     for path in ["/v1/executions", "/v1/tasks", "/v1/approvals", "/v1/grants", "/v1/sandboxes"] {
@@ -146,7 +146,8 @@ async fn every_route_needs_its_right_and_no_other() {
         }
         assert_eq!(snapshot(&world, &all).await, before, "{method} {template} changed something");
     }
-    // The same requests do what they are for, so the part before could fail. What was ended by one is not there for the next.
+    // The same requests do what they are for, so the part before could fail. What was ended by one is not there for the
+    // next.
     let mut changed = 0;
     for (method, template, needed) in NEEDS {
         let key = needed.map_or(&none, |needed| &with[needed.as_str()].1);

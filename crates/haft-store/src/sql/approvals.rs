@@ -80,8 +80,8 @@ pub(crate) fn use_up(
     }
 }
 
-/// Puts a question on the list, and gives its id there. One about the same call that still waits, or whose answer no call
-/// has taken, is the same question; but for those in `not`.
+/// Puts a question on the list, and gives its id there. One about the same call that still waits, or whose answer no
+/// call has taken, is the same question; but for those in `not`.
 pub(crate) fn ask(
     work: &mut Work<'_>,
     tenant: &str,
@@ -100,7 +100,8 @@ pub(crate) fn ask(
     Ok(id)
 }
 
-/// The question about the same call that is not over. Answered ones come first: their answer is for the first that comes.
+/// The question about the same call that is not over. Answered ones come first: their answer is for the first that
+/// comes.
 fn same(
     work: &mut Work<'_>,
     tenant: &str,
@@ -180,8 +181,8 @@ fn insert(
         .map(drop)
 }
 
-/// Answers a question, once, and keeps the grant that the answer gives, in the same transaction; false where it is not open
-/// (any more).
+/// Answers a question, once, and keeps the grant that the answer gives, in the same transaction; false where it is not
+/// open (any more).
 pub(crate) fn answer(
     work: &mut Work<'_>,
     tenant: &str,
@@ -221,7 +222,7 @@ pub(crate) fn answer(
     Ok(true)
 }
 
-/// Whether there may be something to take: a look that changes nothing, for whoever looks often.
+/// Whether there may be something to take: a look that changes nothing, for callers that look often.
 pub(crate) fn is_open(sql: &mut dyn Sql, tenant: &str, id: &ApprovalId, now: i64) -> Result<bool, Fault> {
     let row = sql.query_one(
         "SELECT 1 FROM approvals WHERE approval_id = ?1 AND tenant = ?2 AND state = 0 \
@@ -231,7 +232,7 @@ pub(crate) fn is_open(sql: &mut dyn Sql, tenant: &str, id: &ApprovalId, now: i64
     Ok(row.is_some())
 }
 
-/// Takes an answer for one call. Whoever takes it first has it.
+/// Takes an answer for one call. The first call that takes it has it.
 pub(crate) fn take(
     work: &mut Work<'_>,
     tenant: &str,

@@ -62,8 +62,8 @@ struct Line {
 }
 
 impl DurableStore {
-    /// Moves records that the rules no longer keep into a file of the folder `archives`, at most 20,000 at once: call it
-    /// until it gives `None`. The seals of what is left still verify, and so does the file.
+    /// Moves records that the rules no longer keep into a file of the folder `archives`, at most 20,000 at once: call
+    /// it until it gives `None`. The seals of what is left still verify, and so does the file.
     pub async fn archive(&self, rules: &[RetentionRule]) -> Result<Option<Archived>, StoreError> {
         let now = self.0.options.clock.now().as_microsecond();
         let rules = rules.to_vec();
@@ -215,8 +215,8 @@ fn take_away(work: &mut Work<'_>, taken: &[(i64, Bytes32)]) -> Result<(), Fault>
     work.append(&serde_json::to_string(&happening)?).map(drop)
 }
 
-/// The runs that the latest record of retention names. What the table itself says counts for nothing: whoever empties a row
-/// there must not have it sealed by the next retention.
+/// The runs that the latest record of retention names. What the table itself says counts for nothing: an attacker who
+/// empties a row there must not have it sealed by the next retention.
 fn named_before(work: &mut Work<'_>) -> Result<Vec<(i64, i64)>, Fault> {
     let row = work.sql.query_one(
         "SELECT body FROM audit_log WHERE substr(body, 1, 20) = '{\"event\":\"retention\"' ORDER BY seq DESC LIMIT 1",

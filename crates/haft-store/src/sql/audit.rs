@@ -27,7 +27,7 @@ pub struct Verified {
 /// A record that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bad {
-    /// Its number.
+    /// The number of the record.
     pub seq: i64,
     /// What is wrong.
     pub what: String,
@@ -49,12 +49,13 @@ pub enum ExportFormat {
 }
 
 impl DurableStore {
-    /// Checks every record against its seal, with the first key of the chain: from the file beside the database, or from
-    /// where that was moved to. `heads` are ends of the chain that were told elsewhere: the chain must still hold them.
+    /// Checks every record against its seal, with the first key of the chain: from the file beside the database, or
+    /// from where that was moved to. `heads` are ends of the chain that were told elsewhere: the chain must still hold
+    /// them.
     ///
-    /// Not detected without such heads: that somebody brought back the whole database as it was some time ago, or began a new
-    /// one. Not detected at all: changes by somebody who has the first key, in records after the last head that was told
-    /// elsewhere.
+    /// Not detected without such heads: that somebody brought back the whole database as it was some time ago, or began
+    /// a new one. Not detected at all: changes by somebody who has the first key, in records after the last head that
+    /// was told elsewhere.
     pub async fn verify(&self, key_file: Option<&Path>, heads: &[AuditHead]) -> Result<Verified, StoreError> {
         let usual = open::key_file(&self.0.options, &self.0.folder);
         let key = open::read_key(key_file.unwrap_or(&usual))?;

@@ -1,9 +1,10 @@
 //! The chain that ties audit records together.
 //!
-//! Record `n` has the key `k(n)` and the seal `mac(n) = HMAC-SHA256(k(n), n ‖ mac(n-1) ‖ SHA-256(body))`. After it the key
-//! moves on, `k(n+1) = HMAC-SHA256(k(n), label)`, and the old one is let go. So whoever gets hold of the database at some
-//! time can add records from then on, but cannot change, drop or reorder those before: for that one would need a key that
-//! is nowhere any more. Who has the first key, which is kept in a file of its own, can check everything.
+//! Record `n` has the key `k(n)` and the seal `mac(n) = HMAC-SHA256(k(n), n ‖ mac(n-1) ‖ SHA-256(body))`. After it the
+//! key moves on, `k(n+1) = HMAC-SHA256(k(n), label)`, and the old one is let go. So an attacker who gets hold of the
+//! database at some time can add records from then on, but cannot change, drop or reorder those before: for that one
+//! would need a key that is nowhere any more. Who has the first key, which is kept in a file of its own, can check
+//! everything.
 //!
 //! Pure: bytes in, bytes out.
 
@@ -21,7 +22,7 @@ const GENESIS: &[u8] = b"haft audit: before the first record, version 1";
 pub(crate) struct Link {
     /// The number of the last record; 0 before the first.
     pub(crate) seq: i64,
-    /// Its seal.
+    /// The seal of the last record.
     pub(crate) mac: Bytes32,
     /// The key of the next one.
     pub(crate) key: Bytes32,

@@ -21,7 +21,7 @@ pub(crate) fn claim(work: &mut Work<'_>, request: &ClaimRequest) -> Result<Claim
     if let Some(claim) = look(work, request)? {
         return Ok(claim);
     }
-    // Whoever had it is gone, and what it left is known now.
+    // The process that had it is gone, and what it left is known now.
     look(work, request)?
         .ok_or_else(|| Fault::refused("the idempotency key could not be taken; send the call again"))
 }

@@ -4,8 +4,8 @@
 #[cfg(not(feature = "failpoints"))]
 pub(crate) fn hit(_what: &str, _done: &str) {}
 
-/// With `HAFT_FAILPOINT=what:done:n` the n-th time ends the process at once, as a power cut would: no destructor runs, no
-/// buffer is written.
+/// With `HAFT_FAILPOINT=what:done:n` the n-th time ends the process at once, as a power cut would: no destructor runs,
+/// no buffer is written.
 #[cfg(feature = "failpoints")]
 pub(crate) fn hit(what: &str, done: &str) {
     use std::sync::{

@@ -12,13 +12,13 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
-/// Something that happened besides calls: a key was made or revoked, somebody was not let in, records were archived, somebody
-/// decided after a crash.
+/// Something that happened besides calls: a key was made or revoked, somebody was not let in, records were archived,
+/// somebody decided after a crash.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Happened {
     /// Its number in the audit.
     pub seq: i64,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
     /// What: `keyCreated`, `keyRevoked`, `refused`, `retention` or `recovery`.
     pub event: String,

@@ -5,8 +5,8 @@ use super::{
     work::Work,
 };
 
-/// Tells whether the process of an instance still lives. Where that cannot be told, it does: better to wait with what it
-/// left than to take something from a living process.
+/// Tells whether the process of an instance still lives. Where that cannot be told, it does: better to wait with what
+/// it left than to take something from a living process.
 pub(crate) trait Lives: Send + Sync {
     fn lives(&self, sql: &mut dyn Sql, instance: &str) -> bool;
 }

@@ -98,7 +98,7 @@ pub(crate) fn is_recorded(work: &mut Work<'_>, outcome: &CallEnd) -> Result<bool
     Ok(row.is_some())
 }
 
-/// Keeps what went in and came out: from then on, and for so long at the most.
+/// Keeps what went in and came out: from then on, and at most for so long.
 pub(crate) fn keep_result(
     work: &mut Work<'_>,
     seq: i64,
@@ -242,7 +242,7 @@ fn seal(work: &mut Work<'_>, batch: &str, at: i64) -> Result<(), Fault> {
         &[Value::Text(batch), Value::Int(at)],
     )?;
     if sealed == 0 {
-        // Sealed before: whoever streamed it in has done so, and whoever runs it says so again.
+        // Sealed before: the code that streamed it in has done so, and the code that runs it says so again.
         return Ok(());
     }
     for (index, text) in pieces(work, batch)? {

@@ -7,8 +7,8 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 /// What is waited for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// Intents and outcomes of calls with side effects are on the disk before anybody goes on. Calls without are written
-    /// with the next group, at most [`Options::window`] later: a crash may forget that they were made.
+    /// Intents and outcomes of calls with side effects are on the disk before anybody goes on. Calls without are
+    /// written with the next group, at most [`Options::window`] later: a crash may forget that they were made.
     #[default]
     Effects,
     /// Every call and every step of a batch is on the disk before anybody goes on.
@@ -17,7 +17,8 @@ pub enum Durability {
 
 /// Where the end of the audit chain is told, outside of what an attacker of this machine can change.
 ///
-/// Without one, whoever holds the database and its current key can cut off the newest records and nobody can tell.
+/// Without one, an attacker who holds the database and its current key can cut off the newest records and nobody can
+/// tell.
 pub trait HeadSink: Send + Sync {
     /// The chain has come to here. Called by the writer after a commit, at most once a second: it must not wait long.
     fn head(&self, head: &AuditHead);

@@ -18,7 +18,7 @@ use tokio_postgres::{
 };
 
 const CONNECTING: Duration = Duration::from_secs(5);
-/// Held by whoever writes: one at a time, as with a file.
+/// Held by the process that writes: one at a time, as with a file.
 const WRITING: i64 = 7_205_759_402;
 
 /// Where the server is.
@@ -89,7 +89,7 @@ pub(crate) struct PostgresSql {
 impl Drop for PostgresSql {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Whoever drops it may stand in another runtime, where one must not wait.
+            // It may be dropped in another runtime, where one must not wait.
             runtime.shutdown_background();
         }
     }
@@ -111,7 +111,7 @@ impl PostgresSql {
              SET client_min_messages = warning; CREATE SCHEMA IF NOT EXISTS {schema}; SET search_path = {schema}"
         );
         let connected = runtime.block_on(async {
-            // How a connection ends is seen by whoever uses its client.
+            // The code that uses the client sees how the connection ends.
             let client = match &address.protection {
                 Protection::Open => {
                     let (client, connection) = config.connect(NoTls).await?;
@@ -209,7 +209,8 @@ impl Sql for PostgresSql {
         self.run(self.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
     }
 
-    /// The server keeps indexes and tables in agreement. What its owner can put between a question and the rows is looked for.
+    /// The server keeps indexes and tables in agreement. What its owner can put between a question and the rows is
+    /// looked for.
     fn difference(&mut self) -> Result<Option<String>, Fault> {
         let here = "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = current_schema()";
         let table = format!(

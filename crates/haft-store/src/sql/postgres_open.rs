@@ -46,8 +46,8 @@ impl DurableStore {
         })
     }
 
-    /// Changes the layout of a server's tables to that of another version of haft, up or down. Make a copy with `pg_dump`
-    /// first. No process may use them meanwhile.
+    /// Changes the layout of a server's tables to that of another version of haft, up or down. Make a copy with
+    /// `pg_dump` first. No process may use them meanwhile.
     pub fn change_postgres_layout(place: &PostgresPlace, to: i64) -> Result<(), StoreError> {
         std::thread::scope(|scope| {
             let change = || {

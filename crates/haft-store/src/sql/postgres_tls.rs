@@ -7,9 +7,10 @@
 //! | `verify-ca` | yes | one of a known authority |
 //! | `verify-full` | yes | one of a known authority, for the host that was named |
 //!
-//! Known authorities are those in the file `sslrootcert`, else those of this machine. Without a word, a server on this machine
-//! is spoken to in the open, and one elsewhere as with `verify-full`. Words that would do without encryption where it cannot
-//! be had (`allow`, `prefer`) are refused for servers elsewhere. A socket in the file system is never encrypted.
+//! Known authorities are those in the file `sslrootcert`, else those of this machine. Without a word, a server on this
+//! machine is spoken to in the open, and one elsewhere as with `verify-full`. Words that would do without encryption
+//! where it cannot be had (`allow`, `prefer`) are refused for servers elsewhere. A socket in the file system is never
+//! encrypted.
 
 use super::value::Fault;
 use rustls::{
@@ -198,8 +199,8 @@ impl Trust {
     }
 }
 
-/// Takes a certificate for whatever name; where there are roots, only one that leads to them. That whoever answers holds its
-/// key is always checked.
+/// Takes a certificate for whatever name; where there are roots, only one that leads to them. That the server which
+/// answers holds its key is always checked.
 #[derive(Debug)]
 struct AnyName {
     roots: Option<RootCertStore>,

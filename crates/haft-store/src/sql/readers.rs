@@ -71,13 +71,13 @@ impl Readers {
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.send(Box::new(move |desk| {
-            // Whoever asked may have gone away.
+            // The caller may have gone away.
             let _ = reply.send(desk.read(read));
         }));
         answer.await.map_err(|_| gone())?.map_err(StoreError::from)
     }
 
-    /// The same for whoever cannot await.
+    /// Reads as above, for code that cannot await.
     pub(crate) fn read_blocking<T: Send + 'static>(
         &self,
         read: impl FnOnce(&mut dyn Sql) -> Result<T, Fault> + Send + 'static,
@@ -103,7 +103,7 @@ impl Readers {
 
     fn send(&self, errand: Errand) {
         if let Some(errands) = &self.errands {
-            // Where no thread is left the errand is dropped, and whoever waits for it learns that.
+            // Where no thread is left the errand is dropped, and the waiting caller learns that.
             let _ = errands.send(errand);
         }
     }

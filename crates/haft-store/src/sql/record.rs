@@ -123,8 +123,8 @@ struct CallRead {
 #[derive(Serialize, Deserialize, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", tag = "event")]
 pub(crate) enum Happening {
-    /// Records were archived, and up to `through` they were cut off. Ties the cut to the chain, and names those after it whose
-    /// texts are gone, first and last of each run: only they may be without one.
+    /// Records were archived, and up to `through` they were cut off. Ties the cut to the chain, and names those after
+    /// it whose texts are gone, first and last of each run: only they may be without one.
     #[serde(rename_all = "camelCase")]
     Retention {
         form: u32,

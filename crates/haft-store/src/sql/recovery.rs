@@ -26,8 +26,8 @@ pub(crate) fn sweep_all(work: &mut Work<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Looks after one process that is gone: what it had started and not ended is recorded as outcome unknown, keys of what it
-/// had not started are free again. Its batches wait for somebody to decide.
+/// Looks after one process that is gone: what it had started and not ended is recorded as outcome unknown, keys of what
+/// it had not started are free again. Its batches wait for somebody to decide.
 pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
     let rows = work.sql.query(
         "SELECT execution_id, context, batch_id, batch_index, call_id, tool_name, arguments, approval_id, attempt, \
@@ -189,8 +189,8 @@ pub(crate) fn unfinished(work: &mut Work<'_>, tenant: &str) -> Result<Vec<Unfini
     Ok(found)
 }
 
-/// How many batches and calls of one tenant wait for a decision. Processes that went away since this one opened the store
-/// are not looked after.
+/// How many batches and calls of one tenant wait for a decision. Processes that went away since this one opened the
+/// store are not looked after.
 pub(crate) fn waiting(work: &mut Work<'_>, tenant: &str) -> Result<u64, Fault> {
     let mut count = 0;
     let rows = work

@@ -1,8 +1,8 @@
 //! Output on its way: what calls with side effects have put out so far, so that a crash does not lose it.
 //!
-//! Whoever puts something out never waits. What comes together until the writer gets to it is written as one piece; as long as one
-//! waits there, more is only added to it. So a call that ends soon writes nothing, and one that prints a lot writes a piece
-//! with each commit.
+//! A tool that puts something out never waits. What comes together until the writer gets to it is written as one piece;
+//! as long as one waits there, more is only added to it. So a call that ends soon writes nothing, and one that prints a
+//! lot writes a piece with each commit.
 
 use super::{
     outputs,

@@ -115,7 +115,8 @@ impl SqliteSql {
         Ok(SqliteSql { connection, path: PathBuf::new() })
     }
 
-    /// What is in the database besides rows: type, name and table, and how it was made. What SQLite keeps for itself is left out.
+    /// What is in the database besides rows: type, name and table, and how it was made. What SQLite keeps for itself is
+    /// left out.
     fn objects(&mut self) -> Result<BTreeMap<(String, String, String), String>, Fault> {
         let rows = self.query(
             "SELECT type, name, tbl_name, sql FROM sqlite_schema \

@@ -129,7 +129,7 @@ fn check(
     Ok(())
 }
 
-/// Whoever opens the store knows whose the folder should be and has looked; that nothing in it leads elsewhere shows by itself.
+/// The caller that opens the store has checked whose the folder is; that nothing in it leads elsewhere shows by itself.
 fn refuse_strange(folder: &Path) -> Result<(), Fault> {
     crate::check_state_folder(folder, None)
         .map_err(|error| Fault::refused(format!("{error}; {}", error.help())))
@@ -165,7 +165,7 @@ struct Writing(PathBuf);
 
 impl Connect for Writing {
     fn connect(&mut self) -> Result<Box<dyn Sql + Send>, Fault> {
-        // Not made anew where it is gone: a process that lost its database must not go on with an empty one.
+        // Not made again where it is gone: a process that lost its database must not go on with an empty one.
         if !self.0.exists() {
             return Err(Fault::new(FaultKind::Io, format!("{} is gone", self.0.display())));
         }
@@ -194,7 +194,7 @@ struct Presence {
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        // What is left over is removed by whoever looks after this process.
+        // What is left over is removed by the next process that looks.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -241,7 +241,7 @@ impl LockFiles {
         let path = self.path(instance);
         let file = match File::options().write(true).open(&path) {
             Ok(file) => file,
-            // Removed in order, or by whoever looked after it.
+            // Removed in order, or by another process that looked.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return false,
             Err(_) => return true,
         };

@@ -48,8 +48,8 @@ pub(crate) struct Foundation {
 
 /// A store that a crash cannot confuse: journal, audit, results, outputs, idempotency keys, approvals.
 ///
-/// Cheap to clone; all clones are the same store. When the last one is dropped, everything handed over is written and the
-/// process takes itself off the list of those that use the database.
+/// Cheap to clone; all clones are the same store. When the last one is dropped, everything handed over is written and
+/// the process takes itself off the list of those that use the database.
 #[derive(Clone)]
 pub struct DurableStore(pub(crate) Arc<Inner>);
 
@@ -137,8 +137,8 @@ impl DurableStore {
         Tenant::new(tenant, Arc::clone(&self.0))
     }
 
-    /// Writes what was handed over, and takes this process off the list of those that use the database: for a process that
-    /// is about to end and cannot wait until everybody has let go of the store.
+    /// Writes what was handed over, and takes this process off the list of those that use the database: for a process
+    /// that is about to end and cannot wait until everybody has let go of the store.
     pub async fn leave(&self) -> Result<(), StoreError> {
         self.0.write("leave", instances::leave).await
     }

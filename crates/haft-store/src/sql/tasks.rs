@@ -105,7 +105,7 @@ pub(crate) fn take_over(work: &mut Work<'_>, runner: &str, most: usize) -> Resul
             call.arguments = Arguments::from_text(edited);
         }
         claimed.push(ClaimedTask {
-            // Each walk has an id of its own.
+            // Each execution has an id of its own.
             execution_id: if again { ExecutionId::at(time(now)?) } else { first },
             context: Arc::new(serde_json::from_str(&row.text(2)?)?),
             call,
@@ -168,7 +168,7 @@ pub(crate) fn note(work: &mut Work<'_>, notes: &[(TaskId, TaskProgress)]) -> Res
     rows.into_iter().map(|mut row| row.text(0).map(TaskId::from_text)).collect()
 }
 
-/// A person is asked about a task while it is on its walk, or has answered.
+/// A person is asked about a task while it runs, or has answered.
 pub(crate) fn asks(work: &mut Work<'_>, id: &TaskId, approval: Option<&str>) -> Result<(), Fault> {
     work.sql
         .execute(
@@ -178,7 +178,7 @@ pub(crate) fn asks(work: &mut Work<'_>, id: &TaskId, approval: Option<&str>) -> 
         .map(drop)
 }
 
-/// The walk of a task has ended: so does the task, unless there is a question that can still be answered.
+/// The execution of a task has ended: the task ends with it, unless there is a question that can still be answered.
 pub(crate) fn ended(work: &mut Work<'_>, id: &TaskId, result: &ToolResult) -> Result<(), Fault> {
     let now = work.now();
     if let Some(approval) = open_approval(work, result)? {
@@ -194,7 +194,7 @@ pub(crate) fn ended(work: &mut Work<'_>, id: &TaskId, result: &ToolResult) -> Re
     finish(work, id.as_str(), result)
 }
 
-/// The question that a walk ended with, where it is open.
+/// The question that an execution ended with, where it is open.
 fn open_approval(work: &mut Work<'_>, result: &ToolResult) -> Result<Option<String>, Fault> {
     if result.status != Status::RequiresConfirmation {
         return Ok(None);
@@ -297,7 +297,7 @@ pub(crate) fn open(work: &mut Work<'_>, runner: &str) -> Result<u64, Fault> {
     Ok(row.map_or(Ok(0), |mut row| row.int(0))?.try_into().unwrap_or(0))
 }
 
-/// Ends a task that is not on a walk, with a record.
+/// Ends a task that does not run, with a record.
 pub(crate) fn end_at_once(work: &mut Work<'_>, id: &str, code: ErrorCode, text: &str) -> Result<(), Fault> {
     let row = work.sql.query_one(
         "SELECT execution_id, context, call_id, tool_name, created_at, approval_id, call_json FROM tasks \

@@ -23,14 +23,14 @@ impl Tenant {
         Tenant { tenant: tenant.into(), inner }
     }
 
-    /// How many batches and calls wait for a decision, as `haft recover` lists them. Cheap: only what was there when this
-    /// process opened the store.
+    /// How many batches and calls wait for a decision, as `haft recover` lists them. Cheap: only what was there when
+    /// this process opened the store.
     pub async fn waiting(&self) -> Result<u64, StoreError> {
         let tenant = Arc::clone(&self.tenant);
         self.inner.write("waiting", move |work| recovery::waiting(work, &tenant)).await
     }
 
-    /// The grants that hold now, for whoever cannot await. It takes as long as reading a row.
+    /// The grants that hold now, for code that cannot await. It takes as long as reading a row.
     pub fn grants_now(&self) -> Result<Vec<StoredGrant>, StoreError> {
         let (tenant, now) = (Arc::clone(&self.tenant), self.now());
         self.inner.readers.read_blocking(move |sql| approvals::grants(sql, &tenant, now, false))
@@ -126,7 +126,7 @@ impl TenantStore for Tenant {
     ) -> BoxFuture<'a, Result<TakenAnswer, StoreError>> {
         let (tenant, id) = (Arc::clone(&self.tenant), id.clone());
         Box::pin(async move {
-            // Whoever waits looks often, and mostly in vain: that must not keep the writer busy.
+            // A call that waits looks often, and mostly in vain: that must not keep the writer busy.
             let (looked, now) = ((Arc::clone(&tenant), id.clone()), self.now());
             let look = move |sql: &mut dyn Sql| approvals::is_open(sql, &looked.0, &looked.1, now);
             if self.inner.readers.read(look).await? {

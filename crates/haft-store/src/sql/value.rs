@@ -222,7 +222,7 @@ pub(crate) trait Sql {
     /// Undoes everything since the beginning. Ends a [snapshot](Self::snapshot), too.
     fn roll_back(&mut self);
 
-    /// From here to [`roll_back`](Self::roll_back) all answers are about the same moment, whoever writes meanwhile.
+    /// From here to [`roll_back`](Self::roll_back) all answers are about the same moment, also while others write.
     fn snapshot(&mut self) -> Result<(), Fault>;
 
     /// What differs between the database and the layout of this haft, or between its tables and their indexes: such a

@@ -1,4 +1,5 @@
-//! Whether the audit is as it was written: every record against its seal, and every table that is shown against the records.
+//! Whether the audit is as it was written: every record against its seal, and every table that is shown against the
+//! records.
 
 use super::{
     audit::{Bad, Verified},

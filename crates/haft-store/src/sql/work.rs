@@ -52,7 +52,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The same, to be written at the end of the transaction.
+    /// The end of the chain, to be changed and written at the end of the transaction.
     pub(crate) fn head_mut(&mut self) -> Result<&mut Head, Fault> {
         self.changed = true;
         self.head()

@@ -1,9 +1,9 @@
 //! The one thread that writes. What comes in while it is busy is written together, with one sync to the disk.
 //!
-//! Jobs are taken in the order in which they were handed over. A job that somebody waits for is written at once; one that
-//! nobody waits for waits a moment for company. If a group cannot be written, its jobs are tried one by one, so that one
-//! that cannot be done does not spoil the others. Records that must not be lost stay with the writer until they are
-//! written: while that fails, everything that waits is told so.
+//! Jobs are taken in the order in which they were handed over. A job that somebody waits for is written at once; one
+//! that nobody waits for waits a moment for company. If a group cannot be written, its jobs are tried one by one, so
+//! that one that cannot be done does not spoil the others. Records that must not be lost stay with the writer until
+//! they are written: while that fails, everything that waits is told so.
 
 use super::{
     chain::{self, Bytes32},
@@ -35,7 +35,7 @@ const TIDY: Duration = Duration::from_millis(500);
 /// How often the end of the chain is told at most.
 const HEADS: Duration = Duration::from_secs(1);
 
-/// A connection, made anew after a failure that may have left the old one in a bad state.
+/// A connection, made again after a failure that may have left the old one in a bad state.
 pub(crate) trait Connect: Send {
     fn connect(&mut self) -> Result<Box<dyn Sql + Send>, Fault>;
 }
@@ -46,7 +46,7 @@ pub(crate) trait Job: Send {
     fn name(&self) -> &'static str;
     /// Does it, within a transaction. May be called again where the transaction came to nothing.
     fn apply(&mut self, work: &mut Work<'_>) -> Result<(), Fault>;
-    /// Tells whoever waits how it went. Later ones are not heard.
+    /// Tells the waiting caller how it went. Later results are ignored.
     fn tell(&mut self, done: Result<(), &Fault>);
     /// Whether it stays with the writer until it is written.
     fn must_stay(&self) -> bool;
@@ -78,7 +78,7 @@ impl<T: Send, F: FnMut(&mut Work<'_>) -> Result<T, Fault> + Send> Job for Task<T
             (Err(fault), _) => Err(StoreError::from(fault.clone())),
             (Ok(()), None) => Err(StoreError("the job was not done".to_owned())),
         };
-        // Whoever asked may have gone away.
+        // The caller may have gone away.
         let _ = reply.send(answer);
     }
 
@@ -177,8 +177,8 @@ impl Writer {
         Answer(answer)
     }
 
-    /// Hands over a record that nobody waits for. It must stay. While nothing can be written the record is refused: then
-    /// the caller must not go on as if it were kept.
+    /// Hands over a record that nobody waits for. It must stay. While nothing can be written the record is refused:
+    /// then the caller must not go on as if it were kept.
     pub(crate) fn hand_over(
         &self,
         name: &'static str,
@@ -229,7 +229,7 @@ impl Writer {
         self.shared.work.notify_one();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // It ends by itself; a panic there was already told to whoever waited.
+            // It ends by itself; the waiting callers already know about a panic there.
             let _ = thread.join();
         }
     }

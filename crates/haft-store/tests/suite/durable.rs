@@ -501,7 +501,7 @@ async fn the_same_question_is_asked_once(asking: &dyn Store, answering: &dyn Sto
     assert!(asking.intent(intent).await.unwrap_err().0.contains("nobody has approved it"));
 }
 
-/// Two people at once: one of the answers counts, whoever is asked, and everybody hears the same.
+/// Two people at once: one of the answers counts, and everybody hears the same one.
 async fn one_answer_wins(home: &dyn Home) {
     let stores = [home.open(), home.open()];
     for round in 0..20 {

@@ -1,7 +1,7 @@
-//! Answers that come too late, or second: none of them counts, whoever has looked meanwhile or not.
+//! Answers that come too late, or second: none of them counts, whether or not somebody has looked meanwhile.
 //!
-//! Nobody looks at the list between the steps of a case, so that each check is on its own: what one of them lets pass, no other
-//! one catches.
+//! Nobody looks at the list between the steps of a case, so that each check is on its own: what one of them lets pass,
+//! no other one catches.
 
 use super::{
     Home,
@@ -117,7 +117,7 @@ async fn an_answer_after_the_end_does_not_count(late: &Late) {
             }
         }
     }
-    // Whoever waits for it hears so at the same moment, without anybody having looked.
+    // A call that waits for it hears so at the same moment, without anybody having looked.
     let request = late.ask().await;
     late.clock.set(after(EXPIRES - 1));
     assert_eq!(late.take(&request.id, request.execution_id).await, TakenAnswer::Open);

@@ -27,7 +27,7 @@ fn new(tenant: &str, runner: &str) -> NewTask {
     }
 }
 
-/// The end of a walk of that task.
+/// The end of an execution of that task.
 fn end(task: &ClaimedTask, result: ToolResult) -> CallEnd {
     let mut call = call(&task.context.tenant, "write");
     call.id = task.execution_id;
@@ -200,7 +200,7 @@ async fn a_question_keeps_its_task(home: &dyn Home) {
         data: Some(Box::new(json!({"approvalId": ask.id}))),
     }));
     store.outcome(end(&walk, unanswered)).await.unwrap();
-    // Another is asked about while it is on its walk, and its process is gone before the answer.
+    // Another is asked about while it runs, and its process is gone before the answer.
     let other = ApprovalRequest { fingerprint: "other".to_owned(), id: ApprovalId::random(), ..ask.clone() };
     tenant.ask(other.clone(), Vec::new()).await.unwrap();
     let asked = new("asks", "asks");

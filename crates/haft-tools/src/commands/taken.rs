@@ -39,7 +39,7 @@ impl Taken {
         bytes
     }
 
-    /// The same as text.
+    /// The output as text.
     pub(super) fn text(&mut self) -> String {
         match String::from_utf8(self.bytes()) {
             Ok(text) => text,

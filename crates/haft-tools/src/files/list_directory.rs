@@ -107,7 +107,7 @@ pub struct Listing {
 /// One file, folder or link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ListingEntry {
-    /// Its name.
+    /// The name of the entry.
     pub name: String,
     /// Its path below the folder that was asked for.
     pub path: String,
@@ -124,7 +124,7 @@ pub struct ListingEntry {
     pub is_hidden: bool,
     /// Why it is not known what it is, or what is in it.
     pub error_code: Option<EntryErrorCode>,
-    /// The same in words.
+    /// The error in words.
     pub error: Option<String>,
 }
 

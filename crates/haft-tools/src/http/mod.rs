@@ -1,7 +1,7 @@
 //! HTTP tools: any HTTP service as a tool.
 //!
-//! A definition whose source is `http` says in its `http` table where a request goes and where each argument stands in it.
-//! The request goes through [`ToolCtx::http`], which decides on hosts and addresses.
+//! A definition whose source is `http` says in its `http` table where a request goes and where each argument stands in
+//! it. The request goes through [`ToolCtx::http`], which decides on hosts and addresses.
 
 mod request;
 

@@ -17,7 +17,7 @@ pub(crate) fn permissions(config: &Config) -> Result<Permissions, Error> {
     Ok(permissions)
 }
 
-/// Whoever runs haft on their own machine: with everything, unless the configuration names roles.
+/// The user who runs haft on their own machine: with every permission, unless the configuration names roles.
 pub fn local(config: &Config, owner: &CallContext) -> CallContext {
     let roles = &config.permissions.local_roles;
     match roles.is_empty() {

@@ -44,8 +44,8 @@ impl Policing {
         }
     }
 
-    /// The port, and what can be exchanged behind it. Lists have the grants that the store `keeps`, where there are no others; a
-    /// set has its own.
+    /// The port, and what can be exchanged behind it. Lists have the grants that the store `keeps`, where there are no
+    /// others; a set has its own.
     pub(crate) fn put<'a>(
         self,
         definitions: impl Iterator<Item = &'a ToolDefinition>,

@@ -17,7 +17,7 @@ pub enum Reloaded {
     Kept(String),
 }
 
-/// Keeps the policy of a [`Haft`] as its files are: lists and rules hold anew as soon as they have changed, a file that is
+/// Keeps the policy of a [`Haft`] as its files are: changed lists and rules take effect at once, a file that is
 /// broken changes nothing and says so once.
 ///
 /// ```
@@ -73,7 +73,7 @@ impl PolicyReload {
         };
         match haft.reload_policy(&config) {
             Ok(()) => {
-                tracing::info!(code = "POLICY_RELOADED", "the policy was read anew");
+                tracing::info!(code = "POLICY_RELOADED", "the policy was read again");
                 Reloaded::Done
             }
             Err(error) => kept(error.to_string()),

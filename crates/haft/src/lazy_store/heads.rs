@@ -22,7 +22,7 @@ pub struct AuditPlaces {
 pub enum HeadsTo {
     /// Nowhere.
     Nowhere,
-    /// On standard error, for whoever collects that.
+    /// On standard error, for a program that collects it.
     Stderr,
     /// At the end of a file.
     File(PathBuf),
@@ -38,7 +38,7 @@ impl HeadsTo {
         }
     }
 
-    /// The sink. A file that cannot be added to is an error: whoever set it relies on it.
+    /// The sink. A file that cannot be added to is an error: the operator who set it relies on it.
     pub fn sink(&self) -> Result<Option<Arc<dyn HeadSink>>, StoreError> {
         match self {
             HeadsTo::Nowhere => Ok(None),

@@ -1,6 +1,7 @@
 //! What is remembered: where the configuration says, opened when the first record is written or asked for.
 //!
-//! Most commands remember nothing. A call does; its store is opened on a thread of its own while the rest is put together.
+//! Most commands remember nothing. A call does; its store is opened on a thread of its own while the rest is put
+//! together.
 
 mod heads;
 mod place;
@@ -41,7 +42,7 @@ impl LazyStore {
     /// Begins to open it, without waiting.
     pub fn warm(&self) {
         let this = self.clone();
-        // Without a thread it is opened by whoever needs it first.
+        // Without a thread it is opened where it is first needed.
         let _ = std::thread::Builder::new().name("haft-open".to_owned()).spawn(move || this.open().map(drop));
     }
 

@@ -19,8 +19,8 @@ pub struct StorePlace {
     server: Option<Server>,
 }
 
-/// How the server's address is found. It is looked up when the store is opened, so that a command that needs no store does
-/// not need the address either.
+/// How the server's address is found. It is looked up when the store is opened, so that a command that needs no store
+/// does not need the address either.
 struct Server {
     may_change_layout: bool,
     reference: String,

@@ -1,5 +1,5 @@
-//! Decided when it was planned, swapped before it runs: what is decided on is what is used. Each with a control that shows
-//! that the attack would work.
+//! Decided when it was planned, swapped before it runs: what is decided on is what is used. Each with a control that
+//! shows that the attack would work.
 
 use haft::{
     Decision, ErrorCode, FlowRequest, Folders, Haft, Status, ToolCall, ToolCtx, ToolError, ToolResult,

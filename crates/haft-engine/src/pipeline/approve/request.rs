@@ -146,7 +146,8 @@ async fn change(ready: &Ready) -> Option<String> {
     Some(said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message)))
 }
 
-/// What a call would change, for a person who is asked about it: all of it. What cannot be shown whole cannot be agreed to.
+/// What a call would change, for a person who is asked about it: all of it. What cannot be shown whole cannot be agreed
+/// to.
 async fn whole_change(ports: &Ports, ready: &Ready) -> Result<Option<String>, ToolError> {
     let Some(text) = change(ready).await else { return Ok(None) };
     let refused = |why: String| {
@@ -195,8 +196,8 @@ pub(crate) fn summary(ports: &Ports, ready: &Ready) -> Result<String, ToolError>
     Ok(text::spelled_summary(does(ports, ready)?.trim(), SUMMARY))
 }
 
-/// Everything that an approval covers, so that nothing else can run under it. What was shown is part of it: a yes to one
-/// diff is none to another.
+/// Everything that an approval covers, so that nothing else can run under it. What was shown is part of it: a yes to
+/// one diff is none to another.
 #[derive(Clone, Copy)]
 struct Covered<'a> {
     tenant: &'a str,
@@ -255,8 +256,8 @@ mod tests {
     use haft_core::Resource;
     use std::collections::BTreeSet;
 
-    /// For each field that a fingerprint is bound to, a call that differs in it alone. The pattern has no `..`, so that a
-    /// new field does not compile until there is a call for it.
+    /// For each field that a fingerprint is bound to, a call that differs in it alone. The pattern has no `..`, so that
+    /// a new field does not compile until there is a call for it.
     #[test]
     fn whatever_is_covered_another_one_has_another_fingerprint() {
         let definition = ToolDefinition::new("t", "A tool");

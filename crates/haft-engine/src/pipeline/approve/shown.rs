@@ -1,5 +1,5 @@
-//! What is shown to a person who is asked. Redaction goes by how a text looks, so a caller could dress a command up as a
-//! secret: in a question only pieces that cannot hold a command are taken out. Every other piece is shown as it is.
+//! What is shown to a person who is asked. Redaction goes by how a text looks, so a caller could dress a command up as
+//! a secret: in a question only pieces that cannot hold a command are taken out. Every other piece is shown as it is.
 
 use crate::redaction::Redaction;
 use haft_core::{Arguments, Footprint, Resource, json};
@@ -112,8 +112,9 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// Whether a person can decide without seeing this. Text that is merely random is shown: a caller is free to name a program
-/// so. The same goes for what has the form of a path, wherever it stands in the piece: it may choose the program.
+/// Whether a person can decide without seeing this. Text that is merely random is shown: a caller is free to name a
+/// program so. The same goes for what has the form of a path, wherever it stands in the piece: it may choose the
+/// program.
 fn may_be_hidden(was: &str, mark: &str) -> bool {
     let is_path = |part: &str| ["/", "./", "../", "~"].iter().any(|start| part.starts_with(start));
     let has_path = was.split(['=', ':', ',', '@']).any(is_path);
@@ -240,8 +241,8 @@ mod tests {
     }
 
     proptest! {
-        /// Calls that differ in something with a blank, a line end or a sign of a shell never look the same, whatever is
-        /// put around it.
+        /// Calls that differ in something with a blank, a line end or a sign of a shell never look the same, whatever
+        /// is put around it.
         #[test]
         fn calls_that_differ_in_what_may_be_a_command_look_different(
             before in FRAME, after in FRAME, name in "[a-c]|password|token|api_key|command",

@@ -28,8 +28,8 @@ pub(super) struct Content {
     pub(super) as_kept: AsKept,
 }
 
-/// Texts that were cut, as they are kept. A secret may be known only by what stands before it, and the cut may have taken that
-/// away: so what is kept is redacted before it is cut, and not after.
+/// Texts that were cut, as they are kept. A secret may be known only by what stands before it, and the cut may have
+/// taken that away: so what is kept is redacted before it is cut, and not after.
 #[derive(Default)]
 pub(super) struct AsKept {
     /// In place of the first text.
@@ -161,7 +161,8 @@ fn fits(redaction: &Redaction, raw: String, limit: usize) -> Result<String, Stri
     }
 }
 
-/// The text for a model, cut to the limit, and the same as it is kept. The whole is kept in the store, raw but for redaction.
+/// The text for a model, cut to the limit, and the same as it is kept. The whole is kept in the store, raw but for
+/// redaction.
 async fn cut(
     ports: &Ports,
     call: &CallRecord,

@@ -64,8 +64,8 @@ pub(crate) fn resolved(workspace: &dyn Workspace, mut footprint: Footprint) -> R
     Ok(footprint)
 }
 
-/// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for code in
-/// haft's own process: what a jailed program changes is held by its jail.
+/// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for
+/// code in haft's own process: what a jailed program changes is held by its jail.
 pub(crate) fn confirm_reason(
     workspace: &dyn Workspace,
     definition: &ToolDefinition,

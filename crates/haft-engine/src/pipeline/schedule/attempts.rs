@@ -1,4 +1,5 @@
-//! The attempts at a call: the only loop over them. Each passes, from the outside in: rates and quotas → breaker → lane → run.
+//! The attempts at a call: the only loop over them. Each passes, from the outside in: rates and quotas → breaker → lane
+//! → run.
 //!
 //! The loop is given `run` as a function. Nothing of it costs anything where nothing of it is configured.
 
@@ -92,8 +93,8 @@ impl<R: Start> Attempts<'_, R> {
             None => None,
         };
         let slot = match &controls.lanes {
-            // What a running call calls runs in that call's slot: it would wait for itself. A flow only waits for its nodes,
-            // which have slots of their own.
+            // What a running call calls runs in that call's slot: it would wait for itself. A flow only waits for its
+            // nodes, which have slots of their own.
             Some(lanes) if !call.is_inside && !ready.is_flow() => match slot(lanes, ready)? {
                 Ok(slot) => Some(slot),
                 Err(waiting) => Some(waiting.await?),
@@ -117,7 +118,8 @@ impl<R: Start> Attempts<'_, R> {
         outcome
     }
 
-    /// Waits before the next attempt and prepares it. The error is that of the last one where none follows. No slot is held here.
+    /// Waits before the next attempt and prepares it. The error is that of the last one where none follows. No slot is
+    /// held here.
     async fn pause(
         &self,
         ready: &mut Ready,

@@ -175,8 +175,8 @@ fn reaches(percent: u32, failures: u32, calls: u32) -> bool {
     failures > 0 && u64::from(failures) * 100 >= u64::from(percent) * u64::from(calls)
 }
 
-/// Whether a failure says that the tool is out of order, rather than that it was asked for the wrong thing. Where a tool
-/// works on files or runs programs, that it failed is usually the answer.
+/// Whether a failure says that the tool is out of order, rather than that it was asked for the wrong thing. Where a
+/// tool works on files or runs programs, that it failed is usually the answer.
 pub(crate) fn is_fault(definition: &ToolDefinition, code: ErrorCode) -> Option<bool> {
     match code {
         ErrorCode::Timeout

@@ -1,8 +1,8 @@
 //! Stored results, and calls that share the run of another one.
 //!
 //! Only tools that say so, that have no side effects and whose call writes nothing. The key is exact: no digest stands
-//! for anything, so no two calls are ever mistaken for one another. It holds the registration itself, so a tool that was
-//! replaced or configured starts with nothing stored.
+//! for anything, so no two calls are ever mistaken for one another. It holds the registration itself, so a tool that
+//! was replaced or configured starts with nothing stored.
 
 use crate::{
     pipeline::types::{AttemptOutcome, CallRecord, Ready, Start, cancelled},

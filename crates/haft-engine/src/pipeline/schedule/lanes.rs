@@ -1,9 +1,9 @@
 //! Lanes: how many calls run at once, for an agent, for a tenant, in all; and who is next when a slot is free.
 //!
-//! One lock around small tables. Tenants take turns: a free slot goes to the tenant that was served longest ago, however
-//! much another one has queued. Within a tenant the call with the highest priority is next, and waiting raises it: one
-//! step for each [`Lanes::ageing`]. Both grow alike for everybody who waits, so the order of two waiting calls never
-//! changes, and a place in the queue is found once.
+//! One lock around small tables. Tenants take turns: a free slot goes to the tenant that was served longest ago,
+//! however much another one has queued. Within a tenant the call with the highest priority is next, and waiting raises
+//! it: one step for each [`Lanes::ageing`]. Both grow alike for everybody who waits, so the order of two waiting calls
+//! never changes, and a place in the queue is found once.
 
 use haft_core::{CallContext, ErrorCode, ToolError};
 use serde::Serialize;
@@ -136,7 +136,7 @@ pub(crate) struct LaneTable {
     state: Mutex<State>,
 }
 
-/// The right to run. Dropping it frees the slot, and whoever is next gets it.
+/// The right to run. Dropping it frees the slot, and the next call gets it.
 pub(crate) struct Slot {
     table: Arc<LaneTable>,
     tenant: usize,
@@ -335,7 +335,8 @@ impl LaneTable {
             state.serve(tenant);
             self.relist(state, tenant, agent, Some(place));
             if let Err(mut slot) = grant.send(self.slot(tenant, agent)) {
-                // Whoever waited has gone in this very moment. Its guard must not take the lock that is held here.
+                // The call that waited has gone in this very moment. Its guard must not take the lock that is held
+                // here.
                 slot.is_mine = false;
                 self.free(state, tenant, agent);
                 state.tidy(tenant, agent);

@@ -1,7 +1,7 @@
 //! Schedule: when calls start. It does not know what a tool does, only what it touches.
 //!
-//! `order` decides which calls of a batch wait for which; this file lets the others overlap. One start goes through `admit`:
-//! the repeat guard, stored results, and then `attempts`, the only loop over attempts at a call.
+//! `order` decides which calls of a batch wait for which; this file lets the others overlap. One start goes through
+//! `admit`: the repeat guard, stored results, and then `attempts`, the only loop over attempts at a call.
 
 pub(crate) mod admit;
 pub(crate) mod attempts;

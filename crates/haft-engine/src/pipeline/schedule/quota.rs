@@ -72,7 +72,7 @@ impl QuotaTable {
             if let Some(most) = most.filter(|most| used >= *most) {
                 let left = SECONDS_PER_DAY - now.as_second().rem_euclid(SECONDS_PER_DAY);
                 let text = format!(
-                    "This tenant has used the {most} {what} that it may use in a day. That begins anew in {} min",
+                    "This tenant has used the {most} {what} that it may use in a day. That starts again in {} min",
                     (left + 59) / 60
                 );
                 let data = serde_json::json!({"quota": what, "most": most, "retryAfterMs": left * 1000});
@@ -146,7 +146,7 @@ mod tests {
         let refused = table.start(&acme, noon).expect_err("a third");
         assert_eq!(refused.code, ErrorCode::QuotaExceeded);
         let expected =
-            "This tenant has used the 2 calls that it may use in a day. That begins anew in 720 min";
+            "This tenant has used the 2 calls that it may use in a day. That starts again in 720 min";
         assert_eq!(refused.message, expected);
         assert!((0..10).all(|_| table.start(&free, noon).is_ok()), "this one has no limit");
         assert!(table.start(&acme, at("2026-11-16T00:00:00Z")).is_ok(), "a new day");

@@ -1,4 +1,5 @@
-//! Retries: which failures are followed by another attempt, and when it comes. A pure decision; the loop is in `attempts`.
+//! Retries: which failures are followed by another attempt, and when it comes. A pure decision; the loop is in
+//! `attempts`.
 
 use haft_core::{Retry, ToolError};
 use std::time::Duration;
@@ -8,8 +9,8 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// A refusal that says how long to wait is waited for at most so long.
 const MOST_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long to wait before the next attempt, or `None` where none follows. `failed` attempts have failed before this one;
-/// `random` is from 0 to 1: with full jitter the wait is any part of a ceiling that doubles each time.
+/// How long to wait before the next attempt, or `None` where none follows. `failed` attempts have failed before this
+/// one; `random` is from 0 to 1: with full jitter the wait is any part of a ceiling that doubles each time.
 pub(crate) fn next_delay(
     policy: &Retry,
     may_run_again: bool,

@@ -1,7 +1,7 @@
 //! One attempt at a call, as a value: each attempt, the first one included, is made from what was planned.
 //!
-//! A tool is handed a context that stands on it. Whatever holds a call in (its level, its limits, the sandbox around it, the
-//! paths that were decided on) is part of it, so no attempt can have less of it than another.
+//! A tool is handed a context that stands on it. Whatever holds a call in (its level, its limits, the sandbox around
+//! it, the paths that were decided on) is part of it, so no attempt can have less of it than another.
 
 use super::{
     call::CallState,

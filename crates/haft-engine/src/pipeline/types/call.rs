@@ -249,8 +249,8 @@ impl CallState {
         }
     }
 
-    /// The room for its text, of the bytes that it would like and at most `bound`. Taken from what its batch can still take
-    /// at once, so that results which are made at the same time do not both count on the same rest.
+    /// The room for its text, of the bytes that it would like and at most `bound`. Taken from what its batch can still
+    /// take at once, so that results which are made at the same time do not both count on the same rest.
     pub(crate) fn claim_output(&self, bound: usize, wanted: usize) -> OutputClaim {
         let Some((batch, _)) = &self.batch else {
             return OutputClaim { limit: self.output_limit(bound), claimed: 0 };
@@ -338,8 +338,8 @@ impl CallState {
         self.emit(EventPayload::Warning { message: self.ports.redaction.model_string(message.to_owned()) });
     }
 
-    /// Takes output of an attempt. It is kept as it comes, too, where the call may have had an effect: what has none can be
-    /// asked for again.
+    /// Takes output of an attempt. It is kept as it comes, too, where the call may have had an effect: what has none
+    /// can be asked for again.
     pub(crate) fn put_out(&self, stream: OutputStream, bytes: &[u8], may_have_effect: bool) {
         let mut state = self.spool();
         if bytes.is_empty() || state.is_closed {
@@ -359,8 +359,8 @@ impl CallState {
     }
 }
 
-/// Who makes a call, for what is remembered of it: the user, or else the agent. One cannot be called like the other: no name
-/// has a control character.
+/// Who makes a call, for what is remembered of it: the user, or else the agent. One cannot be called like the other: no
+/// name has a control character.
 pub(crate) fn principal(context: &CallContext) -> Arc<str> {
     match &context.user {
         Some(user) => Arc::clone(user),

@@ -230,8 +230,8 @@ fn grants(parent: &ParentGrant, folder: Option<&Path>) -> bool {
 /// A program in a sandbox gets what both grant.
 fn narrow(spec: &mut GuestSpec, parent: &ParentGrant) -> Result<(), ToolError> {
     let granted = |path: &Path| parent.mounts.iter().any(|mount| path.starts_with(mount));
-    // A mount below a path that would be given is what is left of it, and as it is there: the deepest path around it says
-    // whether it may be written to.
+    // A mount below a path that would be given is what is left of it, and as it is there: the deepest path around it
+    // says whether it may be written to.
     let deepest = |paths: &[PathBuf], mount: &Path| {
         paths.iter().filter(|path| mount.starts_with(path)).map(|path| path.components().count()).max()
     };
@@ -327,7 +327,8 @@ mod tests {
 
     #[test]
     fn what_may_only_be_read_stays_so_in_a_sandbox() {
-        // The roots of a configuration: a folder that may be written to, a part of it that may not, and a part of that that may.
+        // The roots of a configuration: a folder that may be written to, a part of it that may not, and a part of that
+        // that may.
         let roots = || GuestSpec {
             writable: vec!["/work".into(), "/work/vendor/own".into()],
             readable: vec!["/work/vendor".into(), "/lib".into()],

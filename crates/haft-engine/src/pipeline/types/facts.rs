@@ -94,8 +94,8 @@ pub(crate) struct Attempts {
     pub(crate) violations: Vec<Violation>,
 }
 
-/// What is found out about one attempt. Shared with its tool, which may run programs and say so from any thread, and late: what
-/// it says after its end is still this attempt's.
+/// What is found out about one attempt. Shared with its tool, which may run programs and say so from any thread, and
+/// late: what it says after its end is still this attempt's.
 pub(crate) struct AttemptFacts {
     found: Mutex<AttemptFound>,
     /// When its tool last put something out or reported progress, in milliseconds since the call came in.

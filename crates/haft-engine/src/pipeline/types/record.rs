@@ -1,5 +1,5 @@
-//! A call with what is found out about it. Exactly one stage has it at a time: it is handed on, and finish puts what it holds
-//! on record.
+//! A call with what is found out about it. Exactly one stage has it at a time: it is handed on, and finish puts what it
+//! holds on record.
 
 use super::{call::CallState, facts::Facts};
 use haft_core::{Arguments, ResultMetadata, Scheduling};
@@ -10,8 +10,8 @@ use std::{
     time::Duration,
 };
 
-/// A call, owned by the stage that has it, with its facts. Dropped before the call has ended (its caller went away), it leaves
-/// them with the call: whatever ends the call then has them from there.
+/// A call, owned by the stage that has it, with its facts. Dropped before the call has ended (its caller went away), it
+/// leaves them with the call: whatever ends the call then has them from there.
 pub(crate) struct CallRecord {
     call: Arc<CallState>,
     pub(crate) facts: Box<Facts>,

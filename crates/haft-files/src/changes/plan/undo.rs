@@ -27,7 +27,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A yes to undo a call says nothing of what is in the files. Those that run programs later are changed by name only.
+    /// A yes to undo a call says nothing of what is in the files. Those that run programs later are changed by name
+    /// only.
     fn refuse_protected(&self, path: &Path) -> Result<(), ToolError> {
         match self.jail.reason(path) {
             Some(why) => {

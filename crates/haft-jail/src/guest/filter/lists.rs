@@ -1,8 +1,8 @@
 //! The lists of system calls.
 
 /// The first number that is in no list because it was not there when the lists were written (Linux 6.18 ends at 469).
-/// From 424 on, numbers are the same on every architecture. Those of the x32 interface, which the lists would miss, are above
-/// it, too.
+/// From 424 on, numbers are the same on every architecture. Those of the x32 interface, which the lists would miss, are
+/// above it, too.
 pub(super) const FIRST_UNKNOWN: u32 = 470;
 
 /// A system call, by number and by name: the kernel knows numbers, container runtimes know names.
@@ -96,8 +96,8 @@ pub(super) const UNKNOWN: &[Call] = calls![SYS_clone3, SYS_openat2];
 /// The flag of `fallocate` that gives room back. Without it the call takes some, as much as it likes, at once.
 pub(super) const FREES_ROOM: u32 = libc::FALLOC_FL_PUNCH_HOLE as u32;
 
-/// A file with one of these bits runs as its owner or group, whoever starts it. The files of a guest belong to the user whom
-/// haft runs as, so such a file would make anybody on the machine that user.
+/// A file with one of these bits runs as its owner or group, no matter who starts it. The files of a guest belong to
+/// the user whom haft runs as, so such a file would make anybody on the machine that user.
 pub(super) const PRIVILEGED_MODES: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
 
 /// Calls that set a mode, and which argument it is.
@@ -117,8 +117,8 @@ pub(super) const SETS_MODE: &[(Call, u8)] = &[
     ((libc::SYS_mknodat, "SYS_mknodat"), 2),
 ];
 
-/// Calls that set a mode where their flags say that they make a file: the arguments of the flags and of the mode. In other
-/// calls the mode is whatever was in the register.
+/// Calls that set a mode where their flags say that they make a file: the arguments of the flags and of the mode. In
+/// other calls the mode is whatever was in the register.
 pub(super) const MAKES_FILE: &[(Call, u8, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     ((libc::SYS_open, "SYS_open"), 1, 2),

@@ -39,18 +39,18 @@ const ENOSYS: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
 /// Numbers of this architecture, written down: a list that loses one of them fails here, whatever it calls the rest.
 #[cfg(target_arch = "x86_64")]
 mod pinned {
-    /// kexec_load, kexec_file_load, init_module, finit_module, delete_module, reboot, swapon, swapoff, acct, settimeofday,
-    /// clock_settime, clock_adjtime, adjtimex, quotactl, quotactl_fd, lookup_dcookie, nfsservctl, vhangup, iopl, ioperm,
-    /// uselib, _sysctl.
+    /// kexec_load, kexec_file_load, init_module, finit_module, delete_module, reboot, swapon, swapoff, acct,
+    /// settimeofday, clock_settime, clock_adjtime, adjtimex, quotactl, quotactl_fd, lookup_dcookie, nfsservctl,
+    /// vhangup, iopl, ioperm, uselib, _sysctl.
     pub(super) const ENDS: &[u32] = &[
         246, 320, 175, 313, 176, 169, 167, 168, 163, 164, 227, 305, 159, 179, 443, 212, 180, 153, 172, 173,
         134, 156,
     ];
-    /// ptrace, process_vm_readv, process_vm_writev, process_madvise, kcmp, pidfd_getfd; add_key, request_key, keyctl; bpf,
-    /// perf_event_open, userfaultfd, io_uring_setup, io_uring_enter, io_uring_register; unshare, setns; mount, umount2,
-    /// pivot_root, chroot, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr, open_tree_attr;
-    /// name_to_handle_at, open_by_handle_at, fanotify_init; syslog, sethostname, setdomainname; mbind, move_pages,
-    /// migrate_pages, set_mempolicy, set_mempolicy_home_node.
+    /// ptrace, process_vm_readv, process_vm_writev, process_madvise, kcmp, pidfd_getfd; add_key, request_key, keyctl;
+    /// bpf, perf_event_open, userfaultfd, io_uring_setup, io_uring_enter, io_uring_register; unshare, setns; mount,
+    /// umount2, pivot_root, chroot, open_tree, move_mount, fsopen, fsconfig, fsmount, fspick, mount_setattr,
+    /// open_tree_attr; name_to_handle_at, open_by_handle_at, fanotify_init; syslog, sethostname, setdomainname; mbind,
+    /// move_pages, migrate_pages, set_mempolicy, set_mempolicy_home_node.
     pub(super) const REFUSED: &[u32] = &[
         101, 310, 311, 440, 312, 438, 248, 249, 250, 321, 298, 323, 425, 426, 427, 272, 308, 165, 166, 155,
         161, 428, 429, 430, 431, 432, 433, 442, 467, 303, 304, 300, 103, 170, 171, 237, 279, 256, 238, 450,
@@ -294,7 +294,7 @@ fn arguments_are_looked_at() {
     }
 }
 
-/// The kernel's own answers, with this layer alone: the thread is whoever runs the tests, with all that one may.
+/// The kernel's own answers, with this layer alone: the thread runs as the user of the tests, with all permissions.
 #[test]
 fn the_filter_alone_refuses() {
     use crate::guest::sys;

@@ -19,7 +19,8 @@ pub struct JailOptions {
     pub per_process_limits_do: bool,
     /// Lets guests reach hosts; without one they reach none.
     pub gate: Option<Arc<dyn Gatekeeper>>,
-    /// Whether guests of all jails but `process` may have unix sockets. Those in a granted folder reach programs outside.
+    /// Whether guests of all jails but `process` may have unix sockets. Those in a granted folder reach programs
+    /// outside.
     pub unix_sockets: bool,
 }
 

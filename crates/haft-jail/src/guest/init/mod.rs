@@ -4,8 +4,8 @@
 //! milliseconds to move a process into a cgroup, and about one to make namespaces. A jail init is used once and by one
 //! guest, so nothing of one guest is ever seen by another.
 //!
-//! A jail init is a copy of its cgroup parent, which is a copy of the spawner. It is the guest's parent, and in a pid namespace its first process; it cannot be
-//! read, traced or signalled by the guest.
+//! A jail init is a copy of its cgroup parent, which is a copy of the spawner. It is the guest's parent, and in a pid
+//! namespace its first process; it cannot be read, traced or signalled by the guest.
 
 mod child;
 mod mounts;
@@ -106,12 +106,12 @@ pub(super) fn live(setup: Setup<'_>) -> ! {
     }
 }
 
-/// How a jail init ends that ended all in its cgroup by one write: nobody should be put there again. Seen on Linux 6.18: who
-/// is born into such a cgroup afterwards is ended at once (`the_next_guest_is_not_ended_with_the_last`).
+/// How a jail init ends that ended all in its cgroup by one write: nobody should be put there again. Seen on Linux
+/// 6.18: who is born into such a cgroup afterwards is ended at once (`the_next_guest_is_not_ended_with_the_last`).
 const KILLED: i32 = 3;
 
-/// A guest that ends within it costs its init no filter, which takes the kernel a fifth of a millisecond to load: an eighth of all
-/// that a short program takes. The init has no privileges by then, and has heard nothing.
+/// A guest that ends within it costs its init no filter, which takes the kernel a fifth of a millisecond to load: an
+/// eighth of all that a short program takes. The init has no privileges by then, and has heard nothing.
 const A_MOMENT: Duration = Duration::from_millis(2);
 
 /// What became of the guest's cgroup.
@@ -239,8 +239,8 @@ impl<'a> JailInit<'a> {
         Ok(self.cgroup())
     }
 
-    /// Whether this process only waits once its guest runs, and ends what is in the jail. One that runs a container runtime still
-    /// has to start what passes signals on.
+    /// Whether this process only waits once its guest runs, and ends what is in the jail. One that runs a container
+    /// runtime still has to start what passes signals on.
     fn only_waits(&self) -> bool {
         match self.setup.kind {
             InitKind::Namespace | InitKind::Process => true,
@@ -365,8 +365,8 @@ impl<'a> JailInit<'a> {
         }
     }
 
-    /// To the guest's group; or by what passes it on, because to the processes of a runtime the same signal is meant for
-    /// themselves.
+    /// To the guest's group; or by what passes it on, because to the processes of a runtime the same signal is meant
+    /// for themselves.
     fn signal(&self, guest: i32, signal: i32, signaller: &[String]) {
         let is_passed_on = ![libc::SIGSTOP, libc::SIGCONT].contains(&signal);
         match signaller {

@@ -30,7 +30,8 @@ pub(crate) const HOME: &str = "/home/haft";
 const SCRATCH: [(&str, &str); 4] =
     [("tmp", "/tmp"), ("vartmp", "/var/tmp"), ("home", HOME), ("shm", "/dev/shm")];
 
-/// What in `/proc` is about the kernel rather than about processes, and is open to whoever root's files are open to.
+/// What in `/proc` is about the kernel rather than about processes, and is open to every process to which root's files
+/// are open.
 pub(crate) const PROC_HIDDEN: [&str; 14] = [
     "acpi",
     "asound",

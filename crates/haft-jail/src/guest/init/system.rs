@@ -61,7 +61,7 @@ pub(super) fn rules() -> Result<Rules, RulesetError> {
     Ok(rules)
 }
 
-/// The same, with what finding other machines by name takes.
+/// These rules, with what finding other machines by name takes.
 pub(super) fn with_network(rules: Rules) -> Result<Rules, RulesetError> {
     NETWORK.iter().try_fold(rules, |rules, path| rules.allow_path(path, Right::Read))
 }

@@ -63,8 +63,8 @@ struct Cleaner<'a> {
 }
 
 impl Cleaner<'_> {
-    /// Looks through a root. From one handle, which is compared with what was granted: nothing that is put at its path, or at the
-    /// path of a folder in it, is meant.
+    /// Looks through a root. From one handle, which is compared with what was granted: nothing that is put at its path,
+    /// or at the path of a folder in it, is meant.
     fn look(&mut self, root: &Path, id: Id) -> Result<(), Errno> {
         let handle =
             openat(CWD, root, HANDLE | OFlags::DIRECTORY, Mode::empty()).map_err(|_| Errno::STALE)?;
@@ -288,7 +288,8 @@ fn short() -> String {
 /// A handle of something, whatever may be done with it: to be compared, and to change its mode.
 const HANDLE: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Renames what was met. Its owner may first have to allow that to itself: a guest is the same user, and could forbid it.
+/// Renames what was met. Its owner may first have to allow that to itself: a guest is the same user, and could forbid
+/// it.
 fn move_there(met: &Met<'_>, into: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     match renameat(met.folder, met.name, into, name) {
         Err(Errno::ACCESS | Errno::PERM) => {
@@ -306,8 +307,8 @@ fn move_there(met: &Met<'_>, into: BorrowedFd<'_>, name: &OsStr) -> Result<(), E
     }
 }
 
-/// Makes a file its own: one that has another name, too, could be changed after its owner has looked at it. The same for files in
-/// a folder.
+/// Makes a file its own: one that has another name, too, could be changed after its owner has looked at it. The same
+/// for files in a folder.
 fn part(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> Result<(), Errno> {
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
     match FileType::from_raw_mode(found.st_mode) {
@@ -350,8 +351,8 @@ fn disarm(folder: BorrowedFd<'_>, name: &OsStr) -> Result<(), Errno> {
     }
 }
 
-/// Changes the mode of what a handle is of: nothing that is put in its place meanwhile is meant. The caller knows that it is no
-/// link.
+/// Changes the mode of what a handle is of: nothing that is put in its place meanwhile is meant. The caller knows that
+/// it is no link.
 fn chmod(handle: &OwnedFd, mode: u32) -> Result<(), Errno> {
     rustix::fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::from_raw_mode(mode))
 }

@@ -1,8 +1,8 @@
 //! Attacks through names: files that the owner's own programs run later, and files that a mask should hide.
 //!
-//! Each attack on what runs later is a script. It runs in a workspace in a jail, and, as the control, in another without one. Then
-//! the owner goes through the workspace as people do: `git status`, `git commit`, `git submodule update`, a shell in each folder.
-//! Whatever of the attacker's runs then leaves a mark.
+//! Each attack on what runs later is a script. It runs in a workspace in a jail, and, as the control, in another
+//! without one. Then the owner goes through the workspace as people do: `git status`, `git commit`,
+//! `git submodule update`, a shell in each folder. Whatever of the attacker's runs then leaves a mark.
 
 use crate::world::{House, block_on, has_runtime, is_root, run as run_guest, sh};
 use haft_core::port::{GuestEnd, GuestSpec, Preset};

@@ -1,7 +1,8 @@
-//! Attacks through what git and protected names lead to: settings that are written oddly, links, folders around, a rebase.
+//! Attacks through what git and protected names lead to: settings that are written oddly, links, folders around, a
+//! rebase.
 //!
-//! Each is a script that runs in the owner's folder, without a jail first. Then the owner works there. What was made to run
-//! leaves a mark.
+//! Each is a script that runs in the owner's folder, without a jail first. Then the owner works there. What was made to
+//! run leaves a mark.
 
 use crate::world::{House, block_on, run as run_guest, sh};
 use haft_core::port::{GuestEnd, Preset};

@@ -1,5 +1,5 @@
-//! Attacks that leave something behind or reach somebody: privileged files, metadata of what is the machine's, sockets behind
-//! which another program listens, and calls that only the filter stops.
+//! Attacks that leave something behind or reach somebody: privileged files, metadata of what is the machine's, sockets
+//! behind which another program listens, and calls that only the filter stops.
 
 use super::{
     kernel::{good, in_a_child},
@@ -19,7 +19,7 @@ fn is_privileged(path: impl AsRef<Path>) -> bool {
     fs::symlink_metadata(path).is_ok_and(|file| file.mode() & 0o6000 != 0)
 }
 
-/// A shell that will belong to whoever starts it, unless somebody says otherwise.
+/// A shell that will belong to the user who starts it, unless somebody says otherwise.
 fn own_shell() -> &'static str {
     let _ = fs::copy("/bin/sh", "shell");
     "shell"
@@ -241,7 +241,8 @@ fn with_all_hosts(attack: &Attack) {
     assert!(without_a_jail(attack, &world, house.state.path()), "without a jail the attack has to succeed");
 }
 
-/// The programs of a guest talk to each other as ever where the configuration says so, and by pairs of sockets in any case.
+/// The programs of a guest talk to each other as ever where the configuration says so, and by pairs of sockets in any
+/// case.
 fn unix_sockets_are_there_where_they_are_wanted(jail: &'static str) {
     let program = own_program();
     for wanted in [false, true] {

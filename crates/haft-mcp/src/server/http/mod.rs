@@ -13,13 +13,13 @@
 //!
 //! # What stands before a request
 //!
-//! - The `Host` header must name this machine, or one of [`HttpOptions::hosts`]: a web page that lets its own name lead here
-//!   is refused. An `Origin`, which browsers send, must be one of [`HttpOptions::origins`].
+//! - The `Host` header must name this machine, or one of [`HttpOptions::hosts`]: a web page that lets its own name lead
+//!   here is refused. An `Origin`, which browsers send, must be one of [`HttpOptions::origins`].
 //! - Who asks is found by whatever is mounted around the service ([`Caller`] in the request's extensions), or is
 //!   always the same ([`Callers::One`]).
 //! - Sessions have [bounds](SessionLimits): of one caller, of one tenant, in all.
-//! - A session (up to 2025-11-25) belongs to whoever began it: its id carries a seal over the caller. For anybody else it is
-//!   not there.
+//! - A session (up to 2025-11-25) belongs to the caller that began it: its id carries a seal over the caller. For
+//!   anybody else it is not there.
 
 mod listener;
 mod owned;
@@ -67,8 +67,8 @@ pub type Answer = Response<BoxBody<Bytes, Infallible>>;
 pub struct HttpOptions {
     /// Names and `name:port` that the `Host` header may have. By default those of this machine's loopback.
     pub hosts: Vec<String>,
-    /// What the `Origin` header may be where there is one, such as `https://app.example.com:443` or `http://localhost:*`. By
-    /// default none.
+    /// What the `Origin` header may be where there is one, such as `https://app.example.com:443` or
+    /// `http://localhost:*`. By default none.
     pub origins: Vec<String>,
     /// The most bytes of a request.
     pub max_body_bytes: usize,

@@ -1,8 +1,8 @@
-//! Sessions belong to whoever began them.
+//! A session belongs to the caller that began it.
 //!
-//! The id of a session is all that a request needs to be part of it. So that an id that leaked is worth nothing to somebody
-//! else, it goes out with a seal over who began the session, and comes in only with the seal of whoever sends it. Nothing is
-//! remembered for that.
+//! The id of a session is all that a request needs to be part of it. So that an id that leaked is worth nothing to
+//! somebody else, it goes out with a seal over who began the session, and comes in only with the seal of its sender.
+//! Nothing is remembered for that.
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 use haft_core::CallContext;

@@ -1,7 +1,7 @@
 //! Sessions within bounds: so many in all, of one caller, of one tenant; and each with so much open.
 //!
-//! A session costs some fifty kilobytes for as long as it lives, and beginning one costs a client a hundred bytes. So each is
-//! counted from before it is made until everything of it is gone.
+//! A session costs some fifty kilobytes for as long as it lives, and beginning one costs a client a hundred bytes. So
+//! each is counted from before it is made until everything of it is gone.
 
 use crate::bounded::{Beyond, Bounded, Bounds};
 use haft_core::CallContext;
@@ -41,8 +41,8 @@ impl Default for SessionLimits {
     }
 }
 
-/// What a client may have open in one session, and leave untaken. A call goes on though its client hung up, so this is what
-/// bounds them.
+/// What a client may have open in one session, and leave untaken. A call goes on though its client hung up, so this is
+/// what bounds them.
 const BOUNDS: Bounds = Bounds { open: 64, untaken: 256, beyond: Beyond::Refused };
 
 /// Who makes a request that may begin a session, and what came of it.
@@ -101,7 +101,8 @@ impl Sessions {
         let mut config = SessionConfig::default();
         config.keep_alive = Some(limits.idle);
         config.init_timeout = Some(limits.idle.min(SessionConfig::DEFAULT_INIT_TIMEOUT));
-        // An answer that was sent is let go: kept for those who come back for it, a minute of long answers is gigabytes.
+        // An answer that was sent is let go: kept for those who come back for it, a minute of long answers is
+        // gigabytes.
         config.completed_cache_ttl = Duration::ZERO;
         let mut sessions = LocalSessionManager::default();
         sessions.session_config = config;

@@ -41,7 +41,7 @@ impl Token {
         (secret.len() >= 32).then(|| Token { secret: secret.into(), caller })
     }
 
-    /// The secret, for whoever hands it to a client.
+    /// The secret, to be handed to a client.
     pub fn as_str(&self) -> &str {
         &self.secret
     }
@@ -92,7 +92,7 @@ where
         }
         // It has done its part: nobody further in needs it.
         request.headers_mut().remove(header::AUTHORIZATION);
-        // Whoever has it stands for the one who made it, with all that they may.
+        // A caller with the token has every permission of the user who made it.
         request.extensions_mut().insert(Caller::new(Arc::clone(&self.token.caller)).and_approves());
         Box::pin(self.service.call(request))
     }

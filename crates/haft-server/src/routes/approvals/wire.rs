@@ -28,8 +28,8 @@ pub(crate) struct Approval {
     /// What would change, such as a diff, as the tool says it: it may hold control characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) preview: Option<String>,
-    /// Everything that a yes covers, line by line: tool, arguments, isolation, change. Control characters are written out
-    /// and no two calls look the same. Show this to the person who answers.
+    /// Everything that a yes covers, line by line: tool, arguments, isolation, change. Control characters are written
+    /// out and no two calls look the same. Show this to the person who answers.
     pub(crate) view: String,
     /// The agent that asks.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub(crate) struct Grant {
     pub(crate) session: Option<String>,
     /// Who gave it.
     pub(crate) granted_by: String,
-    /// When.
+    /// When the grant was given.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) granted_at: Timestamp,
     /// Until when it holds.

@@ -5,7 +5,7 @@ use super::*;
 /// The thread itself.
 pub(super) struct Scribe {
     pub(super) shared: Arc<Shared>,
-    /// Absent after a failure, until it is made anew.
+    /// Absent after a failure, until it is made again.
     pub(super) sql: Option<Box<dyn Sql + Send>>,
     pub(super) connect: Box<dyn Connect>,
     pub(super) instance: String,
@@ -196,7 +196,7 @@ impl Scribe {
                 false
             }
         }
-        // Where it fails, whoever reads next tries again and is told why.
+        // Where it fails, the next reader tries again and is told why.
         let mut group: [Box<dyn Job>; 1] = [Box::new(Project(false))];
         if self.transaction(&mut group).is_ok() {
             failpoint::hit("project", "written");

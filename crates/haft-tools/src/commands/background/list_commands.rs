@@ -15,7 +15,7 @@ pub struct ListCommandsArgs {}
 /// One background command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Listed {
-    /// Its id.
+    /// The id of the command.
     pub id: String,
     /// What was asked to be run.
     pub command: String,

@@ -234,7 +234,8 @@ mod tests {
             ..ProptestConfig::default()
         })]
 
-        /// Whoever goes on from cursor to cursor gets every byte once, or is told that it is gone; and no text is cut.
+        /// A reader that goes on from cursor to cursor gets every byte once, or is told that it is gone; and no text is
+        /// cut.
         #[test]
         fn every_byte_is_given_or_counted(
             writes in prop::collection::vec((any::<bool>(), "[aé😀]{0,12}", 0_usize..6), 0..40),

@@ -193,13 +193,13 @@ impl BackgroundCommands {
         self.end_where(|owner| &*owner.tenant == tenant && owner.session.as_deref() == Some(session)).await
     }
 
-    /// The same for a conversation.
+    /// Ends every command of a conversation.
     pub async fn end_conversation(&self, tenant: &str, conversation: &str) -> usize {
         let is_it = |owner: &Owner| owner.conversation.as_deref() == Some(conversation);
         self.end_where(|owner| &*owner.tenant == tenant && is_it(owner)).await
     }
 
-    /// The same for all.
+    /// Ends every command.
     pub async fn end_all(&self) -> usize {
         self.end_where(|_| true).await
     }

@@ -17,7 +17,8 @@ const LONGEST_WAIT: u64 = 25_000;
 pub struct PollCommandArgs {
     /// The id that start_command gave.
     pub id: String,
-    /// Where to go on: the `cursor` of an earlier look, or 0 for all that is kept. Without it, where the last look ended.
+    /// Where to go on: the `cursor` of an earlier look, or 0 for all that is kept. Without it, where the last look
+    /// ended.
     #[serde(default)]
     pub cursor: Option<u64>,
     /// Milliseconds to wait for something new, or for its end; at most 25000.
@@ -33,7 +34,7 @@ pub struct PollCommandArgs {
 /// Where a background command is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PollReport {
-    /// Its id.
+    /// The id of the command.
     pub id: String,
     /// Whether it runs.
     pub running: bool,
@@ -59,7 +60,7 @@ pub struct PollReport {
 }
 
 impl PollReport {
-    /// The same in words, for a model.
+    /// The report in words, for a model.
     fn words(&self) -> String {
         let mut text = match (self.running, self.exit_code, self.signal) {
             (true, _, _) => "[running".to_owned(),

@@ -14,7 +14,7 @@ pub enum SignalName {
     Interrupt,
     /// A request to end.
     Terminate,
-    /// The terminal went away; many servers read their settings anew.
+    /// The terminal went away; many servers read their settings again.
     Hangup,
     /// As Ctrl-\ does.
     Quit,

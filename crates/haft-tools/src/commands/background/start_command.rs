@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
 
-/// How long a command runs at the most that does not say: an hour.
+/// How long a command may run that does not say: an hour.
 const LIFETIME: u64 = 3600;
 /// The longest that one may ask for: a day.
 const LONGEST: u64 = 24 * 3600;
@@ -62,7 +62,7 @@ pub struct StartCommandArgs {
     /// Variables for it, besides those that every command has.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Seconds that it may run; an hour where absent, a day at the most.
+    /// Seconds that it may run; an hour where absent, at most a day.
     #[serde(default)]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout: Option<u64>,

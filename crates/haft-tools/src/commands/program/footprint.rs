@@ -8,8 +8,8 @@ use haft_sdk::{
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 
-/// What a call would read and write, where the definition says so. It is held to what it writes, so what it does not name
-/// there it does not write; it may read whatever it sees, unless it says. Hosts are written to.
+/// What a call would read and write, where the definition says so. It is held to what it writes, so what it does not
+/// name there it does not write; it may read whatever it sees, unless it says. Hosts are written to.
 pub(super) fn declared(command: &CommandSource, args: &Map<String, Value>) -> Option<Footprint> {
     if command.reads.is_none() && command.writes.is_none() {
         return None;
@@ -76,7 +76,7 @@ pub(super) enum Written {
     Paths(Vec<String>),
 }
 
-/// The folders that must be writable for these paths to be: programs make files anew beside the old ones.
+/// The folders that must be writable for these paths to be: programs write new files beside the old ones.
 pub(super) fn folders(cx: &ToolCtx, paths: &[String]) -> Result<Vec<PathBuf>, ToolError> {
     let mut folders = Vec::new();
     for path in paths {

@@ -310,8 +310,8 @@ impl CommandTool {
         })
     }
 
-    /// The error of a run that did not succeed. A program that put out an error of its own as a JSON object is heard as it
-    /// spoke.
+    /// The error of a run that did not succeed. A program that put out an error of its own as a JSON object is heard as
+    /// it spoke.
     fn failed(&self, cx: &ToolCtx, error: ToolError, end: &GuestEnd, stdout: Vec<u8>) -> ToolError {
         if error.code == ErrorCode::NonZeroExit
             && let Ok(said) = std::str::from_utf8(&stdout)
@@ -356,7 +356,7 @@ fn present(tool: &str, own: Vec<PathBuf>) -> Result<Vec<PathBuf>, ToolError> {
         None => Ok(own),
         Some(gone) => {
             let text = format!(
-                "{} of the tool `{tool}` is not there any more. Put it back, or add the tool anew",
+                "{} of the tool `{tool}` is not there any more. Put it back, or add the tool again",
                 text::one_line(&gone.to_string_lossy(), 300)
             );
             Err(ToolError::new(ErrorCode::ToolDisabled, text))

@@ -29,7 +29,7 @@ pub(super) struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Takes bytes; words go on to the call's output, progress to whoever watches.
+    /// Takes bytes; words go on to the call's output, progress to observers.
     pub(super) fn take(&mut self, cx: &ToolCtx, bytes: &[u8]) {
         let mut words = Vec::new();
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {

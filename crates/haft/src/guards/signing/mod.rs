@@ -1,8 +1,8 @@
 //! Tools that are signed: which keys count, what was signed, and that what runs is that.
 //!
-//! A signature covers the exact bytes of a file of definitions, and a digest of what they run. What was signed is kept as it
-//! was, and checked again whenever haft starts: the definition that counts is the one that is read from the signed bytes.
-//! Just before a program of such a tool is started, its files are digested once more.
+//! A signature covers the exact bytes of a file of definitions, and a digest of what they run. What was signed is kept
+//! as it was, and checked again whenever haft starts: the definition that counts is the one that is read from the
+//! signed bytes. Just before a program of such a tool is started, its files are digested once more.
 
 mod payload;
 mod tool;

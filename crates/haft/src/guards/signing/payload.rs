@@ -17,8 +17,8 @@ const MOST_BYTES: u64 = 1 << 30;
 pub struct Payload {
     /// The programs and files, in the order of the definitions.
     places: Vec<PathBuf>,
-    /// Over all of them; `None` where nothing is run that stands in a file of the tool's own. A program that is found in PATH
-    /// is the system's.
+    /// Over all of them; `None` where nothing is run that stands in a file of the tool's own. A program that is found
+    /// in PATH is the system's.
     pub digest: Option<String>,
 }
 
