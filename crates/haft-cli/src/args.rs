@@ -222,12 +222,14 @@ pub(super) struct WorkerArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum WorkerCommand {
     /// Show whether a worker runs, and what it runs
+    #[command(after_help = examples::WORKER_COMMANDS)]
     Status {
         /// Print one JSON document only
         #[arg(long)]
         json: bool,
     },
     /// Stop the worker; running calls get some time to finish
+    #[command(after_help = examples::WORKER_COMMANDS)]
     Stop {
         /// Cancel running calls at once
         #[arg(long)]

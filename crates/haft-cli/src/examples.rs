@@ -399,6 +399,12 @@ Examples:
   haft worker status --json
   haft worker stop";
 
+#[cfg(unix)]
+pub(super) const WORKER_COMMANDS: &str = "\
+Examples:
+  haft worker status --json
+  haft worker stop --now";
+
 pub(super) const RUNS_TASKS: &str = "\
 Examples:
   haft runs tasks

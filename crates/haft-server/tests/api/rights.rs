@@ -52,8 +52,11 @@ const NEEDS: &[(&str, &str, Option<Right>)] = &[
     ("GET", "/v1/sandboxes/{id}", None),
     ("DELETE", "/v1/sandboxes/{id}", Some(Right::Invoke)),
     // Not in the document.
+    #[cfg(feature = "mcp")]
     ("POST", "/mcp", Some(Right::Invoke)),
+    #[cfg(feature = "mcp")]
     ("GET", "/mcp", Some(Right::Invoke)),
+    #[cfg(feature = "mcp")]
     ("DELETE", "/mcp", Some(Right::Invoke)),
 ];
 
