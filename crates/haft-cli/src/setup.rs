@@ -12,6 +12,13 @@ use haft::{
 use haft_core::text::one_line;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+mod person;
+
+#[cfg(unix)]
+pub(super) use person::editor;
+use person::own_file;
+pub(super) use person::owner;
+
 /// What every command stands on.
 pub(super) struct CliContext {
     pub(super) surroundings: Surroundings,
@@ -480,39 +487,4 @@ fn restore(
 pub(super) fn now<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().map_err(Failure::Runtime)?;
     Ok(runtime.block_on(future))
-}
-
-/// With what the person changes arguments.
-#[cfg(unix)]
-pub(super) fn editor(surroundings: &Surroundings) -> Option<super::prompt::editor::Editor> {
-    let named = |name: &str| {
-        let (_, value) = surroundings.env.iter().find(|(known, _)| known == name)?;
-        value.to_str().map(str::trim).filter(|value| !value.is_empty()).map(str::to_owned)
-    };
-    let command = named("VISUAL").or_else(|| named("EDITOR"));
-    Some(super::prompt::editor::Editor { command, folder: surroundings.state_folder()?.join("edits") })
-}
-
-/// The person whose machine this is, under the name that the system knows.
-pub(super) fn owner(surroundings: &Surroundings) -> Arc<CallContext> {
-    let owner = CallContext::owner();
-    let known = ["USER", "LOGNAME", "USERNAME"]
-        .iter()
-        .find_map(|name| surroundings.env.iter().find(|(known, _)| known == name))
-        .and_then(|(_, value)| value.to_str())
-        .filter(|name| !name.is_empty());
-    match known {
-        Some(name) => Arc::new(CallContext { user: Some(name.into()), ..CallContext::clone(&owner) }),
-        None => owner,
-    }
-}
-
-fn own_file(surroundings: &Surroundings) -> String {
-    let Some(path) = surroundings.user_file() else {
-        return "your own haft.toml".to_owned();
-    };
-    match surroundings.home.as_deref().and_then(|home| path.strip_prefix(home).ok()) {
-        Some(below) => format!("~/{}", words::path(below)),
-        None => words::path(&path),
-    }
 }

@@ -37,8 +37,14 @@ pub fn head(bytes: &[u8], piece: usize) {
         let written = request.for_server("example.com", "/x");
         let end = HeadScanner::default().scan(&written);
         assert_eq!(end, Ok(Some(written.len())), "one head goes on: {:?}", String::from_utf8_lossy(&written));
-        let again = parse_request(&written);
-        assert!(again.is_ok_and(|again| again.framing == request.framing), "its body ends where it did");
+        // With haft's own headers there may be more than are read.
+        match parse_request(&written) {
+            Err("there are too many headers") => {}
+            again => assert!(
+                again.is_ok_and(|again| again.framing == request.framing),
+                "its body ends where it did"
+            ),
+        }
     }
     if let Ok(response) = parse_response(head, "GET") {
         let written = response.for_client(response.framing, true);

@@ -24,7 +24,7 @@ pub(super) fn problem(text: &str) -> Option<Unread> {
     if text.chars().any(is_misleading) {
         return Some(Unread::Invisible);
     }
-    if has_nameless_document(text) {
+    if has_nameless_document(text) || has_long_descriptor(text) {
         return Some(Unread::Syntax);
     }
     let is_too_deep = openers(text) > DEEPEST || tried_twice(text) > MOST_TRIED_TWICE;
@@ -50,6 +50,13 @@ fn has_nameless_document(text: &str) -> bool {
         rest.is_empty()
             || (rest.len() < name.len()
                 && rest.starts_with([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']))
+    })
+}
+
+/// Whether a redirection names a descriptor by more digits than the parser can count: it would panic.
+fn has_long_descriptor(text: &str) -> bool {
+    text.match_indices(['<', '>']).any(|(at, _)| {
+        text.as_bytes()[..at].iter().rev().take_while(|byte| byte.is_ascii_digit()).count() > 9
     })
 }
 
@@ -79,6 +86,15 @@ mod tests {
         thread,
         time::{Duration, Instant},
     };
+
+    #[test]
+    fn a_descriptor_that_nobody_has_is_not_read() {
+        for digits in [10, 11, 40] {
+            let text = format!("echo x {}>f", "4".repeat(digits));
+            assert_eq!(super::problem(&text), Some(crate::command::Unread::Syntax), "{text}");
+        }
+        assert_eq!(super::problem("cargo test 2>&1 >out.txt 3<in"), None);
+    }
 
     /// Whatever opens a level, as often as it may or oftener, and whatever stands inside: an answer comes at once.
     /// Where the time doubled with each level it would not come at all.

@@ -1,0 +1,101 @@
+//! For every key: a tight value and a loose one.
+
+/// What a key is looked at with: a tight and a loose value, and what else must be configured for the difference to
+/// show.
+pub(super) struct Row {
+    pub(super) key: &'static str,
+    pub(super) tight: &'static str,
+    pub(super) loose: &'static str,
+    pub(super) around: &'static str,
+}
+
+pub(super) const fn row(key: &'static str, tight: &'static str, loose: &'static str) -> Row {
+    Row { key, tight, loose, around: "" }
+}
+
+/// Every key in which a folder has a say. One without a row fails the tests below; so does a row whose difference no
+/// probe sees.
+pub(super) const ROWS: &[Row] = &[
+    row("tools.mode", "'disabled'", "'enabled'"),
+    row("tools.allow_parallel", "false", "true"),
+    row("tools.max_tool_calls_per_batch", "1", "9"),
+    row("tools.max_tool_iterations_per_user_turn", "1", "5"),
+    row("tools.max_tool_args_bytes", "1000", "2000"),
+    row("tools.max_listed", "1", "2"),
+    row("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
+    row("tools.files.denied_patterns", "['secrets/**']", "[]"),
+    Row {
+        around: "tools.files.allowed_roots = ['.', 'vendor']\n",
+        ..row("tools.files.allow_absolute", "false", "true")
+    },
+    row("tools.files.include_default_denies", "true", "false"),
+    row("tools.files.protected_names", "['deploy.sh']", "[]"),
+    row("tools.files.unprotected_names", "[]", "['.vscode']"),
+    row("tools.timeouts.default_seconds", "1", "31"),
+    row("tools.timeouts.file_operations_seconds", "1", "31"),
+    row("tools.timeouts.shell_commands_seconds", "1", "301"),
+    row("tools.output.max_bytes", "256", "102401"),
+    row("tools.output.redact_results", "true", "false"),
+    row("tools.environment.denylist", "['SHOWN']", "[]"),
+    row("tools.approval.enabled", "false", "true"),
+    row("tools.approval.mode", "'deny'", "'auto'"),
+    row("tools.approval.allowlist", "[]", "['write_file']"),
+    row("tools.approval.denylist", "['deploy']", "[]"),
+    row("tools.approval.prompt_side_effects", "true", "false"),
+    row("tools.approval.accept_from", "[]", "['terminal']"),
+    row("tools.approval.expire_seconds", "60", "61"),
+    row("tools.read_file.max_file_read_bytes", "1", "2"),
+    row("tools.read_file.max_scan_bytes", "1", "2"),
+    row("tools.apply_patch.max_patch_bytes", "1", "2"),
+    row("tools.list_directory.max_entries", "1", "2"),
+    row("tools.list_directory.max_depth", "1", "2"),
+    row("tools.list_directory.include_hidden_default", "false", "true"),
+    row("tools.list_directory.include_files_default", "false", "true"),
+    row("tools.list_directory.include_dirs_default", "false", "true"),
+    row("tools.list_directory.include_symlinks_default", "false", "true"),
+    row("tools.list_directory.include_other_default", "false", "true"),
+    row("tools.fileops.allow_overwrite", "false", "true"),
+    row("tools.delete.allow_delete_dirs", "false", "true"),
+    row("tools.undo.max_file_bytes", "1", "2"),
+    row("tools.flows.max_nodes", "1", "2"),
+    row("tools.commands.isolation", "'restricted'", "'standard'"),
+    row("tools.commands.hosts", "[]", "['*.example.com']"),
+    row("tools.commands.presets", "[]", "['git']"),
+    row("tools.commands.pass_environment", "[]", "['CARGO_PKG_NAME']"),
+    row("tools.commands.memory_bytes", "1048576", "2097152"),
+    row("tools.commands.cpu_seconds", "1", "2"),
+    row("tools.commands.processes", "1", "2"),
+    row("tools.commands.scratch_bytes", "1048576", "2097152"),
+    row("tools.commands.max_memory_bytes", "0", "1099511627776"),
+    row("tools.commands.max_cpu_seconds", "0", "604800"),
+    row("tools.commands.max_processes", "0", "1000000"),
+    row("tools.commands.max_scratch_bytes", "0", "1099511627776"),
+    row("tools.commands.max_open_files", "0", "1000000"),
+    row("tools.commands.per_process_limits", "false", "true"),
+    row("tools.commands.unix_sockets", "false", "true"),
+    row("tools.http.hosts", "[]", "['api.example.com']"),
+    row("tools.http.private_hosts", "[]", "['localhost:8080']"),
+    row("tools.mcp.connect_seconds", "1", "2"),
+    row("tools.signatures.require_signatures", "true", "false"),
+    Row {
+        around: "tools.approval.mode = 'auto'\n",
+        ..row("policy.rules", "[{ name = 'a', effect = 'deny', path = 'src/**' }]", "[]")
+    },
+    row("store.durability", "'full'", "'effects'"),
+    row("scheduling.strategy", "'sequential'", "'parallel'"),
+    row("scheduling.max_parallelism", "1", "2"),
+    row("scheduling.lanes.per_agent", "1", "2"),
+    row("scheduling.lanes.queue_per_tenant", "1", "2"),
+    row("scheduling.lanes.queue_total", "1024", "1025"),
+    row("scheduling.retry.max_retries", "0", "1"),
+    row("scheduling.retry.batch_max_retries", "0", "1"),
+    row("scheduling.breaker.enabled", "true", "false"),
+    row("scheduling.cache.enabled", "false", "true"),
+    row("scheduling.cache.ttl_seconds", "1", "2"),
+    row("scheduling.cache.max_bytes", "1", "2"),
+    row("scheduling.cache.max_result_bytes", "1", "2"),
+    row("scheduling.repeat_guard.enabled", "true", "false"),
+    row("scheduling.repeat_guard.warn_at", "1", "2"),
+    row("scheduling.repeat_guard.stop_after", "5", "6"),
+    row("scheduling.adaptive_timeout.enabled", "true", "false"),
+];
