@@ -9,7 +9,7 @@ use super::place::{Owner, Place};
 use super::problem::{ConfigError, Problem};
 use super::read::{self, Entry, Reading, Start};
 use super::resolve::{Inputs, Origin, SourceText};
-use super::rule::{Configured, Ground};
+use super::rule::{Configured, FolderComparison};
 use super::suggest;
 use super::value::Value;
 
@@ -145,7 +145,7 @@ impl Stack {
     }
 
     /// Lets entries tighten what is there, and gives back those that would have loosened it.
-    pub(super) fn tighten(&mut self, entries: &[Entry], ground: &Ground<'_>) -> Vec<Ignored> {
+    pub(super) fn tighten(&mut self, entries: &[Entry], ground: &FolderComparison<'_>) -> Vec<Ignored> {
         let mut ignored = Vec::new();
         for Entry { key, value, place } in entries {
             let current = self.value(key);

@@ -16,7 +16,7 @@ use super::layer::{Layers, Stack};
 use super::note::Note;
 use super::place::{self, Place};
 use super::problem::ConfigError;
-use super::rule::Ground;
+use super::rule::FolderComparison;
 
 /// A file as it was read: once, so that what is hashed is what is parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,8 +83,8 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    pub(super) fn ground(&self) -> Ground<'_> {
-        Ground { working_folder: &self.working_folder, real_path: self.real_path }
+    pub(super) fn ground(&self) -> FolderComparison<'_> {
+        FolderComparison { working_folder: &self.working_folder, real_path: self.real_path }
     }
 
     /// The path as messages show it.

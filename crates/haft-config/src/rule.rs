@@ -104,12 +104,12 @@ pub(super) struct Tightened {
 
 /// How folders are compared: where relative ones start, and what a path really is once links are followed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ground<'a> {
+pub(super) struct FolderComparison<'a> {
     pub(super) working_folder: &'a Path,
     pub(super) real_path: fn(&Path) -> Option<PathBuf>,
 }
 
-impl Ground<'_> {
+impl FolderComparison<'_> {
     fn real(&self, folder: &Path) -> Option<PathBuf> {
         (self.real_path)(&self.working_folder.join(folder))
     }
@@ -175,7 +175,7 @@ const fn replacing(kind: Kind, tighter: Tighter) -> Rule {
 impl Rule {
     /// Which way the change from `old` to `new` goes. A change that tightens in one part and loosens in
     /// another loosens. Values that are not of this rule's kind count as loosening.
-    pub(super) fn compare(&self, old: &Value, new: &Value, ground: &Ground<'_>) -> Effect {
+    pub(super) fn compare(&self, old: &Value, new: &Value, ground: &FolderComparison<'_>) -> Effect {
         if old == new {
             return Effect::Same;
         }
@@ -190,7 +190,12 @@ impl Rule {
     }
 
     /// The part of `proposed` that tightens `current`.
-    pub(super) fn tighten(&self, current: &Value, proposed: &Value, ground: &Ground<'_>) -> Tightened {
+    pub(super) fn tighten(
+        &self,
+        current: &Value,
+        proposed: &Value,
+        ground: &FolderComparison<'_>,
+    ) -> Tightened {
         match (self.tighter, current, proposed) {
             (Tighter::Lower, Value::Count(old), Value::Count(new)) => stricter(current, proposed, new <= old),
             (Tighter::Higher, Value::Count(old), Value::Count(new)) => {

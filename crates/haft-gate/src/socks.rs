@@ -34,7 +34,7 @@ impl Reply {
 
 /// What a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asked {
+enum SocksRequest {
     /// Too few bytes to tell.
     Partial,
     Connect {
@@ -46,17 +46,17 @@ enum Asked {
     Malformed(&'static str),
 }
 
-fn read_request(bytes: &[u8]) -> Asked {
+fn read_request(bytes: &[u8]) -> SocksRequest {
     match bytes {
-        [] => return Asked::Partial,
+        [] => return SocksRequest::Partial,
         [version, ..] if *version != VERSION => {
-            return Asked::Malformed("a SOCKS request of another version");
+            return SocksRequest::Malformed("a SOCKS request of another version");
         }
-        [_, 2, ..] => return Asked::Command("SOCKS BIND"),
-        [_, 3, ..] => return Asked::Command("SOCKS UDP ASSOCIATE"),
-        [_, command, ..] if *command != 1 => return Asked::Command("that SOCKS command"),
+        [_, 2, ..] => return SocksRequest::Command("SOCKS BIND"),
+        [_, 3, ..] => return SocksRequest::Command("SOCKS UDP ASSOCIATE"),
+        [_, command, ..] if *command != 1 => return SocksRequest::Command("that SOCKS command"),
         [_, _, reserved, ..] if *reserved != 0 => {
-            return Asked::Malformed("a SOCKS request with a wrong byte");
+            return SocksRequest::Malformed("a SOCKS request with a wrong byte");
         }
         _ => {}
     }
@@ -64,27 +64,27 @@ fn read_request(bytes: &[u8]) -> Asked {
         Some([1, a, b, c, d, rest @ ..]) => (Ipv4Addr::new(*a, *b, *c, *d).to_string(), rest),
         Some([4, rest @ ..]) => match rest.split_first_chunk::<16>() {
             Some((address, rest)) => (format!("[{}]", Ipv6Addr::from(*address)), rest),
-            None => return Asked::Partial,
+            None => return SocksRequest::Partial,
         },
         Some([3, length, rest @ ..]) => match rest.split_at_checked(usize::from(*length)) {
             Some((name, rest)) => (String::from_utf8_lossy(name).into_owned(), rest),
-            None => return Asked::Partial,
+            None => return SocksRequest::Partial,
         },
-        Some([] | [1 | 3, ..]) | None => return Asked::Partial,
-        Some(_) => return Asked::Malformed("a SOCKS request with an unknown kind of address"),
+        Some([] | [1 | 3, ..]) | None => return SocksRequest::Partial,
+        Some(_) => return SocksRequest::Malformed("a SOCKS request with an unknown kind of address"),
     };
-    let [high, low, rest @ ..] = rest else { return Asked::Partial };
-    Asked::Connect { host, port: u16::from_be_bytes([*high, *low]), length: bytes.len() - rest.len() }
+    let [high, low, rest @ ..] = rest else { return SocksRequest::Partial };
+    SocksRequest::Connect { host, port: u16::from_be_bytes([*high, *low]), length: bytes.len() - rest.len() }
 }
 
 /// For the fuzz target: a request that is whole is the same with more behind it, and needs all of its bytes.
 #[cfg(fuzzing)]
 pub(crate) fn fuzz_request(bytes: &[u8]) {
     let asked = read_request(bytes);
-    if let Asked::Connect { length, .. } = &asked {
+    if let SocksRequest::Connect { length, .. } = &asked {
         assert!(*length <= bytes.len(), "{asked:?}");
         assert_eq!(read_request(&bytes[..*length]), asked, "what follows changes nothing");
-        assert_eq!(read_request(&bytes[..*length - 1]), Asked::Partial, "all of it is needed");
+        assert_eq!(read_request(&bytes[..*length - 1]), SocksRequest::Partial, "all of it is needed");
     }
 }
 
@@ -101,19 +101,19 @@ pub(crate) async fn serve(shared: &Shared, mut client: End) {
     }
     let (host, port) = loop {
         match read_request(client.input.bytes()) {
-            Asked::Connect { host, port, length } => {
+            SocksRequest::Connect { host, port, length } => {
                 client.input.skip(length);
                 break (host, port);
             }
-            Asked::Command(what) => {
+            SocksRequest::Command(what) => {
                 shared.ledger.refuse(&Refusal::Unsupported { what });
                 return last_word(&mut client, &Reply::CommandNotSupported.bytes()).await;
             }
-            Asked::Malformed(problem) => {
+            SocksRequest::Malformed(problem) => {
                 shared.ledger.refuse(&Refusal::Ambiguous { problem });
                 return last_word(&mut client, &Reply::AddressTypeNotSupported.bytes()).await;
             }
-            Asked::Partial => {}
+            SocksRequest::Partial => {}
         }
         if !matches!(client.input.more_until(deadline).await, Ok(1..)) {
             return;
@@ -164,18 +164,18 @@ mod tests {
     fn requests_are_read_byte_by_byte_and_never_beyond() {
         let named = [&[5, 1, 0, 3, 11][..], b"example.com", &[1, 187], b"rest"].concat();
         for length in 0..named.len() - 4 {
-            assert_eq!(read_request(&named[..length]), Asked::Partial, "{length}");
+            assert_eq!(read_request(&named[..length]), SocksRequest::Partial, "{length}");
         }
-        let connect = |host: &str, port, length| Asked::Connect { host: host.into(), port, length };
+        let connect = |host: &str, port, length| SocksRequest::Connect { host: host.into(), port, length };
         assert_eq!(read_request(&named), connect("example.com", 443, 18));
         assert_eq!(read_request(&[5, 1, 0, 1, 127, 0, 0, 1, 0, 80]), connect("127.0.0.1", 80, 10));
         let v6 = [&[5, 1, 0, 4][..], &Ipv6Addr::LOCALHOST.octets(), &[0, 80]].concat();
         assert_eq!(read_request(&v6), connect("[::1]", 80, 22));
-        assert_eq!(read_request(&[5, 3]), Asked::Command("SOCKS UDP ASSOCIATE"));
-        assert_eq!(read_request(&[5, 2]), Asked::Command("SOCKS BIND"));
-        assert_eq!(read_request(&[5, 9]), Asked::Command("that SOCKS command"));
-        assert!(matches!(read_request(&[4, 1]), Asked::Malformed(_)));
-        assert!(matches!(read_request(&[5, 1, 1]), Asked::Malformed(_)));
-        assert!(matches!(read_request(&[5, 1, 0, 2]), Asked::Malformed(_)));
+        assert_eq!(read_request(&[5, 3]), SocksRequest::Command("SOCKS UDP ASSOCIATE"));
+        assert_eq!(read_request(&[5, 2]), SocksRequest::Command("SOCKS BIND"));
+        assert_eq!(read_request(&[5, 9]), SocksRequest::Command("that SOCKS command"));
+        assert!(matches!(read_request(&[4, 1]), SocksRequest::Malformed(_)));
+        assert!(matches!(read_request(&[5, 1, 1]), SocksRequest::Malformed(_)));
+        assert!(matches!(read_request(&[5, 1, 0, 2]), SocksRequest::Malformed(_)));
     }
 }

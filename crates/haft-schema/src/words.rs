@@ -149,14 +149,14 @@ struct Words<'a> {
 }
 
 /// Expected, got; for most keywords the message is made of them.
-struct Said {
+struct Mismatch {
     expected: String,
     got: String,
     message: Option<String>,
     hint: Option<String>,
 }
 
-impl Said {
+impl Mismatch {
     fn new(expected: impl Into<String>, got: impl Into<String>) -> Self {
         Self { expected: expected.into(), got: got.into(), message: None, hint: None }
     }
@@ -195,7 +195,7 @@ impl Words<'_> {
         }
     }
 
-    fn say(&self, error: &ValidationError<'_>) -> Said {
+    fn say(&self, error: &ValidationError<'_>) -> Mismatch {
         let value = self.value(error);
         let items = value.as_array().map_or(0, Vec::len);
         let properties = value.as_object().map_or(0, Map::len);
@@ -212,69 +212,72 @@ impl Words<'_> {
                 };
                 let hint = hints::wrong_type(kind, value);
                 let hint = hint.or_else(|| value.is_null().then(|| self.may_be_absent(error)).flatten());
-                Said::new(expected, got(value)).hint(hint)
+                Mismatch::new(expected, got(value)).hint(hint)
             }
             Kind::Required { property } => self.missing(error, property.as_str().unwrap_or_default(), value),
             Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
                 let names = listed(unexpected.iter(), |name| quoted(name));
-                Said::new("only known properties", names.clone())
+                Mismatch::new("only known properties", names.clone())
                     .message(format!("{names} are not known properties"))
             }
             Kind::Enum { options } => {
                 let options = options.as_array().map_or(&[][..], Vec::as_slice);
                 let hint = hints::near_option(options, value);
                 match options {
-                    [only] => Said::new(shown(only), shown(value)).hint(hint),
-                    _ => Said::new(format!("one of {}", listed(options.iter(), shown)), shown(value))
+                    [only] => Mismatch::new(shown(only), shown(value)).hint(hint),
+                    _ => Mismatch::new(format!("one of {}", listed(options.iter(), shown)), shown(value))
                         .hint(hint),
                 }
             }
-            Kind::Constant { expected_value } => Said::new(shown(expected_value), shown(value)),
-            Kind::Minimum { limit } => Said::new(format!("at least {limit}"), shown(value)),
-            Kind::Maximum { limit } => Said::new(format!("at most {limit}"), shown(value)),
-            Kind::ExclusiveMinimum { limit } => Said::new(format!("more than {limit}"), shown(value)),
-            Kind::ExclusiveMaximum { limit } => Said::new(format!("less than {limit}"), shown(value)),
+            Kind::Constant { expected_value } => Mismatch::new(shown(expected_value), shown(value)),
+            Kind::Minimum { limit } => Mismatch::new(format!("at least {limit}"), shown(value)),
+            Kind::Maximum { limit } => Mismatch::new(format!("at most {limit}"), shown(value)),
+            Kind::ExclusiveMinimum { limit } => Mismatch::new(format!("more than {limit}"), shown(value)),
+            Kind::ExclusiveMaximum { limit } => Mismatch::new(format!("less than {limit}"), shown(value)),
             Kind::MultipleOf { multiple_of } => {
-                Said::new(format!("a multiple of {multiple_of}"), shown(value))
+                Mismatch::new(format!("a multiple of {multiple_of}"), shown(value))
             }
             Kind::MinLength { limit } => {
                 let expected = format!("a string of at least {}", count(*limit, "character"));
-                Said::new(expected, format!("{characters} in {}", shown(value)))
+                Mismatch::new(expected, format!("{characters} in {}", shown(value)))
             }
             Kind::MaxLength { limit } => {
                 let expected = format!("a string of at most {}", count(*limit, "character"));
-                Said::new(expected, format!("{characters} in {}", shown(value)))
+                Mismatch::new(expected, format!("{characters} in {}", shown(value)))
             }
             Kind::MinItems { limit } => {
-                Said::new(format!("at least {}", count(*limit, "item")), items.to_string())
+                Mismatch::new(format!("at least {}", count(*limit, "item")), items.to_string())
             }
             Kind::MaxItems { limit } => {
-                Said::new(format!("at most {}", count(*limit, "item")), items.to_string())
+                Mismatch::new(format!("at most {}", count(*limit, "item")), items.to_string())
             }
             Kind::MinProperties { limit } => {
-                Said::new(format!("at least {}", count(*limit, "property")), properties.to_string())
+                Mismatch::new(format!("at least {}", count(*limit, "property")), properties.to_string())
             }
             Kind::MaxProperties { limit } => {
-                Said::new(format!("at most {}", count(*limit, "property")), properties.to_string())
+                Mismatch::new(format!("at most {}", count(*limit, "property")), properties.to_string())
             }
-            Kind::Pattern { pattern } => {
-                Said::new(format!("a string that matches the pattern `{}`", show::cut(pattern)), shown(value))
-            }
+            Kind::Pattern { pattern } => Mismatch::new(
+                format!("a string that matches the pattern `{}`", show::cut(pattern)),
+                shown(value),
+            ),
             Kind::Format { format } => {
-                Said::new(format!("a string in the format {}", quoted(format)), shown(value))
+                Mismatch::new(format!("a string in the format {}", quoted(format)), shown(value))
             }
-            Kind::UniqueItems => Said::new("items that differ from each other", hints::equal_items(value)),
+            Kind::UniqueItems => {
+                Mismatch::new("items that differ from each other", hints::equal_items(value))
+            }
             Kind::Contains => self.contains(error, items),
             Kind::AdditionalItems { limit } => {
-                Said::new(format!("at most {}", count(*limit as u64, "item")), items.to_string())
+                Mismatch::new(format!("at most {}", count(*limit as u64, "item")), items.to_string())
             }
             Kind::UnevaluatedItems { unexpected } => {
-                Said::new("no other items", format!("{} more", unexpected.len()))
+                Mismatch::new("no other items", format!("{} more", unexpected.len()))
             }
             Kind::FalseSchema => self.forbidden(error, value),
             Kind::Not { schema } => {
                 let expected = format!("a value that does not match {}", shown(schema));
-                Said::new(expected, got(value))
+                Mismatch::new(expected, got(value))
             }
             Kind::AnyOf { context } => self.no_alternative(error, context, value),
             Kind::OneOfNotValid { context } => self.no_alternative(error, context, value),
@@ -283,23 +286,24 @@ impl Words<'_> {
                 let said = Words { whole: None, ..*self }.describe(inner);
                 let name = shown(inner.instance());
                 let message = format!("{name} is not allowed as the name of a property: {}", said.message);
-                Said::new(said.expected, said.got).message(message).hint(said.hint)
+                Mismatch::new(said.expected, said.got).message(message).hint(said.hint)
             }
             Kind::ContentEncoding { content_encoding } => {
-                Said::new(format!("a string in the encoding {}", quoted(content_encoding)), shown(value))
+                Mismatch::new(format!("a string in the encoding {}", quoted(content_encoding)), shown(value))
             }
             Kind::ContentMediaType { content_media_type } => {
-                Said::new(format!("a string that holds {}", quoted(content_media_type)), shown(value))
+                Mismatch::new(format!("a string that holds {}", quoted(content_media_type)), shown(value))
             }
             Kind::FromUtf8 { error } => {
-                Said::new("text in UTF-8 inside the encoded string", error.to_string())
+                Mismatch::new("text in UTF-8 inside the encoded string", error.to_string())
             }
             Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
                 let message = format!("the pattern takes too long to match against {}", shown(value));
-                Said::new("a string that the pattern can be matched against", shown(value)).message(message)
+                Mismatch::new("a string that the pattern can be matched against", shown(value))
+                    .message(message)
             }
-            Kind::Custom { message, .. } => Said::new("", shown(value)).message(message.clone()),
-            Kind::Referencing(error) => Said::new("", "").message(error.to_string()),
+            Kind::Custom { message, .. } => Mismatch::new("", shown(value)).message(message.clone()),
+            Kind::Referencing(error) => Mismatch::new("", "").message(error.to_string()),
         }
     }
 
@@ -309,35 +313,35 @@ impl Words<'_> {
         there.unwrap_or_else(|| error.instance())
     }
 
-    fn contains(&self, error: &ValidationError<'_>, items: usize) -> Said {
+    fn contains(&self, error: &ValidationError<'_>, items: usize) -> Mismatch {
         let limit = self.schema.and_then(|schema| schema.pointer(error.schema_path().as_str()));
         let limit = limit.and_then(Value::as_u64).map(|limit| count(limit, "item"));
         match (rule(error), limit, items) {
             ("maxContains", Some(limit), _) => {
-                Said::new(format!("at most {limit} to match `contains`"), "more")
+                Mismatch::new(format!("at most {limit} to match `contains`"), "more")
             }
-            ("maxContains", None, _) => Said::new("fewer items to match `contains`", "more"),
+            ("maxContains", None, _) => Mismatch::new("fewer items to match `contains`", "more"),
             ("minContains", Some(limit), _) => {
-                Said::new(format!("at least {limit} to match `contains`"), "fewer")
+                Mismatch::new(format!("at least {limit} to match `contains`"), "fewer")
             }
-            (_, _, 0) => Said::new("an item that matches `contains`", "an empty array"),
-            (_, _, _) => Said::new("an item that matches `contains`", "none"),
+            (_, _, 0) => Mismatch::new("an item that matches `contains`", "an empty array"),
+            (_, _, _) => Mismatch::new("an item that matches `contains`", "none"),
         }
     }
 
-    fn forbidden(&self, error: &ValidationError<'_>, value: &Value) -> Said {
+    fn forbidden(&self, error: &ValidationError<'_>, value: &Value) -> Mismatch {
         let what = match rule(error) {
-            "additionalProperties" | "propertyNames" => return Said::new("an empty object", got(value)),
+            "additionalProperties" | "propertyNames" => return Mismatch::new("an empty object", got(value)),
             "properties" => {
                 let name =
                     error.instance_path().as_str().rsplit('/').next().map(unescape).unwrap_or_default();
                 let message = format!("the property {} is not allowed here", quoted(&name));
-                return Said::new(format!("no property {}", quoted(&name)), got(value)).message(message);
+                return Mismatch::new(format!("no property {}", quoted(&name)), got(value)).message(message);
             }
             "items" | "prefixItems" | "additionalItems" | "unevaluatedItems" => "no item",
             _ => "no value",
         };
-        Said::new(what, got(value)).message(format!("{what} is allowed here, got {}", got(value)))
+        Mismatch::new(what, got(value)).message(format!("{what} is allowed here, got {}", got(value)))
     }
 }
 

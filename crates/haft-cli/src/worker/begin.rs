@@ -7,7 +7,7 @@
 
 use super::{
     files::Files,
-    talk::{self, Asked, Told},
+    talk::{self, WorkerReply, WorkerRequest},
 };
 use crate::{failure::Failure, setup::CliContext};
 use std::{
@@ -70,11 +70,11 @@ impl Starter {
 }
 
 /// Sees to it that a worker runs, whose store is the one of that name; gives what it says of itself.
-pub(crate) fn ensure(starter: &Starter, store: Option<&str>) -> Result<Told, Failure> {
+pub(crate) fn ensure(starter: &Starter, store: Option<&str>) -> Result<WorkerReply, Failure> {
     let begun = Instant::now();
     let mut is_started = false;
     loop {
-        match talk::ask(&starter.files, &Asked::Hello) {
+        match talk::ask(&starter.files, &WorkerRequest::Hello) {
             Ok(told) if store.is_some_and(|store| store != told.store) => {
                 return Err(Failure::OtherStore { process: told.process, store: told.store });
             }

@@ -31,7 +31,7 @@ use super::{
 use files::Files;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
-use talk::Asked;
+use talk::WorkerRequest;
 
 /// The kind of process that runs detached calls.
 pub(super) const RUNNER: &str = "worker";
@@ -61,7 +61,7 @@ pub(super) fn run(args: &WorkerArgs, ground: CliContext, console: &mut Console) 
 }
 
 fn status(files: &Files, json: bool, console: &mut Console) -> Result<u8, Failure> {
-    let told = match talk::ask(files, &Asked::Status) {
+    let told = match talk::ask(files, &WorkerRequest::Status) {
         Ok(told) => told,
         Err(_) if json => {
             console.print_json(&json!({"running": false}))?;
@@ -115,7 +115,7 @@ fn status(files: &Files, json: bool, console: &mut Console) -> Result<u8, Failur
 }
 
 fn stop(files: &Files, now: bool, json: bool, console: &mut Console) -> Result<u8, Failure> {
-    let Ok(told) = talk::ask(files, &Asked::Stop { now }) else {
+    let Ok(told) = talk::ask(files, &WorkerRequest::Stop { now }) else {
         return Err(Failure::NoWorker);
     };
     let begun = Instant::now();

@@ -4,7 +4,7 @@ use super::{
     RUNNER,
     engines::{Engines, Whence},
     files::Files,
-    talk::{Asked, EngineTold, LONGEST, Told, ask},
+    talk::{EngineTold, LONGEST, WorkerReply, WorkerRequest, ask},
 };
 use crate::{console::Console, failure::Failure, setup::CliContext, watch};
 use haft::{
@@ -67,7 +67,7 @@ fn succeed(files: &Files) -> io::Result<Option<File>> {
         if let Some(lock) = files.take()? {
             return Ok(Some(lock));
         }
-        if ask(files, &Asked::Look).is_ok() {
+        if ask(files, &WorkerRequest::Look).is_ok() {
             return Ok(None);
         }
         if begun.elapsed() > SUCCESSION {
@@ -94,12 +94,12 @@ struct Worker<'a> {
 }
 
 /// What somebody said over the socket, and where the answer goes.
-type Heard = (Asked, oneshot::Sender<Told>);
+type PendingRequest = (WorkerRequest, oneshot::Sender<WorkerReply>);
 
 /// Why it ends.
 enum End {
     Idle,
-    Told { now: bool },
+    WorkerReply { now: bool },
 }
 
 impl Worker<'_> {
@@ -128,7 +128,11 @@ impl Worker<'_> {
     }
 
     /// Takes and runs tasks until there is a reason to end.
-    async fn work(&mut self, heard: &mut mpsc::Receiver<Heard>, stops: &mut Stops) -> Result<End, Failure> {
+    async fn work(
+        &mut self,
+        heard: &mut mpsc::Receiver<PendingRequest>,
+        stops: &mut Stops,
+    ) -> Result<End, Failure> {
         let idle = Duration::from_secs(self.settings.worker_idle_seconds);
         let mut last_busy = Instant::now();
         loop {
@@ -142,13 +146,13 @@ impl Worker<'_> {
             }
             tokio::select! {
                 () = tokio::time::sleep(TICK) => {}
-                () = stops.next() => return Ok(End::Told { now: false }),
+                () = stops.next() => return Ok(End::WorkerReply { now: false }),
                 Some((asked, answer)) = heard.recv() => {
                     let _ = answer.send(self.told(&asked));
                     match asked {
-                        Asked::Stop { now } => return Ok(End::Told { now }),
-                        Asked::Hello | Asked::Look => last_busy = Instant::now(),
-                        Asked::Status => {}
+                        WorkerRequest::Stop { now } => return Ok(End::WorkerReply { now }),
+                        WorkerRequest::Hello | WorkerRequest::Look => last_busy = Instant::now(),
+                        WorkerRequest::Status => {}
                     }
                 }
             }
@@ -159,9 +163,9 @@ impl Worker<'_> {
         self.engines.all().map(|engine| engine.setup.haft.running_tasks()).sum()
     }
 
-    fn told(&self, asked: &Asked) -> Told {
+    fn told(&self, asked: &WorkerRequest) -> WorkerReply {
         let engines = match asked {
-            Asked::Status => self
+            WorkerRequest::Status => self
                 .engines
                 .all()
                 .map(|engine| EngineTold {
@@ -169,9 +173,9 @@ impl Worker<'_> {
                     stats: serde_json::to_value(engine.setup.haft.stats()).unwrap_or_default(),
                 })
                 .collect(),
-            Asked::Hello | Asked::Look | Asked::Stop { .. } => Vec::new(),
+            WorkerRequest::Hello | WorkerRequest::Look | WorkerRequest::Stop { .. } => Vec::new(),
         };
-        Told {
+        WorkerReply {
             process: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             since: self.since,
@@ -238,7 +242,7 @@ impl Worker<'_> {
     async fn end(self, end: End, stops: &mut Stops) {
         let (why, now) = match end {
             End::Idle => ("nothing to do", false),
-            End::Told { now } => ("told to stop", now),
+            End::WorkerReply { now } => ("told to stop", now),
         };
         say(self.console, &format!("worker ends: {why}"));
         let shutdowns = self.engines.all().map(|engine| async {
@@ -277,7 +281,7 @@ async fn accompany(haft: Haft, tenant: String, id: haft::TaskId, shown: Option<c
 }
 
 /// Answers processes of the same user, for as long as the worker lives.
-async fn listen(listener: UnixListener, heard: mpsc::Sender<Heard>) {
+async fn listen(listener: UnixListener, heard: mpsc::Sender<PendingRequest>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
@@ -292,7 +296,7 @@ async fn listen(listener: UnixListener, heard: mpsc::Sender<Heard>) {
     }
 }
 
-async fn answer(stream: UnixStream, heard: mpsc::Sender<Heard>) -> io::Result<()> {
+async fn answer(stream: UnixStream, heard: mpsc::Sender<PendingRequest>) -> io::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     if stream.peer_cred()?.uid() != own {
         // The folder keeps others out; this is for where it does not.
@@ -301,7 +305,7 @@ async fn answer(stream: UnixStream, heard: mpsc::Sender<Heard>) -> io::Result<()
     let (reading, mut writing) = stream.into_split();
     let mut line = String::new();
     BufReader::new(reading.take(LONGEST)).read_line(&mut line).await?;
-    let Ok(asked) = serde_json::from_str::<Asked>(&line) else { return Ok(()) };
+    let Ok(asked) = serde_json::from_str::<WorkerRequest>(&line) else { return Ok(()) };
     let (sender, told) = oneshot::channel();
     if heard.send((asked, sender)).await.is_ok()
         && let Ok(told) = told.await

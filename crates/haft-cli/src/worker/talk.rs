@@ -18,7 +18,7 @@ pub(super) const LONGEST: u64 = 64 << 10;
 /// What a worker is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Asked {
+pub(super) enum WorkerRequest {
     /// Whether it is there.
     Hello,
     /// To look for tasks now.
@@ -35,7 +35,7 @@ pub(super) enum Asked {
 /// What a worker answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Told {
+pub(crate) struct WorkerReply {
     /// The id of the worker's process.
     pub(crate) process: u32,
     /// Of which haft.
@@ -62,7 +62,7 @@ pub(crate) struct EngineTold {
 }
 
 /// Asks the worker of a state folder.
-pub(super) fn ask(files: &Files, asked: &Asked) -> io::Result<Told> {
+pub(super) fn ask(files: &Files, asked: &WorkerRequest) -> io::Result<WorkerReply> {
     let mut stream = files.at_socket(|path| UnixStream::connect(path))?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -76,5 +76,5 @@ pub(super) fn ask(files: &Files, asked: &Asked) -> io::Result<Told> {
 
 /// Tells a worker, where one runs, to look for tasks now.
 pub(crate) fn look(state: &std::path::Path) -> bool {
-    ask(&Files::new(state), &Asked::Look).is_ok()
+    ask(&Files::new(state), &WorkerRequest::Look).is_ok()
 }

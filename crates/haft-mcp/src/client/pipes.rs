@@ -35,7 +35,7 @@ const END: Duration = Duration::from_secs(5);
 
 /// The two ends that are spoken through, and the program behind them.
 pub(super) struct Pipes {
-    pub(super) read: Said,
+    pub(super) read: ServerOutput,
     pub(super) write: DuplexStream,
     pub(super) program: Program,
 }
@@ -110,7 +110,7 @@ impl Pipes {
             ended,
             tail,
         };
-        Pipes { read: Said { said, unread, current: Vec::new(), taken: 0 }, write, program }
+        Pipes { read: ServerOutput { said, unread, current: Vec::new(), taken: 0 }, write, program }
     }
 }
 
@@ -166,14 +166,14 @@ fn keep(tail: &Mutex<VecDeque<u8>>, piece: &[u8]) {
 }
 
 /// What a program says, as it comes.
-pub(super) struct Said {
+pub(super) struct ServerOutput {
     said: mpsc::UnboundedReceiver<Vec<u8>>,
     unread: Arc<AtomicUsize>,
     current: Vec<u8>,
     taken: usize,
 }
 
-impl AsyncRead for Said {
+impl AsyncRead for ServerOutput {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -127,16 +127,16 @@ impl Tool for McpTool {
     }
 
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
-        Ok(Box::new(Asked { tool: self.clone(), arguments: args.value.clone() }))
+        Ok(Box::new(UpstreamCall { tool: self.clone(), arguments: args.value.clone() }))
     }
 }
 
-struct Asked {
+struct UpstreamCall {
     tool: McpTool,
     arguments: Map<String, Value>,
 }
 
-impl Prepared for Asked {
+impl Prepared for UpstreamCall {
     fn confirm(&self) -> Option<String> {
         None
     }

@@ -112,13 +112,13 @@ async fn read_output(
 }
 
 #[derive(Debug, Default, PartialEq)]
-struct Asked {
+struct ResourceQuery {
     offset: u64,
     length: Option<u64>,
 }
 
-fn range(query: &str) -> Result<Asked, ErrorData> {
-    let mut asked = Asked::default();
+fn range(query: &str) -> Result<ResourceQuery, ErrorData> {
+    let mut asked = ResourceQuery::default();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let wrong = || {
             let pair = haft_core::text::one_line(pair, 80);
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn ranges_are_read_strictly() {
-        assert_eq!(range("").unwrap(), Asked::default());
-        assert_eq!(range("offset=5&length=7").unwrap(), Asked { offset: 5, length: Some(7) });
+        assert_eq!(range("").unwrap(), ResourceQuery::default());
+        assert_eq!(range("offset=5&length=7").unwrap(), ResourceQuery { offset: 5, length: Some(7) });
         for wrong in ["offset", "offset=", "offset=-1", "offset=1.5", "size=3", "length=99999999999999999999"]
         {
             assert!(range(wrong).is_err(), "{wrong}");

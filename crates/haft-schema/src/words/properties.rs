@@ -5,11 +5,11 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map, Value};
 
 use super::show::{got, listed, quoted, unescape};
-use super::{Place, Said, SchemaProblem, Words, rule};
+use super::{Mismatch, Place, SchemaProblem, Words, rule};
 use haft_core::suggest::nearest;
 
 impl Words<'_> {
-    pub(super) fn missing(&self, error: &ValidationError<'_>, name: &str, value: &Value) -> Said {
+    pub(super) fn missing(&self, error: &ValidationError<'_>, name: &str, value: &Value) -> Mismatch {
         let known = self.known_properties(error);
         let unknown = value.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
         let unknown = unknown.filter(|name| known.is_none_or(|known| !known.contains_key(*name)));
@@ -22,7 +22,7 @@ impl Words<'_> {
             }
             None => format!("missing required property {}", quoted(name)),
         };
-        Said::new(format!("the property {}", quoted(name)), got(value)).message(message).hint(hint)
+        Mismatch::new(format!("the property {}", quoted(name)), got(value)).message(message).hint(hint)
     }
 
     /// What to do about a null where it is not allowed, and nothing would be.

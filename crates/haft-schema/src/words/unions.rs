@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::hints::near_option;
 use super::show::{count, got, list, listed, quoted, shown, unescape};
-use super::{Said, Words};
+use super::{Mismatch, Words};
 
 /// Unions inside unions that are followed for a message.
 const MAX_NESTED: usize = 3;
@@ -22,17 +22,17 @@ impl Words<'_> {
         error: &ValidationError<'_>,
         branches: &[Branch],
         value: &Value,
-    ) -> Said {
+    ) -> Mismatch {
         let here = error.instance_path().as_str();
         if let Some(expected) = self.short_alternatives(here, branches) {
-            return Said::new(expected, got(value));
+            return Mismatch::new(expected, got(value));
         }
         if let Some(said) = self.wrong_tag(here, branches) {
             return said;
         }
         let all = count(branches.len() as u64, "alternative");
         let expected = format!("one of the {all} of `{}`", error.kind().keyword());
-        let said = Said::new(expected, got(value));
+        let said = Mismatch::new(expected, got(value));
         let none = format!("matches none of the {all} of `{}`", error.kind().keyword());
         let closest = branches.iter().enumerate().min_by_key(|(_, branch)| farness(here, branch));
         let Some((index, branch)) = closest.filter(|_| self.nested < MAX_NESTED) else {
@@ -56,7 +56,7 @@ impl Words<'_> {
     }
 
     /// Where a member tells the alternatives apart, and has none of their values: which it may have.
-    fn wrong_tag(&self, here: &str, branches: &[Branch]) -> Option<Said> {
+    fn wrong_tag(&self, here: &str, branches: &[Branch]) -> Option<Mismatch> {
         let (first, others) = branches.split_first().filter(|(_, others)| !others.is_empty())?;
         let tag = first.iter().filter(|error| is_tag(here, error)).find(|tag| {
             let same = |error: &ValidationError<'_>| {
@@ -79,7 +79,7 @@ impl Words<'_> {
         let expected = format!("one of {}", listed(options.iter(), shown));
         let name = unescape(pointer.as_str().rsplit('/').next().unwrap_or_default());
         let message = format!("expected {} to be {expected}, got {}", quoted(&name), shown(value));
-        Some(Said::new(expected, shown(value)).message(message).hint(near_option(&options, value)))
+        Some(Mismatch::new(expected, shown(value)).message(message).hint(near_option(&options, value)))
     }
 
     /// What each alternative asks of the value itself, if each asks for just a type or for certain values.
@@ -118,7 +118,7 @@ fn is_tag(here: &str, error: &ValidationError<'_>) -> bool {
 }
 
 /// More than one alternative of `oneOf` matches.
-pub(super) fn several_alternatives(branches: &[Branch], value: &Value) -> Said {
+pub(super) fn several_alternatives(branches: &[Branch], value: &Value) -> Mismatch {
     let matching = branches.iter().enumerate().filter(|(_, branch)| branch.is_empty());
     let numbers: Vec<String> = matching.map(|(index, _)| (index + 1).to_string()).collect();
     let all = count(branches.len() as u64, "alternative");
@@ -129,5 +129,5 @@ pub(super) fn several_alternatives(branches: &[Branch], value: &Value) -> Said {
         }
     };
     let message = format!("matches {which}, but has to match exactly one");
-    Said::new(format!("exactly one of the {all} of `oneOf`"), got(value)).message(message)
+    Mismatch::new(format!("exactly one of the {all} of `oneOf`"), got(value)).message(message)
 }

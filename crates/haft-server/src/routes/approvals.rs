@@ -3,7 +3,7 @@
 mod wire;
 
 use crate::{
-    extract::{Asked, Json as Taken, Named, Who, some_integer, some_object},
+    extract::{Json as Taken, Named, QueryParams, Who, some_integer, some_object},
     identity::Identity,
     problem::Problem,
     schema,
@@ -73,7 +73,7 @@ pub(crate) struct ApprovalList {
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<ApprovalList>, Problem> {
     let state = Some(which.state.unwrap_or(ApprovalState::Open).into());
     let found = approvals(&app, &who).list(ApprovalFilter { state, ..ApprovalFilter::default() }).await?;

@@ -1,7 +1,7 @@
 //! The record of what happened.
 
 use crate::{
-    extract::{Asked, Who},
+    extract::{QueryParams, Who},
     identity::Identity,
     problem::Problem,
     schema,
@@ -177,7 +177,7 @@ pub(crate) async fn page(app: &App, who: &Identity, which: Which) -> Result<Json
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<RecordPage>, Problem> {
     page(&app, &who, which).await
 }
@@ -208,7 +208,7 @@ pub(crate) struct Events {
 pub(crate) async fn events(
     State(app): State<App>,
     Who(who): Who,
-    Asked(asked): Asked<HowMany>,
+    QueryParams(asked): QueryParams<HowMany>,
 ) -> Result<Json<Events>, Problem> {
     who.needs(Right::Operate)?;
     let limit = limit(asked.limit, 100, 1000)?;
@@ -254,7 +254,7 @@ pub(crate) struct Statistics {
 pub(crate) async fn statistics(
     State(app): State<App>,
     Who(who): Who,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<Statistics>, Problem> {
     let numbers = app.engine.store().for_tenant(who.tenant()).statistics(which.query()?).await?;
     Ok(Json(Statistics { tools: numbers.into_iter().map(Numbers::from).collect() }))

@@ -1,7 +1,7 @@
 //! Calls that were made, and those that run.
 
 use crate::{
-    extract::{Asked, Json as Taken, Named, Who},
+    extract::{Json as Taken, Named, QueryParams, Who},
     identity::Identity,
     problem::Problem,
     schema,
@@ -31,7 +31,7 @@ fn id(text: &str) -> Result<ExecutionId, Problem> {
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<RecordPage>, Problem> {
     page(&app, &who, which).await
 }

@@ -1,7 +1,7 @@
 //! Outputs that were too long for a result.
 
 use crate::{
-    extract::{Asked, Named, Who},
+    extract::{Named, QueryParams, Who},
     problem::Problem,
     server::App,
 };
@@ -48,7 +48,7 @@ pub(crate) async fn read(
     State(app): State<App>,
     Who(who): Who,
     Named(handle): Named,
-    Asked(part): Asked<Part>,
+    QueryParams(part): QueryParams<Part>,
 ) -> Result<Response, Problem> {
     let length = part.length.unwrap_or(MOST);
     if !(1..=MOST).contains(&length) {
@@ -117,7 +117,7 @@ pub(crate) async fn lines(
     State(app): State<App>,
     Who(who): Who,
     Named(handle): Named,
-    Asked(asked): Asked<Lines>,
+    QueryParams(asked): QueryParams<Lines>,
 ) -> Result<Json<FoundLines>, Problem> {
     let is_line = |from: u64| from > 0 && i64::try_from(from).is_ok();
     if !asked.from.is_none_or(is_line)

@@ -1,7 +1,7 @@
 //! Calls that go on without their callers.
 
 use crate::{
-    extract::{Asked, Named, Who},
+    extract::{Named, QueryParams, Who},
     problem::Problem,
     schema,
     server::App,
@@ -70,7 +70,7 @@ pub(crate) struct TaskPage<'a> {
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Response, Problem> {
     let words = [&which.tool, &which.agent, &which.session, &which.after];
     if words.into_iter().flatten().any(|text| text.contains('\0')) {
@@ -111,7 +111,7 @@ pub(crate) async fn show(
     State(app): State<App>,
     Who(who): Who,
     Named(id): Named,
-    Asked(Wait { wait }): Asked<Wait>,
+    QueryParams(Wait { wait }): QueryParams<Wait>,
 ) -> Result<Json<Value>, Problem> {
     let (tasks, id) = (app.engine.tasks(who.tenant()), TaskId::from_text(id));
     let task = match wait {

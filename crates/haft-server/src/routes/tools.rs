@@ -1,7 +1,7 @@
 //! The tools that there are for a caller.
 
 use crate::{
-    extract::{Asked, Json as Taken, Named, Who, some_integer},
+    extract::{Json as Taken, Named, QueryParams, Who, some_integer},
     problem::Problem,
     server::App,
 };
@@ -58,7 +58,7 @@ pub(crate) struct ToolPage {
 pub(crate) async fn list(
     State(app): State<App>,
     Who(who): Who,
-    Asked(which): Asked<Which>,
+    QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<ToolPage>, Problem> {
     let limit = limit(which.limit, 100, 1000)?;
     let query = ToolQuery { text: which.text, ..ToolQuery::default() };

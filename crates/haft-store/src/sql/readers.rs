@@ -11,15 +11,15 @@ use std::{
 };
 use tokio::sync::oneshot;
 
-type Errand = Box<dyn FnOnce(&mut Desk) + Send>;
+type Errand = Box<dyn FnOnce(&mut ReaderThread) + Send>;
 
 /// One thread's place: its connection, made when it is first needed.
-pub(crate) struct Desk {
+pub(crate) struct ReaderThread {
     connect: Box<dyn Connect>,
     sql: Option<Box<dyn Sql + Send>>,
 }
 
-impl Desk {
+impl ReaderThread {
     fn read<T>(&mut self, read: impl FnOnce(&mut dyn Sql) -> Result<T, Fault>) -> Result<T, Fault> {
         let sql = match &mut self.sql {
             Some(sql) => sql,
@@ -45,7 +45,7 @@ impl Readers {
         let waiting = Arc::new(Mutex::new(waiting));
         for connect in desks {
             let waiting = Arc::clone(&waiting);
-            let mut desk = Desk { connect, sql: None };
+            let mut desk = ReaderThread { connect, sql: None };
             let run = move || {
                 loop {
                     let errand = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -86,16 +86,16 @@ impl Tool for HttpTool {
 
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
         let wanted = request::wanted(&self.http, &args.value)?;
-        Ok(Box::new(Asked { tool: self.clone(), wanted }))
+        Ok(Box::new(HttpArguments { tool: self.clone(), wanted }))
     }
 }
 
-struct Asked {
+struct HttpArguments {
     tool: HttpTool,
     wanted: Wanted,
 }
 
-impl Prepared for Asked {
+impl Prepared for HttpArguments {
     fn confirm(&self) -> Option<String> {
         None
     }
@@ -116,7 +116,7 @@ impl Prepared for Asked {
 
     fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture {
         Box::pin(async move {
-            let Asked { tool, wanted: Wanted { url, body } } = *self;
+            let HttpArguments { tool, wanted: Wanted { url, body } } = *self;
             let own = tool.clone();
             let mut headers = cx.blocking(move |_| own.headers()).await?;
             let mut add = |name: &str, value: String| {

@@ -6,7 +6,7 @@
 use super::{
     breaker::is_fault,
     controls::AdmissionControls,
-    lanes::{Asked, LaneTable, Slot, Waiting},
+    lanes::{LaneTable, Slot, SlotOffer, Waiting},
     retry::next_delay,
 };
 use crate::{
@@ -181,8 +181,8 @@ fn slot<'a>(
 ) -> Result<Result<Slot, BoxFuture<'a, Result<Slot, ToolError>>>, ToolError> {
     let call = &ready.call;
     Ok(match lanes.ask(&call.context, call.options.priority)? {
-        Asked::Now(slot) => Ok(slot),
-        Asked::Wait(waiting) => Err(Box::pin(wait_for_slot(waiting, ready))),
+        SlotOffer::Now(slot) => Ok(slot),
+        SlotOffer::Wait(waiting) => Err(Box::pin(wait_for_slot(waiting, ready))),
     })
 }
 

@@ -153,7 +153,7 @@ impl Drop for Slot {
 }
 
 /// What asking for a slot came to.
-pub(crate) enum Asked {
+pub(crate) enum SlotOffer {
     Now(Slot),
     Wait(Waiting),
 }
@@ -204,7 +204,7 @@ impl LaneTable {
         self: &Arc<Self>,
         context: &CallContext,
         priority: Option<u8>,
-    ) -> Result<Asked, ToolError> {
+    ) -> Result<SlotOffer, ToolError> {
         let mut guard = self.state();
         let state = &mut *guard;
         let tenant = state.tenant(&context.tenant);
@@ -219,7 +219,7 @@ impl LaneTable {
             state.running += 1;
             state.count += 1;
             state.serve(tenant);
-            return Ok(Asked::Now(self.slot(tenant, agent)));
+            return Ok(SlotOffer::Now(self.slot(tenant, agent)));
         };
         if lane.queued >= self.lanes.queue_per_tenant || state.queued >= self.lanes.queue_total {
             let whose = if lane.queued >= self.lanes.queue_per_tenant { "for this tenant" } else { "here" };
@@ -235,7 +235,7 @@ impl LaneTable {
         lane.queued += 1;
         state.queued += 1;
         self.relist(state, tenant, agent, None);
-        Ok(Asked::Wait(Waiting {
+        Ok(SlotOffer::Wait(Waiting {
             table: Arc::clone(self),
             granted,
             tenant,

@@ -12,7 +12,7 @@ const LONGEST: usize = 4096;
 /// What stands after the mark.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct ProgressLine {
     #[serde(default)]
     percent: Option<f64>,
     #[serde(default)]
@@ -55,7 +55,7 @@ impl ProgressLines {
             self.is_words = !is_end;
         } else if is_end {
             let line = std::mem::take(&mut self.held);
-            match line.get(MARK.len()..).and_then(|json| serde_json::from_slice::<Said>(json).ok()) {
+            match line.get(MARK.len()..).and_then(|json| serde_json::from_slice::<ProgressLine>(json).ok()) {
                 Some(said) => tell(cx, said),
                 None => words.extend_from_slice(&line),
             }
@@ -65,7 +65,7 @@ impl ProgressLines {
     /// Nothing more comes.
     pub(super) fn finish(&mut self, cx: &ToolCtx) {
         let rest = std::mem::take(&mut self.held);
-        match rest.strip_prefix(MARK).and_then(|json| serde_json::from_slice::<Said>(json).ok()) {
+        match rest.strip_prefix(MARK).and_then(|json| serde_json::from_slice::<ProgressLine>(json).ok()) {
             Some(said) => tell(cx, said),
             None if rest.is_empty() => {}
             None => cx.write(OutputStream::Stderr, &rest),
@@ -73,7 +73,7 @@ impl ProgressLines {
     }
 }
 
-fn tell(cx: &ToolCtx, Said { percent, message }: Said) {
+fn tell(cx: &ToolCtx, ProgressLine { percent, message }: ProgressLine) {
     let message = message.unwrap_or_default();
     match percent {
         // Between 0 and 100 after this, so it fits.

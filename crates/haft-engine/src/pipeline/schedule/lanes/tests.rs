@@ -7,16 +7,16 @@ fn who(tenant: &str, agent: &str) -> CallContext {
 
 fn now(table: &Arc<LaneTable>, context: &CallContext) -> Slot {
     match table.ask(context, None) {
-        Ok(Asked::Now(slot)) => slot,
-        Ok(Asked::Wait(_)) => panic!("it has to wait"),
+        Ok(SlotOffer::Now(slot)) => slot,
+        Ok(SlotOffer::Wait(_)) => panic!("it has to wait"),
         Err(error) => panic!("{error}"),
     }
 }
 
 fn wait(table: &Arc<LaneTable>, context: &CallContext, priority: Option<u8>) -> Waiting {
     match table.ask(context, priority) {
-        Ok(Asked::Wait(waiting)) => waiting,
-        Ok(Asked::Now(_)) => panic!("it got a slot at once"),
+        Ok(SlotOffer::Wait(waiting)) => waiting,
+        Ok(SlotOffer::Now(_)) => panic!("it got a slot at once"),
         Err(error) => panic!("{error}"),
     }
 }
@@ -186,8 +186,8 @@ fn play(lanes: Lanes, acts: Vec<Act>) {
             Act::Ask { tenant, agent, priority } => {
                 let context = who(&format!("t{tenant}"), &format!("a{agent}"));
                 match table.ask(&context, Some(priority)) {
-                    Ok(Asked::Now(slot)) => slots.push(slot),
-                    Ok(Asked::Wait(place)) => waiting.push(place),
+                    Ok(SlotOffer::Now(slot)) => slots.push(slot),
+                    Ok(SlotOffer::Wait(place)) => waiting.push(place),
                     Err(_) => {}
                 }
             }
