@@ -11,6 +11,9 @@ pub(super) fn parse(text: &str) -> Result<(Program, bool), Unread> {
     }
     let plain = constant::without_documents(text);
     let text = plain.as_deref().unwrap_or(text);
+    if screen::has_document_within(text) {
+        return Err(Unread::Syntax);
+    }
     let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };
     let source = SourceInfo::default();
     // Its nesting is bounded above; should it give up on something else, that is no reason to end the process.

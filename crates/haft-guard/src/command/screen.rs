@@ -53,6 +53,15 @@ fn has_nameless_document(text: &str) -> bool {
     })
 }
 
+/// Whether a document may begin inside of a substitution: where its end is missing there, the parser looks for it for ever
+/// and takes all memory. What stands before the first substitution is not inside of one.
+pub(super) fn has_document_within(text: &str) -> bool {
+    let opened = ["$(", "`", "<(", ">("].iter().filter_map(|opener| text.find(opener)).min();
+    let Some(inside) = opened.map(|at| &text[at..]) else { return false };
+    // A text in one line, `<<<`, is no document.
+    inside.replace("<<<", "").contains("<<")
+}
+
 /// Whether a redirection names a descriptor by more digits than the parser can count: it would panic.
 fn has_long_descriptor(text: &str) -> bool {
     text.match_indices(['<', '>']).any(|(at, _)| {
@@ -94,6 +103,23 @@ mod tests {
             assert_eq!(super::problem(&text), Some(crate::command::Unread::Syntax), "{text}");
         }
         assert_eq!(super::problem("cargo test 2>&1 >out.txt 3<in"), None);
+    }
+
+    #[test]
+    fn a_document_in_a_substitution_is_not_read() {
+        for text in [
+            "$(d<<a\n\"x` r)$ y",
+            "echo $(cat <<E\nx\n)",
+            "`cat <<E`",
+            "diff <(cat <<E) x",
+            "x $(y) <<E\nz\nE",
+        ] {
+            assert!(super::has_document_within(text), "{text}");
+            assert!(!line(text, Shell::Posix).is_read(), "{text}");
+        }
+        for text in ["cat <<E\n$(x)\nE", "echo $(cat <<<x)", "cat <<E\nx\nE", "echo $((1<2))"] {
+            assert!(!super::has_document_within(text), "{text}");
+        }
     }
 
     /// Whatever opens a level, as often as it may or oftener, and whatever stands inside: an answer comes at once.

@@ -73,6 +73,7 @@ pub(super) struct Round {
 /// Seals states, opens them, and knows which approvals were used.
 pub(super) struct Seals {
     codec: RequestStateCodec,
+    lasts: Duration,
     used: Mutex<HashMap<String, Instant>>,
 }
 
@@ -80,13 +81,13 @@ impl Seals {
     /// With a key that this process alone has. After a restart a client is asked again.
     pub(super) fn new() -> Self {
         let key = [Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4()].map(Uuid::into_bytes).concat();
-        Seals { codec: RequestStateCodec::new_unchecked(key), used: Mutex::default() }
+        Seals { codec: RequestStateCodec::new_unchecked(key), lasts: LASTS, used: Mutex::default() }
     }
 
     /// The state as a client carries it.
     pub(super) fn seal(&self, mut state: State, binding: &Binding) -> Option<String> {
         state.nonce = Uuid::new_v4().simple().to_string();
-        let options = SealOptions::new().associated_data(&binding.0).ttl(LASTS);
+        let options = SealOptions::new().associated_data(&binding.0).ttl(self.lasts);
         self.codec.seal_json_with(&state, &options).ok()
     }
 
@@ -109,7 +110,7 @@ impl Seals {
         if used.len() >= MOST_USED || state.nonce.is_empty() || used.contains_key(&state.nonce) {
             return false;
         }
-        used.insert(state.nonce.clone(), now + LASTS);
+        used.insert(state.nonce.clone(), now + self.lasts);
         true
     }
 }
@@ -180,6 +181,18 @@ mod tests {
 
     fn binding(agent: &str, tool: &str, arguments: Value) -> Binding {
         Binding::new(&CallContext::new("t", agent), tool, &Arguments::from(arguments))
+    }
+
+    #[test]
+    fn a_state_is_too_old_after_its_time() {
+        let seals = Seals { lasts: Duration::from_secs(1), ..Seals::new() };
+        let ours = binding("a", "write", json!({}));
+        let sealed = seals.seal(State::default(), &ours).unwrap();
+        let lasting = Seals { lasts: Duration::from_secs(3600), ..seals };
+        assert!(lasting.open(&sealed, &ours).is_ok(), "the control");
+        std::thread::sleep(Duration::from_millis(2100));
+        assert!(lasting.open(&sealed, &ours).is_err(), "the state itself says how long it is good");
+        assert_eq!(Seals::new().lasts, LASTS);
     }
 
     #[test]
