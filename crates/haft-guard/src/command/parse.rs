@@ -11,7 +11,7 @@ pub(super) fn parse(text: &str) -> Result<(Program, bool), Unread> {
     }
     let plain = constant::without_documents(text);
     let text = plain.as_deref().unwrap_or(text);
-    if screen::has_document_within(text) {
+    if screen::has_odd_document(text) {
         return Err(Unread::Syntax);
     }
     let options = ParserOptions { enable_extended_globbing: false, ..ParserOptions::default() };

@@ -24,7 +24,7 @@ pub(super) fn problem(text: &str) -> Option<Unread> {
     if text.chars().any(is_misleading) {
         return Some(Unread::Invisible);
     }
-    if has_nameless_document(text) || has_long_descriptor(text) {
+    if has_long_descriptor(text) {
         return Some(Unread::Syntax);
     }
     let is_too_deep = openers(text) > DEEPEST || tried_twice(text) > MOST_TRIED_TWICE;
@@ -42,24 +42,34 @@ fn is_misleading(letter: char) -> bool {
             | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether a document has no name, as in `cat <<''`: the parser would look for its end for ever, and take all memory.
-fn has_nameless_document(text: &str) -> bool {
-    text.match_indices("<<").any(|(at, sign)| {
-        let name = text[at + sign.len()..].trim_start_matches(['-', ' ', '\t']);
-        let rest = name.trim_start_matches(['\'', '"', '\\']);
-        rest.is_empty()
-            || (rest.len() < name.len()
-                && rest.starts_with([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']))
-    })
-}
-
-/// Whether a document may begin inside of a substitution: where its end is missing there, the parser looks for it for ever
-/// and takes all memory. What stands before the first substitution is not inside of one.
-pub(super) fn has_document_within(text: &str) -> bool {
-    let opened = ["$(", "`", "<(", ">("].iter().filter_map(|opener| text.find(opener)).min();
-    let Some(inside) = opened.map(|at| &text[at..]) else { return false };
+/// Whether a document has anything but the plain form: `<<NAME`, its end on a line of its own, and no substitution
+/// before it. Where the name is missing, or the end, or both stand in a substitution, the parser may look for the end for
+/// ever and take all memory. A `<<` between quotes counts, too: the line then asks, which is no harm.
+pub(super) fn has_odd_document(text: &str) -> bool {
     // A text in one line, `<<<`, is no document.
-    inside.replace("<<<", "").contains("<<")
+    let text = &*text.replace("<<<", "");
+    let substitutes = |text: &str| ["$(", "`", "<(", ">("].iter().any(|opener| text.contains(opener));
+    text.match_indices("<<").any(|(at, sign)| {
+        let rest = &text[at + sign.len()..];
+        let (line, below) = rest.split_once('\n').unwrap_or((rest, ""));
+        let has_tabs = line.starts_with('-');
+        let line = line.strip_prefix('-').unwrap_or(line).trim_start_matches([' ', '\t']);
+        let quote = line.chars().next().filter(|letter| matches!(letter, '\'' | '"'));
+        let word = line.trim_start_matches(['\'', '"', '\\']);
+        let length = word.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count();
+        let (name, behind) = word.split_at(length);
+        let quoted_as = quote.map_or(0, char::len_utf8) + usize::from(line.starts_with('\\'));
+        let is_plain = !name.is_empty() && line.len() - word.len() == quoted_as;
+        let behind = quote.map_or(Some(behind), |quote| behind.strip_prefix(quote));
+        let ends = behind.is_some_and(|behind| {
+            behind.is_empty() || behind.starts_with([' ', '\t', ';', '&', '|', ')', '<', '>'])
+        });
+        let ends_below =
+            below.lines().any(|line| (if has_tabs { line.trim_start_matches('\t') } else { line }) == name);
+        !(is_plain && ends && ends_below)
+            || substitutes(&text[..at])
+            || substitutes(rest.lines().next().unwrap_or(""))
+    })
 }
 
 /// Whether a redirection names a descriptor by more digits than the parser can count: it would panic.
@@ -106,19 +116,39 @@ mod tests {
     }
 
     #[test]
-    fn a_document_in_a_substitution_is_not_read() {
+    fn a_document_of_an_odd_form_is_not_read() {
         for text in [
             "$(d<<a\n\"x` r)$ y",
             "echo $(cat <<E\nx\n)",
             "`cat <<E`",
             "diff <(cat <<E) x",
             "x $(y) <<E\nz\nE",
+            "cat <<%xa$(  x \n",
+            "cat <<''",
+            "cat <<'E\nx\nE",
+            "cat <<E'\nx\nE",
+            "cat <<E\"\"\nx\nE",
+            "cat <<E",
+            "cat <<E\nx",
+            "cat <<E $(x)\nx\nE",
+            "cat <<\nE\nE",
+            "cat <<E\nx\n\tE",
         ] {
-            assert!(super::has_document_within(text), "{text}");
+            assert!(super::has_odd_document(text), "{text}");
             assert!(!line(text, Shell::Posix).is_read(), "{text}");
         }
-        for text in ["cat <<E\n$(x)\nE", "echo $(cat <<<x)", "cat <<E\nx\nE", "echo $((1<2))"] {
-            assert!(!super::has_document_within(text), "{text}");
+        for text in [
+            "cat <<E\n$(x)\nE",
+            "echo $(cat <<<x)",
+            "cat <<E\nx\nE",
+            "cat <<'E'\nx\nE\n",
+            "cat <<\"E_1\" >f\nx\nE_1",
+            "cat <<\\E\nx\nE",
+            "cat <<-E | sort\nx\n\tE",
+            "cat << E; ls\nE",
+            "echo $((1<2))",
+        ] {
+            assert!(!super::has_odd_document(text), "{text}");
         }
     }
 
