@@ -1,10 +1,9 @@
 //! The shapes of secrets. Written by `cargo xtask secrets`; change `xtask/src/secrets`, not this file.
 //!
-//! What tokens look like is public knowledge that [gitleaks](https://github.com/gitleaks/gitleaks) collects (MIT
-//! licence, copyright 2019 Zachary Rice): which letters a token begins with, which it consists of, how many. Those
-//! facts are restated here in a form of our own. A shape is anchored: it is only tried where one of its beginnings was
-//! found, so a long text costs one pass. Where a rule there looks for a name anywhere near, here the name must be
-//! assigned a value.
+//! What tokens look like is public knowledge that [gitleaks](https://github.com/gitleaks/gitleaks) collects (MIT licence,
+//! copyright 2019 Zachary Rice): which letters a token begins with, which it consists of, how many. Those facts are
+//! restated here in a form of our own. A shape is anchored: it is only tried where one of its beginnings was found, so a long
+//! text costs one pass. Where a rule there looks for a name anywhere near, here the name must be assigned a value.
 
 use super::shape::{End, Shape};
 
