@@ -46,11 +46,15 @@ fn is_misleading(letter: char) -> bool {
 /// before it. Where the name is missing, or the end, or both stand in a substitution, the parser may look for the end for
 /// ever and take all memory. A `<<` between quotes counts, too: the line then asks, which is no harm.
 pub(super) fn has_odd_document(text: &str) -> bool {
-    // A text in one line, `<<<`, is no document.
-    let text = &*text.replace("<<<", "");
     let substitutes = |text: &str| ["$(", "`", "<(", ">("].iter().any(|opener| text.contains(opener));
     text.match_indices("<<").any(|(at, sign)| {
         let rest = &text[at + sign.len()..];
+        // A text in one line, `<<<`, is no document; `\\<<<` is one.
+        let behind = text[..at].trim_end_matches('<');
+        let signs = text[behind.len()..].bytes().take_while(|byte| *byte == b'<').count();
+        if signs == 3 && !behind.ends_with('\\') {
+            return false;
+        }
         let (line, below) = rest.split_once('\n').unwrap_or((rest, ""));
         let has_tabs = line.starts_with('-');
         let line = line.strip_prefix('-').unwrap_or(line).trim_start_matches([' ', '\t']);
@@ -133,6 +137,8 @@ mod tests {
             "cat <<E $(x)\nx\nE",
             "cat <<\nE\nE",
             "cat <<E\nx\n\tE",
+            "a \\<<<$(  x",
+            "a <<<<E\nE",
         ] {
             assert!(super::has_odd_document(text), "{text}");
             assert!(!line(text, Shell::Posix).is_read(), "{text}");

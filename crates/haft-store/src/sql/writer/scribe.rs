@@ -127,6 +127,10 @@ impl Scribe {
     /// Tells everybody. Records that must not be lost are kept, unless they are themselves what cannot be done.
     fn failed(&mut self, group: Vec<Box<dyn Job>>, fault: &Fault) {
         let is_one_jobs_fault = fault.kind == FaultKind::Refused;
+        if !is_one_jobs_fault {
+            // Before anybody is told: a caller that hears of it and hands over the next record is told about that one, too.
+            self.shared.state().failing = Some(fault.clone());
+        }
         for mut job in group {
             job.tell(Err(fault));
             if job.must_stay() && !is_one_jobs_fault {
@@ -140,7 +144,6 @@ impl Scribe {
             }
             // Bounded. The newest go: those were told to their callers as not recorded, the oldest perhaps not.
             self.kept.truncate(self.options.queue.saturating_mul(2));
-            self.shared.state().failing = Some(fault.clone());
         }
     }
 
