@@ -137,11 +137,11 @@ fn the_five_stages_of_a_call_arrive_as_spans() {
         [
             "execute_tool validate_content",
             "haft.approve",
+            "haft.execution",
             "haft.finish",
             "haft.plan",
             "haft.run",
             "haft.schedule",
-            "haft.execution"
         ]
     );
     let within = |inner: &str, outer: &str| {
