@@ -31,6 +31,8 @@ enum Change {
     Listed,
     Denied,
     Asked,
+    /// The tool itself says that a person has to agree; policy does not.
+    Confirms,
     Moved,
 }
 
@@ -72,7 +74,7 @@ impl Policy for Now {
 
 /// A tool that counts its runs. The first one changes what holds, and fails.
 fn acts(now: &Now, runs: &Count, then: Change) -> Scripted {
-    let (seen, runs, now) = (now.clone(), runs.clone(), now.clone());
+    let (seen, confirms, runs, now) = (now.clone(), now.clone(), runs.clone(), now.clone());
     let acts = tool("acts", move |_, _| {
         let is_first = runs.up() == 0;
         if is_first && then != Change::Nothing {
@@ -85,6 +87,7 @@ fn acts(now: &Now, runs: &Count, then: Change) -> Scripted {
             }
         }
     });
+    let acts = acts.on_confirm(move || confirms.is(Change::Confirms).then(|| "by now it matters".to_owned()));
     acts.on_footprint(move |_| match seen.is(Change::Moved) {
         true => Footprint::reads([Resource::path("/elsewhere")]),
         false => Footprint::default(),
@@ -134,7 +137,7 @@ async fn before_another_attempt(change: Change) -> (ToolResult, usize) {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_runs_that_was_decided_otherwise_since() {
-    use Change::{Asked, Denied, Listed, Moved, Nothing, SwitchedOff};
+    use Change::{Asked, Confirms, Denied, Listed, Moved, Nothing, SwitchedOff};
     // What comes of the call, and how often it ran.
     for (change, expected, runs) in [
         (Nothing, "OK", 1),
@@ -142,6 +145,7 @@ async fn nothing_runs_that_was_decided_otherwise_since() {
         (Listed, "TOOL_DENIED", 0),
         (Denied, "TOOL_DENIED", 0),
         (Asked, "CONFIRMATION_REQUIRED", 0),
+        (Confirms, "CONFIRMATION_REQUIRED", 0),
         // Decided on as it is now, and allowed.
         (Moved, "OK", 1),
     ] {
@@ -155,6 +159,7 @@ async fn nothing_runs_that_was_decided_otherwise_since() {
         (Denied, "TOOL_DENIED", 0),
         // It was asked about.
         (Asked, "OK", 1),
+        (Confirms, "OK", 1),
         (Moved, "APPROVAL_EXPIRED", 0),
     ] {
         let (result, ran) = after_a_question(change).await;
@@ -165,6 +170,7 @@ async fn nothing_runs_that_was_decided_otherwise_since() {
         (Listed, "TOOL_DENIED"),
         (Denied, "TOOL_DENIED"),
         (Asked, "CONFIRMATION_REQUIRED"),
+        (Confirms, "CONFIRMATION_REQUIRED"),
         (Moved, "RATE_LIMITED"),
     ] {
         let (result, ran) = before_another_attempt(change).await;

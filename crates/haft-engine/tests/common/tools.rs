@@ -16,6 +16,7 @@ use std::{
 type Check = dyn Fn(&Args) -> Result<(), ToolError> + Send + Sync;
 type Print = dyn Fn(&Args) -> Footprint + Send + Sync;
 type Words = dyn Fn(&Args) -> String + Send + Sync;
+type Confirms = dyn Fn() -> Option<String> + Send + Sync;
 type Run = dyn Fn(Args, ToolCtx) -> ToolFuture + Send + Sync;
 
 /// A tool whose every step is a closure. Unless told otherwise it takes any object, touches nothing and is read-only.
@@ -24,6 +25,7 @@ pub(crate) struct Scripted {
     definition: Arc<ToolDefinition>,
     prepare: Arc<Check>,
     footprint: Arc<Print>,
+    confirm: Arc<Confirms>,
     summary: Arc<Words>,
     preview: Option<Arc<Words>>,
     run: Arc<Run>,
@@ -44,6 +46,7 @@ where
         definition: Arc::new(definition),
         prepare: Arc::new(|_| Ok(())),
         footprint: Arc::new(|_| Footprint::default()),
+        confirm: Arc::new(|| None),
         summary: Arc::new(|args| args.original.as_str().to_owned()),
         preview: None,
         run: Arc::new(move |args, cx| {
@@ -107,6 +110,12 @@ impl Scripted {
         self
     }
 
+    /// Why a person has to agree, as far as it knows now.
+    pub(crate) fn on_confirm(mut self, confirm: impl Fn() -> Option<String> + Send + Sync + 'static) -> Self {
+        self.confirm = Arc::new(confirm);
+        self
+    }
+
     pub(crate) fn on_summary(mut self, summary: impl Fn(&Args) -> String + Send + Sync + 'static) -> Self {
         self.summary = Arc::new(summary);
         self
@@ -136,7 +145,7 @@ struct Script {
 
 impl Prepared for Script {
     fn confirm(&self) -> Option<String> {
-        None
+        (self.tool.confirm)()
     }
 
     fn footprint(&self) -> Footprint {
