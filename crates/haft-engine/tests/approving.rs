@@ -248,7 +248,7 @@ async fn an_answer_that_is_too_old_counts_for_nothing() {
 }
 
 /// Two identical calls wait in two processes for one question: the yes is for one of them, the other is asked about
-/// anew.
+/// again.
 #[tokio::test]
 async fn one_yes_starts_one_of_two_same_calls() {
     let folder = Folder::new();

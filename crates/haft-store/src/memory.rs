@@ -331,10 +331,7 @@ impl TenantStore for OneTenant {
         handle: &'a OutputHandle,
         range: OutputRange,
     ) -> BoxFuture<'a, Result<Option<StoredPart>, StoreError>> {
-        let stored = match self.shared.state().outputs.get(handle) {
-            Some((tenant, bytes)) if *tenant == self.tenant => Arc::clone(bytes),
-            _ => return done(None),
-        };
+        let Some(stored) = self.output_of(handle) else { return done(None) };
         let clamp = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(stored.len());
         let part = &stored[clamp(range.offset)..clamp(range.offset.saturating_add(range.length))];
         done(Some((part.to_vec(), stored.len() as u64)))
@@ -345,10 +342,7 @@ impl TenantStore for OneTenant {
         handle: &'a OutputHandle,
         search: OutputSearch,
     ) -> BoxFuture<'a, Result<Option<FoundLines>, StoreError>> {
-        let stored = match self.shared.state().outputs.get(handle) {
-            Some((tenant, bytes)) if *tenant == self.tenant => Arc::clone(bytes),
-            _ => return done(None),
-        };
+        let Some(stored) = self.output_of(handle) else { return done(None) };
         Box::pin(ready(crate::lines::search(&stored, &search).map(Some).map_err(StoreError)))
     }
 
@@ -424,6 +418,13 @@ impl TenantStore for OneTenant {
 }
 
 impl OneTenant {
+    /// The bytes of an output, where they are this tenant's.
+    fn output_of(&self, handle: &OutputHandle) -> Option<Arc<Vec<u8>>> {
+        let state = self.shared.state();
+        let (tenant, bytes) = state.outputs.get(handle)?;
+        (*tenant == self.tenant).then(|| Arc::clone(bytes))
+    }
+
     /// What the query lets through, but for its place and its limit.
     fn matching(&self, query: &AuditQuery) -> Vec<(PageKey, AuditRecord)> {
         let state = self.shared.state();

@@ -583,7 +583,7 @@ async fn every_tier_seals_the_hash_of_what_came_in() {
         let sealed = run.record.hashes.unwrap();
         hashes.insert((sealed.input, sealed.output));
     }
-    assert_eq!(hashes.len(), 1, "the same call has the same hashes, whoever makes it: {hashes:?}");
+    assert_eq!(hashes.len(), 1, "the same call has the same hashes, no matter who makes it: {hashes:?}");
     assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
     let core: String = Connection::open(folder.path().join("haft.db"))
         .unwrap()

@@ -209,7 +209,7 @@ async fn list(
 
 fn overview(questions: &[StoredApproval], now: Timestamp, width: Option<usize>) -> String {
     let heading = [
-        ("question", Side::Left),
+        ("approval", Side::Left),
         ("UTC", Side::Left),
         ("state", Side::Left),
         ("risk", Side::Left),

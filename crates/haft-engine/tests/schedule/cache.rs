@@ -102,7 +102,7 @@ async fn failures_are_not_stored_and_a_caller_may_refuse_what_is() {
     assert_eq!(ask(CacheUse::Off).await.text(), "run 3");
     assert_eq!(ask(CacheUse::Allowed).await.text(), "run 4", "nothing was stored");
     assert_eq!(ask(CacheUse::Refresh).await.text(), "run 5");
-    assert_eq!(ask(CacheUse::Allowed).await.text(), "run 5", "what was fetched anew is stored");
+    assert_eq!(ask(CacheUse::Allowed).await.text(), "run 5", "what was fetched again is stored");
     house.engine.clear_cache(Some("looks_up"));
     assert_eq!(ask(CacheUse::Allowed).await.text(), "run 6");
 }

@@ -112,6 +112,6 @@ mod tests {
         let mut other = ToolDefinition::clone(&definition);
         other.description = "Counts letters".into();
         let tool = shown.tool(&Arc::new(other)).unwrap();
-        assert_eq!(tool.description.as_deref(), Some("Counts letters"), "another definition is told anew");
+        assert_eq!(tool.description.as_deref(), Some("Counts letters"), "another definition is told again");
     }
 }

@@ -3,7 +3,7 @@
 use super::make::{after, call, noon};
 use haft_core::{
     ApprovalId, Arguments, ErrorCode, ExecutionId, OutputHandle, Status,
-    port::{AuditQuery, CallEnd, Claim, OutputRange, Settlement, Store},
+    port::{AuditQuery, CallEnd, Claim, OutputRange, OutputSearch, Settlement, Store},
 };
 
 const ALL: OutputRange = OutputRange { offset: 0, length: u64::MAX };
@@ -51,6 +51,10 @@ async fn tenants_do_not_see_each_other(store: &dyn Store) {
     assert!(others.audit(10).await.unwrap().is_empty());
     assert!(others.audit_page(AuditQuery::default()).await.unwrap().records.is_empty());
     assert_eq!(others.output(&handle, ALL).await.unwrap(), None);
+    let plans = OutputSearch { pattern: Some("plans".into()), ..OutputSearch::default() };
+    assert!(others.search_output(&handle, plans.clone()).await.unwrap().is_none());
+    let found = store.for_tenant("mine").search_output(&handle, plans).await.unwrap();
+    assert!(found.is_some(), "the control: it is there for those whose it is");
     let theirs = call("theirs", "read");
     assert!(matches!(store.claim(theirs.claim("key")).await.unwrap(), Claim::Fresh));
     assert_eq!(store.for_tenant("mine").audit(10).await.unwrap().len(), 1);

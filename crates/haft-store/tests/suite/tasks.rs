@@ -46,6 +46,8 @@ pub async fn port(store: &dyn Store) {
     a_task_goes_its_way(store, tasks).await;
     the_wish_to_end_one_is_heard(store, tasks).await;
     lists_are_paged(tasks).await;
+    what_is_over_stays_as_it_ended(store, tasks).await;
+    a_task_that_nobody_begins_in_time_ends(tasks).await;
 }
 
 async fn a_task_goes_its_way(store: &dyn Store, tasks: &dyn TaskStore) {
@@ -131,6 +133,36 @@ async fn lists_are_paged(tasks: &dyn TaskStore) {
     ] {
         assert!(tasks.list("pages", query).await.unwrap().tasks.is_empty());
     }
+}
+
+async fn what_is_over_stays_as_it_ended(store: &dyn Store, tasks: &dyn TaskStore) {
+    let task = new("over", "over");
+    tasks.submit(task.clone()).await.unwrap();
+    let claimed = tasks.take_over("over", 1).await.unwrap().remove(0);
+    tasks.begin(&task.id, claimed.execution_id).await.unwrap();
+    let progress =
+        |message: &str| TaskProgress { message: Some(message.to_owned()), ..TaskProgress::default() };
+    tasks.note(vec![(task.id.clone(), progress("last"))]).await.unwrap();
+    store.outcome(end(&claimed, success(&claimed))).await.unwrap();
+    // What comes late: a process that did not hear that its task has ended.
+    let failed = ToolResult { status: Status::Failed, ..success(&claimed) };
+    tasks.finish(&task.id, Arc::new(failed)).await.unwrap();
+    tasks.note(vec![(task.id.clone(), progress("late"))]).await.unwrap();
+    let found = tasks.find("over", &task.id).await.unwrap().unwrap();
+    assert_eq!((found.state, found.result.unwrap().status), (TaskState::Completed, Status::Success));
+    assert_eq!(found.progress.message.as_deref(), Some("last"));
+}
+
+async fn a_task_that_nobody_begins_in_time_ends(tasks: &dyn TaskStore) {
+    let start_by = Some(Timestamp::now());
+    let (late, in_time) = (NewTask { start_by, ..new("late", "late") }, new("late", "late"));
+    for task in [&late, &in_time] {
+        tasks.submit(task.clone()).await.unwrap();
+    }
+    let claimed = tasks.take_over("late", 10).await.unwrap();
+    assert_eq!(claimed.iter().map(|task| &task.id).collect::<Vec<_>>(), [&in_time.id]);
+    let late = tasks.find("late", &late.id).await.unwrap().unwrap();
+    assert_eq!(late.result.unwrap().error_code(), Some(ErrorCode::NotStarted));
 }
 
 /// What holds for stores that outlive the process.
