@@ -10,7 +10,9 @@ use haft::{
 /// The next step after a result. A call that waits for a person names the question.
 pub(super) fn for_result(setup: &Setup, result: &ToolResult) -> Option<String> {
     let error = result.error.as_ref()?;
-    let step = next_step(setup, error.code, &result.tool);
+    // A tool that calls another one passes on that one's error, which names its tool.
+    let tool = error.data.as_ref().and_then(|data| data["tool"].as_str()).unwrap_or(&result.tool);
+    let step = next_step(setup, error.code, tool);
     let question = error.data.as_ref().and_then(|data| data["approvalId"].as_str());
     if error.data.as_ref().is_some_and(|data| data.get("accept").is_some()) {
         let tool = &result.tool;

@@ -144,7 +144,7 @@ impl Approvals {
         from: Channel,
     ) -> Result<(), ApprovalError> {
         self.accepts(from)?;
-        decide(approval, reply, "", self.clock.now()).map(drop)
+        decide(approval, reply, ("", from), self.clock.now()).map(drop)
     }
 
     /// Answers an approval, once, for everybody: by whom, and by which way. The decision and the grant that comes of it
@@ -163,7 +163,7 @@ impl Approvals {
     ) -> Result<Answered, ApprovalError> {
         self.accepts(from)?;
         let approval = self.get(id).await?;
-        let (decision, grant) = decide(&approval, &reply, by, self.clock.now())?;
+        let (decision, grant) = decide(&approval, &reply, (by, from), self.clock.now())?;
         let answer = Answer { decision: decision.clone(), by: by.to_owned(), from };
         if !self.list.answer_with_grant(id, answer, grant.clone()).await? {
             // Somebody was faster, or it expired.

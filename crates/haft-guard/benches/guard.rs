@@ -88,6 +88,7 @@ fn decisions() {
         footprint: &touches,
         folder: "/w",
         confirm: None,
+        accepts: haft_core::port::AcceptAnswers::from_any(),
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     black_box(paths.decide(&subject).unwrap());
@@ -104,6 +105,7 @@ fn decisions() {
             footprint: &footprint,
             folder: "/w",
             confirm: None,
+            accepts: haft_core::port::AcceptAnswers::from_any(),
             now: jiff::Timestamp::UNIX_EPOCH,
         };
         let each = fastest(7, 2_000, || {

@@ -13,7 +13,7 @@ use crate::{
     policy::host_allowed,
 };
 use haft_core::{
-    CallContext, Footprint, GrantOffer, Resource, ToolDefinition,
+    CallContext, Channel, Footprint, GrantOffer, Resource, ToolDefinition,
     port::{StoredApproval, Subject},
     text::{one_line, spelled_line},
 };
@@ -286,13 +286,15 @@ pub struct Grant {
     /// Who gave it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_by: Option<String>,
+    /// By which way it was given.
+    pub from: Channel,
     /// When the grant was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub granted_at: Option<Timestamp>,
 }
 
 impl Grant {
-    /// A grant to every agent of a tenant.
+    /// A grant to every agent of a tenant, by the program itself.
     pub fn new(id: impl Into<String>, tenant: impl Into<String>, covers: Covers, lasts: Lasts) -> Self {
         Grant {
             id: id.into(),
@@ -301,6 +303,7 @@ impl Grant {
             covers,
             lasts,
             granted_by: None,
+            from: Channel::Program,
             granted_at: None,
         }
     }
@@ -315,6 +318,9 @@ impl Grant {
         // Cheapest first: with many grants nearly all are for other tools.
         if self.covers.tool() != subject.definition.name {
             return Some("it is for another tool");
+        }
+        if !subject.accepts.counts(self.from) {
+            return Some("it was given by a way whose answers do not count here");
         }
         self.not_theirs(subject.context, subject.now)
             .or_else(|| self.covers.why_not(&Seen::of(subject.definition, subject), shell))

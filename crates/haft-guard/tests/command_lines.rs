@@ -57,6 +57,7 @@ fn verdict(policy: &PolicySet, arguments: &Value) -> Verdict {
         footprint: &footprint,
         folder: "/w",
         confirm: None,
+        accepts: haft_core::port::AcceptAnswers::from_any(),
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     policy.decide(&subject).unwrap()

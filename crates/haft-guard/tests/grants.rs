@@ -8,8 +8,8 @@
 )]
 
 use haft_core::{
-    CallContext, Footprint, Resource, ToolDefinition,
-    port::{Policy as _, Subject},
+    CallContext, Channel, Footprint, Resource, ToolDefinition,
+    port::{AcceptAnswers, Policy as _, Subject},
 };
 use haft_guard::{
     Covers, Fixed, Grant, Lasts, ListPolicy, PastPrompt, PolicySet, command::Shell, covers_how_many,
@@ -33,6 +33,7 @@ impl Call {
             footprint: &self.3,
             folder: "/w",
             confirm: None,
+            accepts: AcceptAnswers::from_any(),
             now: Timestamp::from_second(1_000).unwrap(),
         }
     }
@@ -474,6 +475,25 @@ fn the_list_of_programs_that_say_little_is_searched_as_a_sorted_one() {
     {
         let call = Call::new("run_command", json!({"command": format!("{program} -x")}), writes(&["/w/src"]));
         assert_eq!(kinds(&policy, &call.subject()), ["exact_call"], "{program}");
+    }
+}
+
+#[test]
+fn a_grant_counts_where_answers_of_its_channel_count() {
+    let call = Call::new("edit_file", json!({"path": "/w/a"}), writes(&["/w/a"]));
+    let covers = Covers::suggestions(&call.subject(), "Edit a", Shell::Posix).remove(0);
+    let only = AcceptAnswers::only([Channel::Terminal]);
+    let subject = Subject { accepts: &only, ..call.subject() };
+    for (from, counts) in [
+        (Channel::Program, true),
+        (Channel::Terminal, true),
+        (Channel::CommandLine, false),
+        (Channel::Http, false),
+        (Channel::Mcp, false),
+    ] {
+        let grant = Grant { from, ..always(covers.clone()) };
+        assert!(grant.covers(&call.subject(), Shell::Posix), "the control: {from}");
+        assert_eq!(grant.covers(&subject, Shell::Posix), counts, "{from}");
     }
 }
 

@@ -78,6 +78,7 @@ impl Call {
             footprint: &self.footprint,
             folder: "/w",
             confirm: self.confirm,
+            accepts: haft_core::port::AcceptAnswers::from_any(),
             now: self.now,
         }
     }
@@ -770,7 +771,16 @@ fn an_allow_rule_for_a_command_looks_at_what_stands_beside_it() {
         let arguments = arguments.as_object().unwrap();
         let (context, definition, footprint) = (&context, &definition, &footprint);
         match policy
-            .decide(&Subject { context, definition, arguments, footprint, folder: "/w", confirm: None, now })
+            .decide(&Subject {
+                context,
+                definition,
+                arguments,
+                footprint,
+                folder: "/w",
+                confirm: None,
+                accepts: haft_core::port::AcceptAnswers::from_any(),
+                now,
+            })
             .unwrap()
         {
             Verdict::Allow { rule, .. } => format!("allow {rule}"),

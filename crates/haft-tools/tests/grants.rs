@@ -59,8 +59,16 @@ fn covers(
 ) -> bool {
     let context = CallContext::new("acme", "agent");
     let now = Timestamp::UNIX_EPOCH;
-    let subject =
-        Subject { context: &context, definition, arguments, footprint, folder: "/w", confirm: None, now };
+    let subject = Subject {
+        context: &context,
+        definition,
+        arguments,
+        footprint,
+        folder: "/w",
+        confirm: None,
+        accepts: haft_core::port::AcceptAnswers::from_any(),
+        now,
+    };
     Grant::new("g", "acme", covers.clone(), Lasts::Always).covers(&subject, Shell::Posix)
 }
 
@@ -136,6 +144,7 @@ fn whatever_argument_is_changed_alone_the_grant_does_not_cover_it() {
                 footprint,
                 folder: "/w",
                 confirm: None,
+                accepts: haft_core::port::AcceptAnswers::from_any(),
                 now: Timestamp::UNIX_EPOCH,
             };
             for offered in Covers::suggestions(&subject, "what it does", Shell::Posix) {

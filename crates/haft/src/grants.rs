@@ -61,6 +61,7 @@ fn from_store(tenant: &str, stored: &StoredGrant) -> Option<Grant> {
     Some(Grant {
         principal: stored.user.clone().or_else(|| stored.agent.clone()),
         granted_by: Some(stored.granted_by.clone()),
+        from: stored.granted_from?,
         granted_at: Some(stored.granted_at),
         ..Grant::new(stored.id.clone(), tenant, covers, lasts)
     })
@@ -69,6 +70,7 @@ fn from_store(tenant: &str, stored: &StoredGrant) -> Option<Grant> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use haft_core::Channel;
     use jiff::Timestamp;
 
     #[test]
@@ -89,6 +91,7 @@ mod tests {
             covers: covers.offer().unwrap().covers.to_string(),
             shown: String::new(),
             granted_by: "ada".into(),
+            granted_from: Some(Channel::Terminal),
             granted_at: now,
             expires_at: None,
             revoked_at: None,
@@ -101,10 +104,12 @@ mod tests {
         for (stored, lasts) in cases {
             let grant = from_store("acme", &stored).unwrap();
             assert_eq!((&grant.covers, &grant.lasts), (&covers, &lasts));
-            assert_eq!(grant.principal.as_deref(), Some("helper"));
+            assert_eq!((grant.principal.as_deref(), grant.from), (Some("helper"), Channel::Terminal));
         }
         let for_user = StoredGrant { user: Some("bob".into()), agent: None, ..stored.clone() };
         assert_eq!(from_store("acme", &for_user).unwrap().principal.as_deref(), Some("bob"));
+        let from_nowhere = StoredGrant { granted_from: None, ..stored.clone() };
+        assert_eq!(from_store("acme", &from_nowhere), None, "allows nothing");
         let unknown = StoredGrant { covers: "{\"kind\":\"everything\"}".into(), ..stored };
         assert_eq!(from_store("acme", &unknown), None, "allows nothing");
     }

@@ -141,6 +141,8 @@ fn over(grant: &StoredGrant, now: Timestamp) -> Option<&'static str> {
     match (grant.revoked_at, grant.expires_at) {
         (Some(_), _) => Some("revoked"),
         (None, Some(end)) if end <= now => Some("expired"),
+        // An earlier haft did not say by which way it came, so nobody knows whether that counts.
+        (None, _) if grant.granted_from.is_none() => Some("covers nothing, revoke it"),
         (None, _) => None,
     }
 }
@@ -151,6 +153,8 @@ fn shown(grant: &StoredGrant, width: Option<usize>) -> String {
         ("what".to_owned(), one_line(&grant.shown, 1000)),
         ("granted by".to_owned(), format!("{} at {}", words::name(&grant.granted_by), grant.granted_at)),
     ];
+    let from = grant.granted_from.map_or("unknown, so it covers nothing", haft_core::Channel::as_str);
+    rows.push(("by way of".to_owned(), from.to_owned()));
     let to = grant.user.as_ref().or(grant.agent.as_ref());
     rows.extend(to.map(|to| ("to".to_owned(), words::name(to))));
     rows.extend(grant.session.as_ref().map(|session| ("session".to_owned(), words::name(session))));

@@ -279,6 +279,39 @@ fn where_answers_do_not_count_none_is_given() {
     assert!(!place.work().join("notes.txt").exists());
 }
 
+/// What is remembered is an answer, too: it counts where answers of its kind count.
+#[test]
+fn a_grant_counts_where_the_answer_that_gave_it_counts() {
+    let place = Place::new();
+    let id = question(&place.haft(&WRITE));
+    let remember = ["approvals", "approve", &id, "--remember", "folder", "--for", "always"];
+    assert_eq!(place.haft(&remember).code, 0);
+    let write = |path: &str, set: &[&str]| {
+        let path = format!("path={path}");
+        place.haft(&[set, &["call", "write_file", &path, "content=x"]].concat()).code
+    };
+    let only = ["--set", "tools.approval.accept_from=terminal"];
+    // The first call has the yes itself, which does not count either.
+    assert_eq!(write("b.txt", &only), 5, "it is asked about");
+    assert!(!place.work().join("b.txt").exists());
+    assert_eq!(write("b.txt", &[]), 0, "the control");
+    let grants = place.haft(&["grants", "list", "--json"]).json();
+    assert_eq!(grants["grants"][0]["grantedFrom"], "command_line", "{grants}");
+}
+
+/// The advice is about the tool that is asked about: the one that calls it is allowed already.
+#[test]
+fn advice_names_the_tool_that_is_asked_about() {
+    let place = Place::new();
+    let inner = r#"arguments:={"path": "notes.txt", "content": "x"}"#;
+    let said = place.haft(&["call", "call_tool", "name=write_file", inner]);
+    assert_eq!(said.code, 5, "{said:?}");
+    assert!(said.stderr.contains("add \"write_file\" to allowlist"), "{}", said.stderr);
+    // The control: the advice helps.
+    place.own_config("[tools.approval]\nallowlist = ['write_file']\n");
+    assert_eq!(place.haft(&["call", "call_tool", "name=write_file", inner]).code, 0);
+}
+
 #[test]
 fn typos_and_strangers() {
     let place = Place::new();

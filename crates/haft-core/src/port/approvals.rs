@@ -126,6 +126,12 @@ pub enum TakenAnswer {
 pub struct AcceptAnswers(Option<Vec<Channel>>);
 
 impl AcceptAnswers {
+    /// From every channel.
+    pub fn from_any() -> &'static Self {
+        static ANY: AcceptAnswers = AcceptAnswers(None);
+        &ANY
+    }
+
     /// From these channels, and from no other.
     pub fn only(channels: impl IntoIterator<Item = Channel>) -> Self {
         AcceptAnswers(Some(channels.into_iter().collect()))
@@ -160,6 +166,9 @@ pub struct StoredGrant {
     pub shown: String,
     /// Who gave it.
     pub granted_by: String,
+    /// By which way the answer came that gave it; `None` where that is not known. Such a grant covers nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_from: Option<Channel>,
     /// When the grant was given.
     pub granted_at: Timestamp,
     /// Until when.

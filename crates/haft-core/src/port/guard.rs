@@ -1,6 +1,6 @@
 //! Who decides: permission, policy, a person.
 
-use super::BoxFuture;
+use super::{AcceptAnswers, BoxFuture};
 use crate::{
     ApprovalId, ApprovalRequest, CallContext, Channel, Decision, Footprint, GrantOffer, Tier, ToolDefinition,
 };
@@ -62,6 +62,8 @@ pub struct Subject<'a> {
     pub folder: &'a str,
     /// Why the tool itself wants a person to agree to this very call, where it does.
     pub confirm: Option<&'a str>,
+    /// Whose answers count here: a grant that came another way covers nothing.
+    pub accepts: &'a AcceptAnswers,
     /// When it is decided: some confirmations hold only until a time.
     pub now: Timestamp,
 }

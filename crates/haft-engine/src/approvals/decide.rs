@@ -2,7 +2,7 @@
 
 use super::ApprovalError;
 use haft_core::{
-    ApprovalRequest, Arguments, Decision, GrantOffer, OutputHandle, check_reason,
+    ApprovalRequest, Arguments, Channel, Decision, GrantOffer, OutputHandle, check_reason,
     port::{ApprovalState, StoredApproval, StoredGrant},
 };
 use jiff::{SignedDuration, Timestamp};
@@ -98,7 +98,7 @@ impl GrantTime {
 pub(super) fn decide(
     approval: &StoredApproval,
     reply: &Reply,
-    by: &str,
+    (by, from): (&str, Channel),
     now: Timestamp,
 ) -> Result<(Decision, Option<StoredGrant>), ApprovalError> {
     if approval.state != ApprovalState::Open {
@@ -108,7 +108,7 @@ pub(super) fn decide(
     Ok(match reply {
         Reply::Approve { remember: None } => (Decision::Approve, None),
         Reply::Approve { remember: Some(remember) } => {
-            (Decision::Approve, Some(granted(request, remember, by, now)?))
+            (Decision::Approve, Some(granted(request, remember, (by, from), now)?))
         }
         Reply::Deny { reason } => {
             (Decision::Deny { reason: reason.as_deref().map(check_reason).transpose()? }, None)
@@ -136,7 +136,7 @@ fn check_edit(request: &ApprovalRequest, after: &Arguments) -> Result<(), Approv
 fn granted(
     request: &ApprovalRequest,
     remember: &Remember,
-    by: &str,
+    (by, from): (&str, Channel),
     now: Timestamp,
 ) -> Result<StoredGrant, ApprovalError> {
     let offers = &request.offers;
@@ -149,7 +149,7 @@ fn granted(
         kinds.dedup();
         ApprovalError::NoOffer { kinds }
     };
-    from_offer(request, offer.ok_or_else(none)?, remember.lasts, by, now)
+    from_offer(request, offer.ok_or_else(none)?, remember.lasts, (by, from), now)
 }
 
 /// What an offer becomes when somebody takes it.
@@ -157,7 +157,7 @@ fn from_offer(
     request: &ApprovalRequest,
     offer: &GrantOffer,
     lasts: GrantTime,
-    by: &str,
+    (by, from): (&str, Channel),
     now: Timestamp,
 ) -> Result<StoredGrant, ApprovalError> {
     let asker = &request.asker;
@@ -185,6 +185,7 @@ fn from_offer(
         covers: offer.covers.to_string(),
         shown: format!("{}, {words}", offer.words),
         granted_by: by.to_owned(),
+        granted_from: Some(from),
         granted_at: now,
         expires_at,
         revoked_at: None,

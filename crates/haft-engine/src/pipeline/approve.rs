@@ -170,6 +170,7 @@ fn answered(ready: Ready, request: &ApprovalRequest, heard: Result<ApprovalOutco
     };
     let data = json!({
         "approvalId": request.id,
+        "tool": request.tool,
         "summary": request.summary,
         "risk": request.risk,
         "fingerprint": request.fingerprint,

@@ -73,7 +73,8 @@ impl PolicySet {
     /// # let (context, definition) = (CallContext::new("t", "a"), ToolDefinition::new("send", "Sends"));
     /// # let (arguments, footprint) = (serde_json::Map::new(), Footprint::default());
     /// # let subject = Subject { context: &context, definition: &definition, arguments: &arguments,
-    /// #     footprint: &footprint, folder: "", confirm: None, now: jiff::Timestamp::UNIX_EPOCH };
+    /// #     footprint: &footprint, folder: "", confirm: None, now: jiff::Timestamp::UNIX_EPOCH,
+    /// #     accepts: haft_core::port::AcceptAnswers::from_any() };
     /// let explanation = policy.explain(&subject);
     /// assert_eq!(explanation.rule, "prompt_side_effects");
     /// # Ok::<(), haft_guard::policy::PolicyProblems>(())

@@ -390,6 +390,7 @@ fn check(set: &PolicySet, example: &Example, base: &str) -> Option<PolicyProblem
         footprint: &footprint,
         folder: "/w",
         confirm: None,
+        accepts: haft_core::port::AcceptAnswers::from_any(),
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     let matches = set.fit_whole(example.rule, &Looked::new(&subject, Shell::Posix)) == Fit::Yes;

@@ -135,6 +135,7 @@ mod tests {
             footprint: &footprint,
             folder: "/w",
             confirm: None,
+            accepts: haft_core::port::AcceptAnswers::from_any(),
             now: jiff::Timestamp::UNIX_EPOCH,
         };
         match policy.decide(&subject).unwrap() {

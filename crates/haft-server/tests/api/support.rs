@@ -127,6 +127,7 @@ async fn with_approvals(haft: &Haft) {
         covers: "{}".into(),
         shown: "deploy to staging".into(),
         granted_by: "ada".into(),
+        granted_from: Some(haft_core::Channel::Http),
         granted_at: jiff::Timestamp::UNIX_EPOCH,
         expires_at: None,
         revoked_at: None,

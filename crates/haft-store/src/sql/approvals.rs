@@ -7,7 +7,7 @@ use super::{
     work::Work,
 };
 use haft_core::{
-    ApprovalId, ApprovalRequest, Arguments, Asker, Decision, ExecutionId, UnknownChannel,
+    ApprovalId, ApprovalRequest, Arguments, Asker, Channel, Decision, ExecutionId, UnknownChannel,
     port::{Answer, ApprovalFilter, ApprovalState, Intent, StoredApproval, StoredGrant, TakenAnswer},
 };
 
@@ -391,7 +391,7 @@ fn grant(work: &mut Work<'_>, tenant: &str, grant: &StoredGrant) -> Result<(), F
     work.sql
         .execute(
             "INSERT INTO grants (grant_id, tenant, tool_name, agent_id, user_id, session_id, covers, shown, granted_by, \
-             granted_at, expires_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+             granted_at, expires_at, granted_from) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             &[
                 Value::Text(&grant.id),
                 Value::Text(tenant),
@@ -404,6 +404,7 @@ fn grant(work: &mut Work<'_>, tenant: &str, grant: &StoredGrant) -> Result<(), F
                 Value::Text(&grant.granted_by),
                 Value::Int(grant.granted_at.as_microsecond()),
                 Value::int(grant.expires_at.map(|at| at.as_microsecond())),
+                Value::text(grant.granted_from.map(Channel::as_str)),
             ],
         )
         .map(drop)
@@ -428,7 +429,7 @@ pub(crate) fn grants(
 ) -> Result<Vec<StoredGrant>, Fault> {
     let rows = sql.query(
         "SELECT grant_id, tool_name, agent_id, user_id, session_id, covers, shown, granted_by, granted_at, expires_at, \
-         revoked_at FROM grants WHERE tenant = ?1 AND (?3 = 1 OR (revoked_at IS NULL AND (expires_at IS NULL OR \
+         revoked_at, granted_from FROM grants WHERE tenant = ?1 AND (?3 = 1 OR (revoked_at IS NULL AND (expires_at IS NULL OR \
          expires_at > ?2))) ORDER BY granted_at, grant_id",
         &[Value::Text(tenant), Value::Int(now), Value::Int(i64::from(all))],
     )?;
@@ -443,6 +444,7 @@ pub(crate) fn grants(
                 covers: row.text(5)?,
                 shown: row.text(6)?,
                 granted_by: row.text(7)?,
+                granted_from: row.opt_text(11)?.and_then(|name| name.parse().ok()),
                 granted_at: time(row.int(8)?)?,
                 expires_at: row.opt_int(9)?.map(time).transpose()?,
                 revoked_at: row.opt_int(10)?.map(time).transpose()?,

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 10] = [
+pub(crate) const MIGRATIONS: [Migration; 11] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -74,6 +74,12 @@ pub(crate) const MIGRATIONS: [Migration; 10] = [
         name: "everything that an approval covers",
         up: include_str!("layout/010_up.sql"),
         down: include_str!("layout/010_down.sql"),
+    },
+    Migration {
+        version: 11,
+        name: "by which way a grant was given",
+        up: include_str!("layout/011_up.sql"),
+        down: include_str!("layout/011_down.sql"),
     },
 ];
 

@@ -532,6 +532,7 @@ pub fn grant(id: &str, expires_at: Option<Timestamp>) -> StoredGrant {
         covers: r#"{"path":"docs/**"}"#.to_owned(),
         shown: "write below docs".to_owned(),
         granted_by: "ada".to_owned(),
+        granted_from: Some(haft_core::Channel::Terminal),
         granted_at: noon(),
         expires_at,
         revoked_at: None,

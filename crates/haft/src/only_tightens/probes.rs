@@ -161,6 +161,7 @@ pub(super) fn policy(config: &Config, world: &World, found: &mut Behaviour) {
             footprint,
             folder: "/w",
             confirm: *confirm,
+            accepts: haft_core::port::AcceptAnswers::from_any(),
             now: jiff::Timestamp::from_second(1_000).unwrap(),
         })
         .collect();

@@ -115,6 +115,7 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
             footprint: &ready.footprint,
             folder: &containment::folder(call),
             confirm: confirm.as_deref(),
+            accepts: &ports.settings.accept_answers,
             now,
         };
         Ok(ports.policy.offers(&subject, summary))

@@ -46,6 +46,7 @@ pub(crate) fn decide(
         footprint,
         folder: &containment::folder(call),
         confirm,
+        accepts: &ports.settings.accept_answers,
         now: ports.clock.now(),
     };
     guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)

@@ -42,6 +42,7 @@ pub(crate) fn explain<T>(
         footprint: &footprint,
         folder: &folder,
         confirm: confirm.as_deref(),
+        accepts: &ports.settings.accept_answers,
         now: ports.clock.now(),
     }))
 }
