@@ -26,6 +26,8 @@ mod page;
 mod prose;
 #[cfg(unix)]
 mod session;
+#[cfg(unix)]
+mod source_documents;
 
 #[cfg(unix)]
 fn main() {
@@ -35,6 +37,7 @@ fn main() {
     trials.extend(compare::trials());
     trials.extend(fence::trials());
     trials.extend(prose::trials());
+    trials.extend(source_documents::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 
