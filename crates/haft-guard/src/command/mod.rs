@@ -18,7 +18,10 @@
 //! unread here.
 
 mod constant;
+mod interpreter;
 mod line;
+mod module;
+mod operand;
 mod option;
 mod parse;
 mod place;

@@ -4,7 +4,9 @@
 //! letters in a row (`-rnoF`). A word that only the shell knows may be such an option.
 
 use super::{
-    runner::{Interpreter, behind_dashes, interpreter, is_compilers_program, runs_another},
+    interpreter,
+    program::stem,
+    runner::{behind_dashes, is_compilers_program, runs_another},
     script,
     word::{MANY, ONE, Word},
     wrapper::Seen,
@@ -59,7 +61,7 @@ impl Risky {
     }
 
     /// Whether one of the words is such an option, or may be, and what can be seen of what it runs.
-    fn find<'a>(&self, words: &'a [Word], unsure: bool) -> Option<Vec<Seen<'a>>> {
+    pub(super) fn find<'a>(&self, words: &'a [Word], unsure: bool) -> Option<Vec<Seen<'a>>> {
         let mut hits = false;
         let mut seen = Vec::new();
         for (place, word) in words.iter().enumerate() {
@@ -103,7 +105,10 @@ pub(super) fn may_be_option(word: &Word) -> bool {
 
 /// What can be seen of what a program runs besides itself, where its arguments make it run something or write a file.
 pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a>>> {
-    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let stem = stem(name);
+    if let Some(runs_a_file) = interpreter::runs_a_file(stem, words) {
+        return (!runs_a_file).then(Vec::new);
+    }
     match stem {
         "git" => git(words),
         "sed" | "gsed" => (!script::is_tame_sed(words)).then(Vec::new),
@@ -120,40 +125,6 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
             words.iter().any(is_compilers_program).then(Vec::new)
         }
-        "python" | "pypy" => interpreter(
-            words,
-            &Interpreter { code: "c", takes: "WX", flags: "BbdEiIOPqsSuvx", longs: &[], has_modules: true },
-        ),
-        "node" | "nodejs" | "bun" => {
-            let longs = &[
-                "--eval",
-                "--print",
-                "--require",
-                "--import",
-                "--loader",
-                "--experimental-loader",
-                "--env-file",
-                "--env-file-if-exists",
-                "--experimental-config-file",
-                "--preload",
-            ];
-            interpreter(words, &Interpreter { code: "epr", takes: "", flags: "", longs, has_modules: false })
-        }
-        "ruby" => interpreter(
-            words,
-            &Interpreter { code: "erIC", takes: "EFKTWx", flags: "w", longs: &[], has_modules: false },
-        ),
-        "php" => {
-            let longs = &["--run", "--process-begin", "--process-code", "--process-end", "--define"];
-            interpreter(
-                words,
-                &Interpreter { code: "rBREdc", takes: "", flags: "n", longs, has_modules: false },
-            )
-        }
-        "lua" | "luajit" => interpreter(
-            words,
-            &Interpreter { code: "eli", takes: "", flags: "E", longs: &[], has_modules: false },
-        ),
         "go" => go(words),
         // Whatever the compiler is told.
         "cargo"
@@ -174,8 +145,8 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         }
         "tar" | "bsdtar" | "gtar" => tar(words),
         // They have a language of their own in which everything can be said, or save what they fetch.
-        "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat" | "vi"
-        | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
+        "bun" | "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat"
+        | "vi" | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
         _ => table(stem)?.find(words, true),
     }
 }

@@ -31,3 +31,8 @@ pub(crate) fn program_name(word: &str) -> &str {
         _ => name,
     }
 }
+
+/// The name of a program without its version: `python3.11` is `python`.
+pub(super) fn stem(name: &str) -> &str {
+    name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.')
+}

@@ -1,60 +1,6 @@
-//! Programs that run text or other programs among many other things: interpreters, package managers, compilers.
+//! Programs that run other programs among many other things: package managers, compilers.
 
-use super::{
-    option::{Risky, may_be_option},
-    word::Word,
-    wrapper::Seen,
-};
-
-/// What an interpreter's options are.
-pub(super) struct Interpreter {
-    /// Letters that run text, or load code.
-    pub(super) code: &'static str,
-    /// Letters whose value is the rest of the word.
-    pub(super) takes: &'static str,
-    /// Letters that are known to take nothing.
-    pub(super) flags: &'static str,
-    /// Long options that run text, or load code.
-    pub(super) longs: &'static [&'static str],
-    /// Whether `-m` names what is run.
-    pub(super) has_modules: bool,
-}
-
-/// Modules of Python that run no text that they are given, but what is in files, or look at those.
-#[rustfmt::skip]
-const TAME_MODULES: &[&str] = &[
-    "black", "build", "compileall", "coverage", "doctest", "flake8", "http.server", "isort", "json.tool", "mypy", "pip", "pydoc", "pyflakes",
-    "pylint", "pyright", "pytest", "ruff", "tabnanny", "unittest", "venv",
-];
-
-/// A program that runs a file, or text that it is given. Its options end at the file. Without one it runs its input.
-pub(super) fn interpreter<'a>(words: &'a [Word], options: &Interpreter) -> Option<Vec<Seen<'a>>> {
-    let risky =
-        Risky { writes: options.code, takes: options.takes, write: options.longs, ..Risky::default() };
-    let is_flag =
-        |word: &str| word.len() > 1 && word[1..].chars().all(|letter| options.flags.contains(letter));
-    let mut has_file = false;
-    // Whether the next word may be the value of the one before.
-    let mut may_be_value = false;
-    for (place, word) in words.iter().enumerate() {
-        let Some(text) = word.exact() else { return Some(Vec::new()) };
-        match text {
-            "-" => return Some(Vec::new()),
-            "--version" | "-V" | "-v" | "--help" | "-h" if words.len() == 1 => return None,
-            "-m" if options.has_modules => {
-                let module = words.get(place + 1).and_then(Word::exact);
-                return (!module.is_some_and(|module| TAME_MODULES.contains(&module))).then(Vec::new);
-            }
-            // Its own input, by another name.
-            _ if text.starts_with("/dev/") || text.starts_with("/proc/") => return Some(Vec::new()),
-            _ if risky.does(text).is_some() => return Some(Vec::new()),
-            _ if text.starts_with('-') => may_be_value = !is_flag(text),
-            _ if may_be_value => (has_file, may_be_value) = (true, false),
-            _ => return None,
-        }
-    }
-    (!has_file).then(Vec::new)
-}
+use super::{option::may_be_option, word::Word, wrapper::Seen};
 
 /// Whether an option of a C compiler names a program that it runs, or a file of more options.
 pub(super) fn is_compilers_program(word: &Word) -> bool {

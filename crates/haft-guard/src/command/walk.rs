@@ -1,10 +1,11 @@
 //! From what the parser made of a line to its parts.
 
 use super::{
+    interpreter,
     line::{Aside, Part, Unread},
     parse::{is_descriptor, is_sink, parse, substituted},
     place::{After, Folder, Place},
-    program::program_name,
+    program::{program_name, stem},
     variable,
     word::{self, Word},
     wrapper::{Role, Seen, role},
@@ -393,15 +394,20 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether git goes to a folder outside by itself, whose settings may run programs: `git -C .. status`.
+    /// Whether git goes to a folder outside by itself, whose settings may run programs (`git -C .. status`), or an
+    /// interpreter runs a file there (`python3 ../x.py`).
     fn leads_outside(&self, words: &[Word]) -> bool {
-        let is_git = words
-            .first()
-            .and_then(Word::exact)
-            .is_some_and(|program| program_name(program).eq_ignore_ascii_case("git"));
+        let Some(program) = words.first().and_then(Word::exact) else { return false };
+        let name = program_name(program).to_ascii_lowercase();
+        let goes_up = |path: &&str| !path.starts_with('/') && path.split('/').any(|name| name == "..");
+        if let Some(file) = interpreter::file_of(stem(&name), &words[1..]).filter(goes_up) {
+            return self.place.to(file, &self.folder).may_be_outside();
+        }
         let mut place = self.place;
         let mut rest = words.iter().skip(1).map_while(Word::exact);
-        while is_git && let Some(option) = rest.next().filter(|word| word.starts_with('-')) {
+        while name == "git"
+            && let Some(option) = rest.next().filter(|word| word.starts_with('-'))
+        {
             match option {
                 "-C" => place = rest.next().map_or(place, |path| place.to(path, &self.folder)),
                 "-c" => drop(rest.next()),
