@@ -18,6 +18,7 @@
 //! unread here.
 
 mod constant;
+mod git;
 mod interpreter;
 mod line;
 mod module;
