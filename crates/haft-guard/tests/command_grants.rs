@@ -47,6 +47,38 @@ fn a_grant_for_a_program_covers_no_file_that_it_writes() {
     }
 }
 
+/// A program under another name says no more than under its first one, and what runs others is not offered at all.
+#[test]
+fn no_grant_is_offered_for_all_that_a_program_runs() {
+    let offered = |line: &str| with(line, |call| Covers::suggestions(call, "Run", Shell::Posix).len());
+    for line in
+        ["cargo test", "python3.11 x.py", "node20 x.js", "gcc-12 -O2 a.c", "npm run build", "bun install x"]
+    {
+        assert_eq!(offered(line), 2, "the control: {line}");
+    }
+    for line in [
+        "python3.11 -u x.py",
+        "python3.13t -u x.py",
+        "node20 --no-warnings x.js",
+        "php8.2 -n x.php",
+        "lua5.4 -E x.lua",
+        "pypy3 -u x.py",
+        "perl5.36 x.pl",
+        "gcc-12 -wrapper ./wr a.c",
+        "npx x y",
+        "bunx x y",
+        "pnpx x y",
+        "uvx x y",
+        "pipx run x",
+        "npm exe x",
+        "yarn dlx x",
+        "pnpm dlx x",
+        "python3.11 -u",
+    ] {
+        assert_eq!(offered(line), 1, "{line}");
+    }
+}
+
 #[test]
 fn a_grant_for_an_interpreter_covers_no_text() {
     for line in ["python3 -u x.py", "python3 -u -W ignore x.py"] {

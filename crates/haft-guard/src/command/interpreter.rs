@@ -73,6 +73,11 @@ pub(super) fn runs_a_file(stem: &str, words: &[Word]) -> Option<bool> {
     })
 }
 
+/// Whether a program, by its name without the version, is one whose work is said by the file that it runs.
+pub(crate) fn is_interpreter(stem: &str) -> bool {
+    options(stem).is_some()
+}
+
 /// The file that an interpreter runs, where one is named.
 pub(super) fn file_of<'a>(stem: &str, words: &'a [Word]) -> Option<&'a str> {
     match runs(words, &options(stem)?) {
@@ -158,7 +163,7 @@ fn next(words: &[Word]) -> Option<(&str, &[Word])> {
 }
 
 /// Whether a word names a file, and not the input or an address by another spelling.
-fn is_file(path: &str) -> bool {
+pub(super) fn is_file(path: &str) -> bool {
     // `php://stdin`, `data:…`; on Windows a drive has one.
     let is_drive = path.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) && path[1..].starts_with(':');
     let body = if is_drive { &path[2..] } else { path };

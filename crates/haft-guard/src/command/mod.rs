@@ -17,6 +17,7 @@
 //! The line is given to `/bin/sh`, which is dash on some systems and bash on others. What the two read differently is
 //! unread here.
 
+mod compiler;
 mod constant;
 mod git;
 mod interpreter;
@@ -24,6 +25,7 @@ mod line;
 mod module;
 mod operand;
 mod option;
+mod package;
 mod parse;
 mod place;
 mod program;
@@ -41,8 +43,9 @@ pub use place::Folder;
 pub use simple::{NotSimple, Shell, words};
 pub use word::Word;
 
+pub(crate) use interpreter::is_interpreter;
 pub(crate) use line::single;
-pub(crate) use program::program_name;
+pub(crate) use program::{program_name, stem};
 pub(crate) use simple::{joined, rule_words, starts_with};
 pub(crate) use variable::is_tame_value;
 pub(crate) use word::{Found, find_denied, is_allowed};

@@ -4,10 +4,11 @@
 //! letters in a row (`-rnoF`). A word that only the shell knows may be such an option.
 
 use super::{
+    compiler,
     git::{git, settings},
-    interpreter, operand,
+    interpreter, operand, package,
     program::stem,
-    runner::{behind_dashes, is_compilers_program, runs_another},
+    runner::runs_another,
     script,
     word::{MANY, ONE, Word},
     wrapper::Seen,
@@ -110,22 +111,18 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
     if let Some(runs_a_file) = interpreter::runs_a_file(stem, words) {
         return (!runs_a_file).then(Vec::new);
     }
+    if let Some(manager) = package::manager(stem, words) {
+        return manager;
+    }
+    if let Some(seen) = runs_another(stem, words) {
+        return Some(seen);
+    }
     match stem {
         "git" => git(words),
         "sed" | "gsed" => (!script::is_tame_sed(words)).then(Vec::new),
         "make" | "gmake" => make(words),
         "uniq" => uniq(words),
-        "uv" | "pnpm" | "npm" | "yarn" | "bun" | "rustup" | "poetry" | "pdm" | "rye" | "hatch" | "pipenv"
-        | "conda" | "mamba" | "micromamba" | "bundle" | "bundler" | "mise" | "asdf" | "direnv" | "nix"
-        | "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "vagrant" | "volta" | "corepack"
-        | "dotenv" | "doppler" | "op"
-            if runs_another(stem, words) =>
-        {
-            Some(behind_dashes(words))
-        }
-        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
-            words.iter().any(is_compilers_program).then(Vec::new)
-        }
+        _ if compiler::is_compiler(stem) => words.iter().any(compiler::runs_more).then(Vec::new),
         "go" => go(words),
         // Whatever the compiler is told.
         "cargo"
@@ -139,15 +136,19 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         // A toolchain by its path, and a program that the compiler runs.
         "cargo" | "rustc"
             if words.iter().filter_map(Word::exact).any(|word| {
-                word.contains("linker=") || (word.starts_with('+') && word.contains(['/', '.']))
+                word.contains("linker=")
+                    || word.contains("link-arg")
+                    || word.contains("codegen-backend")
+                    || (stem == "rustc" && (word.starts_with('@') || word.starts_with("-Z")))
+                    || (word.starts_with('+') && word.contains(['/', '.']))
             }) =>
         {
             Some(Vec::new())
         }
         "tar" | "bsdtar" | "gtar" => tar(words),
         // They have a language of their own in which everything can be said, or save what they fetch.
-        "bun" | "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat"
-        | "vi" | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
+        "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat" | "vi"
+        | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
         _ => table(stem)?.find(words, true),
     }
 }
@@ -162,10 +163,6 @@ fn table(name: &str) -> Option<Risky> {
         "rg" => Risky { run: &["--pre", "--hostname-bin"], ..none },
         "fd" | "fdfind" => Risky { runs: "xX", takes: "eEtdScj", run: &["--exec", "--exec-batch"], ..none },
         "cargo" => Risky { write: &["--config", "--out-dir", "--artifact-dir"], takes: "pjFZm", writes: "C", ..none },
-        "npm" | "pnpm" | "yarn" => Risky {
-            runs: "c", run: &["--call", "--script-shell", "--shell", "--editor", "--viewer", "--browser"],
-            write: &["--node-options", "--userconfig", "--globalconfig", "--init-module", "--prefix"], ..none
-        },
         "rsync" => Risky {
             runs: "e", writes: "M", takes: "fTB", run: &["--rsh", "--rsync-path"],
             write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon"], ..none
