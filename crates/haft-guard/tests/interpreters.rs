@@ -42,8 +42,11 @@ fn a_file_outside_of_the_folder_asks() {
     );
 }
 
-/// Options with the values that they take, of each program: all are known.
-const KNOWN: &[(&str, &[&str], &[(&str, &str)])] = &[
+/// A program, options of it that take nothing, and options with their values.
+type Known = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
+
+/// All of these are known.
+const KNOWN: &[Known] = &[
     ("python3", &["-u", "-B", "-Iu", "-v"], &[("-W", "ignore"), ("-X", "dev"), ("-uW", "error")]),
     (
         "node",

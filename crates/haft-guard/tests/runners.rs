@@ -65,3 +65,13 @@ fn a_program_is_known_by_its_other_names() {
         "the control"
     );
 }
+
+/// A rule that allows a program that reads does not allow the files that it can write on the side.
+#[test]
+fn a_program_writes_no_file_on_the_side() {
+    let table = include!("command_lines/writes.in");
+    assert!(table.len() >= 90, "{}", table.len());
+    let programs = "'bat', 'cargo', 'cat', 'curl', 'file', 'git', 'go', 'iconv', 'less', 'man', 'python3', 'rsync', 'tar', \
+                    'tree', 'xmllint', 'xxd', 'zip'";
+    holds(&Judge::allowing(programs), &table);
+}

@@ -11,8 +11,8 @@ use super::{
 /// something.
 #[rustfmt::skip]
 const GIT_KNOWN: &[&str] = &[
-    "apply", "archive", "bisect", "blame", "bugreport", "bundle", "check-attr", "check-ignore", "check-mailmap", "check-ref-format",
-    "checkout-index", "cherry", "cherry-pick", "clone", "column", "commit-tree", "config", "count-objects", "diagnose", "diff",
+    "apply", "archive", "bisect", "blame", "bundle", "check-attr", "check-ignore", "check-mailmap", "check-ref-format",
+    "checkout-index", "cherry", "cherry-pick", "clone", "column", "commit-tree", "config", "count-objects", "diff",
     "diff-files", "diff-index", "diff-tree", "fetch", "for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "help",
     "init", "log", "ls-remote", "ls-tree", "merge-base", "merge-tree", "mktag", "mktree", "name-rev", "notes", "patch-id", "prune",
     "pull", "push", "range-diff", "read-tree", "rebase", "reflog", "rev-list", "revert", "shortlog", "show", "show-branch",
@@ -95,7 +95,9 @@ fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
         _ => {}
     }
     let (runs, writes, takes) = match name {
-        "archive" | "bugreport" | "diagnose" | "format-patch" => ("", "o", ""),
+        "archive" | "format-patch" => ("", "o", ""),
+        // It opens a browser.
+        "help" => ("", "w", ""),
         "grep" => ("O", "", "efABCm"),
         "rebase" => ("x", "", "sX"),
         "clone" => ("u", "c", "boj"),
@@ -117,6 +119,7 @@ fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
         write: match name {
             "clone" | "init" => &["--config", "--template", "--separate-git-dir"],
             "checkout-index" => &["--prefix"],
+            "help" => &["--web"],
             _ => &[
                 "--output",
                 "--output-directory",

@@ -187,7 +187,7 @@ pub(super) fn may_be_input(path: &str) -> bool {
         || if path.starts_with('/') {
             names.first().is_some_and(is_system) || goes_up(&names).is_some()
         } else {
-            goes_up(&names).is_some_and(|at| names[at..].iter().any(|name| is_system(name)))
+            goes_up(&names).is_some_and(|at| names[at..].iter().any(is_system))
         }
 }
 

@@ -145,7 +145,14 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         {
             Some(Vec::new())
         }
-        "tar" | "bsdtar" | "gtar" => tar(words),
+        "tar" | "bsdtar" => tar(words),
+        "xxd" => xxd(words),
+        // A command of the pager, which may be one for a shell: `less '+!rm x' y`.
+        "less" | "man" | "more" | "most"
+            if words.iter().filter_map(Word::exact).any(|word| word.starts_with('+')) =>
+        {
+            Some(Vec::new())
+        }
         // They have a language of their own in which everything can be said, or save what they fetch.
         "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat" | "vi"
         | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
@@ -158,26 +165,34 @@ fn table(name: &str) -> Option<Risky> {
     let none = Risky::default();
     Some(match name {
         "sort" => Risky { writes: "o", takes: "kStT", run: &["--compress-program"], write: &["--output"], ..none },
-        "shuf" | "tree" => Risky { writes: "o", write: &["--output"], ..none },
+        "iconv" | "sdiff" | "shuf" | "xmllint" => Risky { writes: "o", write: &["--output", "--shell"], ..none },
+        "file" => Risky { writes: "C", takes: "eFfmP", write: &["--compile"], ..none },
+        // `-R` writes a page into each folder.
+        "tree" => Risky { writes: "oR", takes: "HILPT", write: &["--output"], ..none },
         "split" => Risky { run: &["--filter"], ..none },
         "rg" => Risky { run: &["--pre", "--hostname-bin"], ..none },
         "fd" | "fdfind" => Risky { runs: "xX", takes: "eEtdScj", run: &["--exec", "--exec-batch"], ..none },
-        "cargo" => Risky { write: &["--config", "--out-dir", "--artifact-dir"], takes: "pjFZm", writes: "C", ..none },
+        "cargo" => Risky { write: &["--config", "--out-dir", "--artifact-dir", "--lockfile-path", "--open", "--root"], takes: "pjFZm", writes: "C", ..none },
         "rsync" => Risky {
-            runs: "e", writes: "M", takes: "fTB", run: &["--rsh", "--rsync-path"],
-            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon"], ..none
+            runs: "e", writes: "MT", takes: "fB", run: &["--rsh", "--rsync-path"],
+            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon", "--backup-dir",
+                "--temp-dir", "--remove-source-files"], ..none
         },
         "scp" | "sftp" => Risky { runs: "SD", writes: "oF", takes: "ciJlPX", ..none },
-        "zip" => Risky { writes: "TO", run: &["--unzip-command"], write: &["--test", "--output-file"], ..none },
-        "man" => Risky { runs: "PH", writes: "C", run: &["--pager", "--html"], write: &["--config-file"], ..none },
-        "bat" | "batcat" => Risky { run: &["--pager"], ..none },
+        // `-m` deletes what is packed, `-l…` may be a log.
+        "zip" => Risky {
+            writes: "TOml", run: &["--unzip-command"], write: &["--test", "--output-file", "--out", "--move", "--logfile-path", "--log-append"], ..none
+        },
+        "man" => Risky { runs: "PH", writes: "CX", run: &["--pager", "--html"], write: &["--config-file", "--gxditview"], ..none },
+        "bat" | "batcat" => Risky { run: &["--pager"], write: &["--generate-config-file", "--target"], ..none },
         "less" | "more" | "most" => Risky {
-            writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content"], ..none
+            writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--cmd"], ..none
         },
         "curl" => Risky {
             writes: "oOKDcJw", takes: "AbdeEFHmPQrTuUxXyYzC",
             write: &["--output", "--output-dir", "--remote-name", "--remote-name-all", "--config", "--dump-header",
-                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr", "--write-out"], ..none
+                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr", "--write-out",
+                "--engine", "--ssl-sessions"], ..none
         },
         "yq" => Risky { writes: "is", write: &["--inplace", "--split-exp"], ..none },
         _ => return None,
@@ -247,6 +262,9 @@ fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
         "mutexprofile",
         "trace",
         "outputdir",
+        "gocoverdir",
+        "pkgdir",
+        "testlogfile",
     ];
     let mut hits = false;
     let mut seen = Vec::new();
@@ -258,6 +276,8 @@ fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
         let Some(option) = text.strip_prefix('-') else { continue };
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let name = name.strip_prefix('-').unwrap_or(name);
+        // As the test program itself calls them.
+        let name = name.strip_prefix("test.").unwrap_or(name);
         if RUNS.contains(&name) {
             hits = true;
             let next = words.get(place + 1).and_then(Word::exact).unwrap_or_default();
@@ -272,7 +292,8 @@ fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
 fn tar(words: &[Word]) -> Option<Vec<Seen<'_>>> {
     let risky = Risky {
         runs: "IF",
-        takes: "fbCgHKLNTVX",
+        writes: "g",
+        takes: "fbCHKLNTVX",
         run: &[
             "--to-command",
             "--checkpoint-action",
@@ -282,18 +303,47 @@ fn tar(words: &[Word]) -> Option<Vec<Seen<'_>>> {
             "--rsh-command",
             "--rmt-command",
         ],
+        write: &["--index-file", "--listed-incremental", "--remove-files", "--volno-file"],
         goes_on: true,
-        ..Risky::default()
     };
     // `tar xIf PROGRAM FILE`: letters without a dash, and their values behind them.
     let first = words.first().and_then(Word::exact);
-    let old = first.is_some_and(|first| !first.starts_with('-') && first.contains(['I', 'F']));
+    let old = first.is_some_and(|first| !first.starts_with('-') && first.contains(['I', 'F', 'g']));
     let seen = risky.find(words, true);
+    // An archive on another machine is fetched by another program.
+    if words.iter().filter_map(Word::exact).any(is_remote) {
+        return Some(Vec::new());
+    }
     if !old {
         return seen.map(|seen| seen.into_iter().map(action).collect());
     }
     let values = words[1..].iter().filter_map(Word::exact).map(line_of);
     Some(values.collect())
+}
+
+/// `host:archive`, as a word, or behind `-f` or `--file=`.
+fn is_remote(word: &str) -> bool {
+    let place = match word.split_once('=') {
+        Some((option, value)) if option.len() > 2 && "--file".starts_with(option) => value,
+        _ if word.starts_with("--") => return false,
+        _ => word,
+    };
+    place.split('/').next().is_some_and(|first| first.contains(':'))
+}
+
+/// Its second file is written. Its options are words, of which some take a number.
+fn xxd(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    const VALUES: [&str; 11] =
+        ["-R", "-c", "-cols", "-g", "-groupsize", "-l", "-len", "-n", "-o", "-offset", "-s"];
+    let mut files = 0;
+    let mut before = "";
+    for word in words {
+        let Some(word) = word.exact() else { return Some(Vec::new()) };
+        let is_value = VALUES.contains(&before);
+        files += usize::from(!is_value && (!word.starts_with('-') || matches!(word, "-" | "--")));
+        before = if is_value { "" } else { word };
+    }
+    (files > 1).then(Vec::new)
 }
 
 /// `--checkpoint-action=exec=rm x`.
