@@ -13,8 +13,8 @@ use proptest::prelude::*;
 mod judge;
 use judge::{Judge, holds};
 
-const PROGRAMS: &str =
-    "'cat', 'python3', 'python', 'pypy3', 'node', 'nodejs', 'ruby', 'php', 'lua', 'luajit', 'tsx', 'julia'";
+const PROGRAMS: &str = "'cat', 'python3', 'python', 'pypy3', 'node', 'nodejs', 'ruby', 'php', 'lua', 'luajit', \
+    'tsx', 'julia', 'pytest', 'pip3', 'pip3.11', 'ruff', 'coverage'";
 
 /// Lines that ran unasked once, or would with a smaller list, each beside one that stays allowed.
 #[test]
@@ -101,7 +101,13 @@ fn command() -> impl Strategy<Value = (Vec<String>, Vec<usize>, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2048, failure_persistence: None, rng_seed: proptest::test_runner::RngSeed::Fixed(31), max_global_rejects: 16_384, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 2048,
+        failure_persistence: None,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(31),
+        max_global_rejects: 16_384,
+        ..ProptestConfig::default()
+    })]
 
     /// A line that asks does not run without a value of an option.
     #[test]
@@ -115,7 +121,11 @@ proptest! {
 
     /// With an option that is not known before the script every line asks; behind the script it changes nothing.
     #[test]
-    fn an_option_that_is_not_known_never_makes_it_run((words, _, options) in command(), at in any::<prop::sample::Index>(), unknown in "--[a-z_]{1,9}zq(=[a-z]{1,5})?|-[abdgjluB]{0,3}[yYkQ]") {
+    fn an_option_that_is_not_known_never_makes_it_run(
+        (words, _, options) in command(),
+        at in any::<prop::sample::Index>(),
+        unknown in "--[a-z_]{1,9}zq(=[a-z]{1,5})?|-[abdgjluB]{0,3}[yYkQ]",
+    ) {
         let judge = Judge::allowing(PROGRAMS);
         let before = judge.strictness(&words.join(" "));
         let place = 1 + at.index(words.len());

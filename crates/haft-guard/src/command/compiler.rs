@@ -6,9 +6,9 @@ use super::{option::may_be_option, word::Word};
 pub(super) fn is_compiler(stem: &str) -> bool {
     #[rustfmt::skip]
     const NAMES: &[&str] = &[
-        "ar", "c", "c++", "cc", "clang", "clang++", "clang-cl", "clang-cpp", "cpp", "em++", "emcc", "g++", "gcc", "gcc-ar", "gcc-nm",
-        "gcc-ranlib", "gccgo", "gdc", "gfortran", "icc", "icpc", "icpx", "icx", "ld", "ld.bfd", "ld.gold", "ld.lld", "ld.mold", "lld",
-        "mold", "nm", "nvcc", "ranlib", "tcc",
+        "ar", "c", "c++", "cc", "clang", "clang++", "clang-cl", "clang-cpp", "cpp", "em++", "emcc", "g++", "gcc",
+        "gcc-ar", "gcc-nm", "gcc-ranlib", "gccgo", "gdc", "gfortran", "icc", "icpc", "icpx", "icx", "ld", "ld.bfd",
+        "ld.gold", "ld.lld", "ld.mold", "lld", "mold", "nm", "nvcc", "ranlib", "tcc",
     ];
     NAMES.contains(&stem)
 }
@@ -66,8 +66,9 @@ pub(super) fn runs_more(word: &Word) -> bool {
 fn is_tame_for_linker(options: &str) -> bool {
     #[rustfmt::skip]
     const FLAGS: &[&str] = &[
-        "--as-needed", "--build-id", "--end-group", "--export-dynamic", "--gc-sections", "--no-as-needed", "--no-undefined",
-        "--no-whole-archive", "--start-group", "--strip-all", "--whole-archive", "-(", "-)", "-E", "-O1", "-O2", "-dead_strip", "-s",
+        "--as-needed", "--build-id", "--end-group", "--export-dynamic", "--gc-sections", "--no-as-needed",
+        "--no-undefined", "--no-whole-archive", "--start-group", "--strip-all", "--whole-archive", "-(", "-)", "-E",
+        "-O1", "-O2", "-dead_strip", "-s",
     ];
     const VALUES: &[&str] = &["-h", "-rpath", "--rpath", "-rpath-link", "-soname", "--soname", "-z"];
     let mut options = options.split(',');

@@ -307,7 +307,11 @@ fn options(stem: &str) -> Option<Options> {
         // Of these no option is known.
         "bpython" | "elixir" | "esno" | "gjs" | "groovy" | "guile" | "ipython" | "jruby" | "julia" | "jython"
         | "micropython" | "osascript" | "py" | "qjs" | "racket" | "raku" | "rscript" | "tclsh" | "ts-node" | "tsx"
-        | "wish" => Options { tells: VERSION, ..Options::default() },
+        | "wish" => Options {
+            tells: VERSION,
+            commands: &["history", "kernel", "profile", "repl", "watch"],
+            ..Options::default()
+        },
         _ => return None,
     })
 }

@@ -50,7 +50,8 @@ fn risky(module: &str) -> Option<Risky> {
         "pylint" => Risky {
             writes: "f", takes: "dej",
             write: &[
-                "--init-hook", "--output", "--output-format", "--import-graph", "--int-import-graph", "--ext-import-graph",
+                "--init-hook", "--output", "--output-format", "--import-graph", "--int-import-graph",
+                "--ext-import-graph",
             ], ..none
         },
         "pyright" => Risky { write: &["--pythonpath", "--createstub", "--writebaseline"], ..none },

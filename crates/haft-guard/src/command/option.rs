@@ -6,7 +6,7 @@
 use super::{
     compiler,
     git::{git, settings},
-    interpreter, operand, package,
+    interpreter, module, operand, package,
     program::stem,
     runner::runs_another,
     script,
@@ -147,6 +147,11 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         }
         "tar" | "bsdtar" => tar(words),
         "xxd" => xxd(words),
+        // Modules of Python that are programs, too.
+        "coverage" | "flake8" | "mypy" | "pip" | "pydoc" | "pylint" | "pyright" | "pytest" | "ruff" => {
+            (!module::is_tame(stem, words)).then(Vec::new)
+        }
+        "py.test" => (!module::is_tame("pytest", words)).then(Vec::new),
         // A command of the pager, which may be one for a shell: `less '+!rm x' y`.
         "less" | "man" | "more" | "most"
             if words.iter().filter_map(Word::exact).any(|word| word.starts_with('+')) =>
@@ -172,16 +177,20 @@ fn table(name: &str) -> Option<Risky> {
         "split" => Risky { run: &["--filter"], ..none },
         "rg" => Risky { run: &["--pre", "--hostname-bin"], ..none },
         "fd" | "fdfind" => Risky { runs: "xX", takes: "eEtdScj", run: &["--exec", "--exec-batch"], ..none },
-        "cargo" => Risky { write: &["--config", "--out-dir", "--artifact-dir", "--lockfile-path", "--open", "--root"], takes: "pjFZm", writes: "C", ..none },
+        "cargo" => Risky {
+            takes: "pjFZm", writes: "C",
+            write: &["--config", "--out-dir", "--artifact-dir", "--lockfile-path", "--open", "--root"], ..none
+        },
         "rsync" => Risky {
             runs: "e", writes: "MT", takes: "fB", run: &["--rsh", "--rsync-path"],
-            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon", "--backup-dir",
-                "--temp-dir", "--remove-source-files"], ..none
+            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon",
+                "--backup-dir", "--temp-dir", "--remove-source-files"], ..none
         },
         "scp" | "sftp" => Risky { runs: "SD", writes: "oF", takes: "ciJlPX", ..none },
         // `-m` deletes what is packed, `-l…` may be a log.
         "zip" => Risky {
-            writes: "TOml", run: &["--unzip-command"], write: &["--test", "--output-file", "--out", "--move", "--logfile-path", "--log-append"], ..none
+            writes: "TOml", run: &["--unzip-command"],
+            write: &["--test", "--output-file", "--out", "--move", "--logfile-path", "--log-append"], ..none
         },
         "man" => Risky { runs: "PH", writes: "CX", run: &["--pager", "--html"], write: &["--config-file", "--gxditview"], ..none },
         "bat" | "batcat" => Risky { run: &["--pager"], write: &["--generate-config-file", "--target"], ..none },

@@ -130,23 +130,24 @@ impl Manager {
 #[rustfmt::skip]
 fn known(stem: &str) -> Option<Manager> {
     const LONGS: &[&str] = &[
-        "browser", "call", "editor", "git", "global-pnpmfile", "globalconfig", "init-module", "node-gyp", "node-options",
-        "pack-destination", "pnpmfile", "prefix", "python", "script-shell", "shell", "shell-mode", "use-yarnrc", "userconfig",
-        "viewer",
+        "browser", "call", "editor", "git", "global-pnpmfile", "globalconfig", "init-module", "node-gyp",
+        "node-options", "pack-destination", "pnpmfile", "prefix", "python", "script-shell", "shell", "shell-mode",
+        "use-yarnrc", "userconfig", "viewer",
     ];
     Some(match stem {
         "npm" => Manager {
             commands: &[
-                "add", "audit", "bin", "cache", "ci", "cit", "clean-install", "ddp", "dedupe", "diff", "dist-tag", "doctor",
-                "explain", "find", "find-dupes", "fund", "get", "i", "info", "install", "install-ci-test", "install-test", "it",
-                "la", "link", "list", "ll", "ln", "ls", "outdated", "pack", "ping", "prefix", "prune", "publish", "query", "r",
-                "rb", "rebuild", "remove", "restart", "rm", "root", "run", "run-script", "s", "sbom", "se", "search", "show",
-                "start", "stop", "t", "test", "tst", "un", "uninstall", "unlink", "up", "update", "upgrade", "v", "version",
-                "view", "whoami", "why",
+                "add", "audit", "bin", "cache", "ci", "cit", "clean-install", "ddp", "dedupe", "diff", "dist-tag",
+                "doctor", "explain", "find", "find-dupes", "fund", "get", "i", "info", "install", "install-ci-test",
+                "install-test", "it", "la", "link", "list", "ll", "ln", "ls", "outdated", "pack", "ping", "prefix",
+                "prune", "publish", "query", "r", "rb", "rebuild", "remove", "restart", "rm", "root", "run",
+                "run-script", "s", "sbom", "se", "search", "show", "start", "stop", "t", "test", "tst", "un",
+                "uninstall", "unlink", "up", "update", "upgrade", "v", "version", "view", "whoami", "why",
             ],
             flags: &[
-                "--silent", "-s", "--quiet", "-q", "--verbose", "--version", "-v", "--help", "-h", "-g", "--global", "--json",
-                "--offline", "--prefer-offline", "--workspaces", "-ws", "--if-present", "--no-audit", "--no-fund", "--yes", "-y",
+                "--silent", "-s", "--quiet", "-q", "--verbose", "--version", "-v", "--help", "-h", "-g", "--global",
+                "--json", "--offline", "--prefer-offline", "--workspaces", "-ws", "--if-present", "--no-audit",
+                "--no-fund", "--yes", "-y",
             ],
             values: &["-w", "--workspace"],
             letters: "c",
@@ -156,13 +157,13 @@ fn known(stem: &str) -> Option<Manager> {
         "pnpm" => Manager {
             commands: &[
                 "add", "audit", "bin", "dedupe", "fetch", "i", "import", "info", "install", "it", "install-test", "la",
-                "licenses", "link", "list", "ll", "ln", "ls", "outdated", "pack", "prune", "publish", "rb", "rebuild", "remove",
-                "restart", "rm", "root", "run", "run-script", "show", "start", "stop", "store", "t", "test", "tst", "un",
-                "uninstall", "unlink", "up", "update", "upgrade", "view", "why",
+                "licenses", "link", "list", "ll", "ln", "ls", "outdated", "pack", "prune", "publish", "rb", "rebuild",
+                "remove", "restart", "rm", "root", "run", "run-script", "show", "start", "stop", "store", "t", "test",
+                "tst", "un", "uninstall", "unlink", "up", "update", "upgrade", "view", "why",
             ],
             flags: &[
-                "--silent", "-s", "--version", "-v", "--help", "-h", "-r", "--recursive", "-w", "--workspace-root", "-g",
-                "--global", "--offline", "--parallel", "--stream",
+                "--silent", "-s", "--version", "-v", "--help", "-h", "-r", "--recursive", "-w", "--workspace-root",
+                "-g", "--global", "--offline", "--parallel", "--stream",
             ],
             values: &["-F", "--filter"],
             letters: "c",
@@ -171,10 +172,13 @@ fn known(stem: &str) -> Option<Manager> {
         },
         "yarn" | "yarnpkg" => Manager {
             commands: &[
-                "add", "audit", "cache", "check", "dedupe", "info", "install", "licenses", "link", "list", "outdated", "pack",
-                "publish", "remove", "run", "unlink", "up", "upgrade", "version", "versions", "why",
+                "add", "audit", "cache", "check", "dedupe", "info", "install", "licenses", "link", "list", "outdated",
+                "pack", "publish", "remove", "run", "unlink", "up", "upgrade", "version", "versions", "why",
             ],
-            flags: &["--silent", "-s", "--verbose", "--version", "-v", "--help", "-h", "--offline", "--immutable", "--frozen-lockfile"],
+            flags: &[
+                "--silent", "-s", "--verbose", "--version", "-v", "--help", "-h", "--offline", "--immutable",
+                "--frozen-lockfile",
+            ],
             values: &[],
             letters: "c",
             longs: LONGS,
@@ -182,15 +186,17 @@ fn known(stem: &str) -> Option<Manager> {
         },
         "bun" => Manager {
             commands: &[
-                "a", "add", "audit", "build", "ci", "i", "info", "install", "link", "outdated", "patch", "pm", "publish",
-                "remove", "rm", "test", "unlink", "update", "why",
+                "a", "add", "audit", "build", "ci", "i", "info", "install", "link", "outdated", "patch", "pm",
+                "publish", "remove", "rm", "test", "unlink", "update", "why",
             ],
-            flags: &["--silent", "--version", "-v", "--revision", "--help", "-h", "--bun", "-b", "--watch", "--hot", "--smol"],
+            flags: &[
+                "--silent", "--version", "-v", "--revision", "--help", "-h", "--bun", "-b", "--watch", "--hot", "--smol",
+            ],
             values: &["-F", "--filter"],
             letters: "cepr",
             longs: &[
-                "config", "cwd", "env-file", "eval", "import", "inspect", "inspect-brk", "inspect-wait", "loader", "outdir",
-                "outfile", "preload", "print", "require", "shell",
+                "config", "cwd", "env-file", "eval", "import", "inspect", "inspect-brk", "inspect-wait", "loader",
+                "outdir", "outfile", "preload", "print", "require", "shell",
             ],
             has_scripts: false,
         },
