@@ -42,6 +42,33 @@ fn a_file_outside_of_the_folder_asks() {
     );
 }
 
+/// A makefile and a project outside are others than those that a rule was made for.
+#[test]
+fn what_is_built_outside_of_the_folder_asks() {
+    holds(
+        &Judge::allowing("'make', 'cargo'"),
+        &[
+            ("make -C sub test", "allow"),
+            ("make --directory=sub", "allow"),
+            ("make -C /w/sub", "allow"),
+            ("make -j4 test", "allow"),
+            ("cd sub && make -C ..", "allow"),
+            ("make -C .. test", "ask"),
+            ("make -C..", "ask"),
+            ("make -kC ..", "ask"),
+            ("make --directory=/tmp/x", "ask"),
+            ("make --direc /tmp/x", "ask"),
+            ("make test -C /tmp/x", "ask"),
+            ("cd sub && make -C ../..", "ask"),
+            ("cargo test --manifest-path sub/Cargo.toml", "allow"),
+            ("cargo test --manifest-path=/w/sub/Cargo.toml", "allow"),
+            ("cargo run -- --manifest-path=/tmp/x", "allow"),
+            ("cargo test --manifest-path ../x/Cargo.toml", "ask"),
+            ("cargo test --manifest-path=/tmp/x/Cargo.toml", "ask"),
+        ],
+    );
+}
+
 /// A program, options of it that take nothing, and options with their values.
 type Known = (&'static str, &'static [&'static str], &'static [(&'static str, &'static str)]);
 

@@ -25,6 +25,7 @@ mod line;
 mod module;
 mod operand;
 mod option;
+mod outside;
 mod package;
 mod parse;
 mod place;

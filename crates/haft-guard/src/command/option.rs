@@ -192,7 +192,7 @@ fn table(name: &str) -> Option<Risky> {
             writes: "TOml", run: &["--unzip-command"],
             write: &["--test", "--output-file", "--out", "--move", "--logfile-path", "--log-append"], ..none
         },
-        "man" => Risky { runs: "PH", writes: "CX", run: &["--pager", "--html"], write: &["--config-file", "--gxditview"], ..none },
+        "man" => Risky { runs: "PH", writes: "CXr", run: &["--pager", "--html"], write: &["--config-file", "--gxditview", "--prompt"], ..none },
         "bat" | "batcat" => Risky { run: &["--pager"], write: &["--generate-config-file", "--target"], ..none },
         "less" | "more" | "most" => Risky {
             writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--cmd"], ..none

@@ -1,11 +1,10 @@
 //! From what the parser made of a line to its parts.
 
 use super::{
-    interpreter,
     line::{Aside, Part, Unread},
+    outside::leads_outside,
     parse::{is_descriptor, is_sink, parse, substituted},
     place::{After, Folder, Place},
-    program::{program_name, stem},
     variable,
     word::{self, Word},
     wrapper::{Role, Seen, role},
@@ -371,7 +370,7 @@ impl<'a> Walk<'a> {
         self.place(words);
         match role(words) {
             Role::Plain => {
-                if self.place.may_be_outside() || self.leads_outside(words) {
+                if self.place.may_be_outside() || leads_outside(words, self.place, &self.folder) {
                     self.unread(Unread::Outside);
                 }
                 self.add(Part::Command(words.to_vec()));
@@ -392,29 +391,6 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-    }
-
-    /// Whether git goes to a folder outside by itself, whose settings may run programs (`git -C .. status`), or an
-    /// interpreter runs a file there (`python3 ../x.py`).
-    fn leads_outside(&self, words: &[Word]) -> bool {
-        let Some(program) = words.first().and_then(Word::exact) else { return false };
-        let name = program_name(program).to_ascii_lowercase();
-        let goes_up = |path: &&str| !path.starts_with('/') && path.split('/').any(|name| name == "..");
-        if let Some(file) = interpreter::file_of(stem(&name), &words[1..]).filter(goes_up) {
-            return self.place.to(file, &self.folder).may_be_outside();
-        }
-        let mut place = self.place;
-        let mut rest = words.iter().skip(1).map_while(Word::exact);
-        while name == "git"
-            && let Some(option) = rest.next().filter(|word| word.starts_with('-'))
-        {
-            match option {
-                "-C" => place = rest.next().map_or(place, |path| place.to(path, &self.folder)),
-                "-c" => drop(rest.next()),
-                _ => {}
-            }
-        }
-        place.may_be_outside()
     }
 
     fn within(&mut self, words: &[Word]) {
