@@ -17,9 +17,16 @@
 //! The line is given to `/bin/sh`, which is dash on some systems and bash on others. What the two read differently is
 //! unread here.
 
+mod compiler;
 mod constant;
+mod git;
+mod interpreter;
 mod line;
+mod module;
+mod operand;
 mod option;
+mod outside;
+mod package;
 mod parse;
 mod place;
 mod program;
@@ -37,8 +44,9 @@ pub use place::Folder;
 pub use simple::{NotSimple, Shell, words};
 pub use word::Word;
 
+pub(crate) use interpreter::is_interpreter;
 pub(crate) use line::single;
-pub(crate) use program::program_name;
+pub(crate) use program::{program_name, stem};
 pub(crate) use simple::{joined, rule_words, starts_with};
 pub(crate) use variable::is_tame_value;
 pub(crate) use word::{Found, find_denied, is_allowed};

@@ -4,7 +4,11 @@
 //! letters in a row (`-rnoF`). A word that only the shell knows may be such an option.
 
 use super::{
-    runner::{Interpreter, behind_dashes, interpreter, is_compilers_program, runs_another},
+    compiler,
+    git::{git, settings},
+    interpreter, module, operand, package,
+    program::stem,
+    runner::runs_another,
     script,
     word::{MANY, ONE, Word},
     wrapper::Seen,
@@ -59,7 +63,7 @@ impl Risky {
     }
 
     /// Whether one of the words is such an option, or may be, and what can be seen of what it runs.
-    fn find<'a>(&self, words: &'a [Word], unsure: bool) -> Option<Vec<Seen<'a>>> {
+    pub(super) fn find<'a>(&self, words: &'a [Word], unsure: bool) -> Option<Vec<Seen<'a>>> {
         let mut hits = false;
         let mut seen = Vec::new();
         for (place, word) in words.iter().enumerate() {
@@ -85,7 +89,7 @@ impl Risky {
     }
 }
 
-fn line_of<'a>(value: &str) -> Seen<'a> {
+pub(super) fn line_of<'a>(value: &str) -> Seen<'a> {
     Seen::Line(value.trim_start_matches(['!', '|', '=']).to_owned())
 }
 
@@ -103,57 +107,22 @@ pub(super) fn may_be_option(word: &Word) -> bool {
 
 /// What can be seen of what a program runs besides itself, where its arguments make it run something or write a file.
 pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a>>> {
-    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+    let stem = stem(name);
+    if let Some(runs_a_file) = interpreter::runs_a_file(stem, words) {
+        return (!runs_a_file).then(Vec::new);
+    }
+    if let Some(manager) = package::manager(stem, words) {
+        return manager;
+    }
+    if let Some(seen) = runs_another(stem, words) {
+        return Some(seen);
+    }
     match stem {
         "git" => git(words),
         "sed" | "gsed" => (!script::is_tame_sed(words)).then(Vec::new),
         "make" | "gmake" => make(words),
         "uniq" => uniq(words),
-        "uv" | "pnpm" | "npm" | "yarn" | "bun" | "rustup" | "poetry" | "pdm" | "rye" | "hatch" | "pipenv"
-        | "conda" | "mamba" | "micromamba" | "bundle" | "bundler" | "mise" | "asdf" | "direnv" | "nix"
-        | "docker" | "podman" | "nerdctl" | "kubectl" | "oc" | "vagrant" | "volta" | "corepack"
-        | "dotenv" | "doppler" | "op"
-            if runs_another(stem, words) =>
-        {
-            Some(behind_dashes(words))
-        }
-        "gcc" | "g++" | "cc" | "c++" | "clang" | "clang++" => {
-            words.iter().any(is_compilers_program).then(Vec::new)
-        }
-        "python" | "pypy" => interpreter(
-            words,
-            &Interpreter { code: "c", takes: "WX", flags: "BbdEiIOPqsSuvx", longs: &[], has_modules: true },
-        ),
-        "node" | "nodejs" | "bun" => {
-            let longs = &[
-                "--eval",
-                "--print",
-                "--require",
-                "--import",
-                "--loader",
-                "--experimental-loader",
-                "--env-file",
-                "--env-file-if-exists",
-                "--experimental-config-file",
-                "--preload",
-            ];
-            interpreter(words, &Interpreter { code: "epr", takes: "", flags: "", longs, has_modules: false })
-        }
-        "ruby" => interpreter(
-            words,
-            &Interpreter { code: "erIC", takes: "EFKTWx", flags: "w", longs: &[], has_modules: false },
-        ),
-        "php" => {
-            let longs = &["--run", "--process-begin", "--process-code", "--process-end", "--define"];
-            interpreter(
-                words,
-                &Interpreter { code: "rBREdc", takes: "", flags: "n", longs, has_modules: false },
-            )
-        }
-        "lua" | "luajit" => interpreter(
-            words,
-            &Interpreter { code: "eli", takes: "", flags: "E", longs: &[], has_modules: false },
-        ),
+        _ if compiler::is_compiler(stem) => words.iter().any(compiler::runs_more).then(Vec::new),
         "go" => go(words),
         // Whatever the compiler is told.
         "cargo"
@@ -167,12 +136,28 @@ pub(super) fn does_more<'a>(name: &str, words: &'a [Word]) -> Option<Vec<Seen<'a
         // A toolchain by its path, and a program that the compiler runs.
         "cargo" | "rustc"
             if words.iter().filter_map(Word::exact).any(|word| {
-                word.contains("linker=") || (word.starts_with('+') && word.contains(['/', '.']))
+                word.contains("linker=")
+                    || word.contains("link-arg")
+                    || word.contains("codegen-backend")
+                    || (stem == "rustc" && (word.starts_with('@') || word.starts_with("-Z")))
+                    || (word.starts_with('+') && word.contains(['/', '.']))
             }) =>
         {
             Some(Vec::new())
         }
-        "tar" | "bsdtar" | "gtar" => tar(words),
+        "tar" | "bsdtar" => tar(words),
+        "xxd" => xxd(words),
+        // Modules of Python that are programs, too.
+        "coverage" | "flake8" | "mypy" | "pip" | "pydoc" | "pylint" | "pyright" | "pytest" | "ruff" => {
+            (!module::is_tame(stem, words)).then(Vec::new)
+        }
+        "py.test" => (!module::is_tame("pytest", words)).then(Vec::new),
+        // A command of the pager, which may be one for a shell: `less '+!rm x' y`.
+        "less" | "man" | "more" | "most"
+            if words.iter().filter_map(Word::exact).any(|word| word.starts_with('+')) =>
+        {
+            Some(Vec::new())
+        }
         // They have a language of their own in which everything can be said, or save what they fetch.
         "deno" | "ed" | "emacs" | "ex" | "gdb" | "lldb" | "nano" | "nvim" | "rvim" | "socat" | "vi"
         | "view" | "vim" | "vimdiff" | "wget" => Some(Vec::new()),
@@ -185,216 +170,66 @@ fn table(name: &str) -> Option<Risky> {
     let none = Risky::default();
     Some(match name {
         "sort" => Risky { writes: "o", takes: "kStT", run: &["--compress-program"], write: &["--output"], ..none },
-        "shuf" | "tree" => Risky { writes: "o", write: &["--output"], ..none },
+        "iconv" | "sdiff" | "shuf" | "xmllint" => Risky { writes: "o", write: &["--output", "--shell"], ..none },
+        "file" => Risky { writes: "C", takes: "eFfmP", write: &["--compile"], ..none },
+        // `-R` writes a page into each folder.
+        "tree" => Risky { writes: "oR", takes: "HILPT", write: &["--output"], ..none },
         "split" => Risky { run: &["--filter"], ..none },
         "rg" => Risky { run: &["--pre", "--hostname-bin"], ..none },
         "fd" | "fdfind" => Risky { runs: "xX", takes: "eEtdScj", run: &["--exec", "--exec-batch"], ..none },
-        "cargo" => Risky { write: &["--config", "--out-dir", "--artifact-dir"], takes: "pjFZm", writes: "C", ..none },
-        "npm" | "pnpm" | "yarn" => Risky {
-            runs: "c", run: &["--call", "--script-shell", "--shell", "--editor", "--viewer", "--browser"],
-            write: &["--node-options", "--userconfig", "--globalconfig", "--init-module", "--prefix"], ..none
+        "cargo" => Risky {
+            takes: "pjFZm", writes: "C",
+            write: &["--config", "--out-dir", "--artifact-dir", "--lockfile-path", "--open", "--root"], ..none
         },
         "rsync" => Risky {
-            runs: "e", writes: "M", takes: "fTB", run: &["--rsh", "--rsync-path"],
-            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon"], ..none
+            runs: "e", writes: "MT", takes: "fB", run: &["--rsh", "--rsync-path"],
+            write: &["--write-batch", "--only-write-batch", "--log-file", "--remote-option", "--config", "--daemon",
+                "--backup-dir", "--temp-dir", "--remove-source-files"], ..none
         },
         "scp" | "sftp" => Risky { runs: "SD", writes: "oF", takes: "ciJlPX", ..none },
-        "zip" => Risky { writes: "TO", run: &["--unzip-command"], write: &["--test", "--output-file"], ..none },
-        "man" => Risky { runs: "PH", writes: "C", run: &["--pager", "--html"], write: &["--config-file"], ..none },
-        "bat" | "batcat" => Risky { run: &["--pager"], ..none },
+        // `-m` deletes what is packed, `-l…` may be a log.
+        "zip" => Risky {
+            writes: "TOml", run: &["--unzip-command"],
+            write: &["--test", "--output-file", "--out", "--move", "--logfile-path", "--log-append"], ..none
+        },
+        "man" => Risky { runs: "PH", writes: "CXr", run: &["--pager", "--html"], write: &["--config-file", "--gxditview", "--prompt"], ..none },
+        "bat" | "batcat" => Risky { run: &["--pager"], write: &["--generate-config-file", "--target"], ..none },
         "less" | "more" | "most" => Risky {
-            writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content"], ..none
+            writes: "oOkK", write: &["--log-file", "--LOG-FILE", "--lesskey-file", "--lesskey-src", "--lesskey-content", "--cmd"], ..none
         },
         "curl" => Risky {
             writes: "oOKDcJw", takes: "AbdeEFHmPQrTuUxXyYzC",
             write: &["--output", "--output-dir", "--remote-name", "--remote-name-all", "--config", "--dump-header",
-                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr", "--write-out"], ..none
+                "--cookie-jar", "--trace", "--trace-ascii", "--etag-save", "--hsts", "--alt-svc", "--libcurl", "--stderr", "--write-out",
+                "--engine", "--ssl-sessions"], ..none
         },
         "yq" => Risky { writes: "is", write: &["--inplace", "--split-exp"], ..none },
         _ => return None,
     })
 }
 
-/// Commands of git that are known: what of their options runs or writes is below. Any other may be there to run
-/// something (`for-each-repo`, `filter-branch`), to write files wherever it is told to, or be another name for
-/// something.
-#[rustfmt::skip]
-const GIT_KNOWN: &[&str] = &[
-    "apply", "archive", "bisect", "blame", "bugreport", "bundle", "check-attr", "check-ignore", "check-mailmap", "check-ref-format",
-    "checkout-index", "cherry", "cherry-pick", "clone", "column", "commit-tree", "config", "count-objects", "diagnose", "diff",
-    "diff-files", "diff-index", "diff-tree", "fetch", "for-each-ref", "format-patch", "fsck", "gc", "grep", "hash-object", "help",
-    "init", "log", "ls-remote", "ls-tree", "merge-base", "merge-tree", "mktag", "mktree", "name-rev", "notes", "patch-id", "prune",
-    "pull", "push", "range-diff", "read-tree", "rebase", "reflog", "rev-list", "revert", "shortlog", "show", "show-branch",
-    "show-index", "show-ref", "sparse-checkout", "stage", "stash", "stripspace", "submodule", "symbolic-ref", "update-index",
-    "update-ref", "var", "verify-commit", "verify-pack", "verify-tag", "version", "whatchanged", "worktree", "write-tree",
-];
-
-/// Commands of git of which no option runs or writes, so that a word that only the shell knows may stand there.
-#[rustfmt::skip]
-const GIT_TAME: &[&str] = &[
-    "add", "branch", "cat-file", "checkout", "clean", "commit", "describe", "ls-files", "merge", "mv",
-    "remote", "reset", "restore", "rev-parse", "rm", "status", "switch", "tag",
-];
-
-/// Options of git before its command that run nothing, and take nothing.
-#[rustfmt::skip]
-const GIT_GLOBAL: &[&str] = &[
-    "--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs",
-    "--icase-pathspecs", "--no-replace-objects", "--no-lazy-fetch", "--no-advice", "--version", "-v", "--help", "-h",
-    "--html-path", "--man-path", "--info-path",
-];
-
-fn git(words: &[Word]) -> Option<Vec<Seen<'_>>> {
-    let mut rest = words;
-    loop {
-        let first = rest.first()?;
-        // A variable here may be any of its options.
-        let Some(word) = first.exact() else { return Some(settings(rest)) };
-        let value = rest.get(1).and_then(Word::exact);
-        let skipped = match word {
-            "-c" if value.is_some_and(is_tame_setting) => 2,
-            "-C" if value.is_some() => 2,
-            _ if GIT_GLOBAL.contains(&word) => 1,
-            // What an option takes that is not known here is not known either.
-            _ if word.starts_with('-') => return Some(settings(rest)),
-            _ => return git_command(word, &rest[1..]),
-        };
-        rest = rest.get(skipped..)?;
-    }
-}
-
-/// What the settings among some words would run.
-fn settings(words: &[Word]) -> Vec<Seen<'_>> {
-    let values = words.iter().filter_map(Word::exact).filter_map(|word| word.split_once('='));
-    values.map(|(_, value)| line_of(value)).collect()
-}
-
-fn git_command<'a>(name: &str, rest: &'a [Word]) -> Option<Vec<Seen<'a>>> {
-    if !GIT_KNOWN.contains(&name) && !GIT_TAME.contains(&name) {
-        return Some(settings(rest));
-    }
-    let has = |text: &str| rest.iter().position(|word| word.may_be(text));
-    match name {
-        "bisect" => {
-            if let Some(place) = has("run") {
-                let runs = rest.get(place + 1..).filter(|run| !run.is_empty());
-                return Some(runs.map(Seen::Words).into_iter().collect());
-            }
-            if has("visualize").or_else(|| has("view")).is_some() {
-                return Some(Vec::new());
-            }
-        }
-        "submodule" => {
-            if let Some(place) = has("foreach") {
-                let words: Vec<&str> = rest[place + 1..].iter().filter_map(Word::exact).collect();
-                let words: Vec<&str> = words.into_iter().skip_while(|word| word.starts_with('-')).collect();
-                return Some(vec![Seen::Line(words.join(" "))]);
-            }
-        }
-        "config" if !reads_config(rest) => {
-            // The value is the last word, as a rule: `git config alias.x '!rm x'`.
-            return Some(rest.last().and_then(Word::exact).map(line_of).into_iter().collect());
-        }
-        // Without it, every commit becomes a file.
-        "format-patch" if !rest.iter().any(|word| word.exact() == Some("--stdout")) => {
-            return Some(Vec::new());
-        }
-        "bundle" if !matches!(rest.first().and_then(Word::exact), Some("verify" | "list-heads")) => {
-            return Some(Vec::new());
-        }
-        _ => {}
-    }
-    let (runs, writes, takes) = match name {
-        "archive" | "bugreport" | "diagnose" | "format-patch" => ("", "o", ""),
-        "grep" => ("O", "", "efABCm"),
-        "rebase" => ("x", "", "sX"),
-        "clone" => ("u", "c", "boj"),
-        "ls-remote" => ("u", "", ""),
-        _ => ("", "", ""),
-    };
-    let risky = Risky {
-        runs,
-        writes,
-        takes,
-        run: &[
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "--open-files-in-pager",
-            "--ext-diff",
-            "--extcmd",
-        ],
-        write: match name {
-            "clone" | "init" => &["--config", "--template", "--separate-git-dir"],
-            "checkout-index" => &["--prefix"],
-            _ => &[
-                "--output",
-                "--output-directory",
-                "--export-marks",
-                "--index-output",
-                "--in-place",
-                "--unsafe-paths",
-                "--build-fake-ancestor",
-            ],
-        },
-        goes_on: false,
-    };
-    risky.find(rest, !GIT_TAME.contains(&name))
-}
-
-/// Whether `git config` only shows something.
-fn reads_config(words: &[Word]) -> bool {
-    const READS: [&str; 14] = [
-        "--get",
-        "--get-all",
-        "--get-regexp",
-        "--get-urlmatch",
-        "--list",
-        "-l",
-        "--show-origin",
-        "--show-scope",
-        "--name-only",
-        "-z",
-        "--null",
-        "--local",
-        "--global",
-        "--system",
-    ];
-    let Some(words) = words.iter().map(Word::exact).collect::<Option<Vec<&str>>>() else { return false };
-    let is_asked = words.iter().any(|word| word.starts_with("--get") || matches!(*word, "--list" | "-l"));
-    let (options, names): (Vec<&str>, Vec<&str>) = words.into_iter().partition(|word| word.starts_with('-'));
-    options.iter().all(|option| READS.contains(option))
-        && match names.first() {
-            Some(&"list") => names.len() == 1,
-            Some(&"get") => names.len() == 2,
-            _ => is_asked || names.len() == 1,
-        }
-}
-
-/// Settings of git that run nothing.
-fn is_tame_setting(setting: &str) -> bool {
-    const KEYS: [&str; 8] = [
-        "core.abbrev",
-        "core.quotepath",
-        "core.pager=cat",
-        "diff.context",
-        "user.name",
-        "user.email",
-        "commit.gpgsign=false",
-        "init.defaultbranch",
-    ];
-    let setting = setting.to_ascii_lowercase();
-    let (key, _) = setting.split_once('=').unwrap_or((&setting, ""));
-    key.starts_with("color.")
-        || key.starts_with("advice.")
-        || KEYS.contains(&key)
-        || KEYS.contains(&&*setting)
-}
-
-/// Its second file is written.
+/// Its second file is written. Options behind the first are files to some systems.
 fn uniq(words: &[Word]) -> Option<Vec<Seen<'_>>> {
-    let files = words.iter().filter(|word| !word.exact().is_some_and(|word| word.starts_with('-'))).count();
-    (files > 1 || words.iter().any(|word| word.exact().is_none())).then(Vec::new)
+    let known = operand::Known {
+        letters: "cdDiuz0123456789",
+        values: "fsw",
+        longs: &[
+            "--count",
+            "--ignore-case",
+            "--repeated",
+            "--unique",
+            "--zero-terminated",
+            "--help",
+            "--version",
+        ],
+        long_values: &["--skip-fields", "--skip-chars", "--check-chars"],
+    };
+    let is_tame = match operand::operands(words, &known).as_deref() {
+        Some([]) => true,
+        Some([file]) => words.last().and_then(Word::exact) == Some(file),
+        _ => false,
+    };
+    (!is_tame).then(Vec::new)
 }
 
 fn make(words: &[Word]) -> Option<Vec<Seen<'_>>> {
@@ -436,6 +271,9 @@ fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
         "mutexprofile",
         "trace",
         "outputdir",
+        "gocoverdir",
+        "pkgdir",
+        "testlogfile",
     ];
     let mut hits = false;
     let mut seen = Vec::new();
@@ -447,6 +285,8 @@ fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
         let Some(option) = text.strip_prefix('-') else { continue };
         let (name, value) = option.split_once('=').unwrap_or((option, ""));
         let name = name.strip_prefix('-').unwrap_or(name);
+        // As the test program itself calls them.
+        let name = name.strip_prefix("test.").unwrap_or(name);
         if RUNS.contains(&name) {
             hits = true;
             let next = words.get(place + 1).and_then(Word::exact).unwrap_or_default();
@@ -461,7 +301,8 @@ fn go(words: &[Word]) -> Option<Vec<Seen<'_>>> {
 fn tar(words: &[Word]) -> Option<Vec<Seen<'_>>> {
     let risky = Risky {
         runs: "IF",
-        takes: "fbCgHKLNTVX",
+        writes: "g",
+        takes: "fbCHKLNTVX",
         run: &[
             "--to-command",
             "--checkpoint-action",
@@ -471,18 +312,47 @@ fn tar(words: &[Word]) -> Option<Vec<Seen<'_>>> {
             "--rsh-command",
             "--rmt-command",
         ],
+        write: &["--index-file", "--listed-incremental", "--remove-files", "--volno-file"],
         goes_on: true,
-        ..Risky::default()
     };
     // `tar xIf PROGRAM FILE`: letters without a dash, and their values behind them.
     let first = words.first().and_then(Word::exact);
-    let old = first.is_some_and(|first| !first.starts_with('-') && first.contains(['I', 'F']));
+    let old = first.is_some_and(|first| !first.starts_with('-') && first.contains(['I', 'F', 'g']));
     let seen = risky.find(words, true);
+    // An archive on another machine is fetched by another program.
+    if words.iter().filter_map(Word::exact).any(is_remote) {
+        return Some(Vec::new());
+    }
     if !old {
         return seen.map(|seen| seen.into_iter().map(action).collect());
     }
     let values = words[1..].iter().filter_map(Word::exact).map(line_of);
     Some(values.collect())
+}
+
+/// `host:archive`, as a word, or behind `-f` or `--file=`.
+fn is_remote(word: &str) -> bool {
+    let place = match word.split_once('=') {
+        Some((option, value)) if option.len() > 2 && "--file".starts_with(option) => value,
+        _ if word.starts_with("--") => return false,
+        _ => word,
+    };
+    place.split('/').next().is_some_and(|first| first.contains(':'))
+}
+
+/// Its second file is written. Its options are words, of which some take a number.
+fn xxd(words: &[Word]) -> Option<Vec<Seen<'_>>> {
+    const VALUES: [&str; 11] =
+        ["-R", "-c", "-cols", "-g", "-groupsize", "-l", "-len", "-n", "-o", "-offset", "-s"];
+    let mut files = 0;
+    let mut before = "";
+    for word in words {
+        let Some(word) = word.exact() else { return Some(Vec::new()) };
+        let is_value = VALUES.contains(&before);
+        files += usize::from(!is_value && (!word.starts_with('-') || matches!(word, "-" | "--")));
+        before = if is_value { "" } else { word };
+    }
+    (files > 1).then(Vec::new)
 }
 
 /// `--checkpoint-action=exec=rm x`.

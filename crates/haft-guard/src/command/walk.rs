@@ -2,9 +2,9 @@
 
 use super::{
     line::{Aside, Part, Unread},
+    outside::leads_outside,
     parse::{is_descriptor, is_sink, parse, substituted},
     place::{After, Folder, Place},
-    program::program_name,
     variable,
     word::{self, Word},
     wrapper::{Role, Seen, role},
@@ -370,7 +370,7 @@ impl<'a> Walk<'a> {
         self.place(words);
         match role(words) {
             Role::Plain => {
-                if self.place.may_be_outside() || self.leads_outside(words) {
+                if self.place.may_be_outside() || leads_outside(words, self.place, &self.folder) {
                     self.unread(Unread::Outside);
                 }
                 self.add(Part::Command(words.to_vec()));
@@ -391,24 +391,6 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-    }
-
-    /// Whether git goes to a folder outside by itself, whose settings may run programs: `git -C .. status`.
-    fn leads_outside(&self, words: &[Word]) -> bool {
-        let is_git = words
-            .first()
-            .and_then(Word::exact)
-            .is_some_and(|program| program_name(program).eq_ignore_ascii_case("git"));
-        let mut place = self.place;
-        let mut rest = words.iter().skip(1).map_while(Word::exact);
-        while is_git && let Some(option) = rest.next().filter(|word| word.starts_with('-')) {
-            match option {
-                "-C" => place = rest.next().map_or(place, |path| place.to(path, &self.folder)),
-                "-c" => drop(rest.next()),
-                _ => {}
-            }
-        }
-        place.may_be_outside()
     }
 
     fn within(&mut self, words: &[Word]) {

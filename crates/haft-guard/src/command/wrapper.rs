@@ -4,7 +4,7 @@ use super::{
     line::Unread,
     option::does_more,
     place,
-    program::{is_wrapper, program_name},
+    program::{is_wrapper, program_name, stem},
     word::Word,
 };
 use std::borrow::Cow;
@@ -58,26 +58,27 @@ pub(super) fn role(words: &[Word]) -> Role<'_> {
         return Role::Harmless;
     }
     let name = program_name(first).to_ascii_lowercase();
-    if name == "find" {
+    let stem = stem(&name);
+    if stem == "find" {
         return find(rest);
     }
     if !is_wrapper(first) {
         return does_more(&name, rest).map_or(Role::Plain, |seen| Role::Hides(Unread::Option, seen));
     }
-    let takes_a_line = SHELLS.contains(&name.as_str()) || matches!(name.as_str(), "su" | "script" | "flock");
+    let takes_a_line = SHELLS.contains(&stem) || matches!(stem, "su" | "script" | "flock");
     if takes_a_line && let Some(line) = text_of(rest) {
         return Role::Hides(Unread::Wrapper, vec![Seen::Line(line)]);
     }
-    if matches!(name.as_str(), "eval" | "watch") {
+    if matches!(stem, "eval" | "watch") {
         return Role::Hides(Unread::Wrapper, joined(rest).map(Seen::Line).into_iter().collect());
     }
-    let layout = layout(&name);
+    let layout = layout(stem);
     match command_of(rest, &layout) {
-        Some((command, true)) if first == name && name == "xargs" => {
+        Some((command, true)) if first == stem && stem == "xargs" => {
             // What it reads becomes words of the command.
             Role::Passes(command.iter().cloned().chain([Word::Any]).collect())
         }
-        Some((command, true)) if first == name => Role::Passes(Cow::Borrowed(command)),
+        Some((command, true)) if first == stem => Role::Passes(Cow::Borrowed(command)),
         Some((command, _)) => Role::Hides(Unread::Wrapper, vec![Seen::Words(command)]),
         None => Role::Hides(Unread::Wrapper, Vec::new()),
     }

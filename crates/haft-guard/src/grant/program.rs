@@ -11,7 +11,9 @@ pub(super) fn says_enough(program: &str, named: usize) -> bool {
         "wget",
     ];
     let name = command::program_name(program).to_ascii_lowercase();
-    !NEVER.contains(&name.as_str()) && (named > 1 || !says_little(program))
+    !NEVER.contains(&name.as_str())
+        && !NEVER.contains(&command::stem(&name))
+        && (named > 1 || !says_little(program))
 }
 
 /// Programs whose name alone says nothing about what they will do, or nothing that anybody would agree to ahead of
@@ -79,5 +81,8 @@ fn says_little(program: &str) -> bool {
         "zsh",
     ];
     let name = program.rsplit(['/', '\\']).next().unwrap_or(program).to_ascii_lowercase();
-    NAMES.binary_search(&name.as_str()).is_ok()
+    // `python3.11` says as little as `python3`.
+    let stem = command::stem(command::program_name(&name));
+    let is_listed = |name: &str| NAMES.binary_search(&name).is_ok();
+    is_listed(&name) || is_listed(stem) || command::is_interpreter(stem)
 }
