@@ -193,9 +193,9 @@ pub(super) struct CallArgs {
     /// The lowest isolation level of the sandbox
     #[arg(long, value_name = "LEVEL")]
     pub(super) isolation: Option<Isolation>,
-    /// Convert "5" to 5 where the tool declares a number; the result says so
+    /// Refuse "5" where the tool declares a number, instead of converting it
     #[arg(long)]
-    pub(super) coerce: bool,
+    pub(super) no_coerce: bool,
     /// Print a task id and return; a worker runs the call, `haft runs watch ID` waits for it
     #[cfg(unix)]
     #[arg(long, conflicts_with_all = ["dry_run", "events"])]
@@ -340,6 +340,31 @@ pub(super) enum LicenseCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Issue a licence, signed with a key of `haft keys generate`
+    #[command(after_help = examples::LICENSE_ISSUE)]
+    Issue(IssueArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct IssueArgs {
+    /// The tier that the licence gives: Core, WriterPro, Teams or Enterprise
+    #[arg(long, value_parser = words::tier)]
+    pub(super) tier: haft_core::Tier,
+    /// Whose licence it is
+    #[arg(long, value_name = "NAME")]
+    pub(super) holder: String,
+    /// The number of the licence; made up where absent
+    #[arg(long)]
+    pub(super) id: Option<String>,
+    /// Only for this tenant; by default for all of an installation
+    #[arg(long, value_name = "NAME")]
+    pub(super) tenant: Option<String>,
+    /// When it expires, such as 2030-01-01T00:00:00Z; by default never
+    #[arg(long, value_name = "TIME")]
+    pub(super) expires: Option<jiff::Timestamp>,
+    /// The key that signs it [default: signing.key beside your haft.toml]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(super) key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

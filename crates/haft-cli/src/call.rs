@@ -32,7 +32,7 @@ pub(super) fn run(args: &CallArgs, ground: CliContext, console: &mut Console) ->
         execution_id: Some(ExecutionId::at(jiff::Timestamp::now())),
         timeout: args.timeout,
         isolation: args.isolation.map(IsolationLevel::from),
-        coerce: args.coerce,
+        coerce: args.no_coerce.then_some(false),
         ..CallOptions::default()
     };
     let runtime = watch::runtime()?;

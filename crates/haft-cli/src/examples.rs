@@ -201,6 +201,14 @@ Examples:
   haft license show
   haft license show --json";
 
+pub(super) const LICENSE_ISSUE: &str = "\
+The licence goes to standard output; its holder puts it at license.file. It counts where license.authority is the public \
+key that `haft keys show` prints.
+
+Examples:
+  haft license issue --tier Teams --holder ACME > license.json
+  haft license issue --tier WriterPro --holder Ada --expires 2030-01-01T00:00:00Z";
+
 pub(super) const UNDO: &str = "\
 If one of the files changed since, haft restores none of them. haft does not ask again before it restores files.
 

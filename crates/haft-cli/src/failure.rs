@@ -88,6 +88,8 @@ pub(super) enum Failure {
     KeyTwice { key: String },
     #[error("`{}` needs JSON, and this is not JSON: {problem}", words::name(key))]
     NotJson { key: String, problem: String },
+    #[error("the licence was not issued: {problem}")]
+    NotIssued { problem: String },
     #[error("{name} cannot be read: {}", words::reason(reason))]
     Unreadable { name: String, reason: io::Error },
     #[error("{name} is larger than {limit} bytes")]
@@ -156,6 +158,7 @@ impl Failure {
             | Failure::NotAPair { .. }
             | Failure::KeyTwice { .. }
             | Failure::NotJson { .. }
+            | Failure::NotIssued { .. }
             | Failure::Unreadable { .. }
             | Failure::TooBig { .. }
             | Failure::NotText { .. }
@@ -351,6 +354,7 @@ impl Failure {
             Failure::KeyExists { .. } => {
                 "choose another file with --out; haft never replaces a key".to_owned()
             }
+            Failure::NotIssued { .. } => "give --expires a time to come, or leave it out".to_owned(),
             Failure::NoKey { .. } => "`haft keys generate` makes a signing key".to_owned(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
             Failure::NoPolicy => "ask the author of the program how it decides".to_owned(),
@@ -445,6 +449,9 @@ fn of_register(error: &RegisterError) -> Option<String> {
         RegisterError::Duplicate { .. } => "choose another name for the tool".to_owned(),
         RegisterError::BadDefinition { .. } => "correct the definition, then try again".to_owned(),
         RegisterError::TooMany { .. } | RegisterError::Unlicensed(_) => LICENCE.to_owned(),
+        RegisterError::BadSetting { name, .. } => {
+            format!("`haft tools config {name}` shows its settings, `haft tools show {name}` its limits")
+        }
         RegisterError::NotRemembered(_) => return None,
     })
 }

@@ -1,13 +1,14 @@
 //! `haft license`: the tier, why it is that, and what it includes.
 
 use super::{
-    args::LicenseCommand,
+    args::{IssueArgs, LicenseCommand},
     console::{Console, STRONG},
     failure::Failure,
+    keys,
     setup::CliContext,
 };
 use haft_core::text::one_line;
-use haft_guard::{Allowance, LIMITS, Licensing, TierSource};
+use haft_guard::{Allowance, LIMITS, Licence, Licensing, TierSource};
 use serde_json::{Value, json};
 
 pub(super) fn run(
@@ -15,7 +16,10 @@ pub(super) fn run(
     ground: CliContext,
     console: &mut Console,
 ) -> Result<u8, Failure> {
-    let LicenseCommand::Show { json } = command;
+    let json = match command {
+        LicenseCommand::Show { json } => json,
+        LicenseCommand::Issue(args) => return issue(args, &ground, console),
+    };
     let setup = ground.setup(console)?;
     let licensing = setup.haft.licensing();
     let (tier, source) = licensing.tier(jiff::Timestamp::now(), &setup.owner.tenant);
@@ -46,6 +50,35 @@ pub(super) fn run(
     for row in LIMITS {
         console.print(format!("{:width$}  {}\n", row.name, included(row)))?;
     }
+    Ok(0)
+}
+
+/// Signs a licence and prints it: what a person keeps, sends, or writes to a file.
+fn issue(args: &IssueArgs, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
+    let surroundings = ground.surroundings()?;
+    let key = keys::read(&keys::place(args.key.as_deref(), &surroundings)?)?;
+    let now = jiff::Timestamp::now();
+    if let Some(at) = args.expires.filter(|at| *at <= now) {
+        return Err(Failure::NotIssued { problem: format!("{at} is over") });
+    }
+    let id = args.id.clone().unwrap_or_else(|| format!("L-{}", haft_core::ExecutionId::at(now)));
+    let licence = Licence {
+        id: id.clone(),
+        holder: args.holder.clone(),
+        tier: args.tier,
+        valid_from: now,
+        expires: args.expires,
+        tenant: args.tenant.clone(),
+    };
+    let text = licence.sign(&key).map_err(|problem| Failure::NotIssued { problem: problem.to_string() })?;
+    console.print(format!("{text}\n"))?;
+    console.say(format!(
+        "Licence {}: {:?} for {}. It counts where license.authority = \"{}\".",
+        one_line(&id, 100),
+        args.tier,
+        one_line(&args.holder, 200),
+        key.public()
+    ));
     Ok(0)
 }
 

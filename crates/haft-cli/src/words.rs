@@ -12,6 +12,12 @@ pub(super) fn time(typed: &str) -> Result<Duration, String> {
     iso_duration::parse(typed).map_err(|_| "write it like 5s, 500ms, 2m or PT5S".to_owned())
 }
 
+/// A licence tier, in any case.
+pub(super) fn tier(typed: &str) -> Result<haft_core::Tier, String> {
+    let named = haft_core::Tier::ALL.into_iter().find(|tier| format!("{tier:?}").eq_ignore_ascii_case(typed));
+    named.ok_or_else(|| "write Core, WriterPro, Teams or Enterprise".to_owned())
+}
+
 /// How many calls at once.
 pub(super) fn at_once(typed: &str) -> Result<usize, String> {
     // What is no number is none that can be asked for.

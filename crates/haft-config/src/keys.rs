@@ -286,6 +286,8 @@ key_table! {
         max_tool_iterations_per_user_turn: u64 = 4, rule::at_most(1, 10_000);
         /// How many bytes of JSON the arguments of one call may have.
         max_tool_args_bytes: u64 = 256 << 10, rule::at_most(2, GIB);
+        /// Whether "5" becomes 5 where a tool wants a number and nothing is lost; results name what was converted.
+        coerce_arguments: bool = true, rule::switch_off();
         /// The longest tool list that a model is given; with more tools, `search_tools` finds those that you added.
         max_listed: u64 = 128, rule::at_most(0, 1_000_000);
         /// Tools that are only declared: used with mode = "parse_only".

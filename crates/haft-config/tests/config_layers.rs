@@ -29,6 +29,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.max_tool_calls_per_batch", "8", "9"),
     ("tools.max_tool_iterations_per_user_turn", "1", "5"),
     ("tools.max_tool_args_bytes", "262144", "262145"),
+    ("tools.coerce_arguments", "false", "true"),
     ("tools.max_listed", "20", "500"),
     ("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
     ("tools.files.allowed_roots", "['/repo/src', '/repo/docs']", "['/repo']"),

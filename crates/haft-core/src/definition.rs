@@ -233,6 +233,10 @@ pub struct ToolDefinition {
     /// The flow, where the code is one: what its file says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<Box<Value>>,
+    /// What can be set on it beside what can be [tightened](crate::Tightening) on every tool: the JSON Schema of an object;
+    /// absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_schema: Option<Value>,
     /// Other names for it. Rules and lists always match the canonical name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
@@ -301,6 +305,7 @@ impl ToolDefinition {
             http: None,
             mcp: None,
             flow: None,
+            settings_schema: None,
             aliases: Vec::new(),
             annotations: Annotations::default(),
             metadata: Map::new(),
@@ -319,6 +324,23 @@ impl ToolDefinition {
             Source::Flow => self.flow.is_some(),
             Source::Mcp => self.mcp.is_some(),
             Source::BuiltIn | Source::Wasm | Source::Declared => false,
+        }
+    }
+
+    /// Whether a call of it starts a program of somebody's own, or a server that is one.
+    ///
+    /// ```
+    /// use haft_core::{Source, ToolDefinition};
+    /// let mut definition = ToolDefinition::new("count", "Counts");
+    /// assert!(!definition.is_program());
+    /// definition.source = Source::Command;
+    /// assert!(definition.is_program());
+    /// ```
+    pub fn is_program(&self) -> bool {
+        match self.source {
+            Source::Command => true,
+            Source::Mcp => self.mcp.as_ref().is_some_and(|server| server.program.is_some()),
+            Source::BuiltIn | Source::Http | Source::Wasm | Source::Flow | Source::Declared => false,
         }
     }
 

@@ -73,6 +73,7 @@ impl ToolDefinition {
         description(&self.description, &mut found);
         parameters::check(&self.parameters, &mut found);
         output_schema(self.output_schema.as_ref(), &mut found);
+        settings_schema(self.settings_schema.as_ref(), &mut found);
         constraints(&self.constraints, self.source, &mut found);
         permissions(&self.required_permissions, &mut found);
         if self.cacheable && self.constraints.allow_side_effects {
@@ -145,6 +146,16 @@ fn version(version: Option<&str>, found: &mut Found) {
 fn output_schema(schema: Option<&Value>, found: &mut Found) {
     if schema.is_some_and(|schema| !schema.is_object() && !schema.is_boolean()) {
         found.add("outputSchema", "it is not a JSON Schema", "use an object or a boolean");
+    }
+}
+
+fn settings_schema(schema: Option<&Value>, found: &mut Found) {
+    if schema.is_some_and(|schema| !schema.is_object()) {
+        found.add(
+            "settingsSchema",
+            "it is not the JSON Schema of an object",
+            "use an object with `properties`",
+        );
     }
 }
 

@@ -36,6 +36,7 @@ mod result;
 pub mod suggest;
 mod task;
 pub mod text;
+mod tightening;
 
 pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use approval_view::{ApprovalDetail, ApprovalView, ViewKind, ViewLine};
@@ -63,3 +64,4 @@ pub use result::{
     Scheduling, ToolResult, Violation,
 };
 pub use task::{LONGEST_TTL, Task, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState};
+pub use tightening::Tightening;

@@ -30,11 +30,9 @@ pub enum SearchFilter {
 /// How callers are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RoleSupport {
-    /// One person, who may everything.
-    Single,
-    /// Viewers and editors.
+    /// By the roles that come with haft.
     Basic,
-    /// All roles, and roles of one's own.
+    /// Also by roles of one's own.
     Full,
     /// Also rules on attributes: who calls, and for whom.
     Attributes,
@@ -66,8 +64,7 @@ impl Tier {
     /// Which roles callers may have.
     pub const fn role_support(self) -> RoleSupport {
         match self {
-            Tier::Core => RoleSupport::Single,
-            Tier::WriterPro => RoleSupport::Basic,
+            Tier::Core | Tier::WriterPro => RoleSupport::Basic,
             Tier::Teams => RoleSupport::Full,
             Tier::Enterprise => RoleSupport::Attributes,
         }

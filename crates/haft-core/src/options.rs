@@ -86,9 +86,10 @@ pub struct CallOptions {
     /// Return at once with a task id and go on without the caller.
     #[serde(skip_serializing_if = "is_false")]
     pub detached: bool,
-    /// Turn `"5"` into `5` where the schema wants an integer, and say so on the result.
-    #[serde(skip_serializing_if = "is_false")]
-    pub coerce: bool,
+    /// Whether `"5"` becomes `5` where the schema wants an integer and nothing is lost; the result says so. Where absent, as
+    /// it is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coerce: Option<bool>,
     /// Whether a model reads the result, and how much of it it can take.
     #[serde(skip_serializing_if = "is_default")]
     pub model: ModelBudget,

@@ -102,6 +102,7 @@ fn full_definition() -> ToolDefinition {
         http: None,
         mcp: None,
         flow: None,
+        settings_schema: None,
         aliases: vec!["Edit".into()],
         annotations: Annotations { destructive: Some(true), open_world: Some(false) },
         metadata: object(json!({"owner": "files"})),
@@ -210,7 +211,7 @@ fn full_call_options() -> CallOptions {
         priority: Some(7),
         cache: CacheUse::Refresh,
         detached: true,
-        coerce: true,
+        coerce: Some(true),
         model: ModelBudget::Known(estimate),
     }
 }

@@ -4,7 +4,7 @@ use crate::error::{Position, ReadError};
 use crate::tree::{Kind, Node};
 
 /// The fields of more than one word, by where they are.
-const WHOLE: [&str; 3] = ["outputSchema", "requiredPermissions", "requiresConfirmation"];
+const WHOLE: [&str; 4] = ["outputSchema", "requiredPermissions", "requiresConfirmation", "settingsSchema"];
 const CONSTRAINTS: [&str; 6] = [
     "defaultTimeout",
     "maxExecutionTime",

@@ -110,7 +110,7 @@ fn toml_text(mut fields: Map<String, Value>) -> String {
             }
         }
     }
-    for name in ["parameters", "outputSchema", "flow", "metadata"] {
+    for name in ["parameters", "outputSchema", "settingsSchema", "flow", "metadata"] {
         let Some(value) = fields.remove(name) else { continue };
         let section = toml::Table::from_iter([(name.to_owned(), toml_value(&value, 1))]);
         text.push('\n');

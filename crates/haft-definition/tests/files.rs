@@ -228,6 +228,8 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 http,
                 mcp: destructive.is_some().then(|| Box::new(full_mcp())),
                 flow: requires_confirmation.then(|| Box::new(json!({"nodes": [{"tool": "a"}]}))),
+                settings_schema: requires_confirmation
+                    .then(|| json!({"properties": {"a": {"type": "string"}}})),
                 aliases,
                 annotations,
                 metadata,
@@ -391,7 +393,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
     let full: ToolDefinition = serde_json::from_value(json!({
         "name": "a", "title": "A", "description": "A", "category": "Network",
         "parameters": [{"name": "p", "description": "P", "type": "Array", "required": true, "default": 1, "enum": [1], "schema": {}}],
-        "outputSchema": {}, "requiredPermissions": ["x"], "requiresConfirmation": true, "risk": "high", "idempotent": true,
+        "outputSchema": {}, "settingsSchema": {}, "requiredPermissions": ["x"], "requiresConfirmation": true, "risk": "high", "idempotent": true,
         "cacheable": true, "tier": "Teams", "version": "1.0.0", "source": "command", "aliases": ["b"], "metadata": {"a": 1},
         "command": full_command(), "http": full_http(), "mcp": full_mcp(), "flow": {"nodes": []},
         "annotations": {"destructive": true, "openWorld": true},

@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// use haft_core::{CallOptions, ToolCall};
 /// use haft_engine::Request;
 /// let request = Request::new(ToolCall::new("get_metrics", serde_json::json!({})))
-///     .options(CallOptions { coerce: true, ..CallOptions::default() });
+///     .options(CallOptions { coerce: Some(false), ..CallOptions::default() });
 /// assert_eq!(&*request.context.tenant, "local");
 /// ```
 #[derive(Clone)]

@@ -23,6 +23,9 @@ pub struct Settings {
     pub batch_retry: Retry,
     /// Bytes of a call's arguments, for tools that have no limit of their own.
     pub max_args_bytes: usize,
+    /// Whether arguments are coerced where nothing is lost by it and the call does not say: see
+    /// [`CallOptions::coerce`](haft_core::CallOptions).
+    pub coerce_arguments: bool,
     /// The longest tool list that a model is given: with more, those that were added are found by searching.
     pub max_listed_tools: usize,
     /// The deadline where neither call nor tool names one.
@@ -58,6 +61,7 @@ impl Default for Settings {
             retry: Retry::default(),
             batch_retry: Retry { max_retries: 0, ..Retry::default() },
             max_args_bytes: 256 * 1024,
+            coerce_arguments: true,
             max_listed_tools: 128,
             default_timeout: Duration::from_secs(30),
             max_output_bytes: 100 * 1024,

@@ -368,7 +368,7 @@ async fn changed_arguments_are_planned_anew_and_asked_about_again() {
     let open = process.waiting(1).await.remove(0);
     assert_eq!(open.request.arguments.as_str(), r#"{"text":"x"}"#);
     // What does not fit is refused as if it had come in like that.
-    assert!(process.answer(&open.request.id, edit(json!({"text": 5}))).await);
+    assert!(process.answer(&open.request.id, edit(json!({"text": [5]}))).await);
     let result = within("the call", running).await.unwrap();
     assert_eq!(code(&result), "VALIDATION_FAILED");
     assert_eq!(process.ran().len(), 1);

@@ -64,6 +64,7 @@ fn defined(name: &str, refine: impl FnOnce(&mut ToolDefinition)) -> Described {
     let mut definition = ToolDefinition::new(name, format!("The tool {name}"));
     definition.constraints.required_isolation = IsolationLevel::None;
     definition.constraints.allow_side_effects = false;
+    definition.settings_schema = Some(json!({"type": "object", "properties": {"language": {}, "a": {}}}));
     refine(&mut definition);
     Described(Arc::new(definition))
 }

@@ -40,6 +40,9 @@ pub fn check_definition(definition: &ToolDefinition) -> Vec<DefinitionProblem> {
     if let Some(schema) = &definition.output_schema {
         check("outputSchema", schema);
     }
+    if let Some(schema) = &definition.settings_schema {
+        check("settingsSchema", schema);
+    }
     problems
 }
 

@@ -35,6 +35,7 @@ pub fn settings(config: &Config) -> Settings {
         allow_parallel: tools.allow_parallel,
         max_calls_per_answer: size(tools.max_tool_calls_per_batch),
         max_args_bytes: size(tools.max_tool_args_bytes),
+        coerce_arguments: tools.coerce_arguments,
         max_listed_tools: size(tools.max_listed),
         retry: retry(config.scheduling.retry.max_retries),
         batch_retry: retry(config.scheduling.retry.batch_max_retries),

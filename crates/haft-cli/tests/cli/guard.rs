@@ -239,6 +239,73 @@ fn licensed(text: Option<&str>) -> Place {
 }
 
 #[test]
+fn a_licence_is_issued_and_counts() {
+    let place = Place::new();
+    let public = place.haft(&["keys", "generate", "--json"]).json()["publicKey"].as_str().unwrap().to_owned();
+    let issue = ["license", "issue", "--tier", "teams", "--holder", "ACME", "--id", "L-9"];
+    let issued = place.haft(&issue);
+    assert!(issued.code == 0 && issued.stderr.contains(&public), "{issued:?}");
+    place.own_config(&format!("[license]\nauthority = '{public}'\n"));
+    let tier = || place.haft(&["license", "show", "--json"]).json()["tier"].clone();
+    assert_eq!(tier(), json!("Core"), "the control");
+    std::fs::write(place.home().join(".config/haft/license.json"), &issued.stdout).unwrap();
+    assert_eq!(tier(), json!("Teams"));
+    let past = place.haft(&[&issue[..], &["--expires", "2020-01-01T00:00:00Z"]].concat());
+    assert!(past.code == 2 && past.stdout.is_empty() && past.stderr.contains("is over"), "{past:?}");
+    let odd = place.haft(&["license", "issue", "--tier", "gold", "--holder", "ACME"]);
+    assert!(odd.code == 2 && odd.stderr.contains("write Core, WriterPro, Teams or Enterprise"), "{odd:?}");
+}
+
+/// A tool of one's own runs in the tier that may add it: held as strictly as the tier includes.
+#[test]
+fn own_tools_run_in_every_tier_that_may_add_them() {
+    let key = SecretKey::from_seed([5; 32]);
+    for tier in [Tier::WriterPro, Tier::Teams, Tier::Enterprise] {
+        let place = licensed(Some(&licence(tier).sign(&key).unwrap()));
+        place.write(
+            "hello.json",
+            json!({"name": "hello", "description": "Says hello", "source": "command",
+                "command": {"program": "/bin/echo", "args": ["hello"]}})
+            .to_string(),
+        );
+        assert_eq!(place.haft(&["tools", "add", "hello.json"]).code, 0, "{tier:?}");
+        let said = place.haft(&["call", "hello", "--json"]).json();
+        assert_eq!(
+            (&said["status"], &said["content"][0]["text"]),
+            (&json!("Success"), &json!("hello\n")),
+            "{tier:?}: {said}"
+        );
+    }
+}
+
+/// An administrator tightens any tool, and loosens none.
+#[test]
+fn settings_tighten_built_in_tools() {
+    let place = Place::new();
+    let config = |pair: &str| place.haft(&["tools", "config", "get_metrics", pair]);
+    assert_eq!(place.haft(&["call", "get_metrics"]).code, 0, "the control");
+    assert_eq!(config("requiresConfirmation=true").code, 0);
+    assert_eq!(place.haft(&["call", "get_metrics"]).code, 5, "it is asked about");
+    let shown = place.haft(&["tools", "show", "get_metrics", "--json"]).json();
+    assert_eq!(shown["requiresConfirmation"], json!(true), "{shown}");
+    assert_eq!(place.haft(&["tools", "config", "get_metrics", "--clear"]).code, 0);
+    assert_eq!(place.haft(&["call", "get_metrics"]).code, 0);
+    for (pair, words) in [
+        ("depth=3", "it has no setting `depth`"),
+        ("maxExecutionTime=PT24H", "which the tool itself allows"),
+        ("requiredIsolation=Strict", "haft's own process"),
+        ("tier=Gold", "Core, WriterPro, Teams or Enterprise"),
+    ] {
+        let said = config(pair);
+        assert!(said.code == 4 && said.stderr.contains(words), "{pair}: {said:?}");
+    }
+    let place = licensed(Some(&licence(Tier::WriterPro).sign(&SecretKey::from_seed([5; 32])).unwrap()));
+    assert_eq!(place.haft(&["tools", "config", "get_metrics", "tier=Teams"]).code, 0);
+    let said = place.haft(&["call", "get_metrics"]);
+    assert!(said.code == 3 && said.stderr.contains("needs the Teams tier"), "{said:?}");
+}
+
+#[test]
 fn every_tier_acts_where_its_limits_do() {
     let key = SecretKey::from_seed([5; 32]);
     let tiers = [Tier::Core, Tier::WriterPro, Tier::Teams, Tier::Enterprise];
@@ -288,10 +355,11 @@ fn every_tier_acts_where_its_limits_do() {
         let said = place.haft(&["call", "search_tools", "query=read a file", "--json"]);
         assert_eq!(said.code, if searches { 0 } else { 3 }, "{tier:?}: {said:?}");
         assert!(searches || said.json()["error"]["code"] == json!("LICENSE_REQUIRED"), "{said:?}");
-        for (role, from) in [("viewer", Tier::WriterPro), ("admin", Tier::Teams), ("own", Tier::Teams)] {
+        for (role, from) in [("viewer", Tier::Core), ("admin", Tier::Core), ("own", Tier::Teams)] {
             let roles = format!("permissions.local_roles={role}");
             let defined = "permissions.roles=own: tool.*";
-            let said = place.haft(&["--set", &roles, "--set", defined, "call", "get_metrics", "--json"]);
+            let said =
+                place.haft(&["--set", &roles, "--set", defined, "call", "glob", "pattern=*", "--json"]);
             assert_eq!(said.code, if tier >= from { 0 } else { 3 }, "{tier:?} {role}: {said:?}");
             if tier < from {
                 let error = &said.json()["error"];

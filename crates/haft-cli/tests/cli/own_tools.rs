@@ -162,8 +162,8 @@ fn a_number_in_quotes_is_a_number_for_whoever_asks_for_that() {
         "42\n",
         "typed as the tool wants it"
     );
-    assert_eq!(place.run_with_tools(&["call", "double", "--args", quoted]).code, 4);
-    let said = place.run_with_tools(&["call", "double", "--args", quoted, "--coerce", "--json"]);
+    assert_eq!(place.run_with_tools(&["call", "double", "--args", quoted, "--no-coerce"]).code, 4);
+    let said = place.run_with_tools(&["call", "double", "--args", quoted, "--json"]);
     let result = said.json();
     assert_eq!(
         (&result["output"], &result["metadata"]["coercions"]),

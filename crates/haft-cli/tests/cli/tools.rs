@@ -20,6 +20,10 @@ required = true
 [constraints]
 requiredIsolation = 'None'
 allowSideEffects = false
+
+[settingsSchema]
+type = 'object'
+additionalProperties = true
 ";
 
 fn definition(name: &str) -> String {

@@ -67,7 +67,7 @@ impl Tools<'_> {
             return Ok(());
         }
         let registered = match (&now.definition, here) {
-            (Some(definition), Some(here)) if *here.definition == **definition => here,
+            (Some(definition), Some(here)) if **here.tool.definition() == **definition => here,
             (None, Some(here)) => here,
             (None, None) => registry.require(&now.name).map_err(|error| error.to_string())?,
             (Some(definition), here) => {
@@ -92,11 +92,10 @@ impl Tools<'_> {
                 registered
             }
         };
-        self.follow_switches(&registered, now);
-        Ok(())
+        self.follow_switches(&registered, now)
     }
 
-    fn follow_switches(&self, registered: &Registered, now: &StoredTool) {
+    fn follow_switches(&self, registered: &Registered, now: &StoredTool) -> Result<(), String> {
         let name = || Arc::clone(&registered.name);
         if registered.is_enabled() != now.enabled {
             registered.set_enabled(now.enabled);
@@ -106,8 +105,13 @@ impl Tools<'_> {
             });
         }
         if *registered.settings() != now.settings {
-            registered.set_settings(now.settings.clone());
+            let set_up = self.0.ports.registry.configure(&registered.name, now.settings.clone());
+            set_up.map_err(|error| {
+                registered.set_enabled(false);
+                error.to_string()
+            })?;
             self.tell(ToolsEvent::Configured { name: name() });
         }
+        Ok(())
     }
 }

@@ -113,11 +113,18 @@ impl Tools<'_> {
         Ok(())
     }
 
-    /// Configures a tool. It finds the settings on its context.
+    /// Sets a tool up: what is [tightened](haft_core::Tightening) on it, built-in or not, and what its definition says that
+    /// it can be set up with, which it finds on its context.
+    ///
+    /// # Errors
+    ///
+    /// There is no such tool, it has no such setting, the value is none or looser than what the tool says itself, or it
+    /// could not be remembered: then nothing is changed.
     pub async fn configure(&self, name: &str, settings: Map<String, Value>) -> Result<(), RegisterError> {
         let registered = self.0.ports.registry.require(name)?;
+        registered.check_settings(&settings)?;
         self.save(StoredTool { settings: settings.clone(), ..stored(&registered) }).await?;
-        registered.set_settings(settings);
+        let registered = self.0.ports.registry.configure(&registered.name, settings)?;
         self.tell(ToolsEvent::Configured { name: Arc::clone(&registered.name) });
         Ok(())
     }
@@ -278,7 +285,11 @@ impl Tools<'_> {
         };
         let registered = registered.map_err(|error| error.to_string())?;
         registered.set_enabled(stored.enabled);
-        registered.set_settings(stored.settings.clone());
+        // A setting that does not fit any more must not become a tool that is not tightened: it is switched off, and named.
+        if let Err(error) = registry.configure(&registered.name, stored.settings.clone()) {
+            registered.set_enabled(false);
+            return Err(format!("{error}; it is disabled until `haft tools config` is right"));
+        }
         Ok(())
     }
 
@@ -311,7 +322,7 @@ pub(crate) fn stored(registered: &Registered) -> StoredTool {
     stored.enabled = registered.is_enabled();
     stored.settings = Map::clone(&registered.settings());
     if let Origin::Custom { by } = &registered.origin {
-        stored.definition = Some(Box::new(ToolDefinition::clone(&registered.definition)));
+        stored.definition = Some(Box::new(ToolDefinition::clone(registered.tool.definition())));
         stored.registered_by = Some(by.to_string());
         stored.registered_at = Some(registered.registered_at);
     }

@@ -23,7 +23,8 @@ use crate::{
 use decide::{guard_failed, guard_panicked};
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, Arguments, BatchOrigin, ErrorCode, ExecutionId, Footprint, Tier, ToolError, ToolsMode,
+    ApprovalId, Arguments, BatchOrigin, CallOptions, ErrorCode, ExecutionId, Footprint, Tier, ToolError,
+    ToolsMode,
     port::{Authorisation, Claim, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
@@ -223,7 +224,7 @@ async fn check_call(
         }
     }
     // 7. Arguments.
-    let coercion = if call.options.coerce { Coercion::Lossless } else { Coercion::Off };
+    let coercion = coercion(ports, &call.options);
     let Fitting { arguments, coerced } = registered.arguments.check(definition, arguments, coercion)?;
     if ports.settings.mode == ToolsMode::ParseOnly {
         return Ok(Checked::AwaitsResult);
@@ -252,7 +253,7 @@ async fn check_call(
     let level = contain(ports, call, registered, &footprint)?;
     within_licence(ports, call, registered, level)?;
     // 9. Policy.
-    let verdict = decide(ports, call, &arguments, &footprint, confirm.as_deref())?;
+    let verdict = decide(ports, call, definition, (&arguments, &footprint), confirm.as_deref())?;
     let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
             return Err(denied(facts, rule, reason).into());
@@ -276,6 +277,14 @@ async fn check_call(
         reason,
         asked_before,
     }))
+}
+
+/// Whether arguments may be turned into what the schema wants, where nothing is lost.
+pub(crate) fn coercion(ports: &Ports, options: &CallOptions) -> Coercion {
+    match options.coerce.unwrap_or(ports.settings.coerce_arguments) {
+        true => Coercion::Lossless,
+        false => Coercion::Off,
+    }
 }
 
 fn shape(

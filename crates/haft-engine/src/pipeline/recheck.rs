@@ -20,7 +20,9 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
         return Ok(());
     }
     let Some(registered) = call.registered.get() else { return Err(ErrorCode::ExecutionFailed.into()) };
-    let definition = &registered.definition;
+    // As it is set up by now.
+    let now = ports.registry.lookup(&registered.name).filter(|now| now.is_same_tool(registered));
+    let definition = &now.as_ref().unwrap_or(registered).definition;
     let (footprint, confirm) = guarded(|| {
         let prepared = ready.prepared.get();
         Ok(prepared.map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default())
@@ -45,11 +47,12 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
     if let Some(parent) = &call.context.parent {
         containment::within(&footprint, parent)?;
     }
-    let (rule, reason) = match decide(ports, call, &ready.arguments, &footprint, confirm.as_deref())? {
-        Verdict::Deny { rule, reason } => return Err(denied(facts, rule, reason)),
-        Verdict::Ask { rule, reason } => (rule, Some(reason)),
-        Verdict::Allow { rule, confirmed } => (rule, confirm.filter(|_| !confirmed)),
-    };
+    let (rule, reason) =
+        match decide(ports, call, definition, (&ready.arguments, &footprint), confirm.as_deref())? {
+            Verdict::Deny { rule, reason } => return Err(denied(facts, rule, reason)),
+            Verdict::Ask { rule, reason } => (rule, Some(reason)),
+            Verdict::Allow { rule, confirmed } => (rule, confirm.filter(|_| !confirmed)),
+        };
     if let (Some(reason), false) = (reason, is_approved) {
         let text = format!(
             "A person would have to approve this call now ({reason}), and did not when it was planned: a path leads \

@@ -3,6 +3,7 @@
 
 mod event;
 mod query;
+mod settings;
 mod terms;
 
 pub use event::ToolsEvent;
@@ -14,7 +15,7 @@ use crate::{
     stats::{self, Stats},
 };
 use arc_swap::ArcSwap;
-use haft_core::{DefinitionProblem, ErrorCode, Status, Tier, ToolDefinition, suggest};
+use haft_core::{DefinitionProblem, ErrorCode, Status, Tier, Tightening, ToolDefinition, suggest};
 use haft_sdk::Tool;
 use jiff::Timestamp;
 use rpds::HashTrieMapSync;
@@ -54,6 +55,14 @@ pub enum RegisterError {
         /// What was probably meant.
         near: Option<String>,
     },
+    /// It has no such setting, or not with that value.
+    #[error("`{name}` cannot be set up so: {problem}")]
+    BadSetting {
+        /// The tool.
+        name: String,
+        /// What is wrong, and what would do.
+        problem: String,
+    },
     /// It comes with the program and stays as it is.
     #[error("`{name}` is built in, so it cannot be changed or removed; it can be disabled")]
     BuiltIn {
@@ -85,6 +94,7 @@ impl RegisterError {
             RegisterError::Unknown { .. } => ErrorCode::ToolNotFound,
             RegisterError::BuiltIn { .. } => ErrorCode::PermissionDenied,
             RegisterError::TooMany { .. } | RegisterError::Unlicensed(_) => ErrorCode::LicenseRequired,
+            RegisterError::BadSetting { .. } => ErrorCode::ValidationFailed,
             RegisterError::NotRemembered(_) => ErrorCode::StoreUnavailable,
         }
     }
@@ -109,25 +119,33 @@ const MOST_TENANTS: usize = 256;
 
 /// A tool with everything that can be known about it before it is called.
 pub(crate) struct Registered {
-    pub(crate) tool: Box<dyn Tool>,
+    pub(crate) tool: Arc<dyn Tool>,
+    /// What the tool says about itself, as its settings tighten it.
     pub(crate) definition: Arc<ToolDefinition>,
     pub(crate) name: Arc<str>,
     pub(crate) arguments: Arguments,
     pub(crate) output: Output,
     pub(crate) origin: Origin,
     pub(crate) registered_at: Timestamp,
+    /// Stays the same when the tool is set up otherwise.
+    state: Arc<ToolState>,
+    settings: Arc<Map<String, Value>>,
+    terms: Arc<Terms>,
+}
+
+/// What becomes of a tool while it is there. Calls that were planned before it was set up otherwise see it, too.
+#[derive(Default)]
+struct ToolState {
     stats: OnceLock<Box<Stats>>,
     /// Counts and times by tenant, for callers who may see only their own.
     of_tenants: Mutex<HashMap<Arc<str>, Box<Stats>>>,
-    enabled: AtomicBool,
+    disabled: AtomicBool,
     /// Where it comes from does not have it now, so nobody is told of it.
     withdrawn: AtomicBool,
-    settings: ArcSwap<Map<String, Value>>,
-    terms: Terms,
 }
 
 impl Registered {
-    fn new(tool: Box<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
+    fn new(tool: Arc<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
         let definition = Arc::clone(tool.definition());
         let problems = haft_definition::check(&definition);
         if !problems.is_empty() {
@@ -140,25 +158,53 @@ impl Registered {
             output: Output::default(),
             origin,
             registered_at: at,
-            stats: OnceLock::new(),
-            of_tenants: Mutex::default(),
-            enabled: AtomicBool::new(true),
-            withdrawn: AtomicBool::new(false),
-            settings: ArcSwap::default(),
-            terms: Terms::of(&definition),
+            state: Arc::default(),
+            settings: Arc::default(),
+            terms: Arc::new(Terms::of(&definition)),
             definition,
         })
     }
 
+    /// The same tool, set up in that way.
+    fn configured(&self, settings: Map<String, Value>) -> Result<Self, RegisterError> {
+        let written = self.tool.definition();
+        let tightening = settings::check(written, &settings)?;
+        Ok(Registered {
+            tool: Arc::clone(&self.tool),
+            definition: match tightening.is_empty() {
+                true => Arc::clone(written),
+                false => Arc::new(tightening.of(written)),
+            },
+            name: Arc::clone(&self.name),
+            arguments: Arguments::default(),
+            output: Output::default(),
+            origin: self.origin.clone(),
+            registered_at: self.registered_at,
+            state: Arc::clone(&self.state),
+            settings: Arc::new(settings),
+            terms: Arc::clone(&self.terms),
+        })
+    }
+
+    /// Whether it can be set up in that way.
+    pub(crate) fn check_settings(&self, settings: &Map<String, Value>) -> Result<(), RegisterError> {
+        settings::check(self.tool.definition(), settings).map(drop)
+    }
+
+    /// Whether both are the same tool, however it is set up.
+    pub(crate) fn is_same_tool(&self, other: &Registered) -> bool {
+        Arc::ptr_eq(&self.state, &other.state)
+    }
+
     /// Counts and times. Made with the first call: most of many tools are never called.
     pub(crate) fn stats(&self) -> &Stats {
-        self.stats.get_or_init(Box::default)
+        self.state.stats.get_or_init(Box::default)
     }
 
     /// Counts a call that has ended, for its tenant and in all.
     pub(crate) fn count(&self, tenant: &Arc<str>, status: Status, duration: Duration, output_bytes: u64) {
         self.stats().record(status, duration, output_bytes);
-        let mut of_tenants = self.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_tenants = self.state.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stats) = of_tenants.get(tenant) {
             stats.record(status, duration, output_bytes);
         } else if of_tenants.len() < MOST_TENANTS {
@@ -170,37 +216,33 @@ impl Registered {
 
     /// What a tenant's calls came to, where it made any.
     pub(crate) fn tenant_counts(&self, tenant: &str) -> Option<stats::Snapshot> {
-        let of_tenants = self.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_tenants = self.state.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
         of_tenants.get(tenant).map(|stats| stats.snapshot())
     }
 
     pub(crate) fn stats_if_called(&self) -> Option<&Stats> {
-        self.stats.get().map(|stats| &**stats)
+        self.state.stats.get().map(|stats| &**stats)
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
-        self.enabled.load(Ordering::Acquire)
+        !self.state.disabled.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_enabled(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Release);
+        self.state.disabled.store(!enabled, Ordering::Release);
     }
 
     pub(crate) fn is_withdrawn(&self) -> bool {
-        self.withdrawn.load(Ordering::Acquire)
+        self.state.withdrawn.load(Ordering::Acquire)
     }
 
     /// Gives what it was before.
     pub(crate) fn set_withdrawn(&self, withdrawn: bool) -> bool {
-        self.withdrawn.swap(withdrawn, Ordering::AcqRel)
+        self.state.withdrawn.swap(withdrawn, Ordering::AcqRel)
     }
 
     pub(crate) fn settings(&self) -> Arc<Map<String, Value>> {
-        self.settings.load_full()
-    }
-
-    pub(crate) fn set_settings(&self, settings: Map<String, Value>) {
-        self.settings.store(Arc::new(settings));
+        Arc::clone(&self.settings)
     }
 }
 
@@ -274,6 +316,18 @@ impl Snapshot {
             custom: self.custom - usize::from(registered.origin != Origin::BuiltIn),
         }
     }
+}
+
+/// The settings of a tool that hold for another definition of it, too: all, or those that still tighten something.
+fn kept(new: &Registered, old: &Map<String, Value>) -> Map<String, Value> {
+    let written = new.tool.definition();
+    if settings::check(written, old).is_ok() {
+        return old.clone();
+    }
+    let one = |(key, value): (&String, &Value)| Map::from_iter([(key.clone(), value.clone())]);
+    let tightens = |(key, _): &(&String, &Value)| Tightening::KEYS.contains(&key.as_str());
+    let each = old.iter().filter(tightens).map(one);
+    each.filter(|one| Tightening::read(one, written).is_ok()).flatten().collect()
 }
 
 /// The tools of an engine.
@@ -373,7 +427,7 @@ impl Registry {
         origin: Origin,
         at: Timestamp,
     ) -> Result<Arc<Registered>, RegisterError> {
-        self.counts.validated(|| Registered::new(tool, origin, at)).map(Arc::new)
+        self.counts.validated(|| Registered::new(tool.into(), origin, at)).map(Arc::new)
     }
 
     /// Puts a tool in the place of a custom one of the same name.
@@ -387,13 +441,29 @@ impl Registry {
             self.change(|current| {
                 let old = current.custom(self, &registered.name)?;
                 registered.set_enabled(old.is_enabled());
-                registered.settings.store(old.settings());
+                // What another definition does not have is gone with the old one; what it tightens stays.
+                let settings = kept(&registered, &old.settings);
+                let registered = Arc::new(registered.configured(settings)?);
                 let next = current.without(old).with(&registered)?;
-                Ok((next, Arc::clone(&registered)))
+                Ok((next, registered))
             })
         });
         self.counts.registered(&registered);
         registered
+    }
+
+    /// Sets a tool up otherwise. Calls that were planned before see the new definition when they begin.
+    pub(crate) fn configure(
+        &self,
+        name: &str,
+        settings: Map<String, Value>,
+    ) -> Result<Arc<Registered>, RegisterError> {
+        self.change(|current| {
+            let old = current.any(self, name)?;
+            let registered = Arc::new(old.configured(settings)?);
+            let next = current.without(old).with(&registered)?;
+            Ok((next, registered))
+        })
     }
 
     /// Takes a custom tool away.
@@ -456,13 +526,16 @@ impl Registry {
 impl Snapshot {
     /// The tool of that name, if somebody added it.
     fn custom(&self, registry: &Registry, name: &str) -> Result<&Arc<Registered>, RegisterError> {
-        let found = self.find(name).or_else(|| self.find(&name.to_ascii_lowercase()));
-        match found {
-            None => Err(RegisterError::Unknown { name: name.to_owned(), near: registry.nearest(name) }),
-            Some(found) if found.origin == Origin::BuiltIn => {
-                Err(RegisterError::BuiltIn { name: found.name.to_string() })
-            }
-            Some(found) => Ok(found),
+        let found = self.any(registry, name)?;
+        match found.origin {
+            Origin::BuiltIn => Err(RegisterError::BuiltIn { name: found.name.to_string() }),
+            Origin::Custom { .. } => Ok(found),
         }
+    }
+
+    /// The tool of that name, whoever it comes from.
+    fn any(&self, registry: &Registry, name: &str) -> Result<&Arc<Registered>, RegisterError> {
+        let found = self.find(name).or_else(|| self.find(&name.to_ascii_lowercase()));
+        found.ok_or_else(|| RegisterError::Unknown { name: name.to_owned(), near: registry.nearest(name) })
     }
 }

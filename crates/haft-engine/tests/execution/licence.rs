@@ -366,9 +366,10 @@ async fn does(tier: Tier, need: Need<'_>) -> bool {
             licensed(house.engine.tools().find(&query, tier).err().map(|error| error.code))
         }
         Need::Retention(time) => keeps_for(tier, time).await,
-        Need::Roles(RoleSupport::Single) => acts_as(tier, "").await,
-        Need::Roles(RoleSupport::Basic) => acts_as(tier, "viewer").await,
-        Need::Roles(RoleSupport::Full) => acts_as(tier, "admin").await && acts_as(tier, "own_role").await,
+        Need::Roles(RoleSupport::Basic) => {
+            acts_as(tier, "").await && acts_as(tier, "viewer").await && acts_as(tier, "admin").await
+        }
+        Need::Roles(RoleSupport::Full) => acts_as(tier, "own_role").await,
         Need::Roles(RoleSupport::Attributes) => allows_by_agent(tier).await,
     }
 }
@@ -429,7 +430,6 @@ async fn every_limit_of_the_table_acts() {
         Need::Retention(30 * day + secs(1)),
         Need::Retention(3650 * day),
         Need::FullOutput,
-        Need::Roles(RoleSupport::Single),
         Need::Roles(RoleSupport::Basic),
         Need::Roles(RoleSupport::Full),
         Need::Roles(RoleSupport::Attributes),

@@ -403,20 +403,31 @@ fn two_calls_that_race_for_one_execution_id_are_still_counted_right() {
 }
 
 #[tokio::test]
-async fn coercion_is_opt_in_and_recorded() {
+async fn coercion_loses_nothing_is_recorded_and_can_be_switched_off() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}});
     let house = house([tool("echo", |args, _| async move { Ok(json!(args.value)) }).takes(schema)]);
     let arguments = json!({"n": "5", "s": "5"});
-    let strict = house.engine.execute(call_with("echo", arguments.clone())).await;
+    let options = CallOptions { coerce: Some(false), ..CallOptions::default() };
+    let strict = house.engine.execute(with(call_with("echo", arguments.clone()), options)).await;
     assert_eq!((code(&strict), strict.metadata.coercions.len()), ("VALIDATION_FAILED", 0));
 
-    let options = CallOptions { coerce: true, ..CallOptions::default() };
-    let lenient = house.engine.execute(with(call_with("echo", arguments), options.clone())).await;
+    let lenient = house.engine.execute(call_with("echo", arguments.clone())).await;
     assert_eq!(lenient.output, Some(json!({"n": 5, "s": "5"})));
     assert_eq!(lenient.metadata.coercions, ["/n"]);
 
-    let clean = house.engine.execute(with(call_with("echo", json!({"n": 5})), options)).await;
+    let clean = house.engine.execute(call_with("echo", json!({"n": 5}))).await;
     assert!(clean.is_success() && clean.metadata.coercions.is_empty(), "nothing was coerced");
+    let lossy = house.engine.execute(call_with("echo", json!({"n": "5.5"}))).await;
+    assert_eq!(code(&lossy), "VALIDATION_FAILED", "5 would be another number");
+
+    // Where the operator switched it off, a call can still ask for it.
+    let settings = haft_engine::Settings { coerce_arguments: false, ..Default::default() };
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}, "s": {"type": "string"}}});
+    let echo = tool("echo", |args, _| async move { Ok(json!(args.value)) }).takes(schema);
+    let house = Setup { settings, ..Setup::default() }.build([echo]);
+    assert_eq!(code(&house.engine.execute(call_with("echo", arguments.clone())).await), "VALIDATION_FAILED");
+    let options = CallOptions { coerce: Some(true), ..CallOptions::default() };
+    assert_eq!(code(&house.engine.execute(with(call_with("echo", arguments), options)).await), "OK");
 }
 
 #[tokio::test]

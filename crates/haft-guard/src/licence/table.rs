@@ -188,8 +188,8 @@ pub const LIMITS: &[LimitRow] = &[
         tier.keeps_whole_outputs()
     )),
     limit!(
-        "roles (one person 0, basic 1, full 2, attributes 3)",
-        "a call by a role beyond it is refused; a rule that allows by agent or tenant is passed over",
+        "roles (basic 0, full 1, attributes 2)",
+        "a role of one's own below full grants nothing; a rule that allows by agent or tenant is passed over",
         |tier| Most(tier.role_support() as u64)
     ),
 ];
@@ -401,8 +401,7 @@ mod tests {
             (Need::Retention(day(31)), all),
             (Need::Retention(day(3650)), all),
             (Need::FullOutput, all),
-            (Need::Roles(RoleSupport::Single), core),
-            (Need::Roles(RoleSupport::Basic), pro),
+            (Need::Roles(RoleSupport::Basic), core),
             (Need::Roles(RoleSupport::Full), teams),
             (Need::Roles(RoleSupport::Attributes), all),
         ];

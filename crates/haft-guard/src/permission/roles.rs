@@ -137,6 +137,7 @@ const MOST_REMEMBERED: usize = 10_000;
 /// Everything that an answer depends on, apart from the roles themselves.
 #[derive(PartialEq, Eq)]
 struct Question {
+    own_roles: bool,
     tenant: String,
     roles: Vec<String>,
     permissions: Vec<String>,
@@ -145,7 +146,8 @@ struct Question {
 
 impl Question {
     fn is(&self, context: &CallContext, definition: &ToolDefinition) -> bool {
-        *self.tenant == *context.tenant
+        self.own_roles == has_own_roles(context.tier)
+            && *self.tenant == *context.tenant
             && self.roles == context.roles
             && self.permissions == context.permissions
             && self.required == definition.required_permissions
@@ -177,32 +179,13 @@ impl Permissions {
         change(&mut book.roles)
     }
 
-    /// The role of a caller that its licence does not include. An unknown one needs none: it grants nothing.
-    fn unlicensed(&self, context: &CallContext) -> Option<Authorisation> {
-        if context.roles.is_empty() || context.tier.role_support() >= RoleSupport::Full {
-            return None;
-        }
-        let book = self.book.read().unwrap_or_else(PoisonError::into_inner);
-        context.roles.iter().find_map(|name| {
-            let needs = support(&book.roles, &context.tenant, name)?;
-            let includes = |tier: &Tier| tier.role_support() >= needs;
-            if includes(&context.tier) {
-                return None;
-            }
-            let needed = Tier::ALL.into_iter().find(includes).unwrap_or(Tier::Enterprise);
-            Some(Authorisation::Unlicensed { what: format!("a caller with the role `{name}`"), needed })
-        })
-    }
-
     /// Whether a caller has what a tool requires, and why not.
     pub fn check(&self, context: &CallContext, definition: &ToolDefinition) -> Authorisation {
-        if let Some(refused) = self.unlicensed(context) {
-            return refused;
-        }
         if definition.required_permissions.is_empty() {
             return Authorisation::Granted;
         }
         let place = self.hasher.hash_one((
+            has_own_roles(context.tier),
             &*context.tenant,
             &context.roles,
             &context.permissions,
@@ -224,6 +207,7 @@ impl Permissions {
             book.entries = 0;
         }
         let question = Question {
+            own_roles: has_own_roles(context.tier),
             tenant: context.tenant.to_string(),
             roles: context.roles.clone(),
             permissions: context.permissions.clone(),
@@ -235,16 +219,30 @@ impl Permissions {
     }
 }
 
-/// What a licence must include for a role to count; `None` for one that is not there.
-fn support(book: &HashMap<(String, String), Role>, tenant: &str, name: &str) -> Option<RoleSupport> {
-    let defined = |tenant: &str| book.contains_key(&(tenant.to_owned(), name.to_owned()));
-    if defined(tenant) || defined("") {
-        return Some(RoleSupport::Full);
-    }
-    match name {
-        "viewer" | "editor" => Some(RoleSupport::Basic),
-        _ => Role::built_in(name).map(|_| RoleSupport::Full),
-    }
+/// Whether roles of one's own count in a tier. Those that come with haft count in every one.
+fn has_own_roles(tier: Tier) -> bool {
+    tier.role_support() >= RoleSupport::Full
+}
+
+/// A role of a caller.
+struct Held<'a> {
+    name: &'a String,
+    /// `None` where there is no such role.
+    role: Option<Role>,
+    /// Whether the licence includes it. What one that is not included takes away is taken away all the same.
+    counts: bool,
+}
+
+fn held<'a>(book: &HashMap<(String, String), Role>, context: &'a CallContext) -> Vec<Held<'a>> {
+    let own_roles = has_own_roles(context.tier);
+    let held = context.roles.iter().map(|name| {
+        let of = |tenant: &str| book.get(&(tenant.to_owned(), name.clone())).cloned();
+        match of(&context.tenant).or_else(|| of("")) {
+            Some(own) => Held { name, role: Some(own), counts: own_roles },
+            None => Held { name, role: Role::built_in(name), counts: true },
+        }
+    });
+    held.collect()
 }
 
 /// The decision itself: deny beats allow, and what nobody allows is denied.
@@ -253,32 +251,33 @@ fn decide(
     context: &CallContext,
     definition: &ToolDefinition,
 ) -> Authorisation {
-    let roles: Vec<(&String, Option<Role>)> = context
-        .roles
-        .iter()
-        .map(|name| {
-            let of = |tenant: &str| book.get(&(tenant.to_owned(), name.clone())).cloned();
-            (name, of(&context.tenant).or_else(|| of("")).or_else(|| Role::built_in(name)))
-        })
-        .collect();
+    let roles = held(book, context);
     for required in &definition.required_permissions {
         let covers = |held: &String| PermissionStrings::covers(held, required);
         let denied = |reason: String| Authorisation::Denied { missing: required.clone(), reason };
-        let denying =
-            roles.iter().find(|(_, role)| role.as_ref().is_some_and(|role| role.deny.iter().any(covers)));
-        if let Some((name, _)) = denying {
+        let denies = |held: &&Held<'_>| held.role.as_ref().is_some_and(|role| role.deny.iter().any(covers));
+        if let Some(Held { name, .. }) = roles.iter().find(denies) {
             return denied(format!("the role `{name}` denies it"));
         }
         let minus = context.permissions.iter().filter_map(|held| held.strip_prefix('!'));
         if minus.into_iter().any(|held| PermissionStrings::covers(held, required)) {
             return denied("it was taken away from this caller".to_owned());
         }
-        let by_role =
-            roles.iter().any(|(_, role)| role.as_ref().is_some_and(|role| role.allow.iter().any(covers)));
-        if by_role || context.permissions.iter().any(covers) {
+        let allows = |held: &&Held<'_>| held.role.as_ref().is_some_and(|role| role.allow.iter().any(covers));
+        if roles.iter().filter(|held| held.counts).any(|held| allows(&held))
+            || context.permissions.iter().any(covers)
+        {
             continue;
         }
-        let unknown = roles.iter().find(|(_, role)| role.is_none()).map(|(name, _)| name);
+        // What a better licence would allow is refused with its name.
+        if let Some(Held { name, .. }) = roles.iter().filter(|held| !held.counts).find(allows) {
+            let needed = Tier::ALL.into_iter().find(|tier| has_own_roles(*tier)).unwrap_or(Tier::Enterprise);
+            return Authorisation::Unlicensed {
+                what: format!("the role `{name}`, which is not haft's own,"),
+                needed,
+            };
+        }
+        let unknown = roles.iter().find(|held| held.role.is_none()).map(|held| held.name);
         let names: Vec<&str> = context.roles.iter().map(String::as_str).collect();
         return denied(match (unknown, names.is_empty()) {
             (Some(unknown), _) => format!("there is no role `{unknown}` here, and nothing else grants it"),
@@ -381,35 +380,63 @@ mod tests {
         }
     }
 
+    /// A key of the lowest tier calls what that tier has, and a better role never means less.
     #[test]
-    fn roles_beyond_the_licence_are_refused_whatever_they_would_grant() {
+    fn roles_that_come_with_haft_count_in_every_tier() {
+        let permissions = Permissions::default();
+        permissions.define("acme", "careful", Role::new(["*"]).denying(["tool.a.delete"]));
+        let granted = |tier: Tier, roles: &[&str], required: &str| {
+            let context = CallContext { tier, ..caller(roles, &[]) };
+            permissions.check(&context, &tool(&[required])) == Authorisation::Granted
+        };
+        let roles = ["viewer", "contributor", "editor", "admin"];
+        for tier in Tier::ALL {
+            for required in ["tool.a.read", "tool.a.write", "tool.a.delete", "haft.admin"] {
+                for (lesser, better) in roles.iter().zip(&roles[1..]) {
+                    assert!(
+                        granted(tier, &[better], required) || !granted(tier, &[lesser], required),
+                        "{tier:?} {lesser} {better} {required}"
+                    );
+                    let both = granted(tier, &[lesser, "careful"], required);
+                    assert!(
+                        both || !granted(tier, &[lesser], required) || required == "tool.a.delete",
+                        "{tier:?} {lesser} {required}"
+                    );
+                }
+            }
+            assert!(granted(tier, &["editor"], "tool.a.write"), "{tier:?}");
+            assert!(!granted(tier, &["editor", "careful"], "tool.a.delete"), "{tier:?}: it takes away");
+        }
+    }
+
+    #[test]
+    fn roles_of_ones_own_grant_nothing_beyond_the_licence() {
         let permissions = Permissions::default();
         permissions.define("acme", "careful", Role::new(["*"]));
         permissions.define("acme", "editor", Role::new(["*"]));
-        // For each tier whether a caller with that role is heard at all.
-        let cases: [(&[&str], [bool; 4]); 8] = [
-            (&[], [true; 4]),
-            (&["ghost"], [true; 4]),
-            (&["viewer"], [false, true, true, true]),
-            (&["contributor"], [false, false, true, true]),
-            (&["admin"], [false, false, true, true]),
-            (&["careful"], [false, false, true, true]),
-            (&["editor"], [false, false, true, true]),
-            (&["viewer", "admin"], [false, false, true, true]),
-        ];
-        for (roles, heard) in cases {
-            for (tier, heard) in Tier::ALL.into_iter().zip(heard) {
-                for required in [&["tool.a.read"][..], &[]] {
-                    let context = CallContext { tier, ..caller(roles, &["*"]) };
-                    let answer = permissions.check(&context, &tool(required));
-                    let refused = matches!(answer, Authorisation::Unlicensed { .. });
-                    assert_eq!(refused, !heard, "{tier:?} {roles:?}: {answer:?}");
+        for (roles, required, from) in [
+            (&["careful"][..], "tool.a.read", Tier::Teams),
+            (&["editor"], "haft.admin", Tier::Teams),
+            (&["viewer", "careful"], "tool.a.read", Tier::Core),
+            (&["viewer", "careful"], "tool.a.write", Tier::Teams),
+            (&["ghost", "admin"], "haft.admin", Tier::Core),
+        ] {
+            for tier in Tier::ALL {
+                let context = CallContext { tier, ..caller(roles, &[]) };
+                for _ in 0..2 {
+                    let answer = permissions.check(&context, &tool(&[required]));
+                    match tier >= from {
+                        true => assert_eq!(answer, Authorisation::Granted, "{tier:?} {roles:?}"),
+                        false => assert!(
+                            matches!(answer, Authorisation::Unlicensed { needed: Tier::Teams, .. }),
+                            "{tier:?} {roles:?} {required}: {answer:?}"
+                        ),
+                    }
                 }
             }
         }
         // Another tenant's editor is the one that comes with haft.
-        let theirs =
-            CallContext { tier: Tier::WriterPro, tenant: "other".into(), ..caller(&["editor"], &[]) };
+        let theirs = CallContext { tier: Tier::Core, tenant: "other".into(), ..caller(&["editor"], &[]) };
         assert_eq!(permissions.check(&theirs, &tool(&["tool.a.read"])), Authorisation::Granted);
     }
 

@@ -204,7 +204,8 @@ impl Upstreams {
         };
         let required = &mut definition.constraints.required_isolation;
         *required = match &mcp.program {
-            Some(_) => (*required).max(self.0.shared.settings.isolation).max(IsolationLevel::Standard),
+            // When it is called it is contained as commands are, where that is stronger.
+            Some(_) => (*required).max(IsolationLevel::Standard),
             None => IsolationLevel::None,
         };
         let definition = Arc::new(definition);

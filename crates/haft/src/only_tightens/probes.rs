@@ -217,6 +217,7 @@ pub(super) fn engine(config: &Config, _world: &World, found: &mut Behaviour) {
     found.may("calls run", settings.mode == ToolsMode::Enabled);
     found.may("calls are taken", settings.mode != ToolsMode::Disabled);
     found.may("calls of one answer run at the same time", settings.allow_parallel);
+    found.may("arguments are converted", settings.coerce_arguments);
     for tool in &config.tools.definitions {
         found.may(format!("a model is told of {}", tool.definition().name), true);
     }

@@ -21,6 +21,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tools.max_tool_calls_per_batch", "1", "9"),
     row("tools.max_tool_iterations_per_user_turn", "1", "5"),
     row("tools.max_tool_args_bytes", "1000", "2000"),
+    row("tools.coerce_arguments", "false", "true"),
     row("tools.max_listed", "1", "2"),
     row("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
     row("tools.files.denied_patterns", "['secrets/**']", "[]"),

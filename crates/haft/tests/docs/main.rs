@@ -140,7 +140,11 @@ async fn calls() -> Outcome {
             permissions: vec!["tool.*".into()],
             ..CallContext::new("acme", "did:agent:7")
         })
-        .options(CallOptions { timeout: Some(Duration::from_secs(5)), coerce: true, ..Default::default() });
+        .options(CallOptions {
+            timeout: Some(Duration::from_secs(5)),
+            coerce: Some(false),
+            ..Default::default()
+        });
     assert_eq!(haft.execute(request).await.text(), "2");
     Ok(())
 }

@@ -34,14 +34,13 @@ pub(crate) fn listed(
 pub(crate) fn decide(
     ports: &Ports,
     call: &CallState,
-    arguments: &Args,
-    footprint: &Footprint,
+    definition: &ToolDefinition,
+    (arguments, footprint): (&Args, &Footprint),
     confirm: Option<&str>,
 ) -> Result<Verdict, ToolError> {
-    let Some(registered) = call.registered.get() else { return Err(ErrorCode::ToolNotFound.into()) };
     let subject = Subject {
         context: &call.context,
-        definition: &registered.definition,
+        definition,
         arguments: &arguments.value,
         footprint,
         folder: &containment::folder(call),

@@ -3,7 +3,7 @@
 use super::decide::{confirm_reason, resolved};
 use crate::{panic_guard::guarded, pipeline::types::containment, ports::Ports, request::Request};
 use haft_core::{ErrorCode, ToolError, port::Subject};
-use haft_schema::{Coercion, Fitting};
+use haft_schema::Fitting;
 use haft_sdk::Args;
 
 /// Prepares a call as planning does, and shows what came of it. Lists, permissions and policy itself are not asked: a
@@ -22,7 +22,7 @@ pub(crate) fn explain<T>(
         let text = format!("Invalid tool arguments JSON: {problem}");
         ToolError::new(ErrorCode::ValidationFailed, text).with_problems(vec![problem])
     })?;
-    let coercion = if request.options.coerce { Coercion::Lossless } else { Coercion::Off };
+    let coercion = super::coercion(ports, &request.options);
     let Fitting { arguments, .. } = registered.arguments.check(definition, arguments, coercion)?;
     let arguments = Args { value: arguments, original: request.call.arguments.clone() };
     let kept = request.context.roots.as_ref().map(|roots| ports.capabilities.kept_to(roots));

@@ -103,6 +103,12 @@ pub(crate) fn contain(
     if let (Some(sandbox), true) = (call.sandbox.get(), required > IsolationLevel::None) {
         level = level.max(sandbox.level);
     }
+    // Decided when it is called, not kept with the definition: a stricter installation and a better licence count at
+    // once.
+    if registered.definition.is_program() {
+        let usual = call.reach().commands.template().level.max(IsolationLevel::Standard);
+        level = level.max(usual.min(call.context.tier.max_isolation()));
+    }
     if required == IsolationLevel::None && level > required {
         let text = format!(
             "`{}` needs {level:?} isolation, which cannot be had: it runs in haft's own process; call it without",

@@ -32,7 +32,7 @@ use std::{
 /// definition.source = Source::Command;
 /// definition.command = Some(Box::new(CommandSource::new("wc")));
 /// let tool = haft_tools::CommandTool::new(definition, &haft_tools::CommandToolSettings::default())?;
-/// assert_eq!(tool.definition().constraints.required_isolation, haft_core::IsolationLevel::Strict);
+/// assert_eq!(tool.definition().name, "word_count");
 /// # Ok::<(), haft_core::DefinitionProblem>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -43,7 +43,8 @@ pub struct CommandTool {
 }
 
 impl CommandTool {
-    /// The tool of that definition. It is contained as strongly as commands are on this installation, or stronger.
+    /// The tool of that definition. When it is called it is contained as strongly as commands are on this installation, or
+    /// stronger, as far as the licence includes that.
     ///
     /// # Errors
     ///
@@ -69,9 +70,8 @@ impl CommandTool {
             }
         }
         let command = Arc::new(CommandSource::clone(command));
-        let level = settings.isolation.max(IsolationLevel::Standard);
         let required = &mut definition.constraints.required_isolation;
-        *required = level.max(*required);
+        *required = IsolationLevel::Standard.max(*required);
         Ok(CommandTool { definition: Arc::new(definition), command, settings: settings.clone() })
     }
 
