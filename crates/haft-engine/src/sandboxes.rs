@@ -362,5 +362,5 @@ pub(crate) fn is_plain(path: &str) -> bool {
 }
 
 fn shutting_down() -> ToolError {
-    ToolError::new(ErrorCode::Cancelled, "haft is shutting down")
+    ErrorCode::ShuttingDown.into()
 }

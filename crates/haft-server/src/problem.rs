@@ -109,6 +109,11 @@ impl Problem {
         self
     }
 
+    /// This problem with when to ask again, where this server ends: mostly another one begins.
+    fn at_the_end(self) -> Self {
+        if self.0.code == ErrorCode::ShuttingDown { self.come_again(1) } else { self }
+    }
+
     /// This problem with a list of single problems.
     pub(crate) fn with_problems(mut self, problems: Vec<Single>) -> Self {
         self.0.problems = problems;
@@ -122,7 +127,7 @@ impl Problem {
         if status.is_success() {
             return Ok(result);
         }
-        let mut problem = Problem::new(error.code, error.message.clone());
+        let mut problem = Problem::new(error.code, error.message.clone()).at_the_end();
         problem.0.problems.clone_from(&error.problems);
         problem.0.data = error.data.as_deref().cloned();
         problem.0.result = Some(Box::new(result));
@@ -135,7 +140,7 @@ impl From<ToolError> for Problem {
         if let Some(diagnostics) = &error.diagnostics {
             tracing::warn!(code = error.code.as_str(), %diagnostics, "a request could not be answered");
         }
-        let mut problem = Problem::new(error.code, error.message);
+        let mut problem = Problem::new(error.code, error.message).at_the_end();
         problem.0.problems = error.problems;
         problem.0.data = error.data.map(|data| *data);
         problem
