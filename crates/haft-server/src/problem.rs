@@ -114,6 +114,19 @@ impl Problem {
         if self.0.code == ErrorCode::ShuttingDown { self.come_again(1) } else { self }
     }
 
+    /// What it says of an error.
+    pub(crate) fn info(&self) -> haft_core::ErrorInfo {
+        let facts = &*self.0;
+        haft_core::ErrorInfo {
+            code: facts.code,
+            number: facts.code.e_number().map(str::to_owned),
+            message: facts.detail.to_string(),
+            retryable: facts.code.is_retryable(),
+            problems: facts.problems.clone(),
+            data: facts.data.clone().map(Box::new),
+        }
+    }
+
     /// This problem with a list of single problems.
     pub(crate) fn with_problems(mut self, problems: Vec<Single>) -> Self {
         self.0.problems = problems;
