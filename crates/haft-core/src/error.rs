@@ -232,6 +232,9 @@ error_table! {
     /// Ended by the user, the parent, a shutdown, or because the caller went away.
     Cancelled "CANCELLED" none Cancelled retry=false http=499 exit=130
         "Cancelled by user";
+    /// haft was shutting down, so the call never started.
+    ShuttingDown "SHUTTING_DOWN" none Cancelled retry=true http=503 exit=130
+        "Not started, because haft is shutting down. Try again later.";
     /// An earlier call failed or was cancelled, so this one never started.
     NotStarted "NOT_STARTED" none Cancelled retry=false http=424 exit=1
         "Not started, because the batch stopped before it.";
@@ -239,7 +242,7 @@ error_table! {
     Blocked "BLOCKED" none Cancelled retry=false http=424 exit=1
         "Not started, because it touches what an earlier, unfinished call touches.";
     /// The tool said that it failed.
-    ExecutionFailed "EXECUTION_FAILED" none Failed retry=false http=200 exit=1
+    ExecutionFailed "EXECUTION_FAILED" none Failed retry=false http=200 exit=1 alias="EXECUTION_ERROR"
         "The tool failed.";
     /// The tool panicked.
     Panicked "PANICKED" none Failed retry=false http=200 exit=1

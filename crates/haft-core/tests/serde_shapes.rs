@@ -622,11 +622,17 @@ fn the_error_table_is_that_of_the_design_row_by_row() {
         assert_eq!(row(code), expected);
     }
     // "Extend in the same place": rows that the design has not.
-    let more = [ErrorCode::QuotaExceeded, ErrorCode::RepeatedFailure, ErrorCode::UpstreamUnavailable];
+    let more = [
+        ErrorCode::QuotaExceeded,
+        ErrorCode::RepeatedFailure,
+        ErrorCode::UpstreamUnavailable,
+        ErrorCode::ShuttingDown,
+    ];
     for code in ErrorCode::ALL.iter().filter(|code| !more.contains(code)) {
         assert!(DESIGN.iter().any(|row| row.0 == code.as_str()), "{code} is in no row of DESIGN §3");
     }
     assert_eq!("EXECUTION_TIMEOUT".parse(), Ok(ErrorCode::Timeout), "the alias of seeds/001");
+    assert_eq!("EXECUTION_ERROR".parse(), Ok(ErrorCode::ExecutionFailed), "the alias of seeds/000");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::{
     live_calls::LiveCalls,
     pipeline::{
         schedule::controls::AdmissionControls,
-        types::{Arrival, CallState, cancelled_with},
+        types::{Arrival, CallState, shutting_down},
     },
     ports::Ports,
     registry::ToolsEvent,
@@ -73,10 +73,7 @@ impl Inner {
     pub(crate) fn open(&self, arrival: Arrival) -> (Arc<CallState>, Option<Box<ToolError>>) {
         let at = arrival.at;
         let ports = &self.ports;
-        let mut refusal = self
-            .closed
-            .load(Ordering::Acquire)
-            .then(|| Box::new(cancelled_with(None, CancelReason::Shutdown)));
+        let mut refusal = self.closed.load(Ordering::Acquire).then(|| Box::new(shutting_down()));
         let wanted = arrival.options.execution_id;
         let id = match wanted {
             Some(id) if self.live.executions.call(id).is_some() => {

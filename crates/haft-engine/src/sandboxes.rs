@@ -34,6 +34,10 @@ use tokio::{sync::Notify, task::AbortHandle};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SandboxSpec {
+    /// Your own name for it, unique in the tenant, by which calls may name it, too. haft makes one where it is absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 255))]
+    pub id: Option<String>,
     /// The level of programs in it, at the least. Tools that run in haft's own process have none.
     pub level: IsolationLevel,
     /// Memory, processes, cores and the time on them are those of all calls in it together, the rest of each by itself.
@@ -51,6 +55,7 @@ pub struct SandboxSpec {
 impl Default for SandboxSpec {
     fn default() -> Self {
         SandboxSpec {
+            id: None,
             level: IsolationLevel::Strict,
             limits: Limits::default(),
             mounts: Vec::new(),
@@ -89,6 +94,8 @@ pub struct SandboxStatus {
 pub(crate) struct Entry {
     pub(crate) tenant: Arc<str>,
     pub(crate) grant: ParentGrant,
+    /// What its tenant calls it.
+    own_id: Option<String>,
     pub(crate) level: IsolationLevel,
     enforcement: Enforcement,
     pub(crate) jail: Arc<dyn Sandbox>,
@@ -121,7 +128,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Entry {
     /// A sandbox that lives so long from now on.
     pub(crate) fn new(
-        tenant: Arc<str>,
+        (tenant, own_id): (Arc<str>, Option<String>),
         (grant, level): (ParentGrant, IsolationLevel),
         (enforcement, jail): (Enforcement, Arc<dyn Sandbox>),
         now: Timestamp,
@@ -131,6 +138,7 @@ impl Entry {
         Entry {
             tenant,
             grant,
+            own_id,
             level,
             enforcement,
             jail,
@@ -191,6 +199,10 @@ impl Entry {
         *used = used.and(metrics);
     }
 
+    fn is_named(&self, tenant: &str, id: &str) -> bool {
+        *self.tenant == *tenant && !self.is_over() && self.own_id.as_deref() == Some(id)
+    }
+
     /// Whether all of `asked` is granted; or what is not.
     fn covers(&self, asked: &ParentGrant) -> Result<(), ToolError> {
         let (id, granted) = (&self.grant.sandbox_id, &self.grant);
@@ -221,7 +233,7 @@ impl Entry {
             ..ended
         };
         SandboxStatus {
-            id: self.grant.sandbox_id.clone(),
+            id: self.own_id.as_ref().unwrap_or(&self.grant.sandbox_id).clone(),
             tenant: Arc::clone(&self.tenant),
             grant: self.grant.clone(),
             created_at: self.created_at,
@@ -293,6 +305,12 @@ impl SandboxTable {
         if table.closed {
             return Err(shutting_down());
         }
+        if let Some(id) = &entry.own_id
+            && table.by_id.values().any(|other| other.is_named(&entry.tenant, id))
+        {
+            let text = format!("There is a sandbox `{}` already", text::one_line(id, 80));
+            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+        }
         table.by_id.insert(entry.grant.sandbox_id.clone(), Arc::clone(entry));
         Ok(())
     }
@@ -325,7 +343,9 @@ impl SandboxTable {
     }
 
     pub(crate) fn find_of(&self, tenant: &str, id: &str) -> Result<Arc<Entry>, ToolError> {
-        self.find(id).filter(|entry| *entry.tenant == *tenant && !entry.is_over()).ok_or_else(|| unknown(id))
+        let made = self.find(id).filter(|entry| *entry.tenant == *tenant && !entry.is_over());
+        let named = || lock(&self.0).by_id.values().find(|entry| entry.is_named(tenant, id)).cloned();
+        made.or_else(named).ok_or_else(|| unknown(id))
     }
 
     pub(crate) fn reserve(&self, settings: &Settings, tenant: &Arc<str>) -> Result<Coming<'_>, ToolError> {
@@ -362,5 +382,5 @@ pub(crate) fn is_plain(path: &str) -> bool {
 }
 
 fn shutting_down() -> ToolError {
-    ToolError::new(ErrorCode::Cancelled, "haft is shutting down")
+    ErrorCode::ShuttingDown.into()
 }

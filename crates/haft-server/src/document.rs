@@ -122,7 +122,11 @@ fn finish(operation: &mut Operation) {
         .description("What went wrong, with the code of the error table")
         .content(problem::MEDIA_TYPE, content)
         .build();
-    operation.responses.responses.insert("default".to_owned(), RefOr::T(response));
+    match operation.responses.responses.get_mut("default") {
+        // A route with an answer of its own, that is not reached where nobody is known or nothing can be read.
+        Some(RefOr::T(own)) => own.content.extend(response.content),
+        _ => drop(operation.responses.responses.insert("default".to_owned(), RefOr::T(response))),
+    }
 }
 
 /// The members of an object, for changes; none where it is not one.

@@ -109,6 +109,24 @@ impl Problem {
         self
     }
 
+    /// This problem with when to ask again, where this server ends: mostly another one begins.
+    fn at_the_end(self) -> Self {
+        if self.0.code == ErrorCode::ShuttingDown { self.come_again(1) } else { self }
+    }
+
+    /// What it says of an error.
+    pub(crate) fn info(&self) -> haft_core::ErrorInfo {
+        let facts = &*self.0;
+        haft_core::ErrorInfo {
+            code: facts.code,
+            number: facts.code.e_number().map(str::to_owned),
+            message: facts.detail.to_string(),
+            retryable: facts.code.is_retryable(),
+            problems: facts.problems.clone(),
+            data: facts.data.clone().map(Box::new),
+        }
+    }
+
     /// This problem with a list of single problems.
     pub(crate) fn with_problems(mut self, problems: Vec<Single>) -> Self {
         self.0.problems = problems;
@@ -122,7 +140,7 @@ impl Problem {
         if status.is_success() {
             return Ok(result);
         }
-        let mut problem = Problem::new(error.code, error.message.clone());
+        let mut problem = Problem::new(error.code, error.message.clone()).at_the_end();
         problem.0.problems.clone_from(&error.problems);
         problem.0.data = error.data.as_deref().cloned();
         problem.0.result = Some(Box::new(result));
@@ -135,7 +153,7 @@ impl From<ToolError> for Problem {
         if let Some(diagnostics) = &error.diagnostics {
             tracing::warn!(code = error.code.as_str(), %diagnostics, "a request could not be answered");
         }
-        let mut problem = Problem::new(error.code, error.message);
+        let mut problem = Problem::new(error.code, error.message).at_the_end();
         problem.0.problems = error.problems;
         problem.0.data = error.data.map(|data| *data);
         problem

@@ -13,7 +13,7 @@ use std::{
     io::{self, Write as _},
     path::PathBuf,
     sync::{Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 /// Remembers as long as the process lasts.
@@ -51,8 +51,12 @@ impl ReadHashes for MemoryReadHashes {
 
 /// How large the file of one conversation grows before old lines go.
 const MOST_BYTES: u64 = 1 << 20;
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a conversation is remembered after its last read.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// An empty file that is as old as the last search for old conversations. Looking at every conversation whenever one
+/// begins costs more with each of them.
+const SEARCHED: &str = "searched";
 
 /// Remembers in a folder, one file for each conversation, so that several processes share it.
 ///
@@ -117,20 +121,39 @@ impl FileReadHashes {
         file.write_all(text.as_bytes())
     }
 
-    /// Forgets conversations that ended long ago.
-    fn forget_old(&self) {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+    /// Forgets conversations that ended long ago, and says how many. haft does this once a day; `haft gc` at once.
+    pub fn forget_old(&self) -> u64 {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
+        // First: another process that begins a conversation meanwhile does not do the same.
+        let _ = self.note_searched();
+        let mut gone = 0;
         for entry in entries.flatten() {
-            let age = entry
-                .metadata()
-                .and_then(|metadata| metadata.modified())
-                .ok()
-                .and_then(|at| at.elapsed().ok());
-            if age.is_some_and(|age| age > KEPT) {
-                let _ = fs::remove_file(entry.path());
+            let is_conversation = entry.path().extension().is_some_and(|end| end == "jsonl");
+            let is_old = || age(&entry.metadata()).is_some_and(|age| age > KEPT);
+            if is_conversation && is_old() && fs::remove_file(entry.path()).is_ok() {
+                gone += 1;
             }
         }
+        gone
     }
+
+    fn note_searched(&self) -> io::Result<()> {
+        let mut options = File::options();
+        options.write(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(self.folder.join(SEARCHED))?.set_modified(SystemTime::now())
+    }
+
+    /// Whether old conversations were not searched for since yesterday. A date in the future is none.
+    fn is_search_due(&self) -> bool {
+        age(&fs::metadata(self.folder.join(SEARCHED))).is_none_or(|age| age > DAY)
+    }
+}
+
+/// How long ago something was changed; nothing where that is not known, or lies ahead.
+fn age(metadata: &io::Result<fs::Metadata>) -> Option<Duration> {
+    metadata.as_ref().ok()?.modified().ok()?.elapsed().ok()
 }
 
 fn failed(error: impl Display) -> StoreError {
@@ -148,7 +171,9 @@ impl ReadHashes for FileReadHashes {
         let file_path = self.file(tenant, conversation);
         if !file_path.exists() {
             private_file::create_folder(&self.folder).map_err(failed)?;
-            self.forget_old();
+            if self.is_search_due() {
+                self.forget_old();
+            }
         }
         let line = Line { path: path.into(), sha256: (&*record.sha256).into(), at: record.at };
         let mut line = serde_json::to_string(&line).map_err(failed)?;
@@ -212,6 +237,33 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, &text[..text.len() / 2]).unwrap();
         assert_eq!(reads.recall("t", "c", "/a").unwrap(), None);
+    }
+
+    fn made_old(path: &std::path::Path, days: u32) {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - days * DAY).unwrap();
+    }
+
+    /// Beginning a conversation looked at all conversations of 30 days.
+    #[test]
+    fn old_conversations_are_searched_for_once_a_day_and_not_by_every_new_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let reads = FileReadHashes::new(folder.path());
+        let old = |conversation: &str| {
+            reads.remember("t", conversation, "/a", &record("1")).unwrap();
+            made_old(&reads.file("t", conversation), 31);
+            reads.file("t", conversation)
+        };
+        let (first, recent) = (old("first"), reads.file("t", "recent"));
+        reads.remember("t", "recent", "/a", &record("1")).unwrap();
+        assert!(first.exists(), "a search was an hour ago or less, so a new conversation makes none");
+        made_old(&folder.path().join(SEARCHED), 2);
+        reads.remember("t", "next day", "/a", &record("1")).unwrap();
+        assert!(!first.exists() && recent.exists(), "the next day it does");
+        let second = old("second");
+        assert_eq!(reads.forget_old(), 1, "`haft gc` does at once");
+        assert!(!second.exists() && recent.exists());
+        assert!(!reads.is_search_due());
     }
 
     #[test]

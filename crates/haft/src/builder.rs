@@ -321,7 +321,8 @@ impl Builder {
         self
     }
 
-    /// Everything that a configuration says: settings, policy, and in parse-only mode the tools that it declares.
+    /// Everything that a configuration says: settings, policy, and in parse-only mode the tools that it declares, each
+    /// in the place of a built-in tool of its name.
     /// What is set after this wins.
     ///
     /// ```
@@ -335,10 +336,6 @@ impl Builder {
         self.settings = wiring::settings(config);
         self.admission = wiring::admission(config);
         self.policy = Policing::of(config);
-        self.tools.extend(
-            wiring::declared(config)
-                .map(|definition| Box::new(DeclaredTool::new(definition)) as Box<dyn Tool>),
-        );
         self
     }
 
@@ -390,6 +387,7 @@ impl Builder {
             }
             tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config), &background));
         }
+        wiring::put_declared(&mut tools, &self.config);
         tools.extend(self.tools);
         let (store, kept) = self.store.open()?;
         let definitions = tools.iter().map(|tool| &**tool.definition());

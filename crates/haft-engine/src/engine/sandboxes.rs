@@ -57,7 +57,7 @@ impl Sandboxes<'_> {
         let grant =
             ParentGrant { sandbox_id: jail.id().to_owned(), limits: spec.limits, mounts, hosts: spec.hosts };
         let now = ports.clock.now();
-        let entry = Arc::new(Entry::new(tenant, (grant, level), (enforcement, jail), now, life));
+        let entry = Arc::new(Entry::new((tenant, spec.id), (grant, level), (enforcement, jail), now, life));
         // A shutdown that began meanwhile did not see it; dropping it ends it.
         ports.sandboxes.insert(&entry)?;
         let (engine, id) = (Arc::downgrade(self.0), entry.grant.sandbox_id.clone());
@@ -76,7 +76,7 @@ impl Sandboxes<'_> {
     /// [`parent`](CallContext::parent) of what comes back for a call that is to have less.
     pub fn enter(&self, context: &CallContext, id: &str) -> Result<Arc<CallContext>, ToolError> {
         let entry = self.0.ports.sandboxes.find_of(&context.tenant, id)?;
-        if context.parent.as_ref().is_some_and(|parent| parent.sandbox_id != id) {
+        if context.parent.as_ref().is_some_and(|parent| parent.sandbox_id != entry.grant.sandbox_id) {
             let text = "The call is in a sandbox already, and one is not made inside another";
             return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
         }
@@ -99,8 +99,10 @@ impl Sandboxes<'_> {
     /// Ends one with everything in it: calls are cancelled, programs in the background are ended. Comes back when
     /// nothing of it is left, with how it was at the end.
     pub async fn destroy(&self, tenant: &str, id: &str) -> Result<SandboxStatus, ToolError> {
-        self.0.ports.sandboxes.find_of(tenant, id)?;
-        end(self.0, id, "the sandbox around it was destroyed").await.unwrap_or_else(|| Err(unknown(id)))
+        let entry = self.0.ports.sandboxes.find_of(tenant, id)?;
+        end(self.0, &entry.grant.sandbox_id, "the sandbox around it was destroyed")
+            .await
+            .unwrap_or_else(|| Err(unknown(id)))
     }
 }
 
@@ -160,6 +162,10 @@ fn within_licence(has_own_jail: bool, tier: Tier, spec: &SandboxSpec) -> Result<
 /// What is wrong with a specification, or how long the sandbox is to live.
 fn check(spec: &SandboxSpec) -> Result<Duration, ToolError> {
     let wrong = |text: String| ToolError::new(ErrorCode::ValidationFailed, text);
+    if spec.id.as_ref().is_some_and(|id| id.is_empty() || id.len() > 255 || id.chars().any(char::is_control))
+    {
+        return Err(wrong("id must have 1 to 255 bytes, and no control characters".to_owned()));
+    }
     let life = spec.time_to_live.unwrap_or(USUAL_LIFE);
     if life < Duration::from_secs(1) || life > LONGEST_LIFE {
         return Err(wrong("timeToLive must be from a second to a day".to_owned()));

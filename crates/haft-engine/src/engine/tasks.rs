@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    pipeline::types::cancelled_with,
+    pipeline::types::shutting_down,
     request::Request,
     tasks::{TaskOptions, Tasks, execution, keeper},
 };
@@ -10,7 +10,6 @@ use haft_core::{
     CallOptions, ErrorCode, ExecutionId, LONGEST_TTL, Task, TaskId, ToolError, ToolResult,
     port::{ClaimedTask, NewTask, StoreError},
 };
-use haft_sdk::CancelReason;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Instant,
@@ -37,7 +36,7 @@ impl Engine {
         let context = &request.context;
         context.check().map_err(|problem| ToolError::new(ErrorCode::PermissionDenied, problem))?;
         if engine.closed.load(Ordering::Acquire) {
-            return Err(cancelled_with(None, CancelReason::Shutdown));
+            return Err(shutting_down());
         }
         if engine.tasks.count() >= settings.max_open {
             let text =

@@ -144,7 +144,7 @@ pub(super) fn status_of(result: &ToolResult) -> NodeStatus {
     match (result.status, result.error_code()) {
         (Status::Success, _) => NodeStatus::Success,
         (_, Some(ErrorCode::Blocked | ErrorCode::NotStarted)) => NodeStatus::Blocked,
-        (_, Some(ErrorCode::Cancelled)) => NodeStatus::Cancelled,
+        (_, Some(ErrorCode::Cancelled | ErrorCode::ShuttingDown)) => NodeStatus::Cancelled,
         _ => NodeStatus::Failed,
     }
 }

@@ -20,7 +20,7 @@ use crate::{
             Turn,
             order::{BatchPlan, batch_plan},
         },
-        types::{Arrival, Batch, CallState, Decided, Planned, cancelled_with},
+        types::{Arrival, Batch, CallState, Decided, Planned, cancelled_with, shutting_down},
     },
 };
 use futures_util::{FutureExt, StreamExt, stream::FuturesUnordered};
@@ -70,7 +70,7 @@ pub(crate) fn begin(
     }
     request.options.check().map_err(|bad| FlowError::Refused(bad.into()))?;
     if inner.closed.load(Ordering::Acquire) {
-        return Err(FlowError::Refused(cancelled_with(None, CancelReason::Shutdown)));
+        return Err(FlowError::Refused(shutting_down()));
     }
     let (count, tier) = (request.flow.nodes.len(), request.context.tier);
     if let Some(most) = tier.max_batch().filter(|most| count > *most) {

@@ -2,7 +2,7 @@
 
 mod compose;
 
-use super::types::{CallRecord, CallState, RunOutcome};
+use super::types::{CallRecord, CallState, RunOutcome, shutting_down};
 use crate::{live_calls::LiveCalls, ports::Ports, telemetry};
 use compose::{AsKept, Composed, Content, compose};
 use haft_core::{
@@ -11,6 +11,7 @@ use haft_core::{
     port::{AuditRecord, BoxFuture, CallEnd, Settlement, StoreError},
     text,
 };
+use haft_sdk::CancelReason;
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -23,6 +24,7 @@ pub(crate) async fn finish(
     call: &mut CallRecord,
     outcome: RunOutcome,
 ) -> ToolResult {
+    let outcome = unless_never_started(call, outcome);
     let content = match compose(ports, call, outcome) {
         Composed::Now(content) => content,
         Composed::Later(content) => content.await,
@@ -32,6 +34,20 @@ pub(crate) async fn finish(
     // after, and then `Last` still sends the last event.
     let (recorded, last) = record(ports, live, call, content);
     last.end(recorded.await)
+}
+
+/// A call that a shutdown caught before its tool was started has done nothing: it can be sent again.
+fn unless_never_started(call: &CallRecord, outcome: RunOutcome) -> RunOutcome {
+    match &outcome {
+        RunOutcome::Error(error)
+            if error.code == ErrorCode::Cancelled
+                && call.facts.attempts == 0
+                && call.cancel.reason() == Some(CancelReason::Shutdown) =>
+        {
+            RunOutcome::Error(shutting_down())
+        }
+        _ => outcome,
+    }
 }
 
 /// A model that does not know that a person changed its call goes on from what it sent.

@@ -23,6 +23,10 @@ fn unknown(id: &str) -> Result<(), SubmitError> {
     Err(SubmitError::Unknown(id.to_owned()))
 }
 
+fn twice(id: &str) -> Result<(), SubmitError> {
+    Err(SubmitError::AlreadySubmitted(id.to_owned()))
+}
+
 fn text(text: &str) -> Result<ToolOutput, ToolError> {
     Ok(ToolOutput::text(text))
 }
@@ -59,8 +63,9 @@ async fn what_cannot_be_submitted_says_why() {
     assert_eq!(engine.submit_result(&never, text("x")), unknown(&never));
     assert_eq!(engine.pending().len(), 3, "a submission that was not taken changed something");
 
+    let first = engine.pending().iter().find(|pending| &*pending.call_id == "a").unwrap().execution_id;
     assert_eq!(engine.submit_result("a", text("first")), Ok(()));
-    assert_eq!(engine.submit_result("a", text("second")), unknown("a"), "a result is supplied once");
+    assert_eq!(engine.submit_result("a", text("second")), twice("a"), "a result is supplied once");
     for pending in engine.pending() {
         let id = pending.execution_id.to_string();
         assert_eq!(engine.submit_result(&id, text("by execution id")), Ok(()));
@@ -70,7 +75,12 @@ async fn what_cannot_be_submitted_says_why() {
         texts.push(within("a result", call).await.unwrap().text().to_owned());
     }
     assert_eq!(texts, ["first", "by execution id", "by execution id"]);
-    assert_eq!(engine.submit_result("a", text("x")), Err(SubmitError::NotAwaiting));
+    assert_eq!(engine.submit_result("a", text("x")), twice("a"), "also once the call has ended");
+    let by_its_execution = first.to_string();
+    assert_eq!(engine.submit_result(&by_its_execution, text("x")), twice(&by_its_execution));
+    assert_eq!(engine.submit_result("d", text("x")), Err(SubmitError::NotAwaiting));
+    let again = engine.submit_result("a", text("x")).unwrap_err();
+    assert_eq!(again.to_string(), "Result for tool call 'a' already submitted");
     assert_eq!(SubmitError::NotAwaiting.to_string(), "Not awaiting tool results");
     assert_eq!(SubmitError::Unknown("a".into()).to_string(), "No pending tool call with ID 'a'");
 }

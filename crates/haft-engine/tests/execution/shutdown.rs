@@ -62,9 +62,11 @@ async fn what_takes_longer_is_cancelled_with_the_reason() {
     let shutdown = within("the shutdown", house.engine.shutdown()).await;
     assert_eq!(shutdown, Shutdown { drained: 0, cancelled: 2, left: 0 });
     let results = running.await.unwrap();
-    assert_eq!(codes(&results), ["CANCELLED"; 2]);
+    assert_eq!(codes(&results), ["CANCELLED", "SHUTTING_DOWN"], "the second one never ran");
+    assert_eq!(message(&results[0]), "Cancelled, because haft is shutting down");
+    let error = results[1].error.as_ref().unwrap();
+    assert!(error.retryable && error.code.http() == 503 && results[1].status == Status::Cancelled);
     for result in &results {
-        assert_eq!(message(result), "Cancelled, because haft is shutting down");
         house.ended_once(result.metadata.execution_id).await;
     }
     assert_eq!(runs.get(), 1, "a call was started during the shutdown");
@@ -96,7 +98,7 @@ async fn new_calls_are_refused_and_are_on_record() {
     for result in batch.iter().chain([&single]) {
         assert_eq!(
             (code(result), message(result)),
-            ("CANCELLED", "Cancelled, because haft is shutting down")
+            ("SHUTTING_DOWN", "Not started, because haft is shutting down. Try again later.")
         );
         house.ended_once(result.metadata.execution_id).await;
     }
@@ -143,7 +145,7 @@ async fn calls_that_wait_for_a_person_are_cancelled_too() {
     let asking = tokio::spawn(async move { engine.execute(call("asks")).await });
     until("somebody is asked", || door.asked() == 1).await;
     assert_eq!(within("the shutdown", house.engine.shutdown()).await.left, 0);
-    assert_eq!(code(&asking.await.unwrap()), "CANCELLED");
+    assert_eq!(code(&asking.await.unwrap()), "SHUTTING_DOWN");
 
     let house = setup(
         Settings { mode: ToolsMode::ParseOnly, ..settings },
@@ -153,5 +155,5 @@ async fn calls_that_wait_for_a_person_are_cancelled_too() {
     let parked = tokio::spawn(async move { engine.execute(call("asks")).await });
     until("it waits", || !house.engine.pending().is_empty()).await;
     assert_eq!(within("the shutdown", house.engine.shutdown()).await.left, 0);
-    assert_eq!(code(&parked.await.unwrap()), "CANCELLED");
+    assert_eq!(code(&parked.await.unwrap()), "SHUTTING_DOWN");
 }

@@ -12,7 +12,7 @@
 use super::{
     host::{Inner, JailHost, STALE, broken},
     init::{HOME, INNER_ID, bind_place},
-    limits,
+    interpreter, limits,
     namespace::ATTEMPTS,
     plan::{self, GuestPlan, JailKind, Network},
     pool::{Pool, Warm},
@@ -26,10 +26,12 @@ use haft_core::{
     Enforcement, IsolationLevel, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
+use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 use std::{
     borrow::Cow,
     fs,
+    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
     time::Duration,
@@ -209,6 +211,10 @@ impl Gvisor {
             if !has_program(&plan.request) {
                 return Err(running::not_started(&spec, "start the program", libc::ENOENT));
             }
+            if let Some(missing) = missing_interpreter(&plan.request) {
+                let step = format!("{}{missing}", interpreter::STEP);
+                return Err(running::not_started(&spec, &step, libc::ENOENT));
+            }
             if could_be_warm(&plan, &spec) {
                 let warm = self.pool.take();
                 self.pool.refill(host, &runsc, host.options.warm);
@@ -236,10 +242,31 @@ impl Gvisor {
 
 /// Whether the guest will see its program. runsc tells it only in words of its own.
 fn has_program(request: &InitRequest) -> bool {
-    let granted = request.binds.iter().map(|bind| bind.path.as_path());
-    let seen: Vec<&Path> = SYSTEM.into_iter().map(Path::new).chain(granted).collect();
-    let is_seen = |path: &Path| seen.iter().any(|folder| path.starts_with(folder)) && path.is_file();
-    request.programs.iter().any(|path| is_seen(Path::new(path)))
+    request.programs.iter().any(|path| is_seen(request, Path::new(path)))
+}
+
+fn is_seen(request: &InitRequest, path: &Path) -> bool {
+    let mut granted = request.binds.iter().map(|bind| bind.path.as_path());
+    let is_granted = SYSTEM.iter().any(|folder| path.starts_with(folder))
+        || granted.any(|folder| path.starts_with(folder));
+    is_granted && path.is_file()
+}
+
+/// The interpreter that the guest's program names, where the guest will not see it. A file that is hidden from the
+/// guest is not read for it either.
+fn missing_interpreter(request: &InitRequest) -> Option<String> {
+    let program = request.programs.iter().map(Path::new).find(|path| is_seen(request, path))?;
+    let real = fs::canonicalize(program).ok()?;
+    if !is_seen(request, &real) || request.masks.iter().any(|mask| real.starts_with(&mask.path)) {
+        return None;
+    }
+    let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::open(&real, how, Mode::empty()).ok()?;
+    let mut head = [0; interpreter::HEAD];
+    let length = rustix::io::read(&file, &mut head).ok()?;
+    let name = interpreter::named(&head[..length])?;
+    let path = Path::new(std::ffi::OsStr::from_bytes(name));
+    (path.is_absolute() && !is_seen(request, path)).then(|| interpreter::shown(name))
 }
 
 /// Whether a kernel that was started before anything was known of the guest will do.

@@ -66,6 +66,8 @@ mod init;
 #[cfg(target_os = "linux")]
 mod instance;
 #[cfg(target_os = "linux")]
+mod interpreter;
+#[cfg(target_os = "linux")]
 mod leads;
 #[cfg(target_os = "linux")]
 mod links;

@@ -6,6 +6,7 @@ use super::{
     disk::Room,
     gate::OpenGate,
     host::{Inner, ReadyInit, broken, failed, hear},
+    interpreter,
     limits::{self, Evidence, millis, sleep_until},
     plan::{GuestPlan, Network},
     quarantine::Watch,
@@ -221,6 +222,11 @@ fn open_gate(
 /// What could not be done for a guest, in words.
 pub(super) fn not_started(spec: &GuestSpec, stage: &str, errno: i32) -> ToolError {
     let name = spec.argv.first().map_or("", String::as_str);
+    if let Some(interpreter) = stage.strip_prefix(interpreter::STEP) {
+        return ToolError::failed(format!(
+            "`{name}` cannot be started: its first line names the interpreter `{interpreter}`, which is not in the jail"
+        ));
+    }
     match (stage, errno) {
         ("start the program", libc::ENOENT) => {
             ToolError::failed(format!("there is no program `{name}` in the jail"))

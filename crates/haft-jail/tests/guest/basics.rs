@@ -34,6 +34,7 @@ pub fn trials() -> Vec<Trial> {
         add("writes_where_it_may", writes_where_it_may);
         add("has_a_small_environment", has_a_small_environment);
         add("a_missing_program_is_told", a_missing_program_is_told);
+        add("a_missing_interpreter_is_named", a_missing_interpreter_is_named);
         add("a_forbidden_system_call_is_a_violation", a_forbidden_system_call_is_a_violation);
         add("use_is_metered", use_is_metered);
         add("a_large_request_arrives", a_large_request_arrives);
@@ -214,6 +215,30 @@ fn a_missing_program_is_told(jail: &'static str) {
     let spec = GuestSpec { level: IsolationLevel::Strict, ..GuestSpec::command(["no-such-program"]) };
     let error = block_on(run(&*house.jail(jail), spec)).unwrap_err();
     assert_eq!(error.message, "there is no program `no-such-program` in the jail");
+}
+
+/// The kernel says of a script without its interpreter that the script is not there.
+fn a_missing_interpreter_is_named(jail: &'static str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let house = House::new();
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    let start = |first: &str| {
+        fs::write(&script, format!("{first}\necho ran\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut spec = GuestSpec::command([script.to_str().unwrap()]);
+        spec.level = IsolationLevel::Strict;
+        spec.readable = vec![folder.path().to_owned()];
+        block_on(run(&*house.jail(jail), spec))
+    };
+    let (_, heard) = start("#!/bin/sh").unwrap();
+    assert_eq!(heard.out, "ran\n", "the control: with its interpreter it runs");
+    let error = start("#!/opt/no-such/python9 -u").unwrap_err();
+    let said = format!(
+        "`{}` cannot be started: its first line names the interpreter `/opt/no-such/python9`, which is not in the jail",
+        script.display()
+    );
+    assert_eq!(error.message, said);
 }
 
 fn a_forbidden_system_call_is_a_violation(jail: &'static str) {

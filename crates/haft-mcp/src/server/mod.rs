@@ -47,6 +47,7 @@ mod extension;
 pub mod http;
 mod methods;
 mod page;
+mod refusal;
 mod relay;
 mod resources;
 mod roots;

@@ -24,12 +24,12 @@ use rmcp::{
         CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskMethod, CancelTaskParams,
         CompleteRequestMethod, CompleteRequestParams, CompleteResult, ConstString, CustomRequest,
         CustomResult, DiscoverResult, ErrorCode, GetPromptRequestMethod, GetPromptRequestParams,
-        GetPromptResponse, GetTaskMethod, GetTaskParams, GetTaskResult, InputRequest, InputRequiredResult,
-        ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-        ListRootsRequest, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
-        ReadResourceRequestParams, ReadResourceResponse, ServerConfig, SetLevelRequestParams,
-        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskMethod,
-        UpdateTaskParams,
+        GetPromptResponse, GetTaskMethod, GetTaskParams, GetTaskResult, InitializeRequestParams,
+        InitializeResult, InputRequest, InputRequiredResult, ListPromptsRequestMethod, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListRootsRequest, ListToolsResult, LoggingLevel,
+        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+        ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+        UnsubscribeRequestParams, UpdateTaskMethod, UpdateTaskParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -46,6 +46,11 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 /// The revisions that are spoken, oldest first.
 pub(super) const REVISIONS: &[ProtocolVersion] =
     &[ProtocolVersion::V_2025_06_18, ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
+
+/// Whether calls may become tasks in that revision. Its predecessor had other ones, which it took back.
+fn has_tasks(version: &ProtocolVersion) -> bool {
+    *version >= ProtocolVersion::V_2026_07_28
+}
 
 /// The name of the question for folders.
 const ROOTS: &str = "haft_roots";
@@ -178,8 +183,13 @@ impl Session {
         Ok(folders)
     }
 
-    fn tasks<M: ConstString>(&self) -> Result<&Arc<dyn Tasks>, ErrorData> {
-        self.server.0.tasks.as_ref().ok_or_else(ErrorData::method_not_found::<M>)
+    /// Tasks, in the revision that has them.
+    fn tasks<M: ConstString>(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<&Arc<dyn Tasks>, ErrorData> {
+        let is_theirs = context.protocol_version().is_some_and(|version| has_tasks(&version));
+        self.server.0.tasks.as_ref().filter(|_| is_theirs).ok_or_else(ErrorData::method_not_found::<M>)
     }
 }
 
@@ -195,6 +205,20 @@ impl ServerHandler for Session {
     async fn discover(&self, _context: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         Ok(DiscoverResult::from_server_info(REVISIONS.to_vec(), about::server(&self.server))
             .with_ttl_ms(LIST_TTL_MS))
+    }
+
+    /// A client that begins with a handshake speaks a revision in which no call becomes a task.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut begun = self.negotiate_initialize(&request)?;
+        if !has_tasks(&begun.protocol_version) {
+            begun.capabilities.extensions = None;
+        }
+        Ok(begun)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
@@ -243,7 +267,7 @@ impl ServerHandler for Session {
         request: GetTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
-        let tasks = self.tasks::<GetTaskMethod>()?;
+        let tasks = self.tasks::<GetTaskMethod>(&context)?;
         let caller = self.caller(&context)?;
         let task = tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused)?;
         Ok(GetTaskResult::new(task.detailed(self.asks_through_client(&context))))
@@ -255,7 +279,7 @@ impl ServerHandler for Session {
         request: UpdateTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let tasks = self.tasks::<UpdateTaskMethod>()?;
+        let tasks = self.tasks::<UpdateTaskMethod>(&context)?;
         let caller = self.caller(&context)?;
         let task = tasks.get(&caller, &request.task_id, Duration::ZERO).await.map_err(tasks::refused)?;
         if !self.asks_through_client(&context) {
@@ -274,7 +298,7 @@ impl ServerHandler for Session {
         request: CancelTaskParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let tasks = self.tasks::<CancelTaskMethod>()?;
+        let tasks = self.tasks::<CancelTaskMethod>(&context)?;
         let caller = self.caller(&context)?;
         tasks.cancel(&caller, &request.task_id).await.map_err(tasks::refused)
     }

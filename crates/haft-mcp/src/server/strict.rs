@@ -1,18 +1,14 @@
-//! Messages that say one thing twice are refused.
+//! Lines on pipes that are refused, and answered in their place.
 //!
-//! A client that shows a person the first of two equal keys would show another call than haft runs, which would take
-//! the last. [`refusal`] decides, for HTTP and for pipes. On pipes the protocol library reads the lines, and has lost
-//! the first key by then: so [`Lines`] looks at each line before it, and [`Strict`] answers in its place.
+//! The protocol library drops a line that is not JSON, answers without an id where it could have said it, and has lost
+//! the first of two equal keys. So [`Lines`] looks at each line before it ([`refusal`] decides), and [`Strict`] answers.
 
-use super::answer::ERROR;
-use haft_core::{ErrorCode, ErrorInfo, Problem, json};
+use super::refusal::{Refusal, To, refusal, too_long};
 use rmcp::{
-    ErrorData, RoleServer,
-    model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage},
+    RoleServer,
+    model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
     transport::Transport,
 };
-use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, value::RawValue};
 use std::{
     io,
     pin::Pin,
@@ -21,65 +17,8 @@ use std::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// The longest line that is looked at. The protocol library throws longer ones away.
+/// The longest line that is taken. The protocol library would throw longer ones away without a word.
 const LONGEST: usize = rmcp::transport::async_rw::DEFAULT_MAX_LINE_LENGTH;
-/// What a file may begin with, and the protocol library passes over.
-const MARK: &[u8] = "\u{feff}".as_bytes();
-
-/// Why a message is not taken.
-#[derive(Debug, PartialEq)]
-pub(super) struct Refusal {
-    /// The request to answer; nothing where it is none, or does not say its name.
-    pub(super) id: Option<RequestId>,
-    pub(super) error: ErrorData,
-}
-
-/// Why a message is not taken: it has a key twice. What is no JSON at all is answered by those who read it.
-pub(super) fn refusal(message: &[u8]) -> Option<Refusal> {
-    let message = message.strip_prefix(MARK).unwrap_or(message);
-    let text = String::from_utf8_lossy(message);
-    let anywhere = json::parse(&text).err()?;
-    serde_json::from_str::<IgnoredAny>(&text).ok()?;
-    let (says, problem) = match in_arguments(&text) {
-        // As the engine says it of arguments that come another way.
-        Some(problem) => ("Invalid tool arguments JSON", problem),
-        None => ("Invalid request", anywhere),
-    };
-    let code = ErrorCode::ValidationFailed;
-    let info = ErrorInfo {
-        code,
-        number: code.e_number().map(str::to_owned),
-        message: format!("{says}: {problem}"),
-        retryable: code.is_retryable(),
-        problems: vec![problem],
-        data: None,
-    };
-    let whole: Value = serde_json::from_str(&text).unwrap_or_default();
-    // An answer to a question of haft's is none: then nobody answered. It gets no answer itself.
-    let id = whole.get("method").and_then(|_| serde_json::from_value(whole.get("id")?.clone()).ok());
-    let error = ErrorData::invalid_params(info.message.clone(), Some(serde_json::json!({ERROR: info})));
-    Some(Refusal { id, error })
-}
-
-/// What is wrong with the arguments of a call, where it is in them.
-fn in_arguments(text: &str) -> Option<Problem> {
-    #[derive(Deserialize)]
-    struct Message<'a> {
-        method: String,
-        #[serde(borrow)]
-        params: Params<'a>,
-    }
-    #[derive(Deserialize)]
-    struct Params<'a> {
-        #[serde(borrow)]
-        arguments: &'a RawValue,
-    }
-    let message: Message<'_> = serde_json::from_str(text).ok()?;
-    if message.method != "tools/call" {
-        return None;
-    }
-    json::parse(message.params.arguments.get()).err()
-}
 
 /// Refusals on their way from where lines are read to where answers are sent.
 type Refusals = Arc<Mutex<Option<Refusal>>>;
@@ -93,7 +32,7 @@ pub(super) struct Lines<R> {
     passed: (Vec<u8>, usize),
     /// Bytes that were read and not looked at yet.
     unread: (Vec<u8>, usize),
-    /// The line is too long to be looked at: it is handed on, and thrown away there.
+    /// The line is too long to be taken: nothing of it is kept.
     is_long: bool,
     has_ended: bool,
     refusals: Refusals,
@@ -122,13 +61,14 @@ impl<R> Lines<R> {
         self.line.extend_from_slice(&rest[..end.unwrap_or(rest.len())]);
         *at += end.unwrap_or(rest.len());
         self.is_long |= self.line.len() > LONGEST;
-        if end.is_none() && !self.is_long {
-            return None;
+        if self.is_long {
+            self.line.clear();
         }
-        let refused = if self.is_long { None } else { refusal(&self.line) };
-        if end.is_some() {
-            self.is_long = false;
+        end?;
+        if std::mem::take(&mut self.is_long) {
+            return Some(too_long(LONGEST));
         }
+        let refused = refusal(&self.line);
         if refused.is_none() {
             self.passed = (std::mem::take(&mut self.line), 0);
         }
@@ -229,10 +169,14 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Strict<T> {
             }
             match self.next().await {
                 Ok(message) => return message,
-                Err(Refusal { id, error }) => {
+                Err(Refusal { to, error }) => {
                     tracing::debug!(why = %error.message, "a message was refused");
-                    let Some(id) = id else { continue };
-                    let answer = ServerJsonRpcMessage::error(error, Some(id));
+                    let id = match to {
+                        To::Nobody => continue,
+                        To::Unnamed => None,
+                        To::Request(id) => Some(id),
+                    };
+                    let answer = ServerJsonRpcMessage::error(error, id);
                     self.sending = Some(Box::pin(self.transport.send(answer)));
                 }
             }
@@ -248,6 +192,7 @@ impl<T: Transport<RoleServer>> Transport<RoleServer> for Strict<T> {
 mod tests {
     use super::*;
     use rmcp::transport::IntoTransport;
+    use serde_json::Value;
     use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
     const TWICE: &str = concat!(
@@ -255,46 +200,34 @@ mod tests {
         r#""params":{"name":"t","arguments":{"path":"a","path":"b"}}}"#
     );
 
-    #[test]
-    fn a_message_says_everything_once() {
-        let refused = refusal(TWICE.as_bytes()).unwrap();
-        let message = "Invalid tool arguments JSON: the key \"path\" is there twice (line 1 column 18)";
-        assert_eq!((refused.id, &*refused.error.message), (Some(RequestId::Number(7)), message));
-        let info = &refused.error.data.unwrap()["haft/error"];
-        assert_eq!((&info["code"], &info["message"]), (&"VALIDATION_FAILED".into(), &message.into()));
-        let marked = [MARK, TWICE.as_bytes()].concat();
-        assert!(refusal(&marked).is_some(), "the mark is passed over by those who read it, too");
-        for (twice, id) in [
-            (r#"{"id":1,"method":"ping","method":"tools/list"}"#, true),
-            (r#"{"id":1,"method":"tools/call","params":{"name":"a","name":"b","arguments":{}}}"#, true),
-            (r#"{"id":1,"method":"tools/call","params":{"arguments":{"a":[{"b":1,"b":2}]}}}"#, true),
-            (r#"{"method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}"#, false),
-            (r#"{"id":1,"result":{"action":"accept","content":{"approve":false,"approve":true}}}"#, false),
-        ] {
-            let refused = refusal(twice.as_bytes()).unwrap();
-            assert_eq!(refused.id.is_some(), id, "{twice}");
-            assert!(refused.error.message.contains("is there twice"), "{twice}");
-        }
-        for fine in [&br#"{"a":{"b":1},"c":{"b":1}}"#[..], b"", b"no json", b"\xff", b"{\"a\":"] {
-            assert_eq!(refusal(fine), None, "{fine:?}");
-        }
-    }
-
     /// Lines that are refused are answered in their place, and those around them are read, however they are cut.
     #[tokio::test]
     async fn lines_are_refused_one_by_one() {
         let ping = |id: usize| format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}");
         let unanswered = r#"{"jsonrpc":"2.0","method":"notifications/initialized","method":"ping"}"#;
-        let all =
-            [&ping(1), TWICE, TWICE, unanswered, "nonsense", &ping(2), TWICE, &ping(3)].join("\n") + "\n";
-        for piece in [1, 7, 4096] {
+        let long = " ".repeat(LONGEST);
+        let lines = [
+            &ping(1),
+            TWICE,
+            TWICE,
+            unanswered,
+            "nonsense",
+            "",
+            " ",
+            &ping(2),
+            "{\"id\":9}",
+            TWICE,
+            &ping(3),
+        ];
+        let all = lines.join("\n") + "\n";
+        for (piece, last) in [(1, ""), (7, ""), (4096, &*long)] {
+            let all = format!("{all}{last}\n{}\n", ping(4));
             let (ours, theirs) = tokio::io::duplex(1 << 16);
             let (from, to) = tokio::io::split(theirs);
             let (lines, refusals) = Lines::new(from);
             let mut strict =
                 Strict::new(IntoTransport::<RoleServer, _, _>::into_transport((lines, to)), refusals);
             let (answers, mut says) = tokio::io::split(ours);
-            let all = all.clone();
             let saying = tokio::spawn(async move {
                 for piece in all.as_bytes().chunks(piece) {
                     says.write_all(piece).await.unwrap();
@@ -308,16 +241,25 @@ mod tests {
                 taken.push(request.id.to_string());
             }
             saying.await.unwrap();
-            assert_eq!(taken, ["1", "2", "3"]);
+            assert_eq!(taken, ["1", "2", "3", "4"]);
             drop(strict);
             let mut answers = BufReader::new(answers).lines();
-            let mut refused = 0;
+            let mut refused = Vec::new();
             while let Some(line) = answers.next_line().await.unwrap() {
                 let answer: Value = serde_json::from_str(&line).unwrap();
-                assert_eq!(answer["id"], 7, "{answer}");
-                refused += 1;
+                refused.push((answer["id"].clone(), answer["error"]["code"].as_i64().unwrap()));
             }
-            assert_eq!(refused, 3, "in pieces of {piece} bytes");
+            let mut expected = vec![
+                (7.into(), -32602),
+                (7.into(), -32602),
+                (Value::Null, -32700),
+                (9.into(), -32600),
+                (7.into(), -32602),
+            ];
+            if !last.is_empty() {
+                expected.push((Value::Null, -32600));
+            }
+            assert_eq!(refused, expected, "in pieces of {piece} bytes");
         }
     }
 }

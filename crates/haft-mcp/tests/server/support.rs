@@ -94,6 +94,8 @@ pub(crate) struct Wire {
     to: WriteHalf<DuplexStream>,
     pub(crate) version: String,
     pub(crate) capabilities: Value,
+    /// What the server said of itself in a handshake.
+    pub(crate) begun: Value,
     next: i64,
     schemas: Option<Arc<Value>>,
     /// The kinds of messages that were checked against the schema.
@@ -120,6 +122,7 @@ impl Wire {
             to,
             version: version.to_owned(),
             capabilities,
+            begun: Value::Null,
             next: 0,
             schemas,
             checked: Mutex::default(),
@@ -132,6 +135,7 @@ impl Wire {
             });
             let begun = wire.ask("initialize", params).await;
             assert_eq!(begun["result"]["protocolVersion"], version);
+            wire.begun = begun["result"].clone();
             wire.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
         }
         wire

@@ -97,6 +97,23 @@ async fn until(wire: &mut Wire, id: &Value, status: &str) -> Value {
     panic!("it never was {status}: {}", as_it_stands(wire, id).await);
 }
 
+/// Tasks are advertised where calls become tasks, and nowhere else.
+#[tokio::test]
+async fn tasks_are_advertised_only_where_they_work() {
+    let world = long_tools(ticking());
+    let server = offering(&world.haft, Approvals::Elsewhere);
+    let mut wire = Wire::new(&server, STATELESS, knows_tasks()).await;
+    let about = wire.ask("server/discover", json!({})).await;
+    assert_eq!(about["result"]["capabilities"]["extensions"], json!({EXTENSION: {}}), "{about}");
+    for version in LEGACY {
+        let mut wire = Wire::new(&server, version, knows_tasks()).await;
+        assert_eq!(wire.begun["capabilities"].get("extensions"), None, "{version}: {}", wire.begun);
+        assert_eq!(wire.begun["capabilities"].get("tasks"), None, "{version}");
+        let unknown = wire.ask("tasks/get", json!({"taskId": "x"})).await;
+        assert_eq!(unknown["error"]["code"], -32601, "{version}: {unknown}");
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_takes_long_becomes_a_task_and_keeps_its_result() {
     let World { haft, gate, _folder, .. } = long_tools(ticking());

@@ -15,7 +15,10 @@ use tokio::{
 
 /// A request, byte by byte, and its answer: status, head, body.
 async fn send(address: SocketAddr, headers: &[(&str, &str)], body: &Value) -> (u16, String, String) {
-    let body = body.to_string();
+    send_text(address, headers, &body.to_string()).await
+}
+
+async fn send_text(address: SocketAddr, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
     let mut request = format!(
         "POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
          Content-Length: {}\r\nConnection: close\r\n",
@@ -77,6 +80,30 @@ async fn a_message_says_everything_once() {
     let error = &body["error"]["data"]["haft/error"];
     assert_eq!((&body["id"], &error["message"]), (&json!(4), &json!(words)), "{body}");
     assert_eq!(error["code"], "VALIDATION_FAILED");
+}
+
+/// What is no message is answered with an error of JSON-RPC, not with text.
+#[tokio::test]
+async fn malformed_json_is_an_error_of_json_rpc() {
+    let (address, secret) = guarded().await;
+    let token = format!("Bearer {secret}");
+    for (sent, id, code) in [
+        ("not json", json!(null), -32700),
+        ("", json!(null), -32700),
+        (r#"{"jsonrpc":"2.0","id":7,"method":"#, json!(null), -32700),
+        ("[]", json!(null), -32600),
+        (r#"{"jsonrpc":"2.0","id":8}"#, json!(8), -32600),
+        (r#"{"jsonrpc":"2.0","id":"a","method":5}"#, json!("a"), -32600),
+    ] {
+        let (status, head, body) = send_text(address, &[("Authorization", &token)], sent).await;
+        assert_eq!(status, 400, "{sent}: {head}");
+        assert!(head.contains("content-type: application/json"), "{sent}: {head}");
+        let body: Value = serde_json::from_str(&body).unwrap();
+        let got = (&body["jsonrpc"], &body["id"], &body["error"]["code"]);
+        assert_eq!(got, (&json!("2.0"), &id, &json!(code)), "{sent}: {body}");
+    }
+    let (status, _, _) = send_text(address, &[], "not json").await;
+    assert_eq!(status, 401, "nobody is told anything before they are known");
 }
 
 #[tokio::test]
@@ -205,7 +232,9 @@ async fn sessions_have_bounds_and_what_ended_or_was_idle_is_free_again() {
     let (status, head) = begin().await;
     assert!(status == 429 && head.contains("retry-after: 10"), "{status} {head}");
     let ended = end(address, &secret, &sessions[0]).await;
-    assert!(ended.starts_with("HTTP/1.1 202"), "{ended}");
+    assert!(ended.starts_with("HTTP/1.1 204"), "{ended}");
+    let again = end(address, &secret, &sessions[0]).await;
+    assert!(again.starts_with("HTTP/1.1 404"), "{again}");
     let until = tokio::time::Instant::now() + std::time::Duration::from_secs(10);
     let mut begun = begin().await.0;
     while begun != 200 && tokio::time::Instant::now() < until {

@@ -261,6 +261,15 @@ pub fn fuzz_token(token: &str) {
     }
 }
 
+/// The scopes of a token: a text with blanks between them, or, as some issuers have it, a list.
+fn scopes(claim: Option<&Value>) -> Vec<&str> {
+    match claim {
+        Some(Value::String(text)) => text.split(' ').collect(),
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// What a signed token says, if it counts now.
 fn claimed(claims: &Map<String, Value>, options: &TokenOptions, now: i64) -> Option<Claimed> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -282,9 +291,10 @@ fn claimed(claims: &Map<String, Value>, options: &TokenOptions, now: i64) -> Opt
         return None;
     }
     let (subject, tenant) = (text("sub")?, text(&options.tenant_claim)?);
-    let scopes = text("scope").or_else(|| text("scp")).unwrap_or_default();
-    let rights =
-        scopes.split(' ').filter_map(|scope| scope.strip_prefix("haft:")?.parse::<Right>().ok()).collect();
+    let rights = scopes(claims.get("scope").or_else(|| claims.get("scp")))
+        .into_iter()
+        .filter_map(|scope| scope.strip_prefix("haft:")?.parse::<Right>().ok())
+        .collect();
     let roles = match claims.get(&options.roles_claim) {
         Some(Value::Array(roles)) => {
             roles.iter().filter_map(|role| Some(role.as_str()?.to_owned())).collect()
@@ -333,6 +343,18 @@ mod tests {
             ("acme", "ci", Some("ada"))
         );
         assert_eq!((who.rights, who.base.roles), (vec![Right::Invoke], vec!["editor".to_owned()]));
+        for (name, value, expected) in [
+            ("scp", json!("openid haft:invoke"), vec![Right::Invoke]),
+            ("scp", json!(["openid", "haft:invoke", "haft:approve", 7]), vec![Right::Invoke, Right::Approve]),
+            ("scp", json!(["openid haft:invoke"]), vec![]),
+            ("scope", json!(["haft:operate"]), vec![Right::Operate]),
+            ("scp", json!({"haft:invoke": true}), vec![]),
+        ] {
+            let mut other = map(good.clone());
+            other.remove("scope");
+            other.insert(name.to_owned(), value.clone());
+            assert_eq!(claimed(&other, &options(), 900).unwrap().rights, expected, "{name} {value}");
+        }
         for missing in ["iss", "aud", "exp", "sub", "tenant"] {
             let mut less = map(good.clone());
             less.remove(missing);

@@ -37,6 +37,7 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(tools::show))
         .routes(routes!(tools::search))
         .routes(routes!(tool_invoke::invoke))
+        .routes(routes!(tool_invoke::invoke_named))
         .routes(routes!(invoke::invoke))
         .routes(routes!(invoke::plan))
         .routes(routes!(batches::run))

@@ -12,7 +12,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse as _, Response},
 };
-use haft_core::port::Right;
+use haft_core::{ErrorCode, port::Right};
 use haft_engine::{SandboxSpec, SandboxStatus};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -51,6 +51,10 @@ pub(crate) async fn create(
 ) -> Result<Response, Problem> {
     who.needs(Right::Invoke)?;
     spec.limits.check()?;
+    if spec.id.as_ref().is_some_and(|id| app.engine.sandboxes().status(who.tenant(), id).is_ok()) {
+        let text = "There is a sandbox of that id already";
+        return Err(Problem::new(ErrorCode::SandboxCreationFailed, text).with_status(StatusCode::CONFLICT));
+    }
     let made = app.engine.sandboxes().create(who.base(), spec).await?;
     Ok((StatusCode::CREATED, Json(made)).into_response())
 }

@@ -1,4 +1,9 @@
 //! `tool.invoke`: one call in the words of agent platforms, with what they know as statuses.
+//!
+//! Whatever becomes of a call, its answer has one shape: [`ToolInvokeResponse`], with the status of the error table.
+
+mod answer;
+mod words;
 
 use crate::{
     extract::{Json as Taken, Named, Who, idempotency_key, object},
@@ -6,6 +11,7 @@ use crate::{
     requests::plain,
     server::App,
 };
+use answer::{ToolInvokeResponse, taken};
 use axum::{
     Json,
     extract::State,
@@ -13,12 +19,11 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use haft_core::{
-    Arguments, CallContext, CallOptions, ErrorCode, ErrorInfo, Limits, Status, Task, ToolCall, ToolResult,
+    Arguments, CallContext, CallOptions, ErrorCode, ExecutionId, Limits, ToolCall, ToolDefinition,
     port::Right,
 };
 use haft_engine::Request;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::Deserialize;
 use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use utoipa::ToSchema;
 
@@ -76,18 +81,22 @@ pub(crate) struct ExecutionOptions {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolInvokeRequest {
-    /// Your own name for it. It comes back on the answer.
+    /// Your own name for it. It comes back on the answer, which has one in any case.
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$")]
     invocation_id: Option<String>,
+    /// The tool, by its name or an alias. In a request to `/v1/tools/{name}/invoke` it may be left out.
+    #[schema(min_length = 1, max_length = 255)]
+    tool_id: Option<String>,
     /// The version that is expected; another one is refused.
     #[schema(max_length = 64)]
     tool_version: Option<String>,
     /// Who it is for.
     #[serde(default, deserialize_with = "object")]
     agent_context: AgentContext,
-    /// The arguments: an object. Anything else is refused with 422.
+    /// The arguments: an object. Anything else is refused with 422. Tools for files take `file_path`, `old_string`,
+    /// `new_string` and `replace_all`, too.
     #[serde(default)]
-    #[schema(value_type = Value, required = false)]
+    #[schema(value_type = serde_json::Value, required = false)]
     parameters: Arguments,
     /// What it may use.
     #[serde(default, deserialize_with = "object")]
@@ -95,66 +104,6 @@ pub(crate) struct ToolInvokeRequest {
     /// How it is carried out.
     #[serde(default, deserialize_with = "object")]
     execution_options: ExecutionOptions,
-}
-
-/// Why it did not succeed.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct InvokeError {
-    /// The number in the E3000 range, or the code where there is none.
-    code: String,
-    message: String,
-    /// The single problems, and facts for programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<Value>,
-    retryable: bool,
-}
-
-/// What it used.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct InvokeMetadata {
-    #[schema(value_type = String, format = "uuid")]
-    execution_id: String,
-    duration_ms: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_used_millicore_seconds: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    memory_peak_mb: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    network_bytes_sent: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    network_bytes_received: Option<u64>,
-}
-
-/// How to ask about a task.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct PollingInfo {
-    task_id: String,
-    /// Where to ask.
-    url: String,
-    /// How often, in milliseconds.
-    #[schema(minimum = 100, maximum = 30000)]
-    interval_ms: u64,
-}
-
-/// The answer to a call.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct ToolInvokeResponse {
-    invocation_id: String,
-    tool_id: String,
-    /// `pending`, `running`, `success`, `error`, `timeout`, `cancelled`, `permission_denied` or `pending_approval`.
-    status: &'static str,
-    /// What the tool gave.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    result: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<InvokeError>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    metadata: Option<InvokeMetadata>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    polling_info: Option<PollingInfo>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(format = DateTime)]
-    completed_at: Option<String>,
 }
 
 fn within<T: PartialOrd + std::fmt::Display>(
@@ -173,7 +122,8 @@ fn within<T: PartialOrd + std::fmt::Display>(
 impl ToolInvokeRequest {
     fn of(
         self,
-        tool: &str,
+        tool: &ToolDefinition,
+        id: Arc<str>,
         app: &App,
         who: &crate::identity::Identity,
         key: Option<String>,
@@ -190,7 +140,7 @@ impl ToolInvokeRequest {
         let context = match plain("parent_sandbox_id", said.parent_sandbox_id)? {
             Some(id) => {
                 let sandboxes = app.engine.sandboxes();
-                sandboxes.enter(&context, &id).map_err(|_| Problem::not_found("sandbox"))?
+                sandboxes.enter(&context, &id).map_err(|_| no_sandbox())?
             }
             None => Arc::new(context),
         };
@@ -211,77 +161,86 @@ impl ToolInvokeRequest {
         };
         options.check()?;
         let call = ToolCall {
-            id: plain("invocation_id", self.invocation_id)?.unwrap_or_default(),
+            id,
             idempotency_key: plain("idempotency_key", how.idempotency_key.or(key))?,
-            ..ToolCall::new(tool, self.parameters)
+            ..ToolCall::new(tool.name.as_str(), words::own(tool, self.parameters))
         };
         Ok(Request::new(call).context(context).options(options))
     }
 }
 
-fn error(info: &ErrorInfo) -> InvokeError {
-    let details = match (&info.data, info.problems.is_empty()) {
-        (None, true) => None,
-        (data, _) => Some(serde_json::json!({"problems": info.problems, "data": data})),
-    };
-    InvokeError {
-        code: info.number.clone().unwrap_or_else(|| info.code.to_string()),
-        message: info.message.clone(),
-        details,
-        retryable: info.retryable,
-    }
+/// As another tenant's sandbox is answered, too.
+fn no_sandbox() -> Problem {
+    Problem::new(ErrorCode::SandboxCreationFailed, "There is no such sandbox to run it in")
+        .with_status(StatusCode::NOT_FOUND)
 }
 
-impl From<&ToolResult> for ToolInvokeResponse {
-    fn from(result: &ToolResult) -> Self {
-        let (facts, used) = (&result.metadata, result.metadata.metrics.as_deref());
-        ToolInvokeResponse {
-            invocation_id: result.call_id.to_string(),
-            tool_id: result.tool.to_string(),
-            status: match result.status {
-                Status::Success => "success",
-                Status::Failed | Status::SandboxError | Status::ValidationError => "error",
-                Status::Timeout => "timeout",
-                Status::Cancelled => "cancelled",
-                Status::RequiresConfirmation => "pending_approval",
-                Status::PermissionDenied => "permission_denied",
-            },
-            result: match &result.output {
-                Some(output) => Some(output.clone()),
-                None if result.is_success() => Some(Value::String(result.text().to_owned())),
-                None => None,
-            },
-            error: result.error.as_deref().map(error),
-            metadata: Some(InvokeMetadata {
-                execution_id: facts.execution_id.to_string(),
-                duration_ms: facts.duration.as_secs_f64() * 1000.0,
-                cpu_used_millicore_seconds: used.and_then(|used| used.cpu_time_ms),
-                memory_peak_mb: used
-                    .and_then(|used| Some(used.peak_memory_bytes? as f64 / f64::from(1 << 20))),
-                network_bytes_sent: used.and_then(|used| used.network_bytes_sent),
-                network_bytes_received: used.and_then(|used| used.network_bytes_received),
-            }),
-            polling_info: None,
-            completed_at: Some(facts.completed_at.to_string()),
+/// The tool that a request is for. The address and the body may name one tool in two ways, but not two tools.
+fn tool(app: &App, named: Option<&str>, asked: &ToolInvokeRequest) -> Result<Arc<ToolDefinition>, Problem> {
+    let find = |name: &str| {
+        app.engine.definition(name).ok_or_else(|| {
+            let shown = haft_core::text::one_line(name, 80);
+            Problem::new(ErrorCode::ToolNotFound, format!("There is no tool {shown}"))
+        })
+    };
+    let tool = match (named, asked.tool_id.as_deref()) {
+        (None, None) => return Err(Problem::bad_request("`tool_id` is missing: the tool to call")),
+        (Some(name), None) | (None, Some(name)) => find(name)?,
+        (Some(name), Some(id)) => {
+            let tool = find(name)?;
+            if find(id)?.name != tool.name {
+                return Err(Problem::bad_request("`tool_id` is another tool than that of the address"));
+            }
+            tool
+        }
+    };
+    let known = tool.version.as_deref().unwrap_or_default();
+    match asked.tool_version.as_deref().filter(|version| *version != known) {
+        None => Ok(tool),
+        Some(version) => {
+            let shown = haft_core::text::one_line(version, 64);
+            let text = format!("The tool has the version `{known}`, and {shown} was asked for");
+            Err(Problem::new(ErrorCode::ToolNotFound, text))
         }
     }
 }
 
-fn taken(task: &Task) -> ToolInvokeResponse {
-    let interval = task.poll_after(jiff::Timestamp::now()).unwrap_or_default().as_millis();
-    ToolInvokeResponse {
-        invocation_id: task.call_id.to_string(),
-        tool_id: task.tool.to_string(),
-        status: "pending",
-        result: None,
-        error: None,
-        metadata: None,
-        polling_info: Some(PollingInfo {
-            url: format!("/v1/tasks/{}", task.id),
-            task_id: task.id.to_string(),
-            interval_ms: u64::try_from(interval).unwrap_or(30_000).clamp(100, 30_000),
-        }),
-        completed_at: None,
+async fn answered(
+    app: &App,
+    who: &crate::identity::Identity,
+    (named, id): (Option<&str>, &Arc<str>),
+    headers: &HeaderMap,
+    asked: ToolInvokeRequest,
+) -> Result<Response, Problem> {
+    let tool = tool(app, named, &asked)?;
+    let is_detached = asked.execution_options.async_mode;
+    let request = asked.of(&tool, Arc::clone(id), app, who, idempotency_key(headers)?)?;
+    if is_detached {
+        let task = app.engine.submit(request, Default::default()).await?;
+        return Ok((StatusCode::ACCEPTED, Json(taken(&task))).into_response());
+    }
+    let result = app.engine.execute(request).await;
+    let status = result.error_code().map_or(200, ErrorCode::http);
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    Ok((status, Json(ToolInvokeResponse::from(&result))).into_response())
+}
+
+async fn invoked(
+    app: &App,
+    who: &crate::identity::Identity,
+    named: Option<&str>,
+    headers: &HeaderMap,
+    asked: ToolInvokeRequest,
+) -> Result<Response, Problem> {
+    who.needs(Right::Invoke)?;
+    let id = match plain("invocation_id", asked.invocation_id.clone())? {
+        Some(id) => id,
+        None => ExecutionId::at(jiff::Timestamp::now()).to_string().into(),
+    };
+    let name = asked.tool_id.as_deref().or(named).unwrap_or_default().to_owned();
+    match answered(app, who, (named, &id), headers, asked).await {
+        Ok(answer) => Ok(answer),
+        Err(problem) => Ok(answer::refused(&id, &name, problem)),
     }
 }
 
@@ -289,7 +248,10 @@ fn taken(task: &Task) -> ToolInvokeResponse {
 #[utoipa::path(
     post, path = "/v1/tools/{name}/invoke", tag = "calls", request_body = ToolInvokeRequest,
     params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),
-    responses((status = 200, body = ToolInvokeResponse), (status = 202, body = ToolInvokeResponse))
+    responses(
+        (status = 200, body = ToolInvokeResponse), (status = 202, body = ToolInvokeResponse),
+        (status = "default", description = "It did not succeed, or could not be asked for", body = ToolInvokeResponse),
+    )
 )]
 pub(crate) async fn invoke(
     State(app): State<App>,
@@ -298,28 +260,23 @@ pub(crate) async fn invoke(
     headers: HeaderMap,
     Taken(asked): Taken<ToolInvokeRequest>,
 ) -> Result<Response, Problem> {
-    who.needs(Right::Invoke)?;
-    let unknown = || {
-        let shown = haft_core::text::one_line(&name, 80);
-        Problem::new(ErrorCode::ToolNotFound, format!("There is no tool {shown}"))
-    };
-    let definition = app.engine.definition(&name).ok_or_else(unknown)?;
-    let known = definition.version.as_deref().unwrap_or_default();
-    if let Some(version) = asked.tool_version.as_deref().filter(|version| *version != known) {
-        let shown = haft_core::text::one_line(version, 64);
-        let text = format!("The tool has the version `{known}`, and {shown} was asked for");
-        return Err(Problem::new(ErrorCode::ToolNotFound, text));
-    }
-    let is_detached = asked.execution_options.async_mode;
-    let request = asked.of(&name, &app, &who, idempotency_key(&headers)?)?;
-    if is_detached {
-        let task = app.engine.submit(request, Default::default()).await?;
-        return Ok((StatusCode::ACCEPTED, Json(taken(&task))).into_response());
-    }
-    let result = Problem::of_result(app.engine.execute(request).await)?;
-    let status = match result.error_code().map(ErrorCode::http) {
-        Some(202) => StatusCode::ACCEPTED,
-        _ => StatusCode::OK,
-    };
-    Ok((status, Json(ToolInvokeResponse::from(&result))).into_response())
+    invoked(&app, &who, Some(&name), &headers, asked).await
+}
+
+/// Call the tool that the body names (`tool.invoke`)
+#[utoipa::path(
+    post, path = "/v1/tool.invoke", tag = "calls", request_body = ToolInvokeRequest,
+    params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),
+    responses(
+        (status = 200, body = ToolInvokeResponse), (status = 202, body = ToolInvokeResponse),
+        (status = "default", description = "It did not succeed, or could not be asked for", body = ToolInvokeResponse),
+    )
+)]
+pub(crate) async fn invoke_named(
+    State(app): State<App>,
+    Who(who): Who,
+    headers: HeaderMap,
+    Taken(asked): Taken<ToolInvokeRequest>,
+) -> Result<Response, Problem> {
+    invoked(&app, &who, None, &headers, asked).await
 }

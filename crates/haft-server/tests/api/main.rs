@@ -13,6 +13,7 @@ mod calls;
 mod document;
 mod events;
 mod identity;
+mod l03;
 mod listeners;
 mod rights;
 mod schemas;

@@ -22,6 +22,7 @@ const NEEDS: &[(&str, &str, Option<Right>)] = &[
     ("GET", "/v1/tools/{name}", None),
     ("POST", "/v1/tools/search", None),
     ("POST", "/v1/tools/{name}/invoke", Some(Right::Invoke)),
+    ("POST", "/v1/tool.invoke", Some(Right::Invoke)),
     ("POST", "/v1/invoke", Some(Right::Invoke)),
     ("POST", "/v1/plan", Some(Right::Invoke)),
     ("POST", "/v1/batch", Some(Right::Invoke)),
@@ -66,6 +67,7 @@ fn body(template: &str) -> Value {
     match template {
         "/v1/invoke" | "/v1/plan" | "/v1/policy/explain" => call,
         "/v1/tools/{name}/invoke" => json!({"parameters": {"text": "x"}}),
+        "/v1/tool.invoke" => json!({"tool_id": "next", "parameters": {"text": "x"}}),
         "/v1/tools/search" => json!({"query": "echo"}),
         "/v1/batch" => json!({"calls": [call]}),
         "/v1/flow" => json!({"flow": {"name": "f", "description": "F", "nodes": [
@@ -81,9 +83,9 @@ async fn snapshot(world: &World, all: &str) -> BTreeMap<&'static str, Value> {
     let mut seen = BTreeMap::new();
     for path in ["/v1/executions", "/v1/tasks", "/v1/approvals", "/v1/grants", "/v1/sandboxes"] {
         let mut answer = world.get(all, path).await.json();
-        // When to ask again is another each time.
+        // When to ask again is another each time, and a task that runs says every second that it does.
         for task in answer["tasks"].as_array_mut().into_iter().flatten() {
-            task.as_object_mut().unwrap().remove("pollAfterMs");
+            task.as_object_mut().unwrap().retain(|name, _| !["pollAfterMs", "updatedAt"].contains(&&**name));
         }
         seen.insert(path, answer);
     }

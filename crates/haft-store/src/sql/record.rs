@@ -7,7 +7,7 @@ use haft_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt::Display, sync::Arc};
 
 /// The form of the text. A reader that knows a later one knows this one, too.
 const FORM: u32 = 1;
@@ -183,15 +183,34 @@ pub(crate) enum Read {
 #[derive(Deserialize)]
 struct Event {
     event: String,
+    #[serde(default)]
+    form: u32,
+}
+
+/// The fault of a record that a later haft wrote. It concerns one record, and the database is in order.
+fn newer(why: impl Display) -> Fault {
+    Fault::refused(format!(
+        "an audit record was written by a newer haft ({why}); use that haft, or a newer one, to read it"
+    ))
+}
+
+/// What is wrong with a text that is JSON: a word that is not known here is one of a later haft.
+fn not_read(error: serde_json::Error) -> Fault {
+    let text = error.to_string();
+    let is_word = text.starts_with("unknown variant") || text.contains("is not an error code of haft");
+    if is_word { newer(text) } else { error.into() }
 }
 
 /// Reads a record's text.
 pub(crate) fn read(text: &str) -> Result<Read, Fault> {
-    let Event { event } = serde_json::from_str(text)?;
-    if event != "call" {
-        return Ok(Read::Happening(serde_json::from_str(text)?));
+    let Event { event, form } = serde_json::from_str(text)?;
+    if form > FORM {
+        return Err(newer(format!("form {form}; this haft reads up to {FORM}")));
     }
-    let read: CallRead = serde_json::from_str(text)?;
+    if event != "call" {
+        return Ok(Read::Happening(serde_json::from_str(text).map_err(not_read)?));
+    }
+    let read: CallRead = serde_json::from_str(text).map_err(not_read)?;
     Ok(Read::Call(Box::new(AuditRecord {
         context: Arc::new(read.context),
         call_id: read.call_id,
@@ -262,5 +281,42 @@ pub(crate) const fn status_number(status: Status) -> i64 {
         Status::ValidationError => 20,
         Status::Failed => 30,
         Status::SandboxError => 40,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::value::FaultKind;
+
+    /// An older haft that shares a database with a newer one says so, and does not call the database broken.
+    #[test]
+    fn a_record_of_a_newer_haft_is_named_as_that() {
+        let revoked = |form: u32, event: &str| {
+            format!(r#"{{"event":"{event}","form":{form},"at":1,"tenant":"t","key":"k","by":"ada"}}"#)
+        };
+        assert!(matches!(read(&revoked(FORM, "keyRevoked")), Ok(Read::Happening(_))));
+        let call = |code: &str| {
+            let now = jiff::Timestamp::UNIX_EPOCH;
+            serde_json::json!({
+                "form": FORM, "event": "call", "context": {"tenant": "t", "agent": "a"}, "callId": "c", "tool": "x",
+                "status": "Failed", "code": code, "inputSize": 1, "inputSha256": "",
+                "metadata": haft_core::ResultMetadata::not_started(haft_core::ExecutionId::at(now), now),
+            })
+            .to_string()
+        };
+        assert!(read(&call("CANCELLED")).is_ok());
+        for (text, why) in [
+            (revoked(FORM + 1, "keyRevoked"), "form 2; this haft reads up to 1"),
+            (revoked(FORM, "keyTurned"), "keyTurned"),
+            (call("OUT_OF_TEA"), "OUT_OF_TEA"),
+        ] {
+            let fault = read(&text).err().unwrap();
+            assert_eq!(fault.kind, FaultKind::Refused, "{fault:?}");
+            assert!(fault.text.contains("written by a newer haft") && fault.text.contains(why), "{fault:?}");
+        }
+        for broken in ["", "{", r#"{"event":"keyRevoked"}"#] {
+            assert_eq!(read(broken).err().unwrap().kind, FaultKind::Corrupt, "{broken}");
+        }
     }
 }

@@ -153,6 +153,62 @@ fn a_declared_tool_keeps_where_it_comes_from() {
     }
 }
 
+/// The configuration of `seeds/004` §6, table by table, loads as it is: its own definition of `read_file` is what a
+/// model is told in parse-only mode (CFG-TOOLS-02), and the built-in one otherwise (CFG-TOOLS-02a).
+#[test]
+fn the_configuration_of_seeds_004_section_6_loads_as_it_is() {
+    const TEXT: &str = r#"
+        [tools]
+        mode = "parse_only"      # disabled | parse_only | enabled
+        allow_parallel = false
+        max_tool_calls_per_batch = 8
+        max_tool_iterations_per_user_turn = 4
+        max_tool_args_bytes = 262144
+        [[tools.definitions]]
+        name = "read_file"
+        description = "Read file contents"
+        parameters = { "type"="object", "properties"={ "path"={ "type"="string" } }, "required"=["path"] }
+        [tools.sandbox]
+        allowed_roots = ["."]
+        denied_patterns = ["**/.ssh/**", "**/*.pem"]
+        allow_absolute = false
+        include_default_denies = true
+        [tools.timeouts]
+        default_seconds = 30
+        file_operations_seconds = 30
+        shell_commands_seconds = 300
+        [tools.output]
+        max_bytes = 102400
+        [tools.environment]
+        denylist = ["*_KEY", "*_TOKEN", "*_SECRET", "*_PASSWORD", "AWS_*", "ANTHROPIC_*", "OPENAI_*"]
+        [tools.approval]
+        enabled = true
+        mode = "prompt"           # auto | prompt | deny
+        allowlist = ["read_file"]
+        denylist = ["run_command"]
+        prompt_side_effects = true
+        [tools.read_file]
+        max_file_read_bytes = 204800
+        max_scan_bytes = 2097152
+        [tools.apply_patch]
+        max_patch_bytes = 524288
+    "#;
+    let folder = tempfile::tempdir().unwrap();
+    let [work, state] = ["work", "state"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&work).unwrap();
+    let read_file = |text: &str| {
+        let config = config::parse(text).unwrap();
+        let folders = crate::Folders::new(&work, &state);
+        let haft = crate::Haft::builder().config(&config).files(folders).build().unwrap();
+        assert!(haft.definition("run_command").is_some(), "the other tools stay");
+        haft.definition("read_file").unwrap()
+    };
+    let declared = read_file(TEXT);
+    assert_eq!((declared.source, declared.description.as_str()), (Source::Declared, "Read file contents"));
+    let own = read_file(&TEXT.replace("parse_only\"", "enabled\""));
+    assert_eq!(own.source, Source::BuiltIn);
+}
+
 #[test]
 fn declared_tools_are_offered_only_in_parse_only_mode() {
     let text = |mode| {

@@ -21,6 +21,11 @@ pub(crate) async fn unless_cancelled<T>(
     }
 }
 
+/// The error of a call that is not started, because haft ends.
+pub(crate) fn shutting_down() -> ToolError {
+    ErrorCode::ShuttingDown.into()
+}
+
 pub(crate) fn cancelled_with(note: Option<&str>, reason: CancelReason) -> ToolError {
     let text = match note {
         Some(note) => format!("{}: {}", reason.model_text(), text::one_line(note, 200)),

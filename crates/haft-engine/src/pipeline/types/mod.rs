@@ -12,7 +12,7 @@ mod record;
 pub(crate) use attempt::Attempt;
 pub(crate) use batch::Batch;
 pub(crate) use call::{Arrival, CallState, OutputClaim, TaskOrigin, principal};
-pub(crate) use cancelled::{cancelled, cancelled_with, unless_cancelled};
+pub(crate) use cancelled::{cancelled, cancelled_with, shutting_down, unless_cancelled};
 pub(crate) use containment::Containment;
 pub(crate) use facts::{AttemptFacts, Bounds, Facts};
 pub(crate) use planned::{

@@ -2,11 +2,13 @@
 
 use super::Failure;
 use crate::guest::{
+    interpreter,
     sys::{self, CStrings},
     wire::InitRequest,
 };
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
+    fs::{Mode, OFlags},
     io::Errno,
     process::{Signal, set_parent_process_death_signal},
     thread::{
@@ -77,9 +79,14 @@ impl<'a> Program<'a> {
     pub(super) fn become_guest(&self, told: &OwnedFd) -> ! {
         let mut step = 0;
         let errno = self.steps(&mut step);
-        let bytes = errno.raw_os_error().to_ne_bytes();
-        let message = [step, bytes[0], bytes[1], bytes[2], bytes[3]];
-        let _ = rustix::io::write(told, &message);
+        let mut message = [0; 5 + interpreter::HEAD];
+        message[0] = step;
+        message[1..5].copy_from_slice(&errno.raw_os_error().to_ne_bytes());
+        let mut length = 5;
+        if usize::from(step) == STEPS.len() - 1 && errno == Errno::NOENT {
+            length += self.head(&mut message[5..]);
+        }
+        let _ = rustix::io::write(told, &message[..length]);
         sys::exit(127)
     }
 
@@ -128,6 +135,15 @@ impl<'a> Program<'a> {
         Ok(())
     }
 
+    /// The first bytes of the program, where there is one: the guest itself may read them. It did not start, so what
+    /// is missing is what runs it.
+    fn head(&self, into: &mut [u8]) -> usize {
+        let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let files = self.candidates.iter();
+        let mut files = files.filter_map(|path| rustix::fs::open(path.as_c_str(), how, Mode::empty()).ok());
+        files.next().and_then(|file| rustix::io::read(&file, into).ok()).unwrap_or(0)
+    }
+
     fn start(&self) -> Errno {
         let mut reason = Errno::NOENT;
         for candidate in &self.candidates {
@@ -163,15 +179,19 @@ pub(super) fn drop_capabilities() -> Result<(), Errno> {
 
 /// What a child said that failed; nothing when it became the guest.
 pub(super) fn failure(report: &OwnedFd) -> Option<Failure> {
-    let mut message = [0u8; 5];
+    let mut message = [0u8; 5 + interpreter::HEAD];
     let read = rustix::io::retry_on_intr(|| rustix::io::read(report.as_fd() as BorrowedFd<'_>, &mut message));
     match read {
         Ok(0) => None,
-        Ok(5) => {
-            let [step, a, b, c, d] = message;
+        Ok(length @ 5..) => {
+            let [step, a, b, c, d, ..] = message;
             let stage = STEPS.get(usize::from(step)).copied().unwrap_or("start");
             let errno = Errno::from_raw_os_error(i32::from_ne_bytes([a, b, c, d]));
-            Some(Failure { stage: stage.into(), errno })
+            let stage = match interpreter::named(&message[5..length]) {
+                Some(name) => format!("{}{}", interpreter::STEP, interpreter::shown(name)),
+                None => stage.into(),
+            };
+            Some(Failure { stage, errno })
         }
         _ => Some(Failure { stage: "start".into(), errno: Errno::IO }),
     }

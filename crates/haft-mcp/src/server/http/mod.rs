@@ -34,15 +34,16 @@ use super::{
     builder::McpServer,
     callers::Caller,
     callers::Callers,
-    strict::{self, Refusal},
+    refusal::{Refusal, To, refusal},
 };
-use ::http::{Request, Response, StatusCode, header};
+use ::http::{Method, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use haft_http::{Bodies, BodyLimits, BodyProblem, Full as NoRoom};
 use http_body::Body;
 use http_body_util::{BodyExt as _, Full, combinators::BoxBody};
 use owned::Owners;
 use rmcp::{
+    ErrorData,
     model::ServerJsonRpcMessage,
     transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService},
 };
@@ -100,14 +101,14 @@ pub fn service(server: &McpServer, options: HttpOptions) -> HttpService {
         .with_json_response(true)
         .with_cancellation_token(options.stop);
     let (sessions, bounds) = (server.clone(), Arc::new(Sessions::new(options.sessions)));
-    let service = StreamableHttpService::new(move || Ok(sessions.session()), bounds, config);
+    let service = StreamableHttpService::new(move || Ok(sessions.session()), Arc::clone(&bounds), config);
     let bodies = Bodies::new(BodyLimits {
         bytes: options.max_body_bytes,
         bytes_of_holder: (256 << 20).max(options.max_body_bytes),
         bytes_of_all: (256 << 20).max(options.max_body_bytes),
         ..BodyLimits::default()
     });
-    HttpService { server: server.clone(), service, owners: Owners::new(), bodies }
+    HttpService { server: server.clone(), service, sessions: bounds, owners: Owners::new(), bodies }
 }
 
 /// What [`service`] gives. It implements [`tower_service::Service`].
@@ -115,6 +116,7 @@ pub fn service(server: &McpServer, options: HttpOptions) -> HttpService {
 pub struct HttpService {
     server: McpServer,
     service: StreamableHttpService<super::Session, Sessions>,
+    sessions: Arc<Sessions>,
     owners: Owners,
     /// By tenant.
     bodies: Bodies<Arc<str>>,
@@ -151,14 +153,19 @@ where
             return Box::pin(async { Ok(refused(StatusCode::NOT_FOUND, "There is no such session")) });
         }
         let (mut service, bodies) = (self.service.clone(), self.bodies.clone());
+        let sessions = Arc::clone(&self.sessions);
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let whole = match bodies.whole(body, Arc::clone(&caller.tenant)).await {
                 Ok(whole) => whole,
                 Err(problem) => return Ok(no_body(&problem)),
             };
-            if let Some(refusal) = strict::refusal(&whole.bytes) {
+            let (is_end, is_post) = (parts.method == Method::DELETE, parts.method == Method::POST);
+            if let Some(refusal) = if is_post { refusal_of_post(&whole.bytes) } else { None } {
                 return Ok(not_taken(refusal));
+            }
+            if is_end && !sessions.is_there(&parts.headers).await {
+                return Ok(refused(StatusCode::NOT_FOUND, "There is no such session"));
             }
             let request = Request::from_parts(parts, Full::new(whole.bytes));
             let (answer, refused) = Beginning::new(Arc::clone(&caller)).scope(service.call(request)).await;
@@ -166,14 +173,33 @@ where
                 return Ok(too_many(full));
             }
             let mut answer = answer?;
+            if is_end && answer.status() == StatusCode::ACCEPTED {
+                // The session has ended: 202 would say that it is still to come.
+                *answer.status_mut() = StatusCode::NO_CONTENT;
+            }
             owners.seal(answer.headers_mut(), &caller);
             Ok(answer)
         })
     }
 }
 
-/// A message that says one thing twice, answered as the protocol answers.
-fn not_taken(Refusal { id, error }: Refusal) -> Answer {
+/// Why a body is not taken. Over HTTP an empty one is no message either.
+fn refusal_of_post(body: &[u8]) -> Option<Refusal> {
+    match body.trim_ascii().is_empty() {
+        true => {
+            let error = ErrorData::parse_error("The message is not JSON: the body is empty", None);
+            Some(Refusal { to: To::Unnamed, error })
+        }
+        false => refusal(body),
+    }
+}
+
+/// A message that is not taken, answered as the protocol answers.
+fn not_taken(Refusal { to, error }: Refusal) -> Answer {
+    let id = match to {
+        To::Request(id) => Some(id),
+        To::Nobody | To::Unnamed => None,
+    };
     let answer = ServerJsonRpcMessage::error(error, id);
     let mut answer = refused(StatusCode::BAD_REQUEST, &serde_json::to_string(&answer).unwrap_or_default());
     let kind = header::HeaderValue::from_static("application/json");

@@ -113,6 +113,12 @@ impl Sessions {
         }
     }
 
+    /// Whether the session that a request names is there. A request that names none is answered by those who need one.
+    pub(super) async fn is_there(&self, headers: &::http::HeaderMap) -> bool {
+        let Some(id) = headers.get("mcp-session-id").and_then(|id| id.to_str().ok()) else { return true };
+        self.sessions.sessions.read().await.contains_key(id)
+    }
+
     fn hold(&self, caller: &CallContext) -> Result<Held, Full> {
         let user = caller.user.clone().unwrap_or_default();
         let who = Arc::new([Arc::clone(&caller.tenant), user, Arc::clone(&caller.agent)]);
