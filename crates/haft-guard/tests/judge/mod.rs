@@ -46,6 +46,7 @@ impl Judge {
             footprint: &Footprint::undeclared(true),
             folder: "/w",
             confirm: None,
+            accepts: haft_core::port::AcceptAnswers::from_any(),
             now: jiff::Timestamp::UNIX_EPOCH,
         };
         match self.policy.decide(&subject).unwrap() {
