@@ -22,6 +22,7 @@ fn with<T>(line: &str, done: impl FnOnce(&Subject<'_>) -> T) -> T {
         footprint: &Footprint::undeclared(true),
         folder: "/w",
         confirm: None,
+        accepts: haft_core::port::AcceptAnswers::from_any(),
         now: Timestamp::UNIX_EPOCH,
     })
 }
