@@ -111,12 +111,23 @@ fn tests(options: TestOptions, runner: Runner) -> Vec<(Check, Runner)> {
                 "--no-fail-fast",
                 "--features",
                 "haft-cli/otlp",
+                "--lib",
+                "--test",
+                "otlp",
+                "-E",
+                "binary(otlp) | test(otlp::)",
+            ],
+            // It cannot choose among the tests of libraries by where they are, so it runs all of them once more.
+            Runner::CargoTest => &[
+                "test",
+                "--workspace",
+                "--no-fail-fast",
+                "--features",
+                "haft-cli/otlp",
+                "--lib",
                 "--test",
                 "otlp",
             ],
-            Runner::CargoTest => {
-                &["test", "--workspace", "--no-fail-fast", "--features", "haft-cli/otlp", "--test", "otlp"]
-            }
         };
         checks.push((Check::new("otlp", otlp), runner));
         let doc_tests = Check::new(
@@ -238,7 +249,10 @@ mod tests {
             let lines = lines(checks.into_iter().map(|(check, _)| check));
             assert_eq!(lines.iter().filter(|line| line.contains("--doc")).count(), 1);
             assert_eq!(
-                lines.iter().filter(|line| line.ends_with("--features haft-cli/otlp --test otlp")).count(),
+                lines
+                    .iter()
+                    .filter(|line| line.contains("--features haft-cli/otlp --lib --test otlp"))
+                    .count(),
                 1
             );
             assert!(lines.iter().all(|line| !line.contains("--all-targets") && !line.contains("--benches")));

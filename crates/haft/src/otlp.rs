@@ -152,8 +152,8 @@ impl Drop for Otlp {
 /// Where spans go, for a collector that was named by its base.
 fn address(endpoint: &str) -> Result<String, OtlpError> {
     let refuse = |why: &str| Err(OtlpError(format!("the address of the OTLP collector {why}")));
-    let endpoint = endpoint.trim().trim_end_matches('/');
-    let Some(rest) = endpoint.strip_prefix("http://") else {
+    let endpoint = endpoint.trim();
+    let Some(rest) = endpoint.strip_prefix("http://").map(|rest| rest.trim_end_matches('/')) else {
         return refuse(match endpoint.starts_with("https://") {
             true => {
                 "begins with https://, and this haft sends without encryption; run a collector on this machine that \
@@ -169,10 +169,8 @@ fn address(endpoint: &str) -> Result<String, OtlpError> {
     if host.contains('@') {
         return refuse("holds a name or password; put those into OTEL_EXPORTER_OTLP_HEADERS");
     }
-    Ok(match endpoint.ends_with(PATH) {
-        true => endpoint.to_owned(),
-        false => format!("{endpoint}{PATH}"),
-    })
+    let path = if rest.ends_with(PATH) { "" } else { PATH };
+    Ok(format!("http://{rest}{path}"))
 }
 
 #[cfg(test)]

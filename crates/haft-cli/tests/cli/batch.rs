@@ -48,7 +48,7 @@ fn a_call_with_bad_arguments_spoils_itself_alone() {
     let place = Place::new();
     let calls = r#"[
         {"id": "1", "name": "get_metrics", "arguments": 5},
-        {"id": "2", "name": "get_metrics", "arguments": {"tool": 7}},
+        {"id": "2", "name": "get_metrics", "arguments": {"tool": [7]}},
         {"id": "3", "name": "get_metrics", "arguments": {"tool": "a", "tool": "b"}},
         {"id": "4", "name": "get_metrics", "arguments": "{}"},
         {"id": "5", "name": "get_metrics\u0000"},

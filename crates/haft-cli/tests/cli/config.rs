@@ -158,7 +158,7 @@ fn declared_tools_are_offered_in_parse_only_mode() {
     place.own_config(
         "[tools]\nmode = 'parse_only'\n[[tools.definitions]]\nname = 'get_metrics'\ndescription = 'Mine'\n",
     );
-    let said = place.haft(&["tools", "list"]);
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.starts_with("error: `get_metrics` is "), "{said:?}");
+    // One's own definition takes the place of the built-in tool of its name.
+    let said = place.haft(&["tools", "show", "get_metrics", "--json"]);
+    assert_eq!(said.json()["description"], "Mine", "{said:?}");
 }

@@ -70,7 +70,8 @@ fn what_it_gives(name: &str) {
         let result = world.call("Bash", json!({"command": "printf hello"})).await;
         assert_eq!(result.output, Some(json!({"exit_code": 0, "stdout": "hello", "stderr": ""})));
         assert_eq!((result.text(), result.metadata.output_size), ("hello", 5), "counted once");
-        for bad in [json!({"command": " "}), json!({"command": "a\u{0}b"}), json!({}), json!({"command": 1})]
+        for bad in
+            [json!({"command": " "}), json!({"command": "a\u{0}b"}), json!({}), json!({"command": [1]})]
         {
             assert_eq!(world.call("run_command", bad).await.status, Status::ValidationError);
         }

@@ -151,7 +151,7 @@ async def drive(client, person):
 
     read = await client.call_tool("read_file", {"path": "notes.txt"})
     assert not read.is_error and read.structured_content["content"] == "hello\n", read
-    wrong = await client.call_tool("read_file", {"path": 7})
+    wrong = await client.call_tool("read_file", {"path": [7]})
     assert wrong.is_error and code(wrong) == "VALIDATION_FAILED", wrong
 
     new = {"path": f"{WAY}-{MODE}.txt", "content": "written"}

@@ -62,7 +62,7 @@ fn answers() -> Result<(), Failed> {
 
     let (code, text) = session.error("s__echo", json!({"text": "lie"}));
     assert_eq!(code, "OUTPUT_VALIDATION_FAILED", "{text}");
-    let (code, text) = session.error("s__echo", json!({"text": 5}));
+    let (code, text) = session.error("s__echo", json!({"text": [5]}));
     assert_eq!(code, "VALIDATION_FAILED", "{text}");
     let (code, text) = session.error("s__fail", json!({}));
     assert_eq!((code.as_str(), text.as_str()), ("EXECUTION_FAILED", "s__fail failed: no such city"));
