@@ -250,7 +250,8 @@ fn what_a_folder_tightens_counts() {
 
 /// The keys that a folder has no say in, written down: one that is given another rule fails here.
 const OWN: &str = "\
-    tools.commands.isolation_technology tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
+    tools.commands.isolation_technology \
+    tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
     tools.signatures.trusted_keys redaction.patterns redaction.values_from_environment redaction.values_file \
     permissions.roles permissions.local_roles license.authority license.file store.backend store.url \
     store.allow_layout_change store.audit_input store.keep_results_days store.keep_outputs_days \
