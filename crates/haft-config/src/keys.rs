@@ -14,8 +14,9 @@ use serde::Serialize;
 use super::from_folder::FromFolder;
 use super::rule::{self, Kind, Rule};
 use super::value::{
-    APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, MCP_APPROVALS, McpApprovals, STORE_BACKENDS,
-    STORE_DURABILITIES, STRATEGIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
+    APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, ISOLATION_TECHNOLOGIES, IsolationTechnology,
+    MCP_APPROVALS, McpApprovals, STORE_BACKENDS, STORE_DURABILITIES, STRATEGIES, Setting, StoreBackend,
+    StoreDurability, TOOLS_MODES, Value,
 };
 
 const MIB: u64 = 1 << 20;
@@ -418,6 +419,9 @@ key_table! {
     [tools.commands] = CommandsConfig {
         /// The lowest isolation level for commands: standard, strict or restricted.
         isolation: IsolationLevel = IsolationLevel::Strict, rule::level(ISOLATION_LEVELS);
+        /// The jail that holds commands: auto, process, namespace, runc or gvisor. What it cannot hold is refused.
+        isolation_technology: IsolationTechnology = IsolationTechnology::Auto,
+            rule::own(Kind::Level(ISOLATION_TECHNOLOGIES));
         /// Hosts that commands may reach, such as "crates.io", "*.example.com" or "host:8080".
         hosts: Vec<String> = Vec::new(), rule::allow_list();
         /// Toolchains whose caches and settings commands see: rust, node, python, git.

@@ -74,7 +74,7 @@ pub use resolve::{FolderSource, Inputs, Origin, Resolved, SourceText, parse, res
 pub use rule::{Configured, Effect, Kind, Rule, Tighter};
 pub use template::template;
 pub use trust::{Pin, TrustError, TrustStore};
-pub use value::{DeclaredTool, McpApprovals, StoreBackend, StoreDurability, Value};
+pub use value::{DeclaredTool, IsolationTechnology, McpApprovals, StoreBackend, StoreDurability, Value};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

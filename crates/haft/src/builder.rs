@@ -7,7 +7,7 @@ use crate::{
     commands::{self, LazyJail},
     config::Config,
     guards::{Policing, Redacting, permissions},
-    wiring::{self, DeclaredTool, Folders},
+    wiring::{self, Folders},
     workspace::FolderOfCalls,
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};

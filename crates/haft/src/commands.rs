@@ -24,6 +24,8 @@ pub struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
     unix_sockets: bool,
+    /// The only jail that is used, where one is named.
+    only: Option<&'static str>,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
     names: Result<Arc<ProtectedNames>, String>,
     /// Folders that programs may write.
@@ -40,6 +42,7 @@ impl LazyJail {
             folders: folders.clone(),
             per_process_limits_do: commands.per_process_limits,
             unix_sockets: commands.unix_sockets,
+            only: commands.isolation_technology.jail(),
             names: wiring::protected_names(config).map_err(|error| error.to_string()),
             writable: writable.filter_map(|root| root.path.canonicalize().ok()).collect(),
             made: OnceLock::new(),
@@ -48,7 +51,14 @@ impl LazyJail {
 
     /// The jails, or why there are none.
     pub fn jails(&self) -> Result<&Auto, Unavailable> {
-        self.made.get_or_init(|| self.make()).as_ref().map_err(Clone::clone)
+        let made = || {
+            let jails = self.make()?;
+            Ok(match self.only {
+                Some(name) => jails.only(name),
+                None => jails,
+            })
+        };
+        self.made.get_or_init(made).as_ref().map_err(Clone::clone)
     }
 
     #[cfg(target_os = "linux")]

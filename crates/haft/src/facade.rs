@@ -129,6 +129,19 @@ impl Haft {
         self.licensing.tier(jiff::Timestamp::now(), tenant).0
     }
 
+    /// A caller of that tenant and agent, without roles or permissions, on the [tier](Haft::tier) of its tenant.
+    /// `CallContext::new` is on the lowest tier, Core, which keeps programs out that are not licensed to run them.
+    ///
+    /// ```
+    /// let haft = haft::Haft::builder().build()?;
+    /// assert_eq!(haft.caller("acme", "did:agent:7").tier, haft::Tier::Enterprise); // no licence authority
+    /// assert_eq!(haft::CallContext::new("acme", "did:agent:7").tier, haft::Tier::Core);
+    /// # Ok::<(), haft::Error>(())
+    /// ```
+    pub fn caller(&self, tenant: &str, agent: &str) -> crate::CallContext {
+        crate::CallContext { tier: self.tier(tenant), ..crate::CallContext::new(tenant, agent) }
+    }
+
     /// Ends in order, as [`Engine::shutdown`] does (sandboxes end with it), and then ends the commands in the
     /// background and the MCP servers.
     pub async fn shutdown(&self) -> Shutdown {

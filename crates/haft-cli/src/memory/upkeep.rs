@@ -35,6 +35,7 @@ pub(super) async fn backup(args: &BackupArgs, memory: &Memory, console: &mut Con
 pub(super) async fn gc(args: &GcArgs, memory: &Memory, console: &mut Console) -> Result<u8, Failure> {
     let rules = retention(&memory.config.store).map_err(Failure::BadRetention)?;
     let gone = memory.store.gc().await?;
+    let conversations = haft_store::FileReadHashes::new(memory.state.join("reads")).forget_old();
     let mut archives = Vec::new();
     while let Some(archived) = memory.store.archive(&rules).await? {
         archives.push(archived);
@@ -58,18 +59,20 @@ pub(super) async fn gc(args: &GcArgs, memory: &Memory, console: &mut Console) ->
             "keys": gone.keys,
             "batches": gone.batches,
             "approvals": gone.approvals,
+            "conversations": conversations,
             "archives": archives,
         }))?;
         return Ok(0);
     }
     let count = |number: u64, what| words::count(usize::try_from(number).unwrap_or(usize::MAX), what);
     let mut text = format!(
-        "let go: {}, {}, {}, {}, {}\n",
+        "let go: {}, {}, {}, {}, {}, {}\n",
         count(gone.results, "result"),
         count(gone.outputs, "output"),
         count(gone.keys, "idempotency key"),
         count(gone.batches, "batch").replace("batchs", "batches"),
         count(gone.approvals, "approval"),
+        count(conversations, "conversation"),
     );
     text.push_str(&format!("archived: {}\n", count(records, "audit record")));
     for archived in &archives {

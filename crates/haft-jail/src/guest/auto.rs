@@ -53,6 +53,14 @@ impl Auto {
         Auto::of(vec![Arc::new(super::Job::new())])
     }
 
+    /// The same without all jails but that of this name. Nothing else is taken in its place: what it cannot hold is
+    /// refused.
+    #[must_use]
+    pub fn only(mut self, name: &str) -> Self {
+        self.jails.retain(|jail| jail.name() == name);
+        self
+    }
+
     /// The jails among which it chooses.
     pub fn jails(&self) -> &[Arc<dyn Jail>] {
         &self.jails

@@ -4,6 +4,8 @@
 //! that is there.
 
 use haft_core::text;
+use rustix::{fd::OwnedFd, fs::OFlags};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
 
 /// How much of a file is looked at.
 pub(super) const HEAD: usize = 128;
@@ -15,6 +17,23 @@ pub(super) fn named(head: &[u8]) -> Option<&[u8]> {
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?.trim_ascii_start();
     let name = line.split(|byte| matches!(byte, b' ' | b'\t')).next()?;
     (!name.is_empty()).then_some(name)
+}
+
+/// The interpreter that the first of these programs names, where it cannot be opened. `open` opens what the guest will
+/// see.
+pub(super) fn missing(
+    programs: &[String],
+    open: impl Fn(&Path, OFlags) -> Option<OwnedFd>,
+) -> Option<String> {
+    let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let program = programs.iter().find_map(|path| open(Path::new(path), how))?;
+    let mut head = [0; HEAD];
+    // A folder or a pipe has nothing to read.
+    let length = rustix::io::read(&program, &mut head).ok()?;
+    let name = named(&head[..length])?;
+    let path = Path::new(OsStr::from_bytes(name));
+    let is_missing = path.is_absolute() && open(path, OFlags::PATH | OFlags::CLOEXEC).is_none();
+    is_missing.then(|| shown(name))
 }
 
 /// The name as it is shown: it comes from a file that anybody may have written.

@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use std::{fs, process::Command, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [(&'static str, fn()); 16] = [
+    let tests: [(&'static str, fn()); 17] = [
         ("choice::a_kernel_that_stands_ready_is_used_once", a_kernel_that_stands_ready_is_used_once),
         ("choice::every_jail_knows_its_sandboxes", every_jail_knows_its_sandboxes),
         ("choice::runc_says_what_it_is", runc_says_what_it_is),
@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         ("choice::gvisor", gvisor),
         ("choice::gvisor_threads_are_held", gvisor_threads_are_held),
         ("choice::the_cheapest_jail_that_delivers", the_cheapest_jail_that_delivers),
+        ("choice::a_named_technology_is_the_only_one", a_named_technology_is_the_only_one),
         ("choice::what_is_offered_was_probed", what_is_offered_was_probed),
         ("choice::an_enforcement_says_what_it_is", an_enforcement_says_what_it_is),
         ("choice::restricted_grants_nothing", restricted_grants_nothing),
@@ -64,6 +65,25 @@ fn the_cheapest_jail_that_delivers() {
     assert_eq!(auto.holds(&restricted).unwrap().jail, strongest);
     let (end, _) = block_on(run(&auto, spec(IsolationLevel::Strict, &folder, &[".env"]))).unwrap();
     assert_eq!(end.exit_code, Some(0));
+}
+
+/// `isolation_technology`: nothing else is taken in the place of the one that is named, not for any level.
+fn a_named_technology_is_the_only_one() {
+    let house = House::new();
+    for name in crate::world::jails().into_iter().filter(|name| *name != "crun") {
+        let one = Auto::new(&house.host).only(name);
+        let level = if name == "process" { IsolationLevel::Standard } else { IsolationLevel::Strict };
+        assert_eq!(one.offers(level).unwrap().jail, name);
+        let spec = GuestSpec { level, ..GuestSpec::command(["true"]) };
+        let (end, _) = block_on(run(&one, spec)).unwrap();
+        assert_eq!(end.exit_code, Some(0), "{name}");
+    }
+    let process = Auto::new(&house.host).only("process");
+    assert!(process.offers(IsolationLevel::Strict).is_err(), "it holds `standard` only");
+    let spec = GuestSpec { level: IsolationLevel::Strict, ..GuestSpec::command(["true"]) };
+    let refused = block_on(run(&process, spec)).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::SandboxCreationFailed);
+    assert!(Auto::new(&house.host).only("firecracker").offers(IsolationLevel::Strict).is_err());
 }
 
 fn what_is_offered_was_probed() {

@@ -141,11 +141,8 @@ fn shapeless(value: &Value) -> Option<Refusal> {
         };
         return Some(invalid(To::Unnamed, why));
     };
-    let why = match wrong(message) {
-        // Most messages: nothing has to be tried.
-        None => return None,
-        Some(why) => why,
-    };
+    // Most messages end here: nothing has to be tried.
+    let why = wrong(message)?;
     if ClientJsonRpcMessage::deserialize(value).is_ok() {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Lines on pipes that are refused, and answered in their place.
 //!
 //! The protocol library drops a line that is not JSON, answers without an id where it could have said it, and has lost
-//! the first of two equal keys. So [`Lines`] looks at each line before it ([`refusal`] decides), and [`Strict`] answers.
+//! the first of two equal keys. So [`Lines`] looks at each line before it, with [`refusal`], and [`Strict`] answers.
 
 use super::refusal::{Refusal, To, refusal, too_long};
 use rmcp::{

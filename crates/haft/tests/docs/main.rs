@@ -136,10 +136,7 @@ async fn calls() -> Outcome {
 
     let call = ToolCall::new("word_count", json!({"text": "to be"}));
     let request = Request::new(call)
-        .context(CallContext {
-            permissions: vec!["tool.*".into()],
-            ..CallContext::new("acme", "did:agent:7")
-        })
+        .context(CallContext { permissions: vec!["tool.*".into()], ..haft.caller("acme", "did:agent:7") })
         .options(CallOptions {
             timeout: Some(Duration::from_secs(5)),
             coerce: Some(false),

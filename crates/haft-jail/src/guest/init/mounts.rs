@@ -21,7 +21,6 @@ use rustix::{
 };
 use std::{
     fs,
-    os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
@@ -308,21 +307,6 @@ impl Tree {
 
 /// For a container runtime, which runs in the machine's own tree and makes the guest's its root.
 impl Tree {
-    /// The interpreter that a script names and the tree does not have.
-    fn missing_interpreter(&self, container: &Container) -> Option<String> {
-        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let open =
-            |path: &String| openat2(&self.new, below_root(Path::new(path)), how, Mode::empty(), inside).ok();
-        let program = container.programs.iter().find_map(open).filter(is_file)?;
-        let mut head = [0; interpreter::HEAD];
-        let length = rustix::io::read(&program, &mut head).ok()?;
-        let name = interpreter::named(&head[..length])?;
-        let path = Path::new(std::ffi::OsStr::from_bytes(name));
-        let is_there = path.is_absolute() && open_inside(&self.new, below_root(path), inside).is_ok();
-        (path.is_absolute() && !is_there).then(|| interpreter::shown(name))
-    }
-
     /// Adds what the request grants, puts the tree where the runtime looks for it, and turns back to the machine's.
     pub(super) fn hand_over(self, request: &InitRequest, container: &Container) -> Result<(), Failure> {
         self.fill(request, None)?;
@@ -330,7 +314,8 @@ impl Tree {
         let at = |path: &str| open_inside(&self.new, below_root(Path::new(path)), inside);
         let found = container.programs.iter().any(|path| at(path).is_ok_and(|file| is_file(&file)));
         found.then_some(()).ok_or(Errno::NOENT).stage("start the program")?;
-        if let Some(missing) = self.missing_interpreter(container) {
+        let open = |path: &Path, how| openat2(&self.new, below_root(path), how, Mode::empty(), inside).ok();
+        if let Some(missing) = interpreter::missing(&container.programs, open) {
             return Err(Failure { stage: format!("{}{missing}", interpreter::STEP), errno: Errno::NOENT });
         }
         let folder = at(&container.working_dir).stage("enter the working folder")?;

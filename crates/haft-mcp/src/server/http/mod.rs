@@ -161,7 +161,7 @@ where
                 Err(problem) => return Ok(no_body(&problem)),
             };
             let (is_end, is_post) = (parts.method == Method::DELETE, parts.method == Method::POST);
-            if let Some(refusal) = if is_post { refusal_of_post(&whole.bytes) } else { None } {
+            if let Some(refusal) = is_post.then(|| refusal_of_post(&whole.bytes)).flatten() {
                 return Ok(not_taken(refusal));
             }
             if is_end && !sessions.is_there(&parts.headers).await {
