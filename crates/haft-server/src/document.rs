@@ -1,7 +1,7 @@
 //! The OpenAPI document: from the routes themselves, so that it cannot lag behind them.
 
 use crate::{problem, routes, schema};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use utoipa::{
     OpenApi as _, ToSchema as _,
@@ -37,8 +37,23 @@ pub fn document() -> Value {
     if let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") {
         schemas.extend(schema::definitions());
     }
+    name_the_tool(&mut document);
     describe_responses(&mut document);
     document
+}
+
+/// Two routes take the same request. Where the address names no tool, the request does.
+fn name_the_tool(document: &mut Value) {
+    const NAMED: &str = "ToolIdInvokeRequest";
+    let Some(Value::Object(schemas)) = document.pointer_mut("/components/schemas") else { return };
+    let Some(mut request) = schemas.get("ToolInvokeRequest").cloned() else { return };
+    request["required"] = json!(["tool_id"]);
+    request["properties"]["tool_id"]["type"] = json!("string");
+    schemas.insert(NAMED.to_owned(), request);
+    let body = "/paths/~1v1~1tool.invoke/post/requestBody/content/application~1json/schema";
+    if let Some(body) = document.pointer_mut(body) {
+        *body = schema::reference(NAMED);
+    }
 }
 
 /// What the routes say of themselves.
