@@ -342,7 +342,7 @@ async fn a_shutdown_ends_tasks_and_takes_no_more() {
     let task = reaches(&house.engine, &task.id, TaskState::Cancelled).await;
     assert!(task.status_message().contains("shutting down"), "{}", task.status_message());
     let refused = house.engine.submit(call("hangs"), TaskOptions::default()).await.unwrap_err();
-    assert_eq!(refused.code, ErrorCode::Cancelled);
+    assert_eq!(refused.code, ErrorCode::ShuttingDown);
 }
 
 // --- a store that outlives the process -----------------------------------------------------------------------------

@@ -308,7 +308,7 @@ fn its_time_and_a_shutdown_end_it(name: &str) {
         assert_eq!(processes(&format!("sleep 7{theirs}")), Vec::<String>::new());
         assert_eq!((cgroups_of(&short), cgroups_of(&long)), (Vec::new(), Vec::new()));
         let late = world.haft.sandboxes().create(&CallContext::owner(), of_paths([])).await.unwrap_err();
-        assert_eq!(late.code, ErrorCode::Cancelled);
+        assert_eq!(late.code, ErrorCode::ShuttingDown);
     });
 }
 
