@@ -159,6 +159,10 @@ fn declared_tools_are_offered_in_parse_only_mode() {
         "[tools]\nmode = 'parse_only'\n[[tools.definitions]]\nname = 'get_metrics'\ndescription = 'Mine'\n",
     );
     let said = place.haft(&["tools", "list"]);
-    assert_eq!(said.code, 2, "{said:?}");
-    assert!(said.stderr.starts_with("error: `get_metrics` is "), "{said:?}");
+    assert_eq!(said.code, 0, "{said:?}");
+    let shown = said.stdout.lines().filter(|line| line.starts_with("get_metrics ")).collect::<Vec<_>>();
+    assert!(
+        shown.len() == 1 && shown[0].ends_with(" Mine"),
+        "it takes the place of the built-in tool: {shown:?}"
+    );
 }
