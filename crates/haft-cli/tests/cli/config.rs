@@ -158,7 +158,11 @@ fn declared_tools_are_offered_in_parse_only_mode() {
     place.own_config(
         "[tools]\nmode = 'parse_only'\n[[tools.definitions]]\nname = 'get_metrics'\ndescription = 'Mine'\n",
     );
-    // One's own definition takes the place of the built-in tool of its name.
-    let said = place.haft(&["tools", "show", "get_metrics", "--json"]);
-    assert_eq!(said.json()["description"], "Mine", "{said:?}");
+    let said = place.haft(&["tools", "list"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let shown = said.stdout.lines().filter(|line| line.starts_with("get_metrics ")).collect::<Vec<_>>();
+    assert!(
+        shown.len() == 1 && shown[0].ends_with(" Mine"),
+        "it takes the place of the built-in tool: {shown:?}"
+    );
 }

@@ -53,7 +53,7 @@ assert(tools.tools.some((tool) => tool.name === 'read_file'));
 
 const read = await client.callTool({ name: 'read_file', arguments: { path: 'notes.txt' } });
 assert.equal(read.structuredContent.content, 'hello\n');
-const wrong = await client.callTool({ name: 'read_file', arguments: { path: 7 } });
+const wrong = await client.callTool({ name: 'read_file', arguments: { path: [7] } });
 assert.equal(code(wrong), 'VALIDATION_FAILED');
 
 const file = { path: `ts-${way}-${mode}.txt`, content: 'written' };
