@@ -13,7 +13,7 @@ async fn a_call_is_answered_with_the_status_of_the_error_table() {
         (json!({"name": "echo", "arguments": {"text": "hello"}}), 200, Value::Null),
         (json!({"name": "fails"}), 200, json!("EXECUTION_FAILED")),
         (json!({"name": "ecko"}), 404, json!("TOOL_NOT_FOUND")),
-        (json!({"name": "echo", "arguments": {"text": 1}}), 422, json!("VALIDATION_FAILED")),
+        (json!({"name": "echo", "arguments": {"text": [1]}}), 422, json!("VALIDATION_FAILED")),
         (json!({"name": "run_command", "arguments": {"command": "ls"}}), 403, json!("TOOL_DENIED")),
         (json!({"name": "wait", "options": {"timeout": "PT0.05S"}}), 408, json!("TIMEOUT")),
         (

@@ -66,7 +66,7 @@ async fn l03_every_end_has_its_status_its_number_and_the_id() {
     for (body, http, status, number, code, retryable) in [
         (request("fails", json!({})), 200, "error", "E3108", "EXECUTION_FAILED", false),
         (request("ecko", json!({})), 404, "error", "E3001", "TOOL_NOT_FOUND", false),
-        (request("echo", json!({"text": 1})), 422, "error", "E3401", "VALIDATION_FAILED", false),
+        (request("echo", json!({"text": [1]})), 422, "error", "E3401", "VALIDATION_FAILED", false),
         (request("Bash", json!({"command": "ls"})), 403, "permission_denied", "E3201", "TOOL_DENIED", false),
         (late, 408, "timeout", "E3103", "TIMEOUT", true),
         (asks, 202, "pending_approval", "E3201", "CONFIRMATION_REQUIRED", false),
