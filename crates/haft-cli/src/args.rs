@@ -6,7 +6,7 @@ use super::mcp::{ApprovalsBy, McpCommand};
 use super::memory::{
     ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
 };
-use super::{examples, flow::FlowCommand, tools::ToolsCommand, words};
+use super::{examples, flow::FlowCommand, license::LicenseCommand, tools::ToolsCommand, words};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use haft::{IsolationLevel, Strategy};
@@ -329,42 +329,6 @@ pub(super) enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum LicenseCommand {
-    /// Show the tier, where it comes from, and what it includes
-    #[command(after_help = examples::LICENSE)]
-    Show {
-        /// Print one JSON document only
-        #[arg(long)]
-        json: bool,
-    },
-    /// Issue a licence, signed with a key of `haft keys generate`
-    #[command(after_help = examples::LICENSE_ISSUE)]
-    Issue(IssueArgs),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct IssueArgs {
-    /// The tier that the licence gives: Core, WriterPro, Teams or Enterprise
-    #[arg(long, value_parser = words::tier)]
-    pub(super) tier: haft_core::Tier,
-    /// Whose licence it is
-    #[arg(long, value_name = "NAME")]
-    pub(super) holder: String,
-    /// The number of the licence; made up where absent
-    #[arg(long)]
-    pub(super) id: Option<String>,
-    /// Only for this tenant; by default for all of an installation
-    #[arg(long, value_name = "NAME")]
-    pub(super) tenant: Option<String>,
-    /// When it expires, such as 2030-01-01T00:00:00Z; by default never
-    #[arg(long, value_name = "TIME")]
-    pub(super) expires: Option<jiff::Timestamp>,
-    /// The key that signs it [default: signing.key beside your haft.toml]
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub(super) key: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

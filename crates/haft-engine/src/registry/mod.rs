@@ -3,32 +3,28 @@
 
 mod event;
 mod query;
+mod registered;
 mod settings;
 mod terms;
 
 pub use event::ToolsEvent;
 pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
+pub(crate) use registered::{Origin, Registered};
 
-use crate::{
-    schema::{Arguments, Output},
-    stats::{self, Stats},
-};
 use arc_swap::ArcSwap;
-use haft_core::{DefinitionProblem, ErrorCode, Status, Tier, Tightening, ToolDefinition, suggest};
+use haft_core::{DefinitionProblem, ErrorCode, Tier, Tightening, suggest};
 use haft_sdk::Tool;
 use jiff::Timestamp;
 use rpds::HashTrieMapSync;
 use serde_json::{Map, Value};
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
-use terms::Terms;
 
 /// Why a change of the registry was not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,148 +98,6 @@ impl RegisterError {
 
 fn list(problems: &[DefinitionProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// Where a registration comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// Given when the engine was built: it stays.
-    BuiltIn,
-    /// Added later, by somebody.
-    Custom { by: Arc<str> },
-}
-
-/// For how many tenants a tool counts by itself. It is some kilobyte each; further ones see no counts, and nobody sees
-/// theirs.
-const MOST_TENANTS: usize = 256;
-
-/// A tool with everything that can be known about it before it is called.
-pub(crate) struct Registered {
-    pub(crate) tool: Arc<dyn Tool>,
-    /// What the tool says about itself, as its settings tighten it.
-    pub(crate) definition: Arc<ToolDefinition>,
-    pub(crate) name: Arc<str>,
-    pub(crate) arguments: Arguments,
-    pub(crate) output: Output,
-    pub(crate) origin: Origin,
-    pub(crate) registered_at: Timestamp,
-    /// Stays the same when the tool is set up otherwise.
-    state: Arc<ToolState>,
-    settings: Arc<Map<String, Value>>,
-    terms: Arc<Terms>,
-}
-
-/// What becomes of a tool while it is there. Calls that were planned before it was set up otherwise see it, too.
-#[derive(Default)]
-struct ToolState {
-    stats: OnceLock<Box<Stats>>,
-    /// Counts and times by tenant, for callers who may see only their own.
-    of_tenants: Mutex<HashMap<Arc<str>, Box<Stats>>>,
-    disabled: AtomicBool,
-    /// Where it comes from does not have it now, so nobody is told of it.
-    withdrawn: AtomicBool,
-}
-
-impl Registered {
-    fn new(tool: Arc<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
-        let definition = Arc::clone(tool.definition());
-        let problems = haft_definition::check(&definition);
-        if !problems.is_empty() {
-            return Err(RegisterError::BadDefinition { name: definition.name.clone(), problems });
-        }
-        Ok(Registered {
-            tool,
-            name: definition.name.as_str().into(),
-            arguments: Arguments::default(),
-            output: Output::default(),
-            origin,
-            registered_at: at,
-            state: Arc::default(),
-            settings: Arc::default(),
-            terms: Arc::new(Terms::of(&definition)),
-            definition,
-        })
-    }
-
-    /// The same tool, set up in that way.
-    fn configured(&self, settings: Map<String, Value>) -> Result<Self, RegisterError> {
-        let written = self.tool.definition();
-        let tightening = settings::check(written, &settings)?;
-        Ok(Registered {
-            tool: Arc::clone(&self.tool),
-            definition: match tightening.is_empty() {
-                true => Arc::clone(written),
-                false => Arc::new(tightening.of(written)),
-            },
-            name: Arc::clone(&self.name),
-            arguments: Arguments::default(),
-            output: Output::default(),
-            origin: self.origin.clone(),
-            registered_at: self.registered_at,
-            state: Arc::clone(&self.state),
-            settings: Arc::new(settings),
-            terms: Arc::clone(&self.terms),
-        })
-    }
-
-    /// Whether it can be set up in that way.
-    pub(crate) fn check_settings(&self, settings: &Map<String, Value>) -> Result<(), RegisterError> {
-        settings::check(self.tool.definition(), settings).map(drop)
-    }
-
-    /// Whether both are the same tool, however it is set up.
-    pub(crate) fn is_same_tool(&self, other: &Registered) -> bool {
-        Arc::ptr_eq(&self.state, &other.state)
-    }
-
-    /// Counts and times. Made with the first call: most of many tools are never called.
-    pub(crate) fn stats(&self) -> &Stats {
-        self.state.stats.get_or_init(Box::default)
-    }
-
-    /// Counts a call that has ended, for its tenant and in all.
-    pub(crate) fn count(&self, tenant: &Arc<str>, status: Status, duration: Duration, output_bytes: u64) {
-        self.stats().record(status, duration, output_bytes);
-        let mut of_tenants = self.state.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stats) = of_tenants.get(tenant) {
-            stats.record(status, duration, output_bytes);
-        } else if of_tenants.len() < MOST_TENANTS {
-            let stats = Box::<Stats>::default();
-            stats.record(status, duration, output_bytes);
-            of_tenants.insert(Arc::clone(tenant), stats);
-        }
-    }
-
-    /// What a tenant's calls came to, where it made any.
-    pub(crate) fn tenant_counts(&self, tenant: &str) -> Option<stats::Snapshot> {
-        let of_tenants = self.state.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        of_tenants.get(tenant).map(|stats| stats.snapshot())
-    }
-
-    pub(crate) fn stats_if_called(&self) -> Option<&Stats> {
-        self.state.stats.get().map(|stats| &**stats)
-    }
-
-    pub(crate) fn is_enabled(&self) -> bool {
-        !self.state.disabled.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_enabled(&self, enabled: bool) {
-        self.state.disabled.store(!enabled, Ordering::Release);
-    }
-
-    pub(crate) fn is_withdrawn(&self) -> bool {
-        self.state.withdrawn.load(Ordering::Acquire)
-    }
-
-    /// Gives what it was before.
-    pub(crate) fn set_withdrawn(&self, withdrawn: bool) -> bool {
-        self.state.withdrawn.swap(withdrawn, Ordering::AcqRel)
-    }
-
-    pub(crate) fn settings(&self) -> Arc<Map<String, Value>> {
-        Arc::clone(&self.settings)
-    }
 }
 
 type Hashing = foldhash::fast::RandomState;
