@@ -1,4 +1,4 @@
-//! What an administrator may tighten on any tool, whoever wrote it.
+//! What an administrator may tighten on any tool, no matter who wrote it.
 
 use crate::{IsolationLevel, Tier, ToolDefinition, iso_duration};
 use serde_json::{Map, Value};

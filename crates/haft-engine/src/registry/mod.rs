@@ -387,7 +387,7 @@ impl Snapshot {
         }
     }
 
-    /// The tool of that name, whoever it comes from.
+    /// The tool of that name, built in or added.
     fn any(&self, registry: &Registry, name: &str) -> Result<&Arc<Registered>, RegisterError> {
         let found = self.find(name).or_else(|| self.find(&name.to_ascii_lowercase()));
         found.ok_or_else(|| RegisterError::Unknown { name: name.to_owned(), near: registry.nearest(name) })
