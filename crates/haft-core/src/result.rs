@@ -148,7 +148,7 @@ impl Metrics {
     }
 }
 
-/// A try of a call that failed and was followed by another one.
+/// An attempt at a call that failed and was followed by another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedTry {
@@ -234,6 +234,9 @@ pub struct ResultMetadata {
     /// Its place in the batch, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_index: Option<u32>,
+    /// Of a call of a batch: whether it ran while another call of the batch ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<bool>,
     /// When the call came in.
     pub started_at: Timestamp,
     /// When its result was final.
@@ -294,6 +297,7 @@ impl ResultMetadata {
             execution_id,
             batch_id: None,
             batch_index: None,
+            parallel: None,
             started_at: at,
             completed_at: at,
             duration: Duration::ZERO,

@@ -103,7 +103,8 @@ pub(crate) fn execute_batch(
     engine.note_runtime();
     let is_above_tier = is_above_tier(&calls, options.origin);
     let may_overlap = options.origin == BatchOrigin::Client || ports.settings.allow_parallel;
-    let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap);
+    let lane = engine.controls.narrowest_lane();
+    let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap, lane);
     let pending = PendingCalls { engine: Arc::clone(engine), calls, batch: Some(Arc::clone(&batch)) };
     async move {
         pending.engine.note_runtime();

@@ -136,7 +136,7 @@ const SUMMARY: usize = 200;
 async fn change(ready: &Ready) -> Option<String> {
     // It looks as the first attempt would run.
     let facts = Arc::new(AttemptFacts::new(Enforcement::in_process()));
-    let cx = Attempt::new(ready, 1, facts).ctx();
+    let cx = Attempt::new(ready, 1, ready.call.timeout(), facts).ctx();
     let prepared = ready.prepared.get()?;
     let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
     let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {

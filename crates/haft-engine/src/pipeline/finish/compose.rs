@@ -207,7 +207,10 @@ async fn failure(ports: &Ports, call: &CallRecord, error: ToolError) -> Content 
     // With room for the tool's name and the words around it.
     let wanted = shown_length(message.len() + kept) + call.tool_name().len() + 64;
     let OutputClaim { limit, claimed } = call.claim_output(call.output_bound(), wanted);
-    let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
+    // The tool's own words, or those of the service behind it.
+    let is_said =
+        matches!(code, ErrorCode::ExecutionFailed | ErrorCode::UpstreamUnavailable | ErrorCode::RateLimited);
+    let passes = is_said && is_json_object(&message);
     let mut as_kept = AsKept::default();
     let (message, shown, handle, truncated) = if passes {
         pass_through(ports, call, redaction.string(message), limit).await

@@ -45,11 +45,11 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// An attempt of that number at a call that was decided on. `ready.footprint` is what was decided on just now.
-    pub(crate) fn new(ready: &Ready, number: u32, facts: Arc<AttemptFacts>) -> Self {
+    pub(crate) fn new(ready: &Ready, number: u32, timeout: Duration, facts: Arc<AttemptFacts>) -> Self {
         let call = &ready.call;
         Attempt {
             call: Arc::clone(call.state()),
-            bounds: Bounds { timeout: call.timeout(), output: call.output_bound() },
+            bounds: Bounds { timeout, output: call.output_bound() },
             had_intent: call.facts.had_intent,
             facts,
             number,
