@@ -422,16 +422,26 @@ impl ToolResult {
         match &self.error {
             None => out.push_str(&text::truncate_chars(self.text(), max_chars).0),
             Some(error) => {
-                let _ = write!(
-                    out,
-                    "Error: {} ({})",
-                    text::truncate_chars(&error.message, max_chars).0,
-                    error.code
-                );
+                let message = text::truncate_chars(&error.message, max_chars).0;
+                let _ = write!(out, "Error: {message} ({})", error.code);
+                // What a command said before it failed is the most useful part of its failure.
+                let said = self.text().strip_prefix(error.message.as_str()).unwrap_or_default().trim_start();
+                if !said.is_empty() {
+                    let _ = write!(out, "\n\n{}", text::truncate_chars(said, max_chars).0);
+                }
             }
         }
         out
     }
+
+    /// [`format_for_context`](ToolResult::format_for_context) as it is where nobody says otherwise: 4,000 characters,
+    /// with metadata.
+    pub fn for_context(&self) -> String {
+        self.format_for_context(ToolResult::CONTEXT_CHARS, true)
+    }
+
+    /// The characters of content in a model's context, where nobody says how many.
+    pub const CONTEXT_CHARS: usize = 4000;
 }
 
 /// A batch in numbers.

@@ -96,6 +96,12 @@ impl CallHost for Attempt {
         self.call.output_limit(self.bounds.output)
     }
 
+    fn capacity(&self) -> usize {
+        let most = self.call.registered.get().map(|tool| tool.definition.constraints.max_output_size);
+        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        self.call.capacity().min(most)
+    }
+
     fn cancel(&self) -> &Cancel {
         &self.cancel
     }
