@@ -207,7 +207,7 @@ fn kept(ports: &Ports, result: &ToolResult, as_kept: &AsKept) -> ToolResult {
         cut.clone_from(text);
     }
     if let Some(output) = &as_kept.output {
-        kept.output.clone_from(output);
+        kept.output.clone_from(&**output);
     }
     if let (Some(message), Some(error)) = (&as_kept.message, &mut kept.error) {
         error.message.clone_from(message);

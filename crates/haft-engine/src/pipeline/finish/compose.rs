@@ -36,8 +36,8 @@ pub(super) struct AsKept {
     pub(super) text: Option<String>,
     /// In place of the error's words.
     pub(super) message: Option<String>,
-    /// In place of the value.
-    pub(super) output: Option<Option<Value>>,
+    /// In place of the value. Boxed, because it is rare and would make every result larger to move.
+    pub(super) output: Option<Box<Option<Value>>>,
 }
 
 impl AsKept {
@@ -194,7 +194,7 @@ fn short(
     call: &CallRecord,
     value: Option<Value>,
     room: usize,
-) -> (Option<Value>, Option<Option<Value>>) {
+) -> (Option<Value>, Option<Box<Option<Value>>>) {
     let Some((mut value, registered)) = value.zip(call.registered.get()) else { return (None, None) };
     // What is not cut is redacted later, as it is.
     if json_fit::size(&value) <= room {
@@ -210,7 +210,7 @@ fn short(
     }
     ports.redaction.value(&mut value);
     let kept = fit(&value);
-    (sent, Some(kept))
+    (sent, Some(Box::new(kept)))
 }
 
 /// The text for a model, if it is within the limit; else the text as it was.
