@@ -134,7 +134,7 @@ impl Prepared for HttpArguments {
             });
             let method = tool.http.method.as_str().to_owned();
             let request = HttpRequest { method, url, headers, body: body.unwrap_or_default() };
-            let outcome = cx.http().send(request).await.and_then(|response| answered(response));
+            let outcome = cx.http().send(request).await.and_then(answered);
             outcome.map_err(|error| transient(error, tool.may_run_twice()))
         })
     }
