@@ -6,7 +6,7 @@ use super::mcp::{ApprovalsBy, McpCommand};
 use super::memory::{
     ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
 };
-use super::{examples, flow::FlowCommand, license::LicenseCommand, tools::ToolsCommand, words};
+use super::{examples, flow::FlowCommand, license::LicenseCommand, timing::Timing, tools::ToolsCommand, words};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use haft::{IsolationLevel, Strategy};
@@ -181,9 +181,8 @@ pub(super) struct CallArgs {
     /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,
-    /// Timeout of the call, such as 5s, 2m or PT5S [default: tools.timeouts]
-    #[arg(long, value_name = "TIME", value_parser = words::time)]
-    pub(super) timeout: Option<Duration>,
+    #[command(flatten)]
+    pub(super) timing: Timing,
     /// Your own id for the call; the result has it, too
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
@@ -333,7 +332,7 @@ pub(super) enum KeysCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct BatchArgs {
-    /// A JSON array, or JSON Lines, of {"id", "name", "arguments"}; - reads standard input
+    /// A JSON array, or JSON Lines, of {"name", "arguments"} or {"tool", "args"}; - reads standard input
     #[arg(value_name = "FILE|-", value_hint = ValueHint::FilePath)]
     pub(super) file: PathBuf,
     /// Print one JSON document only
@@ -348,6 +347,8 @@ pub(super) struct BatchArgs {
     /// The most calls at once [default: scheduling.max_parallelism]
     #[arg(long, value_name = "N", value_parser = words::at_once)]
     pub(super) max_parallelism: Option<usize>,
+    #[command(flatten)]
+    pub(super) timing: Timing,
     /// Print results in full, also on a terminal
     #[arg(long, conflicts_with = "json")]
     pub(super) full: bool,

@@ -60,7 +60,7 @@ fn options(args: &BatchArgs, setup: &Setup, id: ExecutionId) -> BatchOptions {
         max_parallelism: args
             .max_parallelism
             .unwrap_or_else(|| usize::try_from(usual.max_parallelism).unwrap_or(usize::MAX)),
-        call: CallOptions { execution_id: Some(id), ..CallOptions::default() },
+        call: args.timing.options(setup, CallOptions { execution_id: Some(id), ..CallOptions::default() }),
         continue_on_failure: !args.stop_on_failure,
         ..BatchOptions::default()
     }

@@ -18,7 +18,7 @@ pub(super) struct BadBatch {
 
 const FORM: &str =
     r#"a batch is [{"id": "c1", "name": "get_metrics", "arguments": {}}], or one such object on each line"#;
-const MEMBERS: [&str; 5] = ["id", "name", "arguments", "idempotencyKey", "metadata"];
+const MEMBERS: [&str; 7] = ["id", "name", "tool", "arguments", "args", "idempotencyKey", "metadata"];
 
 /// The calls of a batch, in their order.
 pub(super) fn parse(text: &str) -> Result<Vec<ToolCall>, BadBatch> {
@@ -73,7 +73,8 @@ fn call(element: &RawValue, number: usize, whole: &str) -> Result<ToolCall, BadB
             Some(member) => {
                 let help = match suggest::nearest(member, MEMBERS) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("a call has {}", MEMBERS.join(", ")),
+                    None => "a call has id, name (or tool), arguments (or args), idempotencyKey, metadata"
+                        .to_owned(),
                 };
                 // The place is that of the name's end.
                 let column = column.saturating_sub(member.len() + 1).max(1);
@@ -117,6 +118,13 @@ mod tests {
         assert_eq!(calls[0].arguments.as_str(), r#"{"n": 1.50}"#, "the original text stays");
         assert_eq!(calls[1].arguments.as_str(), "{}");
         assert_eq!(parse("[]").unwrap(), []);
+    }
+
+    #[test]
+    fn seeds_001_section_7_a_call_may_be_tool_and_args() {
+        let calls = parse(r#"[{"tool":"ReadFile","args":{"path":"/a.js"}}]"#).unwrap();
+        assert_eq!(calls, parse(r#"[{"name":"ReadFile","arguments":{"path":"/a.js"}}]"#).unwrap());
+        assert_eq!(error(r#"[{"tool":"x","name":"y"}]"#).2, "call 1: duplicate field `name`");
     }
 
     #[test]

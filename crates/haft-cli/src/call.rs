@@ -30,11 +30,11 @@ pub(super) fn run(args: &CallArgs, ground: CliContext, console: &mut Console) ->
     let call = call(args, &setup, &working_folder)?;
     let options = CallOptions {
         execution_id: Some(ExecutionId::at(jiff::Timestamp::now())),
-        timeout: args.timeout,
         isolation: args.isolation.map(IsolationLevel::from),
         coerce: args.no_coerce.then_some(false),
         ..CallOptions::default()
     };
+    let options = args.timing.options(&setup, options);
     let runtime = watch::runtime()?;
     let ended = runtime.block_on(async {
         #[cfg(unix)]

@@ -78,6 +78,7 @@ mod serve;
 mod server_backend;
 mod setup;
 mod show;
+mod timing;
 mod tools;
 mod trust;
 mod undo;

@@ -25,6 +25,12 @@ pub(super) fn at_once(typed: &str) -> Result<usize, String> {
     haft::BatchOptions::check_at_once(number).map(|()| number).map_err(|bad| bad.to_string())
 }
 
+/// How many retries.
+pub(super) fn retries(typed: &str) -> Result<u32, String> {
+    let number = typed.parse().map_err(|_| "write a number, such as 2".to_owned())?;
+    haft::Retry::times(number, Duration::ZERO).check().map(|()| number).map_err(|bad| bad.to_string())
+}
+
 /// `tools.mode=disabled`.
 pub(super) fn setting(typed: &str) -> Result<(String, String), String> {
     match typed.split_once('=') {

@@ -623,7 +623,7 @@ key_table! {
         /// The strategy of a batch that sets none: "sequential", "smart" or "parallel".
         strategy: Strategy = Strategy::Sequential, rule::level(STRATEGIES);
         /// Calls of a batch at once, unless the batch sets it.
-        max_parallelism: u64 = 4, rule::at_most(1, 1_000);
+        max_parallelism: u64 = 5, rule::at_most(1, 1_000);
         /// Rate limits: "agent 100/m", "tenant 1000/h", "tool:web_fetch 10/m", "all 10000/d".
         rates: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }
@@ -631,7 +631,7 @@ key_table! {
     /// How many calls run at once in one process, and how many may wait.
     [scheduling.lanes] = LanesConfig {
         /// Calls of one agent at once.
-        per_agent: u64 = 4, rule::at_most(1, 10_000);
+        per_agent: u64 = 10, rule::at_most(1, 10_000);
         /// Calls of one tenant at once; 0 is no limit.
         per_tenant: u64 = 0, rule::own(Kind::Count { min: 0, max: 100_000 });
         /// All calls at once; 0 is no limit.

@@ -110,6 +110,8 @@ impl<'de> Deserialize<'de> for Arguments {
 ///     r#"{"id":"call_1","name":"validate_content","arguments":{"content":"{}"}}"#,
 /// ).unwrap();
 /// assert_eq!(call, same);
+/// let short = r#"{"id":"call_1","tool":"validate_content","args":{"content":"{}"}}"#;
+/// assert_eq!(serde_json::from_str::<ToolCall>(short).unwrap(), call);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -117,10 +119,11 @@ pub struct ToolCall {
     /// The caller's own name for it. It comes back on the result, and is never trusted to be unique.
     #[serde(default, skip_serializing_if = "str_is_empty")]
     pub id: Arc<str>,
-    /// The tool's name or one of its aliases.
+    /// The tool's name or one of its aliases. `tool` is read as well.
+    #[serde(alias = "tool")]
     pub name: Arc<str>,
-    /// The arguments.
-    #[serde(default)]
+    /// The arguments. `args` is read as well.
+    #[serde(default, alias = "args")]
     pub arguments: Arguments,
     /// The same key means the same call: it has an effect once.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use crate::{
     BatchOptions, CallOptions, ErrorCode, Limits, ModelBudget, Retry, TokenEstimate, ToolError, text,
 };
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, time::Duration};
 
 /// Something that a call says and that nobody could have meant, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +86,7 @@ impl CallOptions {
             execution_id: _,
             timeout: _,      // the tool and its sandbox say how long is too long
             idle_timeout: _, // the same
+            attempt_timeout,
             require_confirmation: _,
             isolation: _,
             limits,
@@ -100,6 +101,9 @@ impl CallOptions {
             let (last, first) = (CallOptions::PRIORITIES.start(), CallOptions::PRIORITIES.end());
             return Err(BadOption(format!("`priority` must be {last} (last) to {first} (first)")));
         }
+        if attempt_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(BadOption::new("`attemptTimeout` must be more than zero: no attempt could succeed"));
+        }
         retry.as_ref().map_or(Ok(()), Retry::check)?;
         limits.as_deref().map_or(Ok(()), Limits::check)?;
         match model {
@@ -110,14 +114,52 @@ impl CallOptions {
 }
 
 impl Retry {
-    /// The most retries: each attempt has its own deadline and its own event.
+    /// The most retries: each attempt has its own events.
     pub const MOST: u32 = 20;
 
-    /// Refuses more retries than there may be.
+    /// So many retries, with that first wait, after the errors that are retryable.
+    ///
+    /// ```
+    /// use haft_core::Retry;
+    /// assert_eq!(Retry::times(2, Retry::default().base), Retry::default());
+    /// ```
+    pub fn times(max_retries: u32, base: Duration) -> Self {
+        Retry { max_retries, base, on: Vec::new() }
+    }
+
+    /// Refuses more retries than there may be, and errors after which no attempt may follow.
+    ///
+    /// ```
+    /// use haft_core::{ErrorCode, Retry};
+    /// let on = |code| Retry { on: vec![code], ..Retry::default() };
+    /// assert!(on(ErrorCode::ExecutionFailed).check().is_ok());
+    /// assert!(on(ErrorCode::PermissionDenied).check().is_err());
+    /// ```
     pub fn check(&self) -> Result<(), BadOption> {
-        match self.max_retries > Retry::MOST {
-            true => Err(BadOption(format!("`retry.maxRetries` must be {} at most", Retry::MOST))),
-            false => Ok(()),
+        if self.max_retries > Retry::MOST {
+            return Err(BadOption(format!("`retry.maxRetries` must be {} at most", Retry::MOST)));
+        }
+        match self.on.iter().find(|code| !code.may_be_retried()) {
+            Some(code) => {
+                let text = format!("`retry.on` has {code}, after which a call is never retried: remove it");
+                Err(BadOption(text))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether another attempt may follow an error, as far as the error alone says.
+    ///
+    /// ```
+    /// use haft_core::{ErrorCode, Retry};
+    /// assert!(Retry::default().wants(ErrorCode::Timeout));
+    /// assert!(!Retry::default().wants(ErrorCode::ExecutionFailed));
+    /// assert!(Retry { on: vec![ErrorCode::ExecutionFailed], ..Retry::default() }.wants(ErrorCode::ExecutionFailed));
+    /// ```
+    pub fn wants(&self, code: ErrorCode) -> bool {
+        match self.on.is_empty() {
+            true => code.is_retryable(),
+            false => self.on.contains(&code) && code.may_be_retried(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a tool says about itself.
 
-use crate::{CommandSource, HttpSource, McpSource, Parameters, Tier, iso_duration};
+use crate::{CommandSource, HttpSource, McpSource, Parameters, Retry, Tier, iso_duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -96,7 +96,8 @@ pub struct Constraints {
     /// The deadline when the caller names none.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     pub default_timeout: Option<Duration>,
-    /// The longest deadline that a caller may name.
+    /// The longest deadline that a caller may name; and the deadline, where neither the caller nor the tool names one
+    /// and this is not the default.
     #[serde(with = "iso_duration")]
     pub max_execution_time: Duration,
     /// The most bytes that are kept of its output.
@@ -110,11 +111,26 @@ pub struct Constraints {
     pub required_isolation: IsolationLevel,
 }
 
+impl Constraints {
+    /// The longest deadline of a tool that states none.
+    pub const MAX_EXECUTION_TIME: Duration = Duration::from_secs(600);
+
+    /// The `maxExecutionTime` that the tool states: one that is not the default.
+    ///
+    /// ```
+    /// use haft_core::Constraints;
+    /// assert_eq!(Constraints::default().stated_execution_time(), None);
+    /// ```
+    pub fn stated_execution_time(&self) -> Option<Duration> {
+        Some(self.max_execution_time).filter(|most| *most != Constraints::MAX_EXECUTION_TIME)
+    }
+}
+
 impl Default for Constraints {
     fn default() -> Self {
         Constraints {
             default_timeout: None,
-            max_execution_time: Duration::from_secs(600),
+            max_execution_time: Constraints::MAX_EXECUTION_TIME,
             max_output_size: 10 * 1024 * 1024,
             max_argument_size: None,
             allow_side_effects: true,
@@ -209,6 +225,9 @@ pub struct ToolDefinition {
     /// Whether running it twice is the same as running it once.
     #[serde(default, skip_serializing_if = "is_default")]
     pub idempotent: bool,
+    /// How its calls are retried, where that is not as usual. `maxRetries` of 0 stops retries, whatever a call asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Box<Retry>>,
     /// Whether a stored result may answer a later call.
     #[serde(default, skip_serializing_if = "is_default")]
     pub cacheable: bool,
@@ -297,6 +316,7 @@ impl ToolDefinition {
             requires_confirmation: false,
             risk: None,
             idempotent: false,
+            retry: None,
             cacheable: false,
             tier: Tier::Core,
             version: None,

@@ -83,6 +83,9 @@ impl ToolDefinition {
                 "set constraints.allowSideEffects to false, or cacheable to false",
             );
         }
+        if let Some(Err(bad)) = self.retry.as_ref().map(|retry| retry.check()) {
+            found.add("retry", bad.to_string(), "use fewer retries, or errors that an attempt can end with");
+        }
         version(self.version.as_deref(), &mut found);
         aliases(&self.name, &self.aliases, &mut found);
         command::check(self, &mut found);

@@ -112,6 +112,21 @@ macro_rules! error_table {
                 match self { $(ErrorCode::$name => $retry),* }
             }
 
+            /// Whether a call or a tool may ask for another attempt after it (`retry.on`): an attempt was made and
+            /// failed. After a refusal, a cancellation or an end that nobody knows there is none.
+            pub const fn may_be_retried(self) -> bool {
+                let is_failure = matches!(
+                    self,
+                    ErrorCode::ExecutionFailed
+                        | ErrorCode::NonZeroExit
+                        | ErrorCode::Panicked
+                        | ErrorCode::SandboxCrashed
+                        | ErrorCode::SandboxCreationFailed
+                        | ErrorCode::OutputValidationFailed
+                );
+                self.is_retryable() || is_failure
+            }
+
             /// The status code of an HTTP answer.
             pub const fn http(self) -> u16 {
                 match self { $(ErrorCode::$name => $http),* }

@@ -143,28 +143,30 @@ pub enum EventPayload {
         /// Whether it is that of a call that was running, rather than a stored one.
         shared: bool,
     },
-    /// A try failed, and another one follows after a while.
+    /// An attempt follows: after one that failed, or, where the call asks for retries itself, the first one.
     RetryAttempt {
-        /// The try that follows, from 2.
+        /// The attempt that follows, from 1.
         attempt: u32,
-        /// Tries at most.
+        /// The most attempts.
         most: u32,
-        /// What is waited before it.
+        /// The wait before it.
         delay: Duration,
-        /// Why the last one failed.
-        code: ErrorCode,
+        /// Why the attempt before it failed, with the error's words.
+        failed: Option<(ErrorCode, String)>,
     },
-    /// A later try succeeded.
+    /// An attempt after the first one succeeded.
     RetrySucceeded {
         /// How many it took.
         attempts: u32,
     },
-    /// The last try failed, too.
+    /// The last attempt failed, too.
     RetryExhausted {
         /// How many there were.
         attempts: u32,
         /// Why the last one failed.
         code: ErrorCode,
+        /// In words.
+        message: String,
     },
     /// The breaker of the tool, for this tenant, changed.
     CircuitChanged {
@@ -297,11 +299,16 @@ impl EventPayload {
             }),
             EventPayload::Queued { lane, ahead } => json!({"lane": lane, "ahead": ahead}),
             EventPayload::CacheHit { age, shared } => json!({"age": ms(age), "shared": shared}),
-            EventPayload::RetryAttempt { attempt, most, delay, code } => {
-                json!({"attempt": attempt, "maxRetries": most, "delay": ms(delay), "code": code})
+            EventPayload::RetryAttempt { attempt, most, delay, failed: None } => {
+                json!({"attempt": attempt, "maxRetries": most, "delay": ms(delay)})
             }
+            EventPayload::RetryAttempt { attempt, most, delay, failed: Some((code, error)) } => json!({
+                "attempt": attempt, "maxRetries": most, "delay": ms(delay), "code": code, "error": error
+            }),
             EventPayload::RetrySucceeded { attempts } => json!({"attempts": attempts}),
-            EventPayload::RetryExhausted { attempts, code } => json!({"attempts": attempts, "code": code}),
+            EventPayload::RetryExhausted { attempts, code, message } => {
+                json!({"attempts": attempts, "code": code, "error": message})
+            }
             EventPayload::CircuitChanged { state, failures, calls } => {
                 json!({"state": state, "failures": failures, "calls": calls})
             }

@@ -23,6 +23,7 @@ pub mod id_prefix;
 mod ids;
 pub mod iso_duration;
 pub mod json;
+pub mod json_fit;
 mod licence;
 mod limits;
 mod mcp_source;

@@ -5,21 +5,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// How often a call may be tried again, and how long to wait before.
+/// How often haft retries a call, after which errors, and how long it waits before.
 ///
 /// ```
 /// assert_eq!(haft_core::Retry::default().max_retries, 2);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Retry {
-    /// Tries after the first one.
+    /// Attempts after the first one; 0 stops retries.
     pub max_retries: u32,
-    /// The first wait; each further one doubles, with full jitter.
+    /// The first wait; it doubles with each retry, with full jitter.
     #[serde(with = "iso_duration")]
     #[schemars(with = "String")]
     pub base: Duration,
-    /// Only after these errors, of those that are retryable; where empty, after all of them.
+    /// After these errors and no others, also where the error table does not call them retryable; where empty, after
+    /// those that it does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<ErrorCode>,
 }
@@ -57,10 +58,16 @@ pub struct CallOptions {
     /// The id to use; made up where absent. For a batch it names the batch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
-    /// The deadline; else the tool's, else the default. Above the tool's maximum it is refused.
+    /// The deadline of the call, with all its attempts and the waits between them. Where absent: the tool's
+    /// `defaultTimeout`, else the `maxExecutionTime` that it states, else the default. Above the tool's maximum it is
+    /// refused.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     #[schemars(with = "Option<String>")]
     pub timeout: Option<Duration>,
+    /// How long one attempt may take. An attempt that takes longer is stopped, and retried while the deadline allows.
+    #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
+    #[schemars(with = "Option<String>")]
+    pub attempt_timeout: Option<Duration>,
     /// How long a tool may stay silent; progress and output restart it, the deadline stays.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     #[schemars(with = "Option<String>")]
@@ -150,13 +157,18 @@ pub struct BatchOptions {
     pub origin: BatchOrigin,
 }
 
+impl BatchOptions {
+    /// Calls at once where nobody says how many.
+    pub const USUALLY_AT_ONCE: usize = 5;
+}
+
 impl Default for BatchOptions {
     fn default() -> Self {
         BatchOptions {
             call: CallOptions::default(),
             strategy: Strategy::Sequential,
             continue_on_failure: true,
-            max_parallelism: 4,
+            max_parallelism: BatchOptions::USUALLY_AT_ONCE,
             origin: BatchOrigin::Client,
         }
     }

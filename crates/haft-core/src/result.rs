@@ -148,7 +148,7 @@ impl Metrics {
     }
 }
 
-/// A try of a call that failed and was followed by another one.
+/// An attempt at a call that failed and was followed by another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedTry {
@@ -234,6 +234,9 @@ pub struct ResultMetadata {
     /// Its place in the batch, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_index: Option<u32>,
+    /// Of a call of a batch: whether it ran while another call of the batch ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<bool>,
     /// When the call came in.
     pub started_at: Timestamp,
     /// When its result was final.
@@ -294,6 +297,7 @@ impl ResultMetadata {
             execution_id,
             batch_id: None,
             batch_index: None,
+            parallel: None,
             started_at: at,
             completed_at: at,
             duration: Duration::ZERO,
@@ -418,16 +422,26 @@ impl ToolResult {
         match &self.error {
             None => out.push_str(&text::truncate_chars(self.text(), max_chars).0),
             Some(error) => {
-                let _ = write!(
-                    out,
-                    "Error: {} ({})",
-                    text::truncate_chars(&error.message, max_chars).0,
-                    error.code
-                );
+                let message = text::truncate_chars(&error.message, max_chars).0;
+                let _ = write!(out, "Error: {message} ({})", error.code);
+                // What a command said before it failed is the most useful part of its failure.
+                let said = self.text().strip_prefix(error.message.as_str()).unwrap_or_default().trim_start();
+                if !said.is_empty() {
+                    let _ = write!(out, "\n\n{}", text::truncate_chars(said, max_chars).0);
+                }
             }
         }
         out
     }
+
+    /// [`format_for_context`](ToolResult::format_for_context) as it is where nobody says otherwise: 4,000 characters,
+    /// with metadata.
+    pub fn for_context(&self) -> String {
+        self.format_for_context(ToolResult::CONTEXT_CHARS, true)
+    }
+
+    /// The characters of content in a model's context, where nobody says how many.
+    pub const CONTEXT_CHARS: usize = 4000;
 }
 
 /// A batch in numbers.

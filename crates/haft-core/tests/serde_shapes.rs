@@ -94,6 +94,7 @@ fn full_definition() -> ToolDefinition {
         requires_confirmation: true,
         risk: Some(Risk::High),
         idempotent: true,
+        retry: Some(Box::new(Retry { max_retries: 1, on: vec![ErrorCode::NonZeroExit], ..Retry::default() })),
         cacheable: true,
         tier: Tier::Teams,
         version: Some("1.2.3".into()),
@@ -203,6 +204,7 @@ fn full_call_options() -> CallOptions {
     CallOptions {
         execution_id: Some(execution_id()),
         timeout: Some(Duration::from_secs(5)),
+        attempt_timeout: Some(Duration::from_secs(2)),
         idle_timeout: Some(Duration::from_millis(2500)),
         require_confirmation: true,
         isolation: Some(IsolationLevel::Strict),
@@ -255,6 +257,7 @@ fn full_metadata() -> ResultMetadata {
         execution_id: execution_id(),
         batch_id: Some(batch_id()),
         batch_index: Some(3),
+        parallel: Some(true),
         started_at: at("2026-11-15T10:00:00Z"),
         completed_at: at("2026-11-15T10:00:00.0123Z"),
         duration: Duration::from_micros(12_300),
@@ -499,9 +502,15 @@ fn payloads() -> Vec<EventPayload> {
         EventPayload::ParallelCompleted { total: 3, succeeded: 2, failed: 1, overlapped: 2, duration: ms },
         EventPayload::Queued { lane: "agent", ahead: 3 },
         EventPayload::CacheHit { age: ms, shared: false },
-        EventPayload::RetryAttempt { attempt: 2, most: 3, delay: ms, code: ErrorCode::Timeout },
+        EventPayload::RetryAttempt { attempt: 1, most: 3, delay: Duration::ZERO, failed: None },
+        EventPayload::RetryAttempt {
+            attempt: 2,
+            most: 3,
+            delay: ms,
+            failed: Some((ErrorCode::Timeout, "too slow".into())),
+        },
         EventPayload::RetrySucceeded { attempts: 2 },
-        EventPayload::RetryExhausted { attempts: 3, code: ErrorCode::Timeout },
+        EventPayload::RetryExhausted { attempts: 3, code: ErrorCode::Timeout, message: "too slow".into() },
         EventPayload::CircuitChanged { state: "open", failures: 6, calls: 10 },
     ];
     // The enum may grow, so no match here can be complete; the list of wire names in its source is.

@@ -14,6 +14,7 @@ const CONSTRAINTS: [&str; 6] = [
     "requiredIsolation",
 ];
 const ANNOTATIONS: [&str; 1] = ["openWorld"];
+const RETRY: [&str; 1] = ["maxRetries"];
 const COMMAND: [&str; 1] = ["workingDir"];
 const LIMITS: [&str; 8] = [
     "memoryBytes",
@@ -30,9 +31,12 @@ const LIMITS: [&str; 8] = [
 pub(crate) fn unify(tree: &mut Node, text: &str) -> Vec<ReadError> {
     let mut errors = Vec::new();
     rename(tree, &WHOLE, text, &mut errors);
-    for (name, fields) in
-        [("constraints", &CONSTRAINTS[..]), ("annotations", &ANNOTATIONS), ("command", &COMMAND)]
-    {
+    for (name, fields) in [
+        ("constraints", &CONSTRAINTS[..]),
+        ("annotations", &ANNOTATIONS),
+        ("command", &COMMAND),
+        ("retry", &RETRY),
+    ] {
         if let Some(table) = tree.member_mut(name) {
             rename(table, fields, text, &mut errors);
         }
@@ -88,6 +92,7 @@ mod tests {
             ("/$defs/constraints/properties", &CONSTRAINTS),
             ("/$defs/annotations/properties", &ANNOTATIONS),
             ("/$defs/command/properties", &COMMAND),
+            ("/$defs/retry/properties", &RETRY),
             ("/$defs/limits/properties", &LIMITS),
             ("/$defs/http/properties", &[]),
             ("/$defs/mcp/properties", &[]),

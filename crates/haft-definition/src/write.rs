@@ -30,6 +30,7 @@ const CONSTRAINTS: [&str; 6] = [
     "allowSideEffects",
     "requiredIsolation",
 ];
+const RETRY: [&str; 3] = ["maxRetries", "base", "on"];
 const ANNOTATIONS: [&str; 2] = ["destructive", "openWorld"];
 const COMMAND: [&str; 14] = [
     "program",
@@ -93,6 +94,7 @@ fn toml_text(mut fields: Map<String, Value>) -> String {
         ("http", &HTTP),
         ("mcp", &MCP),
         ("constraints", &CONSTRAINTS),
+        ("retry", &RETRY),
         ("annotations", &ANNOTATIONS),
     ];
     for (name, order) in sections {

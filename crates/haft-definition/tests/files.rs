@@ -220,6 +220,7 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
                 requires_confirmation,
                 risk,
                 idempotent,
+                retry: requires_confirmation.then(|| Box::new(full_retry())),
                 cacheable,
                 tier: Tier::Teams,
                 version,
@@ -236,6 +237,15 @@ fn definition() -> impl Strategy<Value = ToolDefinition> {
             }
         },
     )
+}
+
+/// Every field of how a tool is retried.
+fn full_retry() -> haft_core::Retry {
+    haft_core::Retry {
+        max_retries: 4,
+        base: Duration::from_millis(250),
+        on: vec![haft_core::ErrorCode::ExecutionFailed],
+    }
 }
 
 /// Every field of the HTTP service behind a tool.
@@ -396,7 +406,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
         "outputSchema": {}, "settingsSchema": {}, "requiredPermissions": ["x"], "requiresConfirmation": true, "risk": "high", "idempotent": true,
         "cacheable": true, "tier": "Teams", "version": "1.0.0", "source": "command", "aliases": ["b"], "metadata": {"a": 1},
         "command": full_command(), "http": full_http(), "mcp": full_mcp(), "flow": {"nodes": []},
-        "annotations": {"destructive": true, "openWorld": true},
+        "annotations": {"destructive": true, "openWorld": true}, "retry": full_retry(),
         "constraints": {"defaultTimeout": "PT1S", "maxExecutionTime": "PT2S", "maxOutputSize": 1, "maxArgumentSize": 1,
             "allowSideEffects": false, "requiredIsolation": "None"},
     }))
@@ -406,6 +416,7 @@ fn the_schema_of_the_file_names_every_field_and_choice() {
     for (fields, described) in [
         (&written, &schema["properties"]),
         (&written["constraints"], &schema["$defs"]["constraints"]["properties"]),
+        (&written["retry"], &schema["$defs"]["retry"]["properties"]),
         (&written["annotations"], &schema["$defs"]["annotations"]["properties"]),
         (&written["parameters"][0], &schema["$defs"]["parameter"]["properties"]),
         (&written["command"], &schema["$defs"]["command"]["properties"]),

@@ -153,6 +153,13 @@ impl TaskTable {
         }
     }
 
+    /// How far a task is, where that was not written down yet.
+    pub(crate) fn to_note_of(&self, id: &TaskId) -> Option<TaskProgress> {
+        let mut state = self.state();
+        let live = state.live.get_mut(id)?;
+        (!std::mem::replace(&mut live.is_noted, true)).then(|| live.progress.clone())
+    }
+
     /// What was not written down yet.
     pub(crate) fn to_note(&self) -> ToNote {
         let mut state = self.state();

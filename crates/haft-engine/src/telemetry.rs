@@ -159,6 +159,21 @@ pub(crate) fn started(redaction: &Redaction, call: &CallState) {
     );
 }
 
+/// An attempt failed, and another one follows.
+#[cold]
+pub(crate) fn retries(redaction: &Redaction, call: &CallState, (attempt, most): (u32, u32), error: &str) {
+    tracing::warn!(
+        target: target!(),
+        code = CODE,
+        execution_id = %call.id,
+        tool = shown(redaction, call.tool_name()),
+        attempt,
+        max_attempts = most,
+        error = one_line(error, 500),
+        "Attempt failed, retrying."
+    );
+}
+
 /// A call has ended.
 pub(crate) fn ended(redaction: &Redaction, call: &CallState, timeout: Duration, result: &ToolResult) {
     // One comparison where nobody listens.

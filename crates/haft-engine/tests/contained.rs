@@ -234,7 +234,12 @@ async fn every_attempt_has_what_was_decided_and_no_more() {
         (case.gets)(&mut expected);
         let mut started = jail.started.lock().unwrap().clone();
         assert_eq!(started.len(), 2, "{}", case.what);
-        for spec in &mut started {
+        for (place, spec) in started.iter_mut().enumerate() {
+            // Attempts share the time of the call: a later one has what is left.
+            let is_less = spec.limits.wall_time < expected.limits.wall_time;
+            if place > 0 && is_less {
+                spec.limits.wall_time = expected.limits.wall_time;
+            }
             let effect = spec.environment.remove("HAFT_EFFECT_ID").unwrap();
             assert_eq!(effect, result.metadata.execution_id.to_string());
             assert_eq!(*spec, expected, "{}", case.what);

@@ -344,6 +344,7 @@ async fn format_result_for_context_includes_metadata_when_requested() {
         Arc::make_mut(&mut result.metadata).duration = Duration::from_millis(1234);
         let with_metadata = format!("Tool: {name}\nStatus: {status}\nDuration: 1234ms\n---\n{content}");
         assert_eq!(result.format_for_context(4000, true), with_metadata);
+        assert_eq!(result.for_context(), with_metadata, "4,000 characters with metadata is the default");
         assert_eq!(result.format_for_context(4000, false), content);
     }
 }

@@ -115,13 +115,44 @@ async fn waiting_ends_with_the_time_that_was_given() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_call_is_the_result_of_its_task() {
-    let house = house([]);
-    let task = submit(&house, "no_such_tool").await;
-    let done = within("the end", house.engine.tasks("local").wait(&task.id, None)).await.unwrap();
-    assert_eq!(done.state, TaskState::Failed);
-    assert_eq!(done.result.unwrap().error_code(), Some(ErrorCode::ToolNotFound));
-    house.ended_once(task.execution_id).await;
+async fn a_detached_call_that_cannot_run_is_refused_at_once() {
+    let needs = tool("needs", |_, _| async { Ok("never") }).define(|definition| {
+        definition.parameters =
+            haft_core::Parameters::Schema(json!({"type": "object", "required": ["path"]}));
+    });
+    let house = house([needs]);
+    for (name, expected) in
+        [("no_such_tool", ErrorCode::ToolNotFound), ("needs", ErrorCode::ValidationFailed)]
+    {
+        let id = ExecutionId::at(jiff::Timestamp::now());
+        let options = CallOptions { execution_id: Some(id), ..CallOptions::default() };
+        let request = Request::new(call(name)).options(options);
+        let refused = house.engine.submit(request, TaskOptions::default()).await.unwrap_err();
+        assert_eq!(refused.code, expected);
+        assert_eq!(house.audit_of(id).await.len(), 1, "it is on record like every call");
+        let detached = CallOptions { detached: true, ..CallOptions::default() };
+        let result = house.engine.execute(Request::new(call(name)).options(detached)).await;
+        assert_eq!(result.error_code(), Some(expected));
+    }
+    assert_eq!(house.engine.tasks("local").list(TaskQuery::default()).await.unwrap().tasks, []);
+}
+
+#[tokio::test]
+async fn a_finished_tasks_progress_is_its_last() {
+    let quick = tool("quick", |_: Args, cx: ToolCtx| async move {
+        cx.progress(10, "begun");
+        cx.print("one line\n");
+        cx.progress(90, "nearly there");
+        Ok("done")
+    });
+    let house = house([quick]);
+    let task = submit(&house, "quick").await;
+    within("the end", house.engine.tasks("local").wait(&task.id, None)).await.unwrap();
+    until("it is not under way any more", || house.engine.running_tasks() == 0).await;
+    let done = get(&house.engine, &task.id).await;
+    assert_eq!(done.state, TaskState::Completed);
+    assert_eq!((done.progress.percent, done.progress.message.as_deref()), (Some(90), Some("nearly there")));
+    assert_eq!(done.progress.output_tail, "one line\n");
 }
 
 #[tokio::test]

@@ -206,8 +206,8 @@ fn refused(refusal: &Refusal) -> ToolError {
 
 fn no_answer(host: &str, port: u16, why: &str) -> ToolError {
     // Nothing was sent, so nothing took effect.
-    failed(format!("{}:{port} was not reached: {why}", text::one_line(host, 260)))
-        .with_data(serde_json::json!({"reached": false}))
+    let text = format!("{}:{port} was not reached: {why}", text::one_line(host, 260));
+    ToolError::new(ErrorCode::UpstreamUnavailable, text).with_data(serde_json::json!({"reached": false}))
 }
 
 fn failed(text: String) -> ToolError {
@@ -278,7 +278,8 @@ async fn converse(
 }
 
 fn broken(error: hyper::Error) -> ToolError {
-    failed(format!("The connection broke: {error}"))
+    ToolError::new(ErrorCode::UpstreamUnavailable, format!("The connection broke: {error}"))
+        .with_data(serde_json::json!({"reached": true}))
 }
 
 type Connecting = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;

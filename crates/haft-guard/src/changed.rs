@@ -89,6 +89,7 @@ fn loosens(pointer: &str, before: &ToolDefinition, after: &ToolDefinition) -> bo
         "source" | "aliases" | "mcp" => true,
         "cacheable" => after.cacheable,
         "idempotent" => after.idempotent,
+        "retry" => true,
         _ => false,
     }
 }

@@ -28,6 +28,10 @@ pub trait CallHost: Send + Sync {
     fn timeout(&self) -> Duration;
     /// How many bytes of output can reach the caller.
     fn output_limit(&self) -> usize;
+    /// How many bytes the model behind it can take, and its tool may put out; for tools with a limit of their own.
+    fn capacity(&self) -> usize {
+        self.output_limit()
+    }
     /// The switch that ends it.
     fn cancel(&self) -> &Cancel;
     /// Takes output.
@@ -114,6 +118,12 @@ impl ToolCtx {
     /// How many bytes of output can reach the caller, for tools that keep their output short themselves.
     pub fn output_limit(&self) -> usize {
         self.0.output_limit()
+    }
+
+    /// How many bytes the model behind the call can take, for tools that have a limit of their own in place of the
+    /// general one. The output has to say `keep_whole`.
+    pub fn capacity(&self) -> usize {
+        self.0.capacity()
     }
 
     /// What the tool was configured with, on this installation.

@@ -81,9 +81,10 @@ pub(crate) struct Call {
         pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$",
         example = "read_file"
     )]
+    #[serde(alias = "tool")]
     name: String,
     /// The arguments: an object. Anything else is that call's own failure.
-    #[serde(default)]
+    #[serde(default, alias = "args")]
     #[schema(value_type = Value, required = false)]
     arguments: Arguments,
     /// Your own name for it. It comes back on the result.
@@ -238,7 +239,7 @@ pub(crate) struct Batch {
     #[serde(default = "yes")]
     continue_on_failure: bool,
     /// The most calls at once.
-    #[serde(default = "four", deserialize_with = "integer")]
+    #[serde(default = "five", deserialize_with = "integer")]
     #[schema(minimum = 1, maximum = 1000)]
     max_parallelism: u16,
 }
@@ -247,8 +248,8 @@ fn yes() -> bool {
     true
 }
 
-fn four() -> u16 {
-    4
+fn five() -> u16 {
+    5
 }
 
 impl Batch {

@@ -123,9 +123,12 @@ impl Tasks {
 
     pub(crate) fn note(&mut self, notes: Vec<(TaskId, TaskProgress)>, now: Timestamp) -> Vec<TaskId> {
         for (id, progress) in notes {
-            if let Some(kept) = self.0.get_mut(&id).filter(|kept| !kept.task.state.is_over()) {
+            // What a task said last may be written down after its end.
+            if let Some(kept) = self.0.get_mut(&id) {
                 kept.task.progress = progress;
-                kept.task.updated_at = now;
+                if !kept.task.state.is_over() {
+                    kept.task.updated_at = now;
+                }
             }
         }
         let open = self.0.values().filter(|kept| kept.task.cancel_requested && !kept.task.state.is_over());

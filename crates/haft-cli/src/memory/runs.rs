@@ -17,7 +17,7 @@ use crate::{
     words,
 };
 use haft::{
-    TaskQuery,
+    ResultMetadata, TaskQuery,
     port::{AuditPage, AuditQuery, StoredRun, TenantStore as _},
 };
 use haft_core::{
@@ -276,6 +276,7 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
             |held| format!("{}, level {}", held.jail, format!("{:?}", held.level).to_lowercase()),
         ),
     );
+    attempt_lines(facts).into_iter().for_each(|(name, text)| row(&name, text));
     for violation in &facts.violations {
         row("sandbox", record::line(&violation.description, 500));
     }
@@ -294,6 +295,22 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
     part("arguments", run.arguments.as_ref().map(|arguments| people_text(arguments.as_str()).into_owned()));
     part("result", run.result.as_ref().map(|result| people_text(result.text()).into_owned()));
     text
+}
+
+/// A line for each attempt at a call that took several: how it ended, and the wait after it.
+fn attempt_lines(facts: &ResultMetadata) -> Vec<(String, String)> {
+    let tries = facts.scheduling.as_ref().map_or(&[][..], |around| &around.failed_tries);
+    let total = facts.attempts.max(u32::try_from(tries.len()).unwrap_or(u32::MAX));
+    if tries.is_empty() {
+        return Vec::new();
+    }
+    let failed = tries.iter().zip(1_u32..).map(|(failed, number)| {
+        let wait = words::duration(failed.delay);
+        (format!("attempt {number}"), format!("{}, retried after {wait}", failed.code))
+    });
+    let last = facts.attempt_records.last().and_then(|record| record.code);
+    let ended = last.map_or_else(|| "succeeded".to_owned(), |code| code.to_string());
+    failed.chain((facts.attempts > 1).then(|| (format!("attempt {total}"), ended))).collect()
 }
 
 fn cancel(memory: &Memory, id: Id, json: bool, console: &mut Console) -> Result<(), Failure> {

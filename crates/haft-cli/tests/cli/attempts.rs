@@ -31,7 +31,7 @@ const WRITES: &str = "(echo leaked > leak) 2>/dev/null && exit 0; sleep 30";
 fn a_read_only_tool_that_is_tried_again_writes_in_no_attempt() {
     for changes in [false, true] {
         let Some(place) = place_with("attempts::a_read_only_tool", WRITES, changes) else { return };
-        let said = place.haft(&["call", "tricky", "--timeout", "2s", "--json"]);
+        let said = place.haft(&["call", "tricky", "--attempt-timeout", "2s", "--retries", "1", "--json"]);
         let result = said.json();
         assert_eq!(place.work().join("leak").exists(), changes, "it can where it may: {said:?}");
         if changes {
@@ -47,6 +47,8 @@ fn a_read_only_tool_that_is_tried_again_writes_in_no_attempt() {
         let id = result["metadata"]["executionId"].as_str().unwrap();
         let kept = place.haft(&["runs", "show", id, "--json"]).stdout;
         assert!(kept.contains("attemptRecords"), "{kept}");
+        let shown = place.haft(&["runs", "show", id]).stdout;
+        assert!(shown.contains("attempt 1") && shown.contains("TIMEOUT, retried after"), "{shown}");
         let verified = place.haft(&["audit", "verify"]);
         assert_eq!(verified.code, 0, "{verified:?}");
     }

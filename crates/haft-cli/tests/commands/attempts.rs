@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
 fn twice(isolation: Option<IsolationLevel>) -> CallOptions {
     let retry = Retry { max_retries: 1, base: Duration::ZERO, on: Vec::new() };
     CallOptions {
-        timeout: Some(Duration::from_millis(1500)),
+        attempt_timeout: Some(Duration::from_millis(1500)),
         retry: Some(retry),
         isolation,
         ..CallOptions::default()

@@ -2,12 +2,12 @@
 
 use super::Engine;
 use crate::{
-    pipeline::types::shutting_down,
-    request::Request,
+    pipeline::{intake, preview::Preview, types::shutting_down},
+    request::{BatchRequest, Request},
     tasks::{TaskOptions, Tasks, execution, keeper},
 };
 use haft_core::{
-    CallOptions, ErrorCode, ExecutionId, LONGEST_TTL, Task, TaskId, ToolError, ToolResult,
+    BatchOptions, CallOptions, ErrorCode, ExecutionId, LONGEST_TTL, Task, TaskId, ToolError, ToolResult,
     port::{ClaimedTask, NewTask, StoreError},
 };
 use std::{
@@ -17,7 +17,8 @@ use std::{
 
 impl Engine {
     /// Takes a call that goes on without its caller. When this returns, the call is on record and runs, or will; asking
-    /// about it is [`tasks`](Engine::tasks)' affair. What is wrong with the call is the task's result.
+    /// about it is [`tasks`](Engine::tasks)' affair. A call that cannot run (an unknown tool, bad arguments, a denial) is
+    /// refused here, and there is no task.
     ///
     /// ```no_run
     /// # async fn run(engine: haft_engine::Engine) -> Result<(), haft_core::ToolError> {
@@ -49,6 +50,10 @@ impl Engine {
                 format!("{most} tasks of this tenant are under way, and no more are taken. Try again later");
             return Err(ToolError::new(ErrorCode::ConcurrentLimitExceeded, text));
         }
+        if let Some(refused) = self.refused(&request).await {
+            intake::refuse_call(engine, request, refused.clone()).await;
+            return Err(refused);
+        }
         let at = engine.ports.clock.now();
         let options_of_call = CallOptions { detached: false, ..CallOptions::clone(&request.options) };
         let new = NewTask {
@@ -67,6 +72,22 @@ impl Engine {
         let task = Task::taken(&new);
         execution::take(engine, new, request.approver).await?;
         Ok(task)
+    }
+
+    /// Why a call would not run, as far as that is known before it is begun.
+    async fn refused(&self, request: &Request) -> Option<ToolError> {
+        let call = CallOptions { detached: false, ..CallOptions::clone(&request.options) };
+        let options = BatchOptions { call, ..BatchOptions::default() };
+        let batch = BatchRequest {
+            calls: vec![request.call.clone()],
+            context: Arc::clone(&request.context),
+            options,
+            approver: request.approver.clone(),
+        };
+        match self.plan(batch).await.pop() {
+            Some(Preview::Refused(error)) => Some(error),
+            _ => None,
+        }
     }
 
     /// The tasks of one tenant.

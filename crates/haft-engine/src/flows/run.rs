@@ -101,7 +101,8 @@ pub(crate) fn begin(
     }
     inner.note_runtime();
     let ids = (0..count).map(|_| ExecutionId::at(at)).collect();
-    let batch_plan = batch_plan(Strategy::Smart, request.flow.max_parallelism, tier, true);
+    let lane = inner.controls.narrowest_lane();
+    let batch_plan = batch_plan(Strategy::Smart, request.flow.max_parallelism, tier, true, lane);
     let flowing = Flowing {
         engine: Arc::clone(engine),
         request,

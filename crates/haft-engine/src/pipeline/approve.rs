@@ -40,6 +40,7 @@ const MOST_ROUNDS: usize = 20;
 async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     let mut decided: Vec<Option<Decided>> = Vec::with_capacity(planned.len());
     let mut waiting: Vec<Waiting> = Vec::new();
+    let touched: Vec<Footprint> = planned.iter().map(touches).collect();
     for (place, planned) in planned.into_iter().enumerate() {
         decided.push(match sorted(planned) {
             Sorted::Decided(decided) => Some(decided),
@@ -53,7 +54,8 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
     for round in 1.. {
         let mut asked = Vec::with_capacity(waiting.len());
         for (place, ready, cause) in waiting.drain(..) {
-            match approval_request(ports, &ready, cause).await {
+            let follows = touched.iter().take(place).any(|earlier| earlier.conflicts_with(&ready.footprint));
+            match approval_request(ports, &ready, cause, follows).await {
                 Ok(request) => asked.push(PendingApproval { place, ready, request }),
                 Err(error) => decided[place] = Some(Decided::Resolved(ready.call, error.into())),
             }
@@ -91,6 +93,15 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
         }
     }
     block(decided.into_iter().flatten().collect(), open)
+}
+
+/// What a call touches, where it may run.
+fn touches(planned: &Planned) -> Footprint {
+    match planned {
+        Planned::Ready(ready) => ready.footprint.clone(),
+        Planned::NeedsApproval(asking) => asking.ready.footprint.clone(),
+        Planned::Follows(..) | Planned::AwaitingResult(_) | Planned::Resolved(..) => Footprint::default(),
+    }
 }
 
 /// What is decided without a person, or what to ask one.

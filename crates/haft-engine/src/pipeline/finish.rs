@@ -164,7 +164,7 @@ struct Last<'a> {
     result: Option<ToolResult>,
     /// The error's words as they are kept, where they are others.
     message: Option<String>,
-    /// Bytes of its batch that its text took.
+    /// Bytes of its batch that its text and its value took.
     claimed: usize,
     timeout: Duration,
     waited: Duration,
@@ -188,7 +188,9 @@ impl Last<'_> {
 
     fn close(&self, result: &ToolResult) {
         let call = self.call;
-        call.settle_output(self.claimed, result.text().len());
+        call.settle_output(self.claimed, || {
+            result.text().len() + result.output.as_ref().map_or(0, haft_core::json_fit::size)
+        });
         if let Some(registered) = call.registered.get() {
             let facts = &result.metadata;
             registered.count(&call.context.tenant, result.status, facts.duration, facts.output_size);
@@ -219,6 +221,9 @@ fn kept(ports: &Ports, result: &ToolResult, as_kept: &AsKept) -> ToolResult {
     }
     if let (Some(text), Some(ContentPart::Text { text: cut })) = (&as_kept.text, kept.content.first_mut()) {
         cut.clone_from(text);
+    }
+    if let Some(output) = &as_kept.output {
+        kept.output.clone_from(&**output);
     }
     if let (Some(message), Some(error)) = (&as_kept.message, &mut kept.error) {
         error.message.clone_from(message);

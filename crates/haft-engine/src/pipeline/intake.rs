@@ -55,6 +55,26 @@ pub(crate) fn execute(
     }
 }
 
+/// Ends a call that is refused before it is taken: it has its record and its last event like any other.
+pub(crate) async fn refuse_call(engine: &Arc<Inner>, request: Request, error: ToolError) {
+    let arrival = Arrival {
+        call: request.call,
+        context: request.context,
+        options: request.options,
+        approver: request.approver,
+        batch: None,
+        is_inside: false,
+        outer: None,
+        task: None,
+        at: engine.ports.clock.now(),
+        instant: Instant::now(),
+    };
+    engine.note_runtime();
+    let (call, refusal) = engine.open(arrival);
+    let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
+    refuse(&pending, refusal.map_or(error, |refusal| *refusal)).await;
+}
+
 /// Makes several calls that are planned together.
 pub(crate) fn execute_batch(
     engine: &Arc<Inner>,
@@ -103,7 +123,8 @@ pub(crate) fn execute_batch(
     engine.note_runtime();
     let is_above_tier = is_above_tier(&calls, options.origin);
     let may_overlap = options.origin == BatchOrigin::Client || ports.settings.allow_parallel;
-    let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap);
+    let lane = engine.controls.narrowest_lane();
+    let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap, lane);
     let pending = PendingCalls { engine: Arc::clone(engine), calls, batch: Some(Arc::clone(&batch)) };
     async move {
         pending.engine.note_runtime();

@@ -2,7 +2,7 @@
 
 use super::{
     recheck::recheck,
-    types::{Attempt, AttemptFacts, AttemptOutcome, CallRecord, CallState, Ready, Start, cancelled},
+    types::{Attempt, AttemptFacts, AttemptOutcome, CallRecord, Ready, Start, cancelled},
 };
 use crate::{
     panic_guard::{PanicGuard, guarded, guarded_async},
@@ -46,14 +46,20 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
     let (number, facts) = ready.call.facts.next_attempt(enforcement);
     let ready = &*ready;
     let call = &ready.call;
-    let timeout = call.timeout();
     if number == 1 {
         let arguments = ports.redaction.arguments(call.arguments());
-        call.emit(EventPayload::Started { arguments, timeout });
+        call.emit(EventPayload::Started { arguments, timeout: call.timeout() });
         telemetry::started(&ports.redaction, call);
+        // Where a call asks for retries itself, each attempt has its event.
+        if let Some(most) =
+            call.options.retry.as_ref().map(|retry| retry.max_retries).filter(|most| *most > 0)
+        {
+            let most = most.saturating_add(1);
+            call.emit(EventPayload::RetryAttempt { attempt: 1, most, delay: Duration::ZERO, failed: None });
+        }
     }
     let _runs = call.runs();
-    let cx = Attempt::new(ready, number, Arc::clone(&facts)).ctx();
+    let cx = Attempt::new(ready, number, AttemptTime::of(call, number).most, Arc::clone(&facts)).ctx();
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = PanicGuard::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
@@ -86,6 +92,7 @@ async fn waited_for(
     facts: &AttemptFacts,
 ) -> AttemptOutcome {
     let (cancel, call) = (&ready.cancel, &ready.call);
+    let time = AttemptTime::of(call, call.facts.attempts);
     // It was just asked, and will wake this task. Only its end is to be waited for now, or what ends it.
     let mut is_asked = true;
     let ended = poll_fn(|task| match std::mem::take(&mut is_asked) {
@@ -96,7 +103,7 @@ async fn waited_for(
         biased;
         outcome = ended => return outcome,
         reason = cancel.cancelled() => cancelled(cancel, reason),
-        error = deadline(call, facts, cancel) => error,
+        error = deadline(call, facts, cancel, time) => error,
     };
     let has_programs = facts.found().guest.is_some();
     if has_programs {
@@ -138,34 +145,69 @@ fn enforcement(ports: &Ports, level: IsolationLevel) -> Result<Enforcement, Tool
     }
 }
 
+/// The time of one attempt.
+#[derive(Clone, Copy)]
+struct AttemptTime {
+    number: u32,
+    /// What is left of the call's time, or less where the call bounds each attempt.
+    most: Duration,
+    /// Whether it is less: then another attempt may follow.
+    is_own: bool,
+}
+
+impl AttemptTime {
+    fn of(call: &CallRecord, number: u32) -> Self {
+        let has_waited = call.facts.scheduling.as_ref().is_some_and(|before| !before.failed_tries.is_empty());
+        // The first attempt begins when the call's time does.
+        let left = if has_waited { call.time_left() } else { call.timeout() };
+        match call.options.attempt_timeout {
+            Some(own) if own < left => AttemptTime { number, most: own, is_own: true },
+            _ => AttemptTime { number, most: left, is_own: false },
+        }
+    }
+
+    /// What happens when it is over, in words.
+    fn over(self, call: &CallRecord) -> String {
+        let (tool, number) = (call.tool_name(), self.number);
+        match (self.is_own, number) {
+            (true, _) => format!("Attempt {number} at tool '{tool}' timed out after {}", seconds(self.most)),
+            (false, 1) => format!("Tool '{tool}' timed out after {}", seconds(call.timeout())),
+            (false, _) => {
+                format!("Tool '{tool}' timed out after {} in {number} attempts", seconds(call.timeout()))
+            }
+        }
+    }
+}
+
 /// Ends when the time is over: the whole of it, or the time without a sign of life.
-async fn deadline(call: &CallRecord, facts: &AttemptFacts, cancel: &Cancel) -> ToolError {
-    let timeout = call.timeout();
-    let started = call.arrived.elapsed();
-    let end = started + timeout;
+async fn deadline(call: &CallRecord, facts: &AttemptFacts, cancel: &Cancel, time: AttemptTime) -> ToolError {
     let Some(idle) = call.options.idle_timeout else {
-        tokio::time::sleep(timeout).await;
-        return timed_out(call, cancel, &format!("after {}", seconds(timeout)));
+        tokio::time::sleep(time.most).await;
+        return timed_out(cancel, &time.over(call));
     };
+    let started = call.arrived.elapsed();
+    let end = started.saturating_add(time.most);
     loop {
         let now = call.arrived.elapsed();
-        let silent_until = facts.last_sign_of_life().max(started) + idle;
+        let silent_until = facts.last_sign_of_life().max(started).saturating_add(idle);
         if now >= end {
-            return timed_out(call, cancel, &format!("after {}", seconds(timeout)));
+            return timed_out(cancel, &time.over(call));
         }
         if now >= silent_until {
-            return timed_out(call, cancel, &format!("after {} without output or progress", seconds(idle)));
+            let (tool, idle) = (call.tool_name(), seconds(idle));
+            return timed_out(
+                cancel,
+                &format!("Tool '{tool}' timed out after {idle} without output or progress"),
+            );
         }
         tokio::time::sleep(silent_until.min(end) - now).await;
     }
 }
 
-fn timed_out(call: &CallState, cancel: &Cancel, when: &str) -> ToolError {
+fn timed_out(cancel: &Cancel, what: &str) -> ToolError {
     // Threads of the tool that still run can learn of it; the tool's future is dropped.
     cancel.cancel(CancelReason::Deadline, None);
-    let text =
-        format!("Tool '{}' timed out {when}. It was stopped; what it did until then stays", call.tool_name());
-    ToolError::new(ErrorCode::Timeout, text)
+    ToolError::new(ErrorCode::Timeout, format!("{what}. It was stopped; what it did until then stays"))
 }
 
 fn seconds(duration: Duration) -> String {

@@ -2,6 +2,7 @@
 
 use super::{keeper, taken_parts, unavailable};
 use crate::{
+    events::Observer,
     inner::Inner,
     pipeline::{intake, types::TaskOrigin},
     request::Request,
@@ -124,7 +125,10 @@ async fn follow(engine: &Arc<Inner>, request: Request, execution: ExecutionId, o
         };
         tokio::select! {
             biased;
-            result = &mut executing => return result,
+            result = &mut executing => {
+                note_last(engine, &id, observer).await;
+                return result;
+            }
             event = event => match event {
                 Some(event) => {
                     if let Some(asks) = engine.tasks.see(&id, &event.payload)
@@ -135,7 +139,10 @@ async fn follow(engine: &Arc<Inner>, request: Request, execution: ExecutionId, o
                         let noting = store.asks(&id, asks);
                         tokio::select! {
                             biased;
-                            result = &mut executing => return result,
+                            result = &mut executing => {
+                                note_last(engine, &id, observer).await;
+                                return result;
+                            }
                             _ = noting => {}
                         }
                     }
@@ -144,6 +151,17 @@ async fn follow(engine: &Arc<Inner>, request: Request, execution: ExecutionId, o
             },
         }
     }
+}
+
+/// Writes down how far a task was when it ended: what it said last may have come after the last look.
+async fn note_last(engine: &Arc<Inner>, id: &TaskId, observer: Option<Observer>) {
+    if let Some(mut observer) = observer {
+        while let Some(event) = observer.next().await {
+            engine.tasks.see(id, &event.payload);
+        }
+    }
+    let (Some(note), Ok(store)) = (engine.tasks.to_note_of(id), engine.ports.store.tasks()) else { return };
+    let _ = store.note(vec![(id.clone(), note)]).await;
 }
 
 /// Where the task stands now that its execution is over; `None` where that could not be written down.

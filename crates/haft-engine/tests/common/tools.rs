@@ -16,6 +16,7 @@ use std::{
 type Check = dyn Fn(&Args) -> Result<(), ToolError> + Send + Sync;
 type Print = dyn Fn(&Args) -> Footprint + Send + Sync;
 type Words = dyn Fn(&Args) -> String + Send + Sync;
+type Looks = dyn Fn(&Args) -> Result<String, ToolError> + Send + Sync;
 type Confirms = dyn Fn() -> Option<String> + Send + Sync;
 type Run = dyn Fn(Args, ToolCtx) -> ToolFuture + Send + Sync;
 
@@ -27,7 +28,7 @@ pub(crate) struct Scripted {
     footprint: Arc<Print>,
     confirm: Arc<Confirms>,
     summary: Arc<Words>,
-    preview: Option<Arc<Words>>,
+    preview: Option<Arc<Looks>>,
     run: Arc<Run>,
 }
 
@@ -122,7 +123,13 @@ impl Scripted {
     }
 
     pub(crate) fn on_preview(mut self, preview: impl Fn(&Args) -> String + Send + Sync + 'static) -> Self {
-        self.preview = Some(Arc::new(preview));
+        self.preview = Some(Arc::new(move |args| Ok(preview(args))));
+        self
+    }
+
+    /// It cannot say what it would change.
+    pub(crate) fn on_failing_preview(mut self, code: haft_core::ErrorCode, text: &'static str) -> Self {
+        self.preview = Some(Arc::new(move |_| Err(ToolError::new(code, text))));
         self
     }
 }
@@ -158,7 +165,7 @@ impl Prepared for Script {
 
     fn preview(&self, _cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
         let preview = self.tool.preview.as_ref()?;
-        Some(Box::pin(std::future::ready(Ok(preview(&self.args)))))
+        Some(Box::pin(std::future::ready(preview(&self.args))))
     }
 
     fn execute(self: Box<Self>, cx: ToolCtx) -> ToolFuture {

@@ -18,6 +18,7 @@ mod idempotency;
 mod licence;
 mod memory;
 mod observing;
+mod one_budget;
 mod output;
 mod panics;
 mod parse_only;

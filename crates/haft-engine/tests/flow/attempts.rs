@@ -95,7 +95,13 @@ fn inside() -> Arc<CallContext> {
 
 fn checked(result: &ToolResult, seen: &Seen) {
     assert_eq!((code(result), result.metadata.attempts), ("OK", 3), "{result:?}");
-    let seen = seen.lock().unwrap().clone();
+    let mut seen = seen.lock().unwrap().clone();
+    let first = seen[0].fitted.as_ref().unwrap().limits.wall_time;
+    for found in &mut seen {
+        let wall_time = &mut found.fitted.as_mut().unwrap().limits.wall_time;
+        assert!(*wall_time <= first, "attempts share the time of the call: a later one has what is left");
+        *wall_time = first;
+    }
     assert_eq!(seen.iter().map(|found| found.number).collect::<Vec<_>>(), [1, 2, 3]);
     for found in &seen {
         let first = Found { number: found.number, ..seen[0].clone() };
@@ -186,7 +192,7 @@ async fn an_attempt_that_is_over_starts_nothing_and_is_not_the_next_ones() {
         }
     });
     let house = house([lingering]);
-    let options = CallOptions { timeout: Some(Duration::from_secs(1)), ..options() };
+    let options = CallOptions { attempt_timeout: Some(Duration::from_secs(1)), ..options() };
     let result = house.engine.execute(with(call("lingering"), options)).await;
     assert_eq!((result.status, result.metadata.attempts), (Status::Success, 2), "{result:?}");
     assert_eq!(*seen.lock().unwrap(), Some(Err(ErrorCode::Cancelled)));

@@ -103,7 +103,7 @@ async fn a_condition_without_an_answer_fails_its_node_with_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_has_its_own_deadline_and_further_tries() {
+async fn a_node_has_its_own_deadline_and_retries() {
     let count = common::Count::default();
     let counted = count.clone();
     let slow = tool("slow", move |_, _| {
@@ -115,8 +115,12 @@ async fn a_node_has_its_own_deadline_and_further_tries() {
             Ok("done")
         }
     });
-    let nodes = json!([{"name": "a", "tool": "slow", "timeout": "PT2S", "retry": {"max_retries": 1, "base": "PT0.01S"}}]);
-    let result = run(&house([slow.clone()]), flow(nodes), json!({})).await;
+    let nodes = json!([{"name": "a", "tool": "slow", "timeout": "PT5S", "retry": {"max_retries": 1, "base": "PT0.01S"}}]);
+    let attempt_timeout = Some(std::time::Duration::from_secs(2));
+    let options = haft_core::CallOptions { attempt_timeout, ..haft_core::CallOptions::default() };
+    let request = FlowRequest::new(flow(nodes), object(json!({}))).options(options);
+    let slow_house = house([slow.clone()]);
+    let result = within("the end of the flow", slow_house.engine.run_flow(request).unwrap()).await;
     assert_eq!((statuses(&result).as_str(), count.get()), ("a success", 2));
     let hangs = tool("hangs", |_, _| async {
         std::future::pending::<()>().await;

@@ -25,7 +25,10 @@ async fn execute_with_retry_retries_on_failure_up_to_max_retries() {
         let runs = Count::default();
         let house = house([fails(ErrorCode::Timeout, &runs)]);
         let retry = Some(Retry { max_retries, ..Retry::default() });
-        house.engine.execute(with(call("fails"), CallOptions { retry, ..CallOptions::default() })).await;
+        // The waits of five retries may take longer than the usual deadline.
+        let timeout = Some(Duration::from_secs(120));
+        let options = CallOptions { retry, timeout, ..CallOptions::default() };
+        house.engine.execute(with(call("fails"), options)).await;
         assert_eq!(runs.get(), max_retries as usize + 1);
     }
 }

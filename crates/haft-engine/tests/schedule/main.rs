@@ -15,6 +15,7 @@ mod around;
 mod batches;
 mod cache;
 mod checklist;
+mod deadline;
 mod footprints;
 mod git;
 mod lanes;

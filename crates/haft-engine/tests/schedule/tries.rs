@@ -48,8 +48,8 @@ async fn a_retryable_failure_is_tried_twice_more_with_growing_waits() {
     assert!(tries[0].delay <= MS(1000) && tries[1].delay <= MS(2000));
     let events = house.events(result.metadata.execution_id).await;
     assert_eq!(kinds(&events), ["Started", "RetryAttempt", "RetryAttempt", "RetrySucceeded", "Completed"]);
-    let EventPayload::RetryAttempt { attempt: 2, most: 3, code: ErrorCode::RateLimited, .. } =
-        events[1].payload
+    let EventPayload::RetryAttempt { attempt: 2, most: 3, failed: Some((ErrorCode::RateLimited, _)), .. } =
+        &events[1].payload
     else {
         panic!("{events:?}")
     };
@@ -131,7 +131,7 @@ async fn a_try_that_ran_out_of_time_is_told_and_the_next_one_is_not() {
         }
     });
     let house = house([slow_at_first]);
-    let options = CallOptions { timeout: Some(Duration::from_secs(1)), ..CallOptions::default() };
+    let options = CallOptions { attempt_timeout: Some(Duration::from_secs(1)), ..CallOptions::default() };
     let (id, _) = known_id();
     let options = CallOptions { execution_id: Some(id), ..options };
     let running = tokio::spawn(house.engine.execute(with(call("slow_at_first"), options)));
@@ -160,6 +160,7 @@ async fn whoever_cancels_between_two_tries_or_in_a_later_one_cancels_the_call() 
         let house = house([second.clone()]);
         let (id, options) = known_id();
         let retry = Some(Retry { base, ..Retry::default() });
+        let options = CallOptions { timeout: Some(Duration::from_secs(600)), ..options };
         let running =
             tokio::spawn(house.engine.execute(with(call("second_hangs"), CallOptions { retry, ..options })));
         tokio::time::sleep(MS(50)).await;
@@ -180,6 +181,7 @@ async fn back_off_holds_no_slot() {
     });
     let retry = Some(Retry { base: Duration::from_secs(3600), ..Retry::default() });
     let (id, options) = known_id();
+    let options = CallOptions { timeout: Some(Duration::from_secs(600)), ..options };
     let waiting = tokio::spawn(house.engine.execute(with(call("flaky"), CallOptions { retry, ..options })));
     until("the first try has failed", || runs.get() == 1).await;
     tokio::task::yield_now().await;
@@ -246,6 +248,6 @@ async fn each_attempt_begins_with_nothing_put_out() {
     });
     let house = house([lingers, prints]);
     assert_eq!(house.engine.execute(call("prints")).await.text(), "attempt 2\n");
-    let options = CallOptions { timeout: Some(MS(500)), ..CallOptions::default() };
+    let options = CallOptions { attempt_timeout: Some(MS(500)), ..CallOptions::default() };
     assert_eq!(house.engine.execute(with(call("lingers"), options)).await.text(), "second\n");
 }

@@ -80,8 +80,8 @@ fn words(payload: &EventPayload) -> Option<(Option<u8>, Option<String>)> {
         EventPayload::ConfirmationRequested { summary, .. } => {
             Some((None, Some(format!("waiting for approval: {summary}"))))
         }
-        EventPayload::RetryAttempt { attempt, most, .. } => {
-            Some((None, Some(format!("trying again, {attempt} of {most}"))))
+        EventPayload::RetryAttempt { attempt, most, failed: Some(_), .. } => {
+            Some((None, Some(format!("retrying, attempt {attempt} of {most}"))))
         }
         _ => None,
     }

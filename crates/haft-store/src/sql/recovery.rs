@@ -105,6 +105,7 @@ impl Ended {
             // How long it took is part of what is not known.
             duration: Duration::ZERO,
             attempts: self.attempts,
+            parallel: None,
             attempt_records: Vec::new(),
             output_size: self.output.as_ref().map_or(0, |(_, size)| *size),
             output_truncated: false,

@@ -149,7 +149,7 @@ pub(crate) fn note(work: &mut Work<'_>, notes: &[(TaskId, TaskProgress)]) -> Res
     for (id, progress) in notes {
         work.sql.execute(
             "UPDATE tasks SET percent = ?2, message = ?3, output_bytes = ?4, output_tail = ?5, updated_at = ?6 \
-             WHERE task_id = ?1 AND state = 1 AND instance_id = ?7",
+             WHERE task_id = ?1 AND (state = 1 AND instance_id = ?7 OR state > 2 AND instance_id IS NULL)",
             &[
                 Value::Text(id.as_str()),
                 Value::int(progress.percent.map(i64::from)),

@@ -130,6 +130,7 @@ impl Call {
             completed_at: self.at.checked_add(SignedDuration::try_from(self.duration).unwrap()).unwrap(),
             duration: self.duration,
             attempts: 1,
+            parallel: None,
             attempt_records: Vec::new(),
             output_size: self.text.len() as u64,
             output_truncated: false,

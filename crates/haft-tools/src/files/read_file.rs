@@ -183,11 +183,13 @@ impl ReadFile {
             text.insert_str(0, &format!("{head}\n"));
             content.content.insert_str(0, &format!("{head}\n"));
         }
-        Ok(Told { value: content, text, keep_whole: is_binary })
+        // Its own limit is in place of the general one. Numbers before the lines may make it longer than a model can take.
+        let keep_whole = is_binary || text.len() <= cx.capacity();
+        Ok(Told { value: content, text, keep_whole })
     }
 
     fn limit(&self, cx: &ToolCtx) -> usize {
-        self.max_file_read_bytes.min(cx.output_limit())
+        self.max_file_read_bytes.min(cx.capacity())
     }
 
     fn whole(
@@ -231,7 +233,7 @@ impl ReadFile {
 
     /// Bytes in base64, as many as fit into the output with their header.
     fn binary(&self, source: &mut Source<'_>, mut bytes: Vec<u8>, is_all: bool) -> Result<Read, ToolError> {
-        let limit = source.cx.output_limit();
+        let limit = source.cx.capacity();
         let fits = |header: &str| limit.checked_sub(header.len() + 1).map(|left| left / 4 * 3);
         let room = |header| fits(header).map(|room| room.min(self.max_file_read_bytes));
         let truncated = !is_all || room(BINARY).is_none_or(|room| bytes.len() > room);

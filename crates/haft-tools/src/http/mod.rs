@@ -134,12 +134,18 @@ impl Prepared for HttpArguments {
             });
             let method = tool.http.method.as_str().to_owned();
             let request = HttpRequest { method, url, headers, body: body.unwrap_or_default() };
-            answered(cx.http().send(request).await?)
+            let outcome = cx.http().send(request).await.and_then(answered);
+            outcome.map_err(|error| transient(error, tool.may_run_twice()))
         })
     }
 }
 
 impl HttpTool {
+    /// Whether the same request may be sent twice.
+    fn may_run_twice(&self) -> bool {
+        !self.definition.has_side_effects() || self.definition.idempotent
+    }
+
     fn headers(&self) -> Result<Vec<(String, String)>, ToolError> {
         self.http.headers.iter().map(|(name, value)| Ok((name.clone(), self.header(value)?))).collect()
     }
@@ -170,14 +176,37 @@ fn answered(response: HttpResponse) -> Result<ToolOutput, ToolError> {
         );
         return Err(ToolError::new(ErrorCode::ExecutionFailed, text));
     }
-    let code = if status == 429 { ErrorCode::RateLimited } else { ErrorCode::ExecutionFailed };
+    let code = match status {
+        429 => ErrorCode::RateLimited,
+        502..=504 => ErrorCode::UpstreamUnavailable,
+        _ => ErrorCode::ExecutionFailed,
+    };
     // A service that says what is wrong as a JSON object is heard as it spoke.
     let error = match serde_json::from_str::<Map<String, Value>>(said.trim()) {
         Ok(_) => ToolError::new(code, said.trim()),
         Err(_) if said.trim().is_empty() => ToolError::new(code, format!("The service answered {status}")),
         Err(_) => ToolError::new(code, format!("The service answered {status}: {}", said.trim())),
     };
-    Err(ToolError { data: Some(Box::new(json!({"httpStatus": status}))), ..error })
+    let mut data = json!({"httpStatus": status});
+    if let (429 | 502..=504, Some(after)) = (status, header("retry-after").and_then(seconds)) {
+        data["retryAfterMs"] = after.saturating_mul(1000).into();
+    }
+    Err(ToolError { data: Some(Box::new(data)), ..error })
+}
+
+/// The seconds of `Retry-After`. A date there is not believed: the clocks may differ.
+fn seconds(value: &str) -> Option<u64> {
+    value.trim().parse().ok()
+}
+
+/// An error that passes with time says so only where the request may be sent twice, or never reached the service. A
+/// caller that sends again what may have taken effect would have the effect twice.
+fn transient(error: ToolError, may_run_twice: bool) -> ToolError {
+    let was_sent = error.data.as_ref().and_then(|data| data.get("reached")) != Some(&Value::Bool(false));
+    match error.code == ErrorCode::UpstreamUnavailable && was_sent && !may_run_twice {
+        true => ToolError { code: ErrorCode::ExecutionFailed, ..error },
+        false => error,
+    }
 }
 
 #[cfg(test)]
@@ -204,8 +233,32 @@ mod tests {
         assert_eq!(answer(500, "text/plain", "oh").unwrap_err().message, "The service answered 500: oh");
         assert_eq!(answer(500, "text/plain", "").unwrap_err().message, "The service answered 500");
         assert_eq!(answer(429, "", "").unwrap_err().code, ErrorCode::RateLimited);
+        for status in [502, 503, 504] {
+            assert_eq!(answer(status, "", "").unwrap_err().code, ErrorCode::UpstreamUnavailable);
+        }
         let redirect = answer(302, "", "").unwrap_err();
         assert!(redirect.message.contains("points to http://x/"), "{}", redirect.message);
         assert_eq!(answer(404, "", "").unwrap_err().data, Some(Box::new(json!({"httpStatus": 404}))));
+    }
+
+    #[test]
+    fn retry_after_of_429_and_503_is_passed_on_in_milliseconds() {
+        let said = |status, after: &str| {
+            let headers = vec![("Retry-After".into(), after.into())];
+            let error = answered(HttpResponse { status, headers, body: Vec::new() }).unwrap_err();
+            error.data.unwrap().get("retryAfterMs").and_then(Value::as_u64)
+        };
+        assert_eq!((said(429, "2"), said(503, " 3 "), said(404, "2")), (Some(2000), Some(3000), None));
+        assert_eq!(said(429, "Wed, 21 Oct 2026 07:28:00 GMT"), None);
+    }
+
+    #[test]
+    fn what_may_have_taken_effect_is_not_called_retryable() {
+        let broke = |reached: bool| {
+            ToolError::from(ErrorCode::UpstreamUnavailable).with_data(json!({"reached": reached}))
+        };
+        assert_eq!(transient(broke(true), false).code, ErrorCode::ExecutionFailed);
+        assert_eq!(transient(broke(false), false).code, ErrorCode::UpstreamUnavailable);
+        assert_eq!(transient(broke(true), true).code, ErrorCode::UpstreamUnavailable);
     }
 }

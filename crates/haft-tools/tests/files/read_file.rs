@@ -75,7 +75,7 @@ fn the_result_has_the_content_the_size_and_the_hash_of_the_whole() {
         output.structured.unwrap(),
         json!({"content": "grüße\n", "size": 8, "encoding": "utf-8", "sha256": hash})
     );
-    assert!(!output.keep_whole);
+    assert!(output.keep_whole, "its own limit is in place of the general one");
     assert_eq!(house.remembered("dir/a.txt"), Some(hash));
     let output =
         house.call("read_file", json!({"path": "dir/a.txt", "start_line": 1, "end_line": 9})).unwrap();

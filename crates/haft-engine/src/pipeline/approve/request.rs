@@ -27,13 +27,15 @@ pub(super) struct Cause {
     pub(super) replaces: Option<ApprovalId>,
 }
 
-/// The approval that a call needs, as a person is asked for it.
+/// The approval that a call needs, as a person is asked for it; the error, where it cannot succeed anyway. `follows` says
+/// that an earlier call of its batch changes what it touches: then nobody knows yet whether it can.
 pub(super) async fn approval_request(
     ports: &Ports,
     ready: &Ready,
     cause: Cause,
+    follows: bool,
 ) -> Result<ApprovalRequest, ToolError> {
-    let preview = whole_change(ports, ready).await?;
+    let preview = whole_change(ports, ready, follows).await?;
     let call = &ready.call;
     let definition = call.registered.get().map(|registered| &*registered.definition);
     let risk = definition.map(ToolDefinition::risk).unwrap_or(Risk::High);
@@ -133,24 +135,48 @@ const MOST_ASKED: usize = 4 << 20;
 /// How long a summary is at most.
 const SUMMARY: usize = 200;
 
-/// What a call would change, as its tool says it, where it can. One that fails to say so keeps nobody from being asked.
-async fn change(ready: &Ready) -> Option<String> {
+/// What a call would change, as its tool says it, where it can.
+async fn change(ready: &Ready) -> Option<Result<String, ToolError>> {
     // It looks as the first attempt would run.
     let facts = Arc::new(AttemptFacts::new(Enforcement::in_process()));
-    let cx = Attempt::new(ready, 1, facts).ctx();
+    let cx = Attempt::new(ready, 1, ready.call.timeout(), facts).ctx();
     let prepared = ready.prepared.get()?;
     let looking = guarded(|| Ok(prepared.preview(cx))).ok()??;
-    let said = match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
+    Some(match tokio::time::timeout(LOOK_AHEAD, guarded_async(looking)).await {
         Ok(said) => said.and_then(|said| said),
-        Err(_) => Err(ToolError::failed("it took too long")),
-    };
-    Some(said.unwrap_or_else(|error| format!("What would change is not known: {}", error.message)))
+        Err(_) => Err(ToolError::new(ErrorCode::Timeout, "it took too long")),
+    })
+}
+
+fn not_known(error: &ToolError) -> String {
+    format!("What would change is not known: {}", error.message)
+}
+
+/// Whether a tool that cannot say what would change could not change it either: the file was not read, the patch does
+/// not apply, the path is denied. One that took too long or broke may still succeed.
+const fn cannot_succeed(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::ExecutionFailed
+            | ErrorCode::StaleFile
+            | ErrorCode::PatchFailed
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ToolDenied
+            | ErrorCode::FilesystemPolicyViolation
+            | ErrorCode::ValidationFailed
+            | ErrorCode::LimitExceeded
+    )
 }
 
 /// What a call would change, for a person who is asked about it: all of it. What cannot be shown whole cannot be agreed
 /// to.
-async fn whole_change(ports: &Ports, ready: &Ready) -> Result<Option<String>, ToolError> {
-    let Some(text) = change(ready).await else { return Ok(None) };
+async fn whole_change(ports: &Ports, ready: &Ready, follows: bool) -> Result<Option<String>, ToolError> {
+    let text = match change(ready).await {
+        None => return Ok(None),
+        Some(Ok(text)) => text,
+        Some(Err(error)) if cannot_succeed(error.code) && !follows => return Err(error),
+        Some(Err(error)) => not_known(&error),
+    };
     let refused = |why: String| {
         let text = format!("This call needs approval, and {why}, so nobody can agree to it. Not run");
         ToolError::new(ErrorCode::ConfirmationDenied, text)
@@ -166,7 +192,8 @@ async fn whole_change(ports: &Ports, ready: &Ready) -> Result<Option<String>, To
 
 /// What a call would change, for a dry run.
 pub(crate) async fn look_ahead(ports: &Ports, ready: &Ready) -> Option<String> {
-    let text = ports.redaction.model_string(change(ready).await?);
+    let text = change(ready).await?.unwrap_or_else(|error| not_known(&error));
+    let text = ports.redaction.model_string(text);
     Some(text::truncate(&text, MOST_SHOWN, None).text.into_owned())
 }
 

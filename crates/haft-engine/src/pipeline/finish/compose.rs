@@ -7,7 +7,7 @@ use crate::{
 };
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, OutputHandle, SideEffect, Status, ToolError, ToolOutput, ToolResult,
-    port::BoxFuture, text,
+    ToolsMode, json_fit, port::BoxFuture, text,
 };
 use serde_json::Value;
 use std::borrow::Cow;
@@ -36,6 +36,8 @@ pub(super) struct AsKept {
     pub(super) text: Option<String>,
     /// In place of the error's words.
     pub(super) message: Option<String>,
+    /// In place of the value. Boxed, because it is rare and would make every result larger to move.
+    pub(super) output: Option<Box<Option<Value>>>,
 }
 
 impl AsKept {
@@ -67,11 +69,31 @@ impl Content {
     }
 }
 
-/// Words alone are an answer, too: the schema speaks about the structured value.
-fn check_output(call: &CallRecord, output: &ToolOutput) -> Result<(), ToolError> {
-    match (call.registered.get(), &output.structured) {
-        (Some(registered), Some(structured)) => registered.output.check(&registered.definition, structured),
-        _ => Ok(()),
+/// A value fits the tool's schema, and so do words where there is no value.
+fn check_output(ports: &Ports, call: &CallRecord, output: &ToolOutput) -> Result<(), ToolError> {
+    let Some(registered) = call.registered.get() else { return Ok(()) };
+    match &output.structured {
+        Some(structured) => registered.output.check(&registered.definition, structured),
+        // What somebody supplies in place of the tool may be words.
+        None if ports.settings.mode == ToolsMode::ParseOnly => Ok(()),
+        None if registered.definition.output_schema.is_some() => {
+            registered.output.check_text(&registered.definition, output.text.as_deref().unwrap_or_default())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Bytes that a note about a value that was cut may have.
+const NOTE: usize = 160;
+
+/// Shares the room of a result between its text and its value: each has half, and what the other leaves.
+fn share(limit: usize, text: usize, value: usize) -> (usize, usize) {
+    let half = limit / 2;
+    match (text, value) {
+        _ if text.saturating_add(value) <= limit => (limit - value, value),
+        (_, value) if value <= half => (limit - value, value),
+        (text, _) if text <= half => (text, (limit - text).saturating_sub(NOTE)),
+        _ => (limit - half, half),
     }
 }
 
@@ -83,7 +105,7 @@ pub(super) enum Composed<'a> {
 
 pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallRecord, outcome: RunOutcome) -> Composed<'a> {
     match outcome {
-        RunOutcome::Returned(output) => match check_output(call, &output) {
+        RunOutcome::Returned(output) => match check_output(ports, call, &output) {
             Ok(()) => success(ports, call, output),
             Err(error) => Composed::Later(Box::pin(failure(ports, call, error))),
         },
@@ -117,10 +139,12 @@ fn success<'a>(ports: &'a Ports, call: &'a CallRecord, output: ToolOutput) -> Co
         (true, true) => streamed.max(raw.len() as u64),
         (false, _) => streamed,
     };
+    let value_size = structured.as_ref().map_or(0, json_fit::size);
     let OutputClaim { limit, claimed } = match keep_whole {
         true => OutputClaim { limit: usize::MAX, claimed: 0 },
-        false => call.claim_output(call.output_bound(), raw.len()),
+        false => call.claim_output(call.output_bound(), raw.len().saturating_add(value_size)),
     };
+    let (text_room, value_room) = share(limit, raw.len(), value_size);
     let content = move |text: String, handle, truncated, output, as_kept| {
         let mut content = Vec::with_capacity(1 + parts.len());
         if !text.is_empty() || parts.is_empty() {
@@ -141,15 +165,52 @@ fn success<'a>(ports: &'a Ports, call: &'a CallRecord, output: ToolOutput) -> Co
             as_kept,
         }
     };
-    match fits(redaction, raw, limit) {
-        Ok(text) => Composed::Now(content(text, None, false, structured, AsKept::default())),
-        Err(raw) => Composed::Later(Box::pin(async move {
-            let (text, kept, handle) = cut(ports, call, raw, limit).await;
-            // A value that a model could not take is not sent to one; the whole is behind the handle.
-            let structured = structured.filter(|_| call.capacity() == usize::MAX);
-            content(text, handle, true, structured, AsKept { text: kept, message: None })
+    let fitting = fits(redaction, raw, text_room);
+    match (fitting, structured) {
+        (Ok(text), structured) if value_size <= value_room => {
+            Composed::Now(content(text, None, false, structured, AsKept::default()))
+        }
+        (Ok(text), structured) => Composed::Later(Box::pin(async move {
+            let whole = structured.as_ref().map(Value::to_string).unwrap_or_default();
+            let handle = keep(ports, call, stored(ports, whole)).await;
+            let place =
+                handle.as_ref().map_or_else(String::new, |handle| format!("; read_output {handle} has it"));
+            let text = format!("{text}\n... [structured output truncated: it has {value_size} bytes{place}]");
+            let (structured, output) = short(ports, call, structured, value_room);
+            content(text, handle, true, structured, AsKept { output, ..AsKept::default() })
+        })),
+        (Err(raw), structured) => Composed::Later(Box::pin(async move {
+            let (text, kept, handle) = cut(ports, call, raw, text_room).await;
+            let (structured, output) = short(ports, call, structured, value_room);
+            content(text, handle, true, structured, AsKept { text: kept, message: None, output })
         })),
     }
+}
+
+/// The value in at most so many bytes, and the same as it is kept, where that is another; nothing, where it would no
+/// longer be what the tool's schema describes.
+fn short(
+    ports: &Ports,
+    call: &CallRecord,
+    value: Option<Value>,
+    room: usize,
+) -> (Option<Value>, Option<Box<Option<Value>>>) {
+    let Some((mut value, registered)) = value.zip(call.registered.get()) else { return (None, None) };
+    // What is not cut is redacted later, as it is.
+    if json_fit::size(&value) <= room {
+        return (Some(value), None);
+    }
+    let fit = |value: &Value| {
+        let short = json_fit::fit(value, room)?;
+        registered.output.check(&registered.definition, &short).is_ok().then_some(short)
+    };
+    let sent = fit(&value);
+    if ports.redaction_levels.is_one {
+        return (sent, None);
+    }
+    ports.redaction.value(&mut value);
+    let kept = fit(&value);
+    (sent, Some(Box::new(kept)))
 }
 
 /// The text for a model, if it is within the limit; else the text as it was.
@@ -207,7 +268,10 @@ async fn failure(ports: &Ports, call: &CallRecord, error: ToolError) -> Content 
     // With room for the tool's name and the words around it.
     let wanted = shown_length(message.len() + kept) + call.tool_name().len() + 64;
     let OutputClaim { limit, claimed } = call.claim_output(call.output_bound(), wanted);
-    let passes = code == ErrorCode::ExecutionFailed && is_json_object(&message);
+    // The tool's own words, or those of the service behind it.
+    let is_said =
+        matches!(code, ErrorCode::ExecutionFailed | ErrorCode::UpstreamUnavailable | ErrorCode::RateLimited);
+    let passes = is_said && is_json_object(&message);
     let mut as_kept = AsKept::default();
     let (message, shown, handle, truncated) = if passes {
         pass_through(ports, call, redaction.string(message), limit).await

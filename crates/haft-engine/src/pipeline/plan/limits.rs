@@ -47,7 +47,7 @@ pub(super) fn bounds(
     let parent_limits = call.parent_limits();
     let timeout = resolve_timeout(
         requested,
-        constraints.default_timeout,
+        constraints.default_timeout.or_else(|| constraints.stated_execution_time()),
         constraints.max_execution_time,
         parent_limits.wall_time,
         ports.settings.default_timeout,
@@ -81,7 +81,8 @@ fn adapted(
     timeout
 }
 
-/// The deadline: the request's, else the tool's, else the general one. A request above the tool's maximum or the
+/// The deadline: the request's, else the tool's (`defaultTimeout`, else the `maxExecutionTime` that it states), else
+/// the general one. A request above the tool's maximum or the
 /// parent's is refused, naming both; a default is lowered to fit.
 fn resolve_timeout(
     requested: Option<Duration>,

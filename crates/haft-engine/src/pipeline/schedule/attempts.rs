@@ -7,7 +7,7 @@ use super::{
     breaker::is_fault,
     controls::AdmissionControls,
     lanes::{LaneTable, Slot, SlotOffer, Waiting},
-    retry::next_delay,
+    retry::{self, Failed, next_delay},
 };
 use crate::{
     panic_guard::{PanicGuard, guarded},
@@ -16,6 +16,7 @@ use crate::{
         types::{AttemptOutcome, Ready, Start, cancelled},
     },
     ports::Ports,
+    telemetry,
 };
 use haft_core::{ErrorCode, EventPayload, FailedTry, Retry, ToolError, port::BoxFuture};
 use std::{
@@ -41,6 +42,7 @@ impl<R: Start> Start for Attempts<'_, R> {
     fn start<'a>(&'a self, ready: &'a mut Ready) -> impl Future<Output = AttemptOutcome> + Send {
         async move {
             let mut failed = 0;
+            ready.call.begin_time();
             loop {
                 let outcome = match self.controls.are_open() {
                     true => self.run.start(ready).await,
@@ -58,7 +60,13 @@ impl<R: Start> Start for Attempts<'_, R> {
                 };
                 let policy = policy(self.ports, ready);
                 let most = policy.max_retries.saturating_add(1);
-                let delay = next_delay(policy, ready.may_run_again(), failed, &error, fastrand::f64());
+                let so_far = Failed {
+                    may_run_again: ready.may_run_again(),
+                    before: failed,
+                    error: &error,
+                    time_left: ready.call.time_left(),
+                };
+                let delay = next_delay(policy, so_far, fastrand::f64());
                 let next = match delay {
                     Some(delay) => Box::pin(self.pause(ready, (failed + 2, most), delay, error)).await,
                     None => Err(error),
@@ -66,7 +74,8 @@ impl<R: Start> Start for Attempts<'_, R> {
                 if let Err(error) = next {
                     if failed > 0 {
                         let (attempts, code) = (failed + 1, error.code);
-                        ready.call.emit(EventPayload::RetryExhausted { attempts, code });
+                        let message = self.ports.redaction.model_string(error.message.clone());
+                        ready.call.emit(EventPayload::RetryExhausted { attempts, code, message });
                     }
                     return Err(error);
                 }
@@ -132,7 +141,10 @@ impl<R: Start> Attempts<'_, R> {
             return Err(error);
         }
         let call = &mut ready.call;
-        call.emit(EventPayload::RetryAttempt { attempt, most, delay, code: error.code });
+        let message = self.ports.redaction.model_string(error.message.clone());
+        telemetry::retries(&self.ports.redaction, call, (attempt - 1, most), &message);
+        let failed = Some((error.code, message));
+        call.emit(EventPayload::RetryAttempt { attempt, most, delay, failed });
         call.scheduling().failed_tries.push(FailedTry { code: error.code, delay });
         self.controls.retries.fetch_add(1, Ordering::Relaxed);
         let cancel = &*ready.cancel;
@@ -155,7 +167,8 @@ fn policy<'a>(ports: &'a Ports, ready: &'a Ready) -> &'a Retry {
         true => &ports.settings.batch_retry,
         false => &ports.settings.retry,
     };
-    ready.call.options.retry.as_ref().unwrap_or(usual)
+    let tool = ready.call.registered.get().and_then(|tool| tool.definition.retry.as_deref());
+    retry::policy(ready.call.options.retry.as_ref(), tool, usual)
 }
 
 /// What ran is used up, so it is prepared again, from the same arguments. False where it would touch something else.
@@ -192,16 +205,25 @@ async fn wait_for_slot(mut waiting: Waiting, ready: &mut Ready) -> Result<Slot, 
     call.emit(EventPayload::Queued { lane: waiting.lane, ahead: waiting.ahead });
     let asked = Instant::now();
     let cancel = &*ready.cancel;
+    // Before the first attempt a call waits for others, which is not its own time.
+    let patience = if call.facts.attempts == 0 { Duration::MAX } else { call.time_left() };
     let slot = tokio::select! {
         biased;
         reason = cancel.cancelled() => Err(cancelled(cancel, reason)),
         slot = waiting.granted() => slot.ok_or_else(|| ErrorCode::ConcurrentLimitExceeded.into()),
+        () = tokio::time::sleep(patience) => Err(out_of_time(call.tool_name())),
     };
     let waited: Duration = asked.elapsed();
     call.scheduling().queue_wait += waited;
     if slot.is_ok() && call.facts.attempts == 0 {
         // What it waited for others is not its own time.
         call.begin_turn();
+        call.begin_time();
     }
     slot
+}
+
+fn out_of_time(tool: &str) -> ToolError {
+    let text = format!("Tool '{tool}' timed out while it waited for another attempt");
+    ToolError::new(ErrorCode::Timeout, text)
 }

@@ -183,7 +183,8 @@ pub(crate) fn is_fault(definition: &ToolDefinition, code: ErrorCode) -> Option<b
         | ErrorCode::Panicked
         | ErrorCode::SandboxCrashed
         | ErrorCode::SandboxCreationFailed
-        | ErrorCode::RateLimited => Some(true),
+        | ErrorCode::RateLimited
+        | ErrorCode::UpstreamUnavailable => Some(true),
         ErrorCode::ExecutionFailed => match definition.category {
             Category::FileSystem | Category::CodeExecution => Some(false),
             Category::Network

@@ -28,6 +28,11 @@ impl AdmissionControls {
         self.rates.is_none() && self.quotas.is_none() && self.breakers.is_none() && self.lanes.is_none()
     }
 
+    /// The most calls of one batch that can run at once, and the lane that says so.
+    pub(crate) fn narrowest_lane(&self) -> Option<(usize, &'static str)> {
+        self.lanes.as_ref().and_then(|lanes| lanes.narrowest())
+    }
+
     /// Counts how a call ended, and says so where it fails again and again.
     pub(crate) fn note(&self, call: &mut CallRecord, mut outcome: RunOutcome) -> RunOutcome {
         if let Some(repeats) = &self.repeats {

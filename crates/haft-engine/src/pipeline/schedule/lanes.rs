@@ -46,7 +46,7 @@ pub struct Lanes {
 impl Default for Lanes {
     fn default() -> Self {
         Lanes {
-            per_agent: Some(4),
+            per_agent: Some(10),
             per_tenant: None,
             global: None,
             queue_per_tenant: 1024,
@@ -57,6 +57,13 @@ impl Default for Lanes {
 }
 
 impl Lanes {
+    /// The most calls of one batch that can have a slot at once, and the lane that says so.
+    pub(crate) fn narrowest(&self) -> Option<(usize, &'static str)> {
+        let lanes = [(self.per_agent, "per_agent"), (self.per_tenant, "per_tenant"), (self.global, "global")];
+        let widths = lanes.into_iter().filter_map(|(width, name)| Some((width?.max(1), name)));
+        widths.min_by_key(|(width, _)| *width)
+    }
+
     fn limit(of: Option<usize>) -> usize {
         // A lane of no width would hold everything up for ever.
         of.map_or(usize::MAX, |limit| limit.max(1))
@@ -193,6 +200,11 @@ impl Drop for Waiting {
 impl LaneTable {
     pub(crate) fn new(lanes: Lanes) -> Arc<Self> {
         Arc::new(LaneTable { lanes, began: Instant::now(), state: Mutex::default() })
+    }
+
+    /// The most calls of one batch that can have a slot at once, and the lane that says so.
+    pub(crate) fn narrowest(&self) -> Option<(usize, &'static str)> {
+        self.lanes.narrowest()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -15,7 +15,7 @@ pub(crate) mod rate;
 pub(crate) mod repeat;
 pub(crate) mod retry;
 
-use super::types::{Batch, Decided, cancelled_with};
+use super::types::{Batch, Decided, EarlyExit, cancelled_with};
 use futures_util::{StreamExt, future::Either, stream::FuturesUnordered};
 use haft_core::{ErrorCode, ExecutionId, Strategy, ToolError, ToolResult};
 use order::{BatchPlan, Step, dependencies};
@@ -93,6 +93,7 @@ async fn overlapping<F: Future<Output = ToolResult>>(
     for (place, earlier) in waits_for.iter().enumerate() {
         earlier.iter().for_each(|&earlier| blocks[earlier].push(place));
     }
+    let refused = first_refused(continue_on_failure, &decided);
     let mut waiting: Vec<Option<Decided>> = decided.into_iter().map(Some).collect();
     // Those that could start, in call order: calls that run, and the rest, which needs no room.
     let (mut ready, mut idle) = (BTreeSet::new(), BTreeSet::new());
@@ -108,7 +109,7 @@ async fn overlapping<F: Future<Output = ToolResult>>(
         let startable = idle.pop_first().or_else(|| if has_room { ready.pop_first() } else { None });
         if let Some(place) = startable {
             let Some(decided) = waiting[place].take() else { continue };
-            let skipped = skipped(batch, stopped_by);
+            let skipped = skipped(batch, stopped_by.or(refused.filter(|refused| *refused < place)));
             let has_room = matches!(decided, Decided::Go(_)) && skipped.is_none();
             at_once += usize::from(has_room);
             let taken = take(Turn { decided, skipped });
@@ -117,7 +118,9 @@ async fn overlapping<F: Future<Output = ToolResult>>(
         }
         let Some((place, had_room, result)) = running.next().await else { break };
         at_once -= usize::from(had_room);
-        if !continue_on_failure && !result.is_success() && stopped_by.is_none() {
+        // A refused call stops what comes after it, as if it had had its turn in call order.
+        let has_failed = !result.is_success() && refused.is_none_or(|refused| place < refused);
+        if !continue_on_failure && has_failed && stopped_by.is_none() {
             stopped_by = Some(place);
         }
         results[place] = Some(result);
@@ -131,6 +134,16 @@ async fn overlapping<F: Future<Output = ToolResult>>(
     }
     // Every call depends on earlier ones only, so each had its turn.
     results.into_iter().flatten().collect()
+}
+
+/// The first call that is known not to succeed before anything runs, where the batch stops at such a call.
+fn first_refused(continue_on_failure: bool, decided: &[Decided]) -> Option<usize> {
+    let is_refused = |decided: &Decided| match decided {
+        Decided::Resolved(_, EarlyExit::Error(_)) => true,
+        Decided::Resolved(_, EarlyExit::Replay(result)) => !result.is_success(),
+        Decided::Go(_) | Decided::Follows(..) | Decided::AwaitingResult(_) => false,
+    };
+    (!continue_on_failure).then(|| decided.iter().position(is_refused)).flatten()
 }
 
 fn steps(decided: &[Decided]) -> Vec<Step<'_>> {

@@ -86,8 +86,15 @@ pub(crate) struct BatchPlan {
     pub(crate) note: Option<String>,
 }
 
-/// What was asked for, within what the licence and the configuration allow.
-pub(crate) fn batch_plan(asked: Strategy, at_once: usize, tier: Tier, may_overlap: bool) -> BatchPlan {
+/// What was asked for, within what the licence and the configuration allow: whether calls may overlap at all, and the
+/// narrowest lane with its name.
+pub(crate) fn batch_plan(
+    asked: Strategy,
+    at_once: usize,
+    tier: Tier,
+    may_overlap: bool,
+    lane: Option<(usize, &'static str)>,
+) -> BatchPlan {
     let one_by_one = |note| BatchPlan { strategy: Strategy::Sequential, at_once: 1, note };
     if asked == Strategy::Sequential {
         return one_by_one(None);
@@ -97,18 +104,21 @@ pub(crate) fn batch_plan(asked: Strategy, at_once: usize, tier: Tier, may_overla
             "Calls run one after the other: the configuration does not allow parallel calls".to_owned(),
         ));
     }
-    match tier.max_parallelism() {
-        Some(1) => {
-            let text =
-                format!("Calls run one after the other: the {tier:?} tier does not include parallel calls");
-            one_by_one(Some(text))
-        }
-        Some(most) if at_once > most => {
-            let text = format!("At most {most} calls run at once: that is what the {tier:?} tier includes");
-            BatchPlan { strategy: asked, at_once: most, note: Some(text) }
-        }
-        _ if at_once <= 1 => one_by_one(None),
-        _ => BatchPlan { strategy: asked, at_once, note: None },
+    let of_tier = tier.max_parallelism().unwrap_or(usize::MAX);
+    if of_tier == 1 {
+        let text =
+            format!("Calls run one after the other: the {tier:?} tier does not include parallel calls");
+        return one_by_one(Some(text));
+    }
+    let (of_lane, lane) = lane.unwrap_or((usize::MAX, ""));
+    let most = of_tier.min(of_lane);
+    let note = (at_once > most).then(|| match of_tier <= of_lane {
+        true => format!("At most {most} calls run at once: that is what the {tier:?} tier includes"),
+        false => format!("At most {most} run at once, not {at_once}: scheduling.lanes.{lane} is {of_lane}"),
+    });
+    match at_once.min(most) <= 1 {
+        true => one_by_one(note),
+        false => BatchPlan { strategy: asked, at_once: at_once.min(most), note },
     }
 }
 
@@ -173,12 +183,24 @@ mod tests {
             (Strategy::Smart, 64, Tier::Enterprise, false, Strategy::Sequential, 1, true),
         ];
         for (asked, at_once, tier, allowed, strategy, most, has_note) in cases {
-            let got = batch_plan(asked, at_once, tier, allowed);
+            let got = batch_plan(asked, at_once, tier, allowed, None);
             assert_eq!(
                 (got.strategy, got.at_once, got.note.is_some()),
                 (strategy, most, has_note),
                 "{tier:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_lane_that_is_narrower_than_what_was_asked_for_is_named() {
+        let of = |at_once, lane| batch_plan(Strategy::Smart, at_once, Tier::Teams, true, Some(lane));
+        let plan = of(8, (4, "per_agent"));
+        assert_eq!((plan.strategy, plan.at_once), (Strategy::Smart, 4));
+        assert_eq!(plan.note.unwrap(), "At most 4 run at once, not 8: scheduling.lanes.per_agent is 4");
+        assert_eq!(of(4, (4, "per_agent")).note, None);
+        let plan = of(2, (1, "global"));
+        assert_eq!((plan.strategy, plan.at_once, plan.note.is_some()), (Strategy::Sequential, 1, true));
+        assert!(of(64, (12, "per_agent")).note.unwrap().contains("Teams tier"));
     }
 }

@@ -116,6 +116,7 @@ mod tests {
             execution_id: ExecutionId::at(now),
             batch_id: None,
             batch_index: None,
+            parallel: None,
             started_at: now,
             completed_at: now,
             duration: Duration::ZERO,

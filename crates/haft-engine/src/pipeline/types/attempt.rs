@@ -45,11 +45,11 @@ pub(crate) struct Attempt {
 
 impl Attempt {
     /// An attempt of that number at a call that was decided on. `ready.footprint` is what was decided on just now.
-    pub(crate) fn new(ready: &Ready, number: u32, facts: Arc<AttemptFacts>) -> Self {
+    pub(crate) fn new(ready: &Ready, number: u32, timeout: Duration, facts: Arc<AttemptFacts>) -> Self {
         let call = &ready.call;
         Attempt {
             call: Arc::clone(call.state()),
-            bounds: Bounds { timeout: call.timeout(), output: call.output_bound() },
+            bounds: Bounds { timeout, output: call.output_bound() },
             had_intent: call.facts.had_intent,
             facts,
             number,
@@ -94,6 +94,12 @@ impl CallHost for Attempt {
 
     fn output_limit(&self) -> usize {
         self.call.output_limit(self.bounds.output)
+    }
+
+    fn capacity(&self) -> usize {
+        let most = self.call.registered.get().map(|tool| tool.definition.constraints.max_output_size);
+        let most = most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
+        self.call.capacity().min(most)
     }
 
     fn cancel(&self) -> &Cancel {

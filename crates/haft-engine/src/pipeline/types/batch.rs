@@ -99,6 +99,11 @@ impl Overlap {
         self.state().running.retain(|running| *running != call);
     }
 
+    /// Whether that call did.
+    pub(crate) fn has(&self, call: u32) -> bool {
+        self.state().overlapped.contains(&call)
+    }
+
     /// How many.
     pub(crate) fn count(&self) -> usize {
         self.state().overlapped.len()

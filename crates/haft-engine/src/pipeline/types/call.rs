@@ -268,8 +268,13 @@ impl CallState {
     }
 
     /// Gives back what it claimed and did not use.
-    pub(crate) fn settle_output(&self, claimed: usize, used: usize) {
+    pub(crate) fn settle_output(&self, claimed: usize, used: impl Fn() -> usize) {
         let Some((batch, _)) = &self.batch else { return };
+        // Where there is no end to it, nothing is counted.
+        if batch.capacity.load(Ordering::Acquire) == usize::MAX {
+            return;
+        }
+        let used = used();
         let settle = |capacity: usize| {
             (capacity != usize::MAX).then(|| capacity.saturating_add(claimed).saturating_sub(used))
         };

@@ -11,6 +11,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::time::Instant;
 
 /// What the stages find out, for the record at the end.
 #[derive(Default)]
@@ -27,6 +28,9 @@ pub(crate) struct Facts {
     pub(crate) waited: Duration,
     /// How many attempts were begun.
     pub(crate) attempts: u32,
+    /// When its time is over, once its turn has come: all attempts and the waits between them share it. `None` where
+    /// that is too far away to be named.
+    pub(crate) deadline: Option<Instant>,
     /// Its intent was handed to the store.
     pub(crate) had_intent: bool,
     /// The present attempt. Its tool may still say something about it.

@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
+use tokio::time::Instant;
 
 /// A call, owned by the stage that has it, with its facts. Dropped before the call has ended (its caller went away), it
 /// leaves them with the call: whatever ends the call then has them from there.
@@ -43,9 +44,21 @@ impl CallRecord {
         self.facts.arguments(&self.call)
     }
 
-    /// The time that one attempt has.
+    /// The time that the call has, for all attempts together.
     pub(crate) fn timeout(&self) -> Duration {
         self.facts.bounds.map_or_else(|| self.call.settings().default_timeout, |bounds| bounds.timeout)
+    }
+
+    /// The time of the call begins to run.
+    pub(crate) fn begin_time(&mut self) {
+        self.facts.deadline = Instant::now().checked_add(self.timeout());
+    }
+
+    /// What is left of its time.
+    pub(crate) fn time_left(&self) -> Duration {
+        self.facts
+            .deadline
+            .map_or(Duration::MAX, |deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// How many bytes of output the plan allows.
@@ -71,6 +84,7 @@ impl CallRecord {
         ResultMetadata {
             batch_id: place.map(|(id, _)| id),
             batch_index: place.map(|(_, index)| index),
+            parallel: call.batch.as_ref().map(|(batch, index)| batch.overlap.has(*index)),
             started_at,
             completed_at: after(elapsed),
             duration: elapsed.saturating_sub(waited),

@@ -37,7 +37,7 @@ fn is_empty(table: &LaneTable) -> bool {
 
 #[test]
 fn an_agent_has_so_many_slots_and_another_one_has_its_own() {
-    let table = LaneTable::new(Lanes::default());
+    let table = LaneTable::new(Lanes { per_agent: Some(4), ..Lanes::default() });
     let (ada, bob) = (who("t", "ada"), who("t", "bob"));
     let mut slots: Vec<_> = (0..4).map(|_| now(&table, &ada)).collect();
     let mut fifth = wait(&table, &ada, None);
