@@ -6,7 +6,9 @@ use super::mcp::{ApprovalsBy, McpCommand};
 use super::memory::{
     ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
 };
-use super::{examples, flow::FlowCommand, license::LicenseCommand, timing::Timing, tools::ToolsCommand, words};
+use super::{
+    examples, flow::FlowCommand, license::LicenseCommand, timing::Timing, tools::ToolsCommand, words,
+};
 use anstream::ColorChoice;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use haft::{IsolationLevel, Strategy};

@@ -265,7 +265,7 @@ fn attempts() -> Result<(), Failed> {
     assert_eq!(removed.code, 0, "{removed:?}");
     let added = world.place.haft(&["tools", "add", "die.tool.json"]);
     assert_eq!(added.code, 0, "{added:?}");
-    let said = world.place.haft(&["call", "s__die", "--timeout", "3s", "--json"]);
+    let said = world.place.haft(&["call", "s__die", "--attempt-timeout", "3s", "--timeout", "30s", "--json"]);
     let result = said.json();
     assert!(!world.wrote("effect"), "an attempt wrote: {said:?}");
     assert!(result["metadata"]["attempts"].as_u64().unwrap() > 1, "{said:?}");

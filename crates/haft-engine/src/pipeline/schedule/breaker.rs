@@ -1,7 +1,7 @@
 //! Breakers: a tool that fails most of the time is left alone for a while, for the tenant for which it fails.
 
 use super::retry::with_retry_after;
-use haft_core::{Category, ErrorCode, EventPayload, ToolDefinition, ToolError};
+use haft_core::{Category, ErrorCode, EventPayload, Source, ToolDefinition, ToolError};
 use serde::Serialize;
 use std::{
     collections::{HashMap, VecDeque},
@@ -183,8 +183,10 @@ pub(crate) fn is_fault(definition: &ToolDefinition, code: ErrorCode) -> Option<b
         | ErrorCode::Panicked
         | ErrorCode::SandboxCrashed
         | ErrorCode::SandboxCreationFailed
-        | ErrorCode::RateLimited
-        | ErrorCode::UpstreamUnavailable => Some(true),
+        | ErrorCode::RateLimited => Some(true),
+        // An MCP server that does not begin is left alone longer each time by its own client: two pauses on top of
+        // each other would keep it away long after it is back.
+        ErrorCode::UpstreamUnavailable => (definition.source != Source::Mcp).then_some(true),
         ErrorCode::ExecutionFailed => match definition.category {
             Category::FileSystem | Category::CodeExecution => Some(false),
             Category::Network

@@ -356,10 +356,10 @@ fn define(definition: &mut ToolDefinition, title: &str, description: &str) {
     definition.source = Source::BuiltIn;
 }
 
-/// What came in one look, in room that the caller can take.
+/// What came in one look, in room that the caller can take: it is in the text and in the value, and both share one limit.
 fn room(cx: &ToolCtx, asked: Option<u64>) -> usize {
     const HEAD: usize = 512;
-    let fits = cx.output_limit().saturating_sub(HEAD).min(64 << 10);
+    let fits = (cx.output_limit() / 2).saturating_sub(HEAD).min(64 << 10);
     asked.map_or(fits, |asked| usize::try_from(asked).unwrap_or(usize::MAX).min(fits))
 }
 
