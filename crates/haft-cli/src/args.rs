@@ -169,6 +169,14 @@ pub(super) enum Command {
     },
 }
 
+fn json_object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
+    match haft_core::json::parse(text) {
+        Ok(serde_json::Value::Object(members)) => Ok(members),
+        Ok(_) => Err("it must be a JSON object, such as {\"trace\": 7}".to_owned()),
+        Err(problem) => Err(problem.to_string()),
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
     /// The tool's name or one of its aliases
@@ -185,9 +193,16 @@ pub(super) struct CallArgs {
     pub(super) json: bool,
     #[command(flatten)]
     pub(super) timing: Timing,
+    /// Print the block of text for a model's context, with at most CHARS characters of content
+    #[arg(long, value_name = "CHARS", num_args = 0..=1, require_equals = true, conflicts_with = "json")]
+    #[arg(default_missing_value = "4000")]
+    pub(super) for_model: Option<usize>,
     /// Your own id for the call; the result has it, too
     #[arg(long, value_name = "ID")]
     pub(super) id: Option<String>,
+    /// A JSON object for the tool beside its arguments; programs find it in HAFT_CALL_METADATA
+    #[arg(long, value_name = "JSON", value_parser = json_object)]
+    pub(super) metadata: Option<serde_json::Map<String, serde_json::Value>>,
     /// Idempotency key: calls with the same key have their effect once
     #[arg(long, value_name = "KEY")]
     pub(super) idempotency_key: Option<String>,

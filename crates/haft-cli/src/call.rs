@@ -74,6 +74,7 @@ fn call(args: &CallArgs, setup: &Setup, working_folder: &Path) -> Result<ToolCal
     };
     let mut call = ToolCall::new(args.tool.as_str(), arguments);
     call.id = args.id.as_deref().unwrap_or_default().into();
+    call.metadata = args.metadata.clone().map(Into::into);
     call.idempotency_key = args.idempotency_key.as_deref().map(Into::into);
     Ok(call)
 }
@@ -93,7 +94,29 @@ async fn execute(
     let mut request =
         Request::new(call).options(options).context(setup.caller(args.way.conversation.as_deref()));
     request.approver = setup.approver(args.way.wait, console);
-    run_request(setup, request, what, args.json, console).await
+    let form = match args.for_model {
+        Some(chars) => Form::ForModel(chars),
+        None => Form::of(args.json),
+    };
+    run_request(setup, request, what, form, console).await
+}
+
+/// How a result is printed.
+#[derive(Clone, Copy)]
+pub(super) enum Form {
+    /// For a person.
+    People,
+    /// As one JSON document.
+    Json,
+    /// As the block of text for a model's context, with so many characters of content.
+    ForModel(usize),
+}
+
+impl Form {
+    /// As the switch `--json` says.
+    pub(super) fn of(json: bool) -> Self {
+        if json { Form::Json } else { Form::People }
+    }
 }
 
 /// Runs one call and shows how it ended.
@@ -101,7 +124,7 @@ pub(super) async fn run_request(
     setup: &Setup,
     request: Request,
     what: Watch,
-    json: bool,
+    form: Form,
     console: &mut Console,
 ) -> Result<u8, Failure> {
     let Ended { value: result, stopped_by, .. } =
@@ -111,10 +134,12 @@ pub(super) async fn run_request(
         show::stopped(results, result.metadata.duration).iter().for_each(|line| console.say(line));
     }
     say_more(setup, std::slice::from_ref(&result), console).await;
-    if json {
-        console.print_json(&result)?;
-    } else {
-        print(setup, &result, console)?;
+    match form {
+        Form::Json => console.print_json(&result)?,
+        Form::People => print(setup, &result, console)?,
+        Form::ForModel(chars) => {
+            console.print(format!("{}\n", result.format_for_context(chars, true).trim_end()))?;
+        }
     }
     let stopped = stopped_by.filter(|_| result.status == haft::Status::Cancelled);
     Ok(stopped.map_or(result.exit_code(), watch::Signal::exit))

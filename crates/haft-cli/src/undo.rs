@@ -2,7 +2,7 @@
 
 use super::{
     args::UndoArgs,
-    call::run_request,
+    call::{Form, run_request},
     console::Console,
     failure::Failure,
     memory,
@@ -29,7 +29,7 @@ pub(super) fn run(args: &UndoArgs, ground: CliContext, console: &mut Console) ->
         .context(setup.caller(None))
         .approver(Arc::new(agreed));
     let runtime = watch::runtime()?;
-    let ended = runtime.block_on(run_request(&setup, request, what, args.json, console));
+    let ended = runtime.block_on(run_request(&setup, request, what, Form::of(args.json), console));
     runtime.shutdown_background();
     setup.end(console)?;
     ended

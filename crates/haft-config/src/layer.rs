@@ -14,8 +14,17 @@ use super::suggest;
 use super::value::Value;
 
 /// Variables that begin like a key's but mean something else.
-const RESERVED: &[&str] =
-    &["HAFT_LOG", "HAFT_STATE_DIR", "HAFT_CONFIG", "HAFT_TEST_DATA", "HAFT_NOT_RUN", "HAFT_EFFECT_ID"];
+const RESERVED: &[&str] = &[
+    "HAFT_LOG",
+    "HAFT_STATE_DIR",
+    "HAFT_CONFIG",
+    "HAFT_TEST_DATA",
+    "HAFT_NOT_RUN",
+    "HAFT_EFFECT_ID",
+    "HAFT_CALL_ID",
+    "HAFT_CALL_METADATA",
+    "HAFT_CALL_CONTEXT",
+];
 
 /// What each source says.
 #[derive(Debug)]

@@ -25,6 +25,9 @@ pub struct ApprovalDetail {
     /// What the sandbox around it grants, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<ParentGrant>,
+    /// What the caller hands to the tool beside the arguments: metadata of the call, and context. Null where there is none.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub passed: Value,
     /// Where secrets were taken out of the arguments: every sign in them that is no letter or digit. A secret of
     /// `$(touch x)` is none, and the person who is asked must be able to tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,7 +111,7 @@ impl ApprovalRequest {
             replaces,
             expires_at: _, // of the question, not of the call
         } = self;
-        let ApprovalDetail { does, isolation, reach, limits, sandbox, hidden } = detail;
+        let ApprovalDetail { does, isolation, reach, limits, sandbox, passed, hidden } = detail;
         let mut view = ApprovalView::default();
         view.text("tool", tool);
         view.text("does", if does.is_empty() { summary } else { does });
@@ -127,6 +130,9 @@ impl ApprovalRequest {
         match arguments.parse() {
             Ok(arguments) => view.value("arguments", "  ", &Value::Object(arguments)),
             Err(_) => view.text("arguments", arguments.as_str()),
+        }
+        if !passed.is_null() {
+            view.value("passed", "passed.", passed);
         }
         match hidden.as_deref() {
             None => {}

@@ -1,6 +1,6 @@
 //! What somebody asks for.
 
-use crate::{Problem, json};
+use crate::{Problem, json, json_fit, text};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, value::RawValue};
 use std::{fmt, sync::Arc};
@@ -35,6 +35,24 @@ impl Arguments {
     /// Whether there is nothing at all: models send an empty text for tools without arguments.
     pub fn is_empty(&self) -> bool {
         matches!(self.0.trim(), "" | "null")
+    }
+
+    /// These arguments in at most so many bytes: an object with its long texts cut, or the beginning of what is no JSON.
+    ///
+    /// ```
+    /// use haft_core::Arguments;
+    /// let long = Arguments::from(serde_json::json!({"path": "a.txt", "content": "x".repeat(5000)}));
+    /// let short = long.within(1000);
+    /// assert!(short.len() <= 1000 && short.as_str().contains("a.txt"));
+    /// ```
+    #[must_use]
+    pub fn within(&self, room: usize) -> Arguments {
+        if self.len() <= room {
+            return self.clone();
+        }
+        let fitting = json::parse(&self.0).ok().and_then(|value| json_fit::fit(&value, room));
+        fitting
+            .map_or_else(|| Arguments::from_text(text::truncate(&self.0, room, None).text), Arguments::from)
     }
 
     /// The object that the text stands for. Nothing at all counts as an object without members.

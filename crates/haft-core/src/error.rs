@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{fmt, str::FromStr};
 
 /// How a call ended. Eight words; the [`ErrorCode`] says the rest.
@@ -437,6 +437,22 @@ impl ToolError {
     /// Adds facts for programs.
     pub fn with_data(mut self, data: Value) -> Self {
         self.data = Some(Box::new(data));
+        self
+    }
+
+    /// Adds one fact for programs to those that are there. One of that name stays as it is.
+    ///
+    /// ```
+    /// use haft_core::ToolError;
+    /// let error = ToolError::failed("no").with_fact("file", "a.txt").with_fact("file", "b.txt");
+    /// assert_eq!(error.data.unwrap()["file"], "a.txt");
+    /// ```
+    pub fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        let data = self.data.get_or_insert_with(|| Box::new(Value::Object(Map::new())));
+        // What a service sent in place of an object is its own.
+        if let Value::Object(facts) = &mut **data {
+            facts.entry(name).or_insert_with(|| value.into());
+        }
         self
     }
 }

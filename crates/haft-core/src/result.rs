@@ -1,8 +1,8 @@
 //! How a call ended.
 
 use crate::{
-    BatchId, ContentPart, ErrorCode, ExecutionId, IsolationLevel, OutputHandle, Problem, SideEffect, Status,
-    text,
+    Arguments, BatchId, ContentPart, ErrorCode, ExecutionId, IsolationLevel, OutputHandle, Problem,
+    SideEffect, Status, text,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -366,6 +366,10 @@ pub struct ToolResult {
     pub tool: Arc<str>,
     /// How it ended.
     pub status: Status,
+    /// The arguments that counted, without secrets; long ones are cut. Absent where they are not known any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Value>")]
+    pub input: Option<Arguments>,
     /// The value that the tool's output schema describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
@@ -442,6 +446,9 @@ impl ToolResult {
 
     /// The characters of content in a model's context, where nobody says how many.
     pub const CONTEXT_CHARS: usize = 4000;
+
+    /// The most bytes of arguments on a result: they are there to recognise the call, and its caller has them.
+    pub const INPUT_BYTES: usize = 8 << 10;
 }
 
 /// A batch in numbers.

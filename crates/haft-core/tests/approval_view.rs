@@ -30,6 +30,7 @@ fn request(arguments: Value) -> ApprovalRequest {
             reach: json!({"hosts": ["example.com"], "writable": ["/work"]}),
             limits: None,
             sandbox: None,
+            passed: Value::Null,
             hidden: None,
         },
         asker: Asker { tenant: "t".into(), agent: "helper".into(), user: Some("ada".into()), session: None },
@@ -234,7 +235,8 @@ fn everything_that_a_yes_covers_is_seen() {
         arguments: _,
         preview: _,
         fingerprint: _,
-        detail: ApprovalDetail { does: _, isolation: _, reach: _, limits: _, sandbox: _, hidden: _ },
+        detail:
+            ApprovalDetail { does: _, isolation: _, reach: _, limits: _, sandbox: _, passed: _, hidden: _ },
         asker: Asker { tenant: _, agent: _, user: _, session: _ },
         batch_id: _,
         footprint: Footprint { reads: _, writes: _ },
@@ -243,7 +245,7 @@ fn everything_that_a_yes_covers_is_seen() {
         expires_at: _,
     } = plain.clone();
     type Change = fn(&mut ApprovalRequest);
-    let seen: [(&str, Change); 17] = [
+    let seen: [(&str, Change); 18] = [
         ("tool", |request| request.tool = "other".into()),
         ("risk", |request| request.risk = Risk::Low),
         ("reason", |request| request.reason = "other".into()),
@@ -259,6 +261,7 @@ fn everything_that_a_yes_covers_is_seen() {
             request.detail.limits = Some(Limits { processes: Some(1), ..Limits::default() })
         }),
         ("sandbox", |request| request.detail.sandbox = Some(sandbox())),
+        ("passed", |request| request.detail.passed = json!({"metadata": {"a": 1}})),
         ("hidden", |request| request.detail.hidden = Some("$()".into())),
         ("agent", |request| request.asker.agent = "other".into()),
         ("user", |request| request.asker.user = None),

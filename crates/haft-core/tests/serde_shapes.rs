@@ -324,6 +324,7 @@ fn successful() -> ToolResult {
         call_id: "call_1".into(),
         tool: "edit_file".into(),
         status: Status::Success,
+        input: Some(json!({"path": "a.txt"}).into()),
         output: Some(json!({"lines": 3})),
         content: vec![
             ContentPart::text("3 lines replaced"),
@@ -363,6 +364,7 @@ fn failed() -> ToolResult {
         call_id: "call_2".into(),
         tool: "edit_file".into(),
         status: Status::ValidationError,
+        input: None,
         output: None,
         content: vec![ContentPart::text("Bad args")],
         error: Some(Box::new(error_info())),
@@ -422,6 +424,7 @@ fn approval_request() {
             reach: json!({"hosts": ["example.com"]}),
             limits: Some(Limits { processes: Some(4), ..Limits::default() }),
             sandbox: None,
+            passed: Value::Null,
             hidden: None,
         },
         asker: Asker {

@@ -147,39 +147,78 @@ impl PathError {
     }
 }
 
+impl PathError {
+    /// The path as it was asked for.
+    fn attempted(&self) -> &str {
+        match self {
+            PathError::Malformed { attempted, .. }
+            | PathError::Outside { attempted, .. }
+            | PathError::Denied { attempted, .. }
+            | PathError::ReadOnly { attempted, .. }
+            | PathError::Moved { attempted, .. }
+            | PathError::Link { attempted, .. }
+            | PathError::Special { attempted, .. }
+            | PathError::Folder { attempted }
+            | PathError::NotFolder { attempted }
+            | PathError::NotFound { attempted }
+            | PathError::Io { attempted, .. } => attempted,
+        }
+    }
+
+    /// What is wrong, in one word for programs.
+    fn reason(&self) -> &'static str {
+        match self {
+            PathError::Malformed { .. } => "malformed",
+            PathError::Outside { .. } => "outside",
+            PathError::Denied { .. } => "denied",
+            PathError::ReadOnly { .. } => "read_only",
+            PathError::Moved { .. } => "moved",
+            PathError::Link { .. } => "link",
+            PathError::Special { .. } => "special_file",
+            PathError::Folder { .. } => "folder",
+            PathError::NotFolder { .. } => "not_a_folder",
+            PathError::NotFound { .. } => "not_found",
+            PathError::Io { .. } => "system",
+        }
+    }
+}
+
 impl From<PathError> for ToolError {
     fn from(error: PathError) -> Self {
-        let text = error.to_string();
-        match error {
-            PathError::Malformed { .. } => ToolError::bad_args(format!("Bad args: {text}")),
-            PathError::Outside { attempted, resolved, hint } => {
-                let text = hint.map_or(text.clone(), |hint| format!("{text}. {hint}"));
-                ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
-                    .with_data(json!({"attempted": attempted, "resolved": resolved}))
-            }
-            PathError::Denied { attempted, resolved, pattern } => {
-                ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
-                    .with_data(json!({"attempted": attempted, "resolved": resolved, "pattern": pattern}))
-            }
-            PathError::ReadOnly { attempted, resolved } | PathError::Moved { attempted, resolved } => {
-                ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
-                    .with_data(json!({"attempted": attempted, "resolved": resolved}))
-            }
-            PathError::Link { attempted, target } => {
-                ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
-                    .with_data(json!({"attempted": attempted, "resolved": target}))
-            }
-            PathError::Special { .. }
-            | PathError::Folder { .. }
-            | PathError::NotFolder { .. }
-            | PathError::NotFound { .. } => ToolError::failed(text),
-            PathError::Io { attempted, source } => match source.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    ToolError::failed(format!("'{attempted}': the system does not permit it"))
-                        .with_diagnostics(source)
-                }
-                _ => ToolError::failed(text),
-            },
+        let (file, reason) = (error.attempted().to_owned(), error.reason());
+        tool_error(error).with_fact("file", file).with_fact("reason", reason)
+    }
+}
+
+fn tool_error(error: PathError) -> ToolError {
+    let text = error.to_string();
+    match error {
+        PathError::Malformed { .. } => ToolError::bad_args(format!("Bad args: {text}")),
+        PathError::Outside { attempted, resolved, hint } => {
+            let text = hint.map_or(text.clone(), |hint| format!("{text}. {hint}"));
+            ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
+                .with_data(json!({"attempted": attempted, "resolved": resolved}))
         }
+        PathError::Denied { attempted, resolved, pattern } => {
+            ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
+                .with_data(json!({"attempted": attempted, "resolved": resolved, "pattern": pattern}))
+        }
+        PathError::ReadOnly { attempted, resolved } | PathError::Moved { attempted, resolved } => {
+            ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
+                .with_data(json!({"attempted": attempted, "resolved": resolved}))
+        }
+        PathError::Link { attempted, target } => ToolError::new(ErrorCode::FilesystemPolicyViolation, text)
+            .with_data(json!({"attempted": attempted, "resolved": target})),
+        PathError::Special { .. }
+        | PathError::Folder { .. }
+        | PathError::NotFolder { .. }
+        | PathError::NotFound { .. } => ToolError::failed(text),
+        PathError::Io { attempted, source } => match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                ToolError::failed(format!("'{attempted}': the system does not permit it"))
+                    .with_diagnostics(source)
+            }
+            _ => ToolError::failed(text),
+        },
     }
 }

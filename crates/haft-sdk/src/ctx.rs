@@ -1,7 +1,7 @@
 //! What a tool is handed when it runs.
 
 use crate::{
-    Cancel, CancelReason,
+    Cancel, CancelReason, PassedOn,
     capability::{Capabilities, Commands, EngineView, Http, Outputs, Workspace},
 };
 use haft_core::{
@@ -29,9 +29,9 @@ pub trait CallHost: Send + Sync {
     /// How many bytes of output can reach the caller.
     fn output_limit(&self) -> usize;
     /// How many bytes the model behind it can take, and its tool may put out; for tools with a limit of their own.
-    fn capacity(&self) -> usize {
-        self.output_limit()
-    }
+    fn capacity(&self) -> usize;
+    /// Bytes without the secrets that are known.
+    fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8>;
     /// The switch that ends it.
     fn cancel(&self) -> &Cancel;
     /// Takes output.
@@ -105,6 +105,11 @@ impl ToolCtx {
         self.0.context()
     }
 
+    /// What the caller hands to the tool beside the arguments, for tools that hand it to a program or a service.
+    pub fn passed_on(&self) -> PassedOn<'_> {
+        PassedOn::new(self.0.call(), self.0.context())
+    }
+
     /// Which try it is, from 1.
     pub fn attempt(&self) -> u32 {
         self.0.attempt()
@@ -124,6 +129,12 @@ impl ToolCtx {
     /// general one. The output has to say `keep_whole`.
     pub fn capacity(&self) -> usize {
         self.0.capacity()
+    }
+
+    /// Bytes without the secrets that are known. Results are looked through as text, where nothing is found in base64 or
+    /// another encoding: what a tool encodes, it hands in here before.
+    pub fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.0.without_secrets(bytes)
     }
 
     /// What the tool was configured with, on this installation.

@@ -35,6 +35,7 @@ mod ctx;
 pub mod files;
 mod function;
 mod into_output;
+mod passed_on;
 mod schema;
 pub mod testing;
 mod tool;
@@ -45,6 +46,7 @@ pub use ctx::{CallHost, ToolCtx};
 pub use function::{FnTool, tool_fn};
 pub use haft_core::{Footprint, OutputStream, Resource, ToolDefinition, ToolError, ToolOutput};
 pub use into_output::{IntoToolOutput, Json};
+pub use passed_on::PassedOn;
 pub use tool::{Args, Prepared, Tool, ToolFuture};
 pub use typed::{Typed, TypedTool, typed, typed_with};
 

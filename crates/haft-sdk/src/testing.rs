@@ -142,6 +142,14 @@ impl CallHost for Inner {
         self.output_limit
     }
 
+    fn capacity(&self) -> usize {
+        self.output_limit()
+    }
+
+    fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
+
     fn cancel(&self) -> &Cancel {
         &self.cancel
     }

@@ -43,10 +43,14 @@ pub(crate) fn wrong() -> Problem {
 
 /// Whether a client wants events in place of one answer.
 pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+/// Whether a kind of answer is asked for by its own name.
+pub(crate) fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
-    accepts.flat_map(|accept| accept.split(',')).any(|kind| {
-        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("text/event-stream")
-    })
+    let mut kinds = accepts.flat_map(|accept| accept.split(','));
+    kinds.any(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(wanted))
 }
 
 /// One event. Its id has `before` in front of its number.

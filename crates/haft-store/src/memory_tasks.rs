@@ -243,6 +243,7 @@ impl Kept {
             call_id: Arc::clone(&self.task.call_id),
             tool: Arc::clone(&self.task.tool),
             status: code.status().unwrap_or(Status::Cancelled),
+            input: None,
             output: None,
             content: vec![ContentPart::text(text)],
             error: Some(Box::new(ErrorInfo {

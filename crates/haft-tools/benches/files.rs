@@ -62,6 +62,12 @@ impl CallHost for Bare {
     fn output_limit(&self) -> usize {
         usize::MAX
     }
+    fn capacity(&self) -> usize {
+        self.output_limit()
+    }
+    fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
     fn cancel(&self) -> &Cancel {
         &self.cancel
     }

@@ -163,6 +163,60 @@ fn id_and_key_come_back() {
 }
 
 #[test]
+fn results_carry_their_input_without_secrets() {
+    let place = Place::new();
+    let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).chars().take(36).collect::<String>());
+    let said =
+        place.haft(&["call", "validate_content", &format!("content=token {key}"), "format=text", "--json"]);
+    let result = said.json();
+    assert!(result["input"]["content"].as_str().unwrap().starts_with("token "), "{said:?}");
+    assert!(!said.stdout.contains(&key), "{said:?}");
+    let long = "x".repeat(100_000);
+    let said = place.haft_with(&["call", "validate_content", "content=@-", "format=text", "--json"], long);
+    let input = said.json()["input"].to_string();
+    assert!(input.len() <= 8 << 10 && input.contains("truncated"), "{}", input.len());
+    let unknown = place.haft(&["call", "nothing_like_it", "a=1", "--json"]).json();
+    assert_eq!(unknown["input"], json!({"a": "1"}), "{unknown}");
+}
+
+#[test]
+fn nfr_err_01_facts_of_errors_are_there_for_programs() {
+    let place = Place::new();
+    let data = |args: &[&str]| {
+        let said = place.haft(args);
+        said.json()["error"]["data"].clone()
+    };
+    assert_eq!(data(&["call", "nothing_like_it", "--json"])["tool"], "nothing_like_it");
+    let missing = data(&["call", "read_file", "path=no.txt", "--json"]);
+    assert_eq!((&missing["file"], &missing["reason"]), (&json!("no.txt"), &json!("not_found")), "{missing}");
+    assert_eq!(missing["tool"], "read_file");
+    let outside = data(&["call", "read_file", "path=../no.txt", "--json"]);
+    assert_eq!((&outside["file"], &outside["reason"]), (&json!("../no.txt"), &json!("outside")), "{outside}");
+    place.own_config("[tools.approval]\nmode = 'auto'\nprompt_side_effects = false\n");
+    place.write("a.txt", "one\n");
+    let stale = data(&["call", "edit_file", "path=a.txt", "old_text=one", "new_text=two", "--json"]);
+    assert!(stale["file"] == "a.txt" && stale["reason"].is_string(), "{stale}");
+    let talk = ["--conversation", "c", "--json"];
+    let call = |args: &[&str]| data(&[&["call"][..], args, &talk[..]].concat());
+    assert_eq!(call(&["read_file", "path=a.txt"]), json!(null));
+    let patch = call(&["edit_file", "path=a.txt", "old_text=none", "new_text=two"]);
+    assert_eq!(patch["file"], "a.txt", "{patch}");
+}
+
+#[test]
+fn the_block_for_a_model_is_printed_where_asked_for() {
+    let place = Place::new();
+    place.write("a.txt", "x".repeat(5000));
+    let said = place.haft(&["call", "read_file", "path=a.txt", "--for-model"]);
+    assert!(said.stdout.starts_with("Tool: read_file\nStatus: Success\nDuration: "), "{said:?}");
+    assert!(said.stdout.contains(&"x".repeat(4000)) && !said.stdout.contains(&"x".repeat(4001)), "{said:?}");
+    let short = place.haft(&["call", "read_file", "path=a.txt", "--for-model=10"]);
+    assert!(short.stdout.contains("x") && !short.stdout.contains(&"x".repeat(11)), "{short:?}");
+    let failed = place.haft(&["call", "read_file", "path=no.txt", "--for-model"]);
+    assert!(failed.code != 0 && failed.stdout.contains("Error: "), "{failed:?}");
+}
+
+#[test]
 fn text_that_is_not_utf8_has_a_line() {
     let place = Place::new();
     place.write("bad.json", b"[\n\"\xff\"]");

@@ -103,6 +103,24 @@ fn an_effect_carries_its_name() {
 }
 
 #[test]
+fn metadata_of_a_call_reaches_the_service() {
+    let (port, heard) = service(|_| json_answer("{}"));
+    let config =
+        format!("[tools.http]\nprivate_hosts = ['localhost:{port}']\n[tools.approval]\nmode = 'auto'\n");
+    let place = place(&definition(port, "GET", false), &config);
+    let call = ["call", "items", "id=1", "--id", "call_7", "--metadata", r#"{"trace": "grün"}"#, "--json"];
+    let mut command = place.program(&call);
+    let said = crate::support::Said::of(command.env("ITEMS_KEY", "k").output().expect("it starts"));
+    assert_eq!(said.code, 0, "{said:?}");
+    let sent = heard.recv_timeout(Duration::from_secs(10)).expect("a request").to_lowercase();
+    assert!(sent.contains("haft-call-id: call_7\r\n"), "{sent}");
+    assert!(sent.contains("haft-call-metadata: {\"trace\":\"gr\\u00fcn\"}\r\n"), "{sent}");
+    assert!(!sent.contains("haft-call-context"), "there is none: {sent}");
+    let bad = place.haft(&["call", "items", "id=1", "--metadata", "[1]"]);
+    assert!(bad.code == 2 && bad.stderr.contains("JSON object"), "{bad:?}");
+}
+
+#[test]
 fn nothing_is_sent_to_a_host_that_nobody_granted() {
     let (port, heard) = service(|_| json_answer("{}"));
     for config in ["", "[tools.http]\nhosts = ['*.example.com']\nprivate_hosts = ['localhost:1']\n"] {

@@ -8,10 +8,10 @@ use haft::{
 };
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [crate::world::Test; 9] = [
+    let tests: [crate::world::Test; 10] = [
         ("program::arguments_as_json_and_json_back", arguments_as_json_and_json_back),
         ("program::arguments_as_flags", arguments_as_flags),
         ("program::progress_is_no_output", progress_is_no_output),
@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         ("program::what_is_not_json_is_told", what_is_not_json_is_told),
         ("program::it_gets_no_more_than_is_configured", it_gets_no_more_than_is_configured),
         ("program::its_environment", its_environment),
+        ("program::metadata_and_context_reach_it", metadata_and_context_reach_it),
         ("program::it_is_held_to_what_it_says_it_writes", it_is_held_to_what_it_says_it_writes),
         ("program::a_program_that_is_gone_and_one_that_hangs", a_program_that_is_gone_and_one_that_hangs),
     ];
@@ -208,6 +209,23 @@ fn its_environment(name: &str) {
         let expected =
             format!("its value||{}|{}\n", result.metadata.execution_id, world.work().join("sub").display());
         assert_eq!(result.text(), expected);
+    });
+}
+
+fn metadata_and_context_reach_it(name: &str) {
+    in_world(name, async |world| {
+        let text = "echo \"$HAFT_CALL_ID|$HAFT_CALL_METADATA|$HAFT_CALL_CONTEXT\"";
+        add(&world, definition(script(&world, text)));
+        let metadata = json!({"trace": 7}).as_object().cloned().map(Arc::new);
+        let call = ToolCall { metadata, ..ToolCall::new("my_tool", json!({})).with_id("call_7") };
+        let mut context = haft::CallContext::clone(&haft::CallContext::owner());
+        context.extra.insert("place".to_owned(), json!("here"));
+        let result = world.haft.execute(Request::new(call).context(Arc::new(context))).await;
+        assert_eq!(result.text(), "call_7|{\"trace\":7}|{\"place\":\"here\"}\n");
+        // A command cannot make them up.
+        let arguments =
+            json!({"command": "echo ${HAFT_CALL_METADATA:-none}", "env": {"HAFT_CALL_METADATA": "mine"}});
+        assert_eq!(world.call("run_command", arguments).await.text(), "none\n");
     });
 }
 

@@ -8,6 +8,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         Trial::test("a_server_runs_in_a_jail", in_a_jail),
         Trial::test("variables_are_granted_by_name", variables),
+        Trial::test("metadata_of_a_call_reaches_the_server", metadata),
         Trial::test("answers_of_every_kind_arrive", answers),
         Trial::test("policy_decides_about_its_tools", policy),
         Trial::test("one_server_serves_many_calls", one_server),
@@ -18,6 +19,21 @@ pub fn trials() -> Vec<Trial> {
         Trial::test("a_long_list_is_searched_instead", searched),
         Trial::test("every_attempt_is_held_in_alike", attempts),
     ]
+}
+
+fn metadata() -> Result<(), Failed> {
+    let world = World::new();
+    let call =
+        ["call", "s__look", "--args", r#"{"meta": true}"#, "--id", "call_7", "--metadata", r#"{"trace": 7}"#];
+    let said = world.place.haft(&call);
+    let meta: Value = serde_json::from_str(said.stdout.trim())?;
+    assert_eq!(
+        (&meta["haft/callId"], &meta["haft/metadata"]),
+        (&json!("call_7"), &json!({"trace": 7})),
+        "{said:?}"
+    );
+    assert!(meta.get("haft/context").is_none(), "{said:?}");
+    Ok(())
 }
 
 fn in_a_jail() -> Result<(), Failed> {

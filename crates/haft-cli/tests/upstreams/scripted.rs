@@ -188,6 +188,7 @@ fn call(message: &Value, asked: &Mutex<Option<mpsc::Sender<Value>>>) {
             say(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
             text("swapped")
         }
+        "look" if arguments["meta"] == json!(true) => text(params["_meta"].to_string()),
         "look" => json!({"content": [], "structuredContent": look(arguments)}),
         "linger" => {
             // In a session of its own, as a daemon does it.

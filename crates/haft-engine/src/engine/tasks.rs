@@ -116,9 +116,9 @@ impl Engine {
 
     /// What `execute` answers to a call that asks to be detached: where to ask about it.
     pub(crate) async fn detach(&self, request: Request) -> ToolResult {
-        let (call_id, tool) = (Arc::clone(&request.call.id), Arc::clone(&request.call.name));
+        let call = request.call.clone();
         let arrived = Instant::now();
         let taken = self.submit(request, TaskOptions::default()).await;
-        execution::ticket(self.inner(), call_id, tool, arrived.elapsed(), taken)
+        execution::ticket(self.inner(), call, arrived.elapsed(), taken)
     }
 }

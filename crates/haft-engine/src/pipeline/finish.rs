@@ -96,6 +96,7 @@ fn record<'a>(
     let mut facts = std::mem::take(facts);
     let edited = facts.edited.take();
     let arguments = edited.as_ref().unwrap_or(&call.tool_call.arguments);
+    let shown = ports.redaction.arguments(arguments);
     let code = content.error.as_ref().map(|error| error.code);
     let attempts = facts.take_attempts(code);
     let mut parts = content.parts;
@@ -132,6 +133,7 @@ fn record<'a>(
         call_id: Arc::clone(&audit.call_id),
         tool: Arc::clone(&audit.tool),
         status: content.status,
+        input: Some(shown.within(ToolResult::INPUT_BYTES)),
         output: content.output,
         content: parts,
         error: content.error,
@@ -144,7 +146,7 @@ fn record<'a>(
     // Whatever the licence keeps: the record has their hashes.
     let to_keep = || Arc::new(kept(ports, &result, &as_kept));
     let kept = wants.results.then(to_keep);
-    let arguments = wants.results.then(|| ports.redaction.arguments(arguments));
+    let arguments = wants.results.then_some(shown);
     let had_intent = facts.had_intent;
     // A task has its result from the store alone, whatever else is kept.
     let task = call.task.as_ref().map(|task| (task.id.clone(), kept.clone().unwrap_or_else(to_keep)));

@@ -9,7 +9,7 @@ use crate::{
 };
 use haft_core::{
     CallOptions, ContentPart, ErrorCode, ErrorInfo, ExecutionId, ResultMetadata, Status, Task, TaskId,
-    TaskState, ToolError, ToolResult,
+    TaskState, ToolCall, ToolError, ToolResult,
     port::{Approver, ClaimedTask, NewTask, StoreError, TaskStore},
 };
 use std::{
@@ -176,8 +176,7 @@ async fn ended(engine: &Arc<Inner>, tenant: &str, id: &TaskId) -> Option<TaskSta
 /// What a caller is told at once: that a task was taken, or why not.
 pub(crate) fn ticket(
     engine: &Inner,
-    call_id: Arc<str>,
-    tool: Arc<str>,
+    call: ToolCall,
     duration: Duration,
     taken: Result<Task, ToolError>,
 ) -> ToolResult {
@@ -203,5 +202,7 @@ pub(crate) fn ticket(
         }
     };
     let (metadata, diagnostics) = (Arc::new(metadata), diagnostics.map(Into::into));
-    ToolResult { call_id, tool, status, output, content, error, diagnostics, metadata }
+    let input = Some(engine.ports.redaction.arguments(&call.arguments).within(ToolResult::INPUT_BYTES));
+    let (call_id, tool) = (call.id, call.name);
+    ToolResult { call_id, tool, status, input, output, content, error, diagnostics, metadata }
 }

@@ -245,8 +245,10 @@ impl Changes {
         if let Some(seen) = &planned.seen {
             let now = folder.entry(name).map_err(fail)?;
             if now != *seen {
-                let text = format!("Stale file {}: it was changed by somebody else just now", shown(&text));
-                return Err(ToolError::new(ErrorCode::StaleFile, text));
+                let reason = "it was changed by somebody else just now";
+                let error = format!("Stale file {}: {reason}", shown(&text));
+                let error = ToolError::new(ErrorCode::StaleFile, error).with_fact("file", shown(&text));
+                return Err(error.with_fact("reason", reason));
             }
         }
         match &planned.step {

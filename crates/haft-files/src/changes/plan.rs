@@ -426,7 +426,7 @@ fn expected(path: &str, expect: &Expect, there: Option<&There>) -> Result<(), To
 
 fn stale(path: &str, reason: &str) -> ToolError {
     let text = format!("Stale file {}: {reason}. Read it again, then repeat the change", shown(path));
-    ToolError::new(ErrorCode::StaleFile, text)
+    ToolError::new(ErrorCode::StaleFile, text).with_fact("file", shown(path)).with_fact("reason", reason)
 }
 
 /// Folders can lie deeper than there is room to follow them.
@@ -455,9 +455,8 @@ fn missing(path: &str) -> ToolError {
 }
 
 fn changed_since(path: &Path) -> ToolError {
-    let text = format!(
-        "'{}' is not as the call left it, so nothing was undone: somebody changed it since, or it was undone before",
-        shown(&path.to_string_lossy())
-    );
-    ToolError::new(ErrorCode::StaleFile, text)
+    let file = shown(&path.to_string_lossy());
+    let reason = "somebody changed it since, or it was undone before";
+    let text = format!("'{file}' is not as the call left it, so nothing was undone: {reason}");
+    ToolError::new(ErrorCode::StaleFile, text).with_fact("file", file).with_fact("reason", reason)
 }

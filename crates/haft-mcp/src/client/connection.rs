@@ -188,6 +188,9 @@ impl Connection {
             let mut meta = RequestMetaObject::new();
             // For a server that keeps apart a second try and a second wish.
             meta.insert("haft/idempotencyKey".to_owned(), cx.effect_id().to_string().into());
+            for (name, value) in cx.passed_on().members() {
+                meta.insert(format!("haft/{name}"), value);
+            }
             let request = ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()));
             let options = PeerRequestOptions::no_options().with_meta(meta);
             let handle = self.peer.send_request_with_option(request, options).await;

@@ -11,7 +11,7 @@ use haft_core::{
     port::GuestSpec, text,
 };
 use haft_sdk::{
-    ToolCtx,
+    PassedOn, ToolCtx,
     capability::{Commands, Http},
 };
 use std::{
@@ -273,6 +273,7 @@ impl Upstreams {
 fn fitted(spec: GuestSpec, cx: &ToolCtx) -> Result<GuestSpec, ToolError> {
     let mut spec = cx.fit(spec)?;
     spec.environment.remove("HAFT_EFFECT_ID");
+    PassedOn::VARIABLES.iter().for_each(|name| drop(spec.environment.remove(*name)));
     Ok(spec)
 }
 

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// Make one call, and wait for its result
 ///
 /// With `Accept: text/event-stream` the answer is a stream: every event of the call, then an event `result`. With
-/// `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
+/// `Accept: text/plain` the result of a call that ran is the block of text for a model's context. With `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
 #[utoipa::path(
     post, path = "/v1/invoke", tag = "calls", request_body = Invoke,
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$", description = "Calls with the same key have their effect once")),
@@ -33,6 +33,7 @@ use tokio_util::sync::CancellationToken;
         (status = 200, description = "It ran: the result says how it ended", content(
             (schema::ToolResult = "application/json"),
             (schema::StreamEvent = "text/event-stream"),
+            (String = "text/plain"),
         )),
         (status = 202, description = "A person has to approve it first, or it was taken as a task", body = schema::Accepted),
     )
@@ -47,6 +48,9 @@ pub(crate) async fn invoke(
     let request = invoke.of(&who, &app, idempotency_key(&headers)?)?;
     if request.options.detached {
         return detach(&app.engine, request).await;
+    }
+    if sse::accepts(&headers, "text/plain") {
+        return in_words(app.engine.execute(request).await);
     }
     if !sse::wants_events(&headers) {
         return answered(app.engine.execute(request).await);
@@ -68,6 +72,13 @@ pub(crate) fn answered(result: ToolResult) -> Result<Response, Problem> {
         _ => StatusCode::OK,
     };
     Ok((status, Json(result)).into_response())
+}
+
+/// A result as the block of text for a model's context, where the call was run.
+fn in_words(result: ToolResult) -> Result<Response, Problem> {
+    let text = result.for_context();
+    let response = answered(result)?;
+    Ok(if response.status() == StatusCode::OK { text.into_response() } else { response })
 }
 
 /// Takes a call as a task.

@@ -43,6 +43,30 @@ async fn a_call_is_answered_with_the_status_of_the_error_table() {
 }
 
 #[tokio::test]
+async fn the_block_for_a_model_comes_as_text() {
+    let world = world().await;
+    for (name, status, word) in
+        [("echo", 200, "Status: Success"), ("fails", 200, "Error: fails failed"), ("ecko", 404, "")]
+    {
+        let body = json!({"name": name, "arguments": if name == "echo" { json!({"text": "hi"}) } else { json!({}) }});
+        let mut request = request(Method::POST, "/v1/invoke", Some(&world.invoker), Some(&body));
+        request.headers_mut().insert(header::ACCEPT, "text/plain".parse().unwrap());
+        let answer = world.send(request).await;
+        assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
+        if status == 404 {
+            assert_eq!(answer.headers[header::CONTENT_TYPE], "application/problem+json");
+            continue;
+        }
+        assert!(answer.headers[header::CONTENT_TYPE].to_str().unwrap().starts_with("text/plain"));
+        assert!(
+            answer.text().starts_with(&format!("Tool: {name}\n")) && answer.text().contains(word),
+            "{}",
+            answer.text()
+        );
+    }
+}
+
+#[tokio::test]
 async fn arguments_arrive_as_they_were_sent() {
     let world = world().await;
     let text = "é\u{1F980} \\u0000? \"quoted\"";

@@ -2,7 +2,8 @@
 
 use super::value::Fault;
 use haft_core::{
-    ApprovalId, CallContext, ContentPart, ErrorCode, ErrorInfo, ResultMetadata, Status, Tier, ToolResult,
+    ApprovalId, Arguments, CallContext, ContentPart, ErrorCode, ErrorInfo, ResultMetadata, Status, Tier,
+    ToolResult,
     port::{AuditRecord, Hashes, Right},
 };
 use serde::{Deserialize, Serialize};
@@ -230,6 +231,8 @@ pub(crate) fn read(text: &str) -> Result<Read, Fault> {
 #[derive(Serialize)]
 struct PartsText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a Arguments>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a Json>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     content: &'a [ContentPart],
@@ -239,6 +242,7 @@ struct PartsText<'a> {
 
 #[derive(Deserialize)]
 struct PartsRead {
+    input: Option<Arguments>,
     output: Option<Json>,
     #[serde(default)]
     content: Vec<ContentPart>,
@@ -248,6 +252,7 @@ struct PartsRead {
 /// A result without its facts, as text.
 pub(crate) fn parts_text(result: &ToolResult) -> Result<String, Fault> {
     let parts = PartsText {
+        input: result.input.as_ref(),
         output: result.output.as_ref(),
         content: &result.content,
         error: result.error.as_deref(),
@@ -262,6 +267,7 @@ pub(crate) fn result(record: &AuditRecord, parts: &[u8]) -> Result<ToolResult, F
         call_id: Arc::clone(&record.call_id),
         tool: Arc::clone(&record.tool),
         status: record.status,
+        input: parts.input,
         output: parts.output,
         content: parts.content,
         error: parts.error,

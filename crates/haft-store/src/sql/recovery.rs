@@ -123,6 +123,7 @@ impl Ended {
             call_id: Arc::clone(&self.call_id),
             tool: Arc::clone(&self.tool),
             status: self.code.status().unwrap_or(Status::Failed),
+            input: None,
             output: None,
             content: vec![ContentPart::text(&self.message)],
             error: Some(Box::new(ErrorInfo {

@@ -377,6 +377,7 @@ pub fn approval(tool: &str) -> ApprovalRequest {
             reach: json!({"hosts": ["example.com"]}),
             limits: None,
             sandbox: None,
+            passed: json!(null),
             hidden: None,
         },
         asker: Asker::of(&CallContext { session: Some("s1".into()), ..CallContext::new("ask", "agent-1") }),

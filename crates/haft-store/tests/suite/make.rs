@@ -151,6 +151,7 @@ impl Call {
             call_id: "call_1".into(),
             tool: Arc::clone(&self.tool),
             status: self.status,
+            input: Some(serde_json::json!({"say": self.text}).into()),
             output: Some(serde_json::json!({"said": self.text})),
             content: vec![ContentPart::text(&self.text)],
             error: self.code.map(|code| {

@@ -186,7 +186,11 @@ fn staged(
         ApplyError::Read { error, .. } => error,
         ApplyError::Patch(error) => {
             let file = error.path.as_deref().unwrap_or("<patch>");
-            ToolError::new(ErrorCode::PatchFailed, format!("Patch failed for {file}: {error}"))
+            let failed = ToolError::new(ErrorCode::PatchFailed, format!("Patch failed for {file}: {error}"));
+            match error.path {
+                Some(file) => failed.with_fact("file", file),
+                None => failed,
+            }
         }
     })
 }

@@ -7,7 +7,7 @@ use super::{
     report::Reported,
     still,
 };
-use haft_core::{Footprint, Resource, Risk, ToolDefinition, ToolError, port::BoxFuture};
+use haft_core::{Footprint, Resource, Risk, ToolDefinition, ToolError, port::BoxFuture, text::one_line};
 use haft_sdk::{ToolCtx, TypedTool, files::Change};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -142,6 +142,7 @@ impl TypedTool for EditFile {
 }
 
 fn edit(args: &EditFileArgs, text: &str) -> Result<Edited, ToolError> {
+    let in_file = |error: ToolError| error.with_fact("file", one_line(&args.path, 200));
     match (&args.old_text, args.start_line, args.end_line) {
         (Some(old), ..) => {
             let which = match args.occurrence {
@@ -149,11 +150,11 @@ fn edit(args: &EditFileArgs, text: &str) -> Result<Edited, ToolError> {
                 Some(number) => Which::Nth(number.max(1)),
                 None => Which::Only,
             };
-            edits::snippet(text, old, &args.new_text, which)
+            edits::snippet(text, old, &args.new_text, which).map_err(in_file)
         }
         (None, start, end) => {
             let start = start.unwrap_or(1).max(1);
-            edits::lines(text, start as usize, end.unwrap_or(start) as usize, &args.new_text)
+            edits::lines(text, start as usize, end.unwrap_or(start) as usize, &args.new_text).map_err(in_file)
         }
     }
 }

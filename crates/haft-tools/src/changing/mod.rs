@@ -98,6 +98,8 @@ fn as_text<'a>(path: &str, bytes: &'a [u8]) -> Result<&'a str, ToolError> {
 fn stale(path: &str, reason: &str) -> ToolError {
     let next = "Read it with read_file, then repeat the change";
     ToolError::new(ErrorCode::StaleFile, format!("Stale file {path}: {reason}. {next}"))
+        .with_fact("file", path)
+        .with_fact("reason", reason)
 }
 
 /// The SHA-256 of bytes, in hex.

@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
+    borrow::Cow,
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
@@ -49,6 +50,12 @@ pub struct CommandReport {
     pub stdout: String,
     /// What it said beside that.
     pub stderr: String,
+    /// `base64` where `stdout` is not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout_encoding: Option<Cow<'static, str>>,
+    /// `base64` where `stderr` is not text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_encoding: Option<Cow<'static, str>>,
 }
 
 /// Runs a command.
@@ -61,6 +68,7 @@ pub struct RunCommand {
 /// A report with its words.
 pub struct Ran {
     report: CommandReport,
+    words: String,
 }
 
 impl IntoToolOutput for Ran {
@@ -69,10 +77,8 @@ impl IntoToolOutput for Ran {
     }
 
     fn into_tool_output(self) -> Result<ToolOutput, ToolError> {
-        let CommandReport { stdout, stderr, .. } = &self.report;
-        let text = if stderr.is_empty() { stdout.clone() } else { format!("{stdout}\n\n[stderr]\n{stderr}") };
         let mut output = Json(self.report).into_tool_output()?;
-        output.text = Some(text);
+        output.text = Some(self.words);
         output.repeats_stream = true;
         Ok(output)
     }
@@ -146,8 +152,20 @@ impl TypedTool for RunCommand {
             return Err(in_words(error, &end));
         }
         let [stdout, stderr] = &mut *taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let (stdout, stderr) = (stdout.text(), stderr.text());
-        Ok(Ran { report: CommandReport { exit_code: end.exit_code, stdout, stderr } })
+        let (stdout, stderr) = (stdout.put_out(&cx), stderr.put_out(&cx));
+        let words = match stderr.shown.is_empty() {
+            true => stdout.shown,
+            false => format!("{}\n\n[stderr]\n{}", stdout.shown, stderr.shown),
+        };
+        let encoding = |is_base64: bool| is_base64.then_some(Cow::Borrowed("base64"));
+        let report = CommandReport {
+            exit_code: end.exit_code,
+            stdout_encoding: encoding(stdout.is_base64),
+            stderr_encoding: encoding(stderr.is_base64),
+            stdout: stdout.value,
+            stderr: stderr.value,
+        };
+        Ok(Ran { report, words })
     }
 }
 

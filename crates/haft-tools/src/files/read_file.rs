@@ -234,6 +234,8 @@ impl ReadFile {
     /// Bytes in base64, as many as fit into the output with their header.
     fn binary(&self, source: &mut Source<'_>, mut bytes: Vec<u8>, is_all: bool) -> Result<Read, ToolError> {
         let limit = source.cx.capacity();
+        // Before they are encoded: nothing finds a secret in base64.
+        bytes = source.cx.without_secrets(bytes);
         let fits = |header: &str| limit.checked_sub(header.len() + 1).map(|left| left / 4 * 3);
         let room = |header| fits(header).map(|room| room.min(self.max_file_read_bytes));
         let truncated = !is_all || room(BINARY).is_none_or(|room| bytes.len() > room);

@@ -128,6 +128,9 @@ impl Prepared for HttpArguments {
             if tool.definition.has_side_effects() {
                 add(EFFECT_HEADER, cx.execution_id().to_string());
             }
+            for (name, value) in cx.passed_on().headers()? {
+                add(name, value);
+            }
             let body = body.map(|(kind, body)| {
                 add("Content-Type", kind.to_owned());
                 body

@@ -85,6 +85,12 @@ impl CallHost for OneCall {
     fn output_limit(&self) -> usize {
         1 << 20
     }
+    fn capacity(&self) -> usize {
+        self.output_limit()
+    }
+    fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
     fn cancel(&self) -> &Cancel {
         &self.cancel
     }

@@ -47,6 +47,7 @@ pub(super) async fn approval_request(
     let sandbox = call.sandbox.get().map(|sandbox| &sandbox.grant);
     let now = ports.clock.now();
     let reach = containment::reach(call);
+    let mut passed = call.passed();
     let fingerprint = Covered {
         tenant: &call.context.tenant,
         principal: &principal(&call.context),
@@ -59,9 +60,11 @@ pub(super) async fn approval_request(
         limits: call.options.limits.as_deref(),
         reach: &reach,
         sandbox,
+        passed: &passed,
         preview: preview.as_deref(),
     }
     .fingerprint();
+    ports.redaction.value(&mut passed);
     Ok(ApprovalRequest {
         id: cause.asked_before.or_else(|| waited_for(call)).unwrap_or_else(ApprovalId::random),
         execution_id: call.id,
@@ -78,6 +81,7 @@ pub(super) async fn approval_request(
             reach: containment::shown_reach(&reach, ready.containment.level),
             limits: call.options.limits.as_deref().cloned(),
             sandbox: sandbox.cloned(),
+            passed,
             hidden: secrets.hidden(),
         },
         asker: Asker::of(&call.context),
@@ -239,6 +243,7 @@ struct Covered<'a> {
     limits: Option<&'a Limits>,
     reach: &'a Value,
     sandbox: Option<&'a ParentGrant>,
+    passed: &'a Value,
     preview: Option<&'a str>,
 }
 
@@ -258,6 +263,7 @@ impl Covered<'_> {
             limits,
             reach,
             sandbox,
+            passed,
             preview,
         } = self;
         let covered = json!({
@@ -272,6 +278,7 @@ impl Covered<'_> {
             "limits": limits,
             "reach": reach,
             "sandbox": sandbox,
+            "passed": passed,
             "preview": preview,
         });
         Sha256::digest(covered.to_string().as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -303,6 +310,7 @@ mod tests {
             limits: None,
             reach: &json!({"hosts": []}),
             sandbox: None,
+            passed: &Value::Null,
             preview: Some("+a"),
         };
         let Covered {
@@ -317,6 +325,7 @@ mod tests {
             limits: _,
             reach: _,
             sandbox: _,
+            passed: _,
             preview: _,
         } = base;
         let changed = ToolDefinition { description: "Another tool".to_owned(), ..definition.clone() };
@@ -335,6 +344,7 @@ mod tests {
             ("limits", Covered { limits: Some(&Limits { processes: Some(1), ..Limits::default() }), ..base }),
             ("reach", Covered { reach: &json!({"hosts": ["*"]}), ..base }),
             ("sandbox", Covered { sandbox: Some(&ParentGrant::default()), ..base }),
+            ("passed", Covered { passed: &json!({"metadata": {"a": 1}}), ..base }),
             ("preview", Covered { preview: Some("+b"), ..base }),
             ("no preview", Covered { preview: None, ..base }),
         ];

@@ -255,7 +255,18 @@ fn stored(ports: &Ports, text: String) -> String {
     }
 }
 
+/// Facts that a kind of error always has, for programs that do not read its words.
+fn with_facts(call: &CallRecord, error: ToolError) -> ToolError {
+    let elapsed = || call.metadata().duration.as_millis() as u64;
+    match error.code {
+        ErrorCode::Timeout => error.with_fact("tool", &**call.tool_name()).with_fact("elapsedMs", elapsed()),
+        ErrorCode::ExecutionFailed | ErrorCode::ToolNotFound => error.with_fact("tool", &**call.tool_name()),
+        _ => error,
+    }
+}
+
 async fn failure(ports: &Ports, call: &CallRecord, error: ToolError) -> Content {
+    let error = with_facts(call, error);
     let spooled = call.take_spool();
     let size = spooled.as_ref().map_or(0, |(_, total)| *total);
     let ToolError { code, message, diagnostics, mut problems, mut data } = error;

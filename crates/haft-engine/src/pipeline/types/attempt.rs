@@ -102,6 +102,10 @@ impl CallHost for Attempt {
         self.call.capacity().min(most)
     }
 
+    fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.call.without_secrets(bytes)
+    }
+
     fn cancel(&self) -> &Cancel {
         &self.cancel
     }

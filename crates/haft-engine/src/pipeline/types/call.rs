@@ -18,7 +18,9 @@ use haft_core::{
 };
 use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 use std::{
+    borrow::Cow,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -214,6 +216,25 @@ impl CallState {
     /// Says that it runs, for as long as what comes back is not dropped.
     pub(crate) fn runs(&self) -> Runs<'_> {
         Runs::begin(self.batch.as_ref().map(|(batch, place)| (&**batch, *place)))
+    }
+
+    /// What the caller hands to the tool beside the arguments; null where there is nothing.
+    pub(crate) fn passed(&self) -> Value {
+        let metadata = self.tool_call.metadata.as_deref().filter(|metadata| !metadata.is_empty());
+        let context = Some(&self.context.extra).filter(|extra| !extra.is_empty());
+        let mut passed = Map::new();
+        for (name, members) in [("metadata", metadata), ("context", context)] {
+            passed.extend(members.map(|members| (name.to_owned(), Value::Object(members.clone()))));
+        }
+        if passed.is_empty() { Value::Null } else { Value::Object(passed) }
+    }
+
+    /// Bytes without secrets, whatever goes out as it is: nobody finds them in an encoding later.
+    pub(crate) fn without_secrets(&self, bytes: Vec<u8>) -> Vec<u8> {
+        match self.ports.redaction.bytes(&bytes) {
+            Cow::Borrowed(_) => bytes,
+            Cow::Owned(redacted) => redacted,
+        }
     }
 
     fn redactors(&self) -> Redactors<'_> {

@@ -6,7 +6,7 @@ use haft_core::{
     ErrorCode, Footprint, IsolationLevel, Limits, ParentGrant, Resource, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, covers_host},
 };
-use haft_sdk::capability::Commands;
+use haft_sdk::{PassedOn, capability::Commands};
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -74,6 +74,9 @@ impl Containment {
         spec.limits = limits;
         // By which a program tells whether it did this very thing before.
         spec.environment.insert("HAFT_EFFECT_ID".to_owned(), call.id.to_string());
+        // Only what was really handed on is there under these names.
+        PassedOn::VARIABLES.iter().for_each(|name| drop(spec.environment.remove(*name)));
+        spec.environment.extend(PassedOn::new(&call.tool_call, &call.context).variables()?);
         Ok(spec)
     }
 }

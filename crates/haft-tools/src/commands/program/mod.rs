@@ -279,16 +279,15 @@ impl CommandTool {
         let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
         heard.stderr.finish(cx);
         let is_cut = heard.stdout.is_cut();
-        let stdout = heard.stdout.bytes();
         match end.error() {
-            Some(error) => Err(self.failed(cx, error, &end, stdout)),
+            Some(error) => Err(self.failed(cx, error, &end, heard.stdout.bytes())),
             None => match self.command.output {
                 CommandOutput::Text => Ok(ToolOutput {
-                    text: Some(String::from_utf8_lossy(&stdout).into_owned()),
+                    text: Some(heard.stdout.put_out(cx).alone()),
                     repeats_stream: true,
                     ..ToolOutput::default()
                 }),
-                CommandOutput::Json => self.parsed(cx, stdout, is_cut),
+                CommandOutput::Json => self.parsed(cx, heard.stdout.bytes(), is_cut),
             },
         }
     }
