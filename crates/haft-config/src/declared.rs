@@ -79,7 +79,7 @@ impl Reader<'_> {
 }
 
 /// The value as JSON, or `None` where JSON has no form for it. The TOML reader bounds the depth.
-fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
+pub(super) fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
     Some(match value {
         DeValue::String(text) => text.as_ref().into(),
         DeValue::Integer(number) => i64::try_from(integer(number)?).ok()?.into(),

@@ -134,6 +134,7 @@ fn lines(value: &Value) -> Vec<String> {
         }
         Value::Tools(tools) => tools.iter().map(ToString::to_string).collect(),
         Value::Rules(rules) => rules.iter().map(super::value::rule_text).collect(),
+        Value::Agents(agents) => agents.iter().map(super::value::agent_text).collect(),
         Value::Switch(_) | Value::Count(_) | Value::Level(_) | Value::Text(_) => vec![value.to_string()],
     }
 }

@@ -7,7 +7,7 @@
 
 use std::{borrow::Cow, path::PathBuf};
 
-use haft_core::{ApprovalMode, Channel, IsolationLevel, Strategy, ToolsMode};
+use haft_core::{AgentDefinition, ApprovalMode, Channel, IsolationLevel, Strategy, ToolsMode};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
@@ -147,8 +147,14 @@ pub fn key(path: &str) -> Option<&'static Key> {
 /// one.
 const FORMER_SECTIONS: &[(&str, &str)] = &[("tools.sandbox", "tools.files")];
 
-/// The name in the table, of a key or section that may be written by a former name.
+/// Keys that have a shorter name of their own.
+const SHORT: &[(&str, &str)] = &[("agents", "permissions.agents")];
+
+/// The name in the table, of a key or section that may be written by a short or a former name.
 fn current(path: &str) -> Cow<'_, str> {
+    if let Some((_, key)) = SHORT.iter().find(|(short, _)| *short == path) {
+        return Cow::Borrowed(key);
+    }
     for (former, now) in FORMER_SECTIONS {
         match path.strip_prefix(former) {
             Some("") => return Cow::Borrowed(now),
@@ -494,6 +500,8 @@ key_table! {
     [permissions] = PermissionsConfig {
         /// Roles besides viewer, contributor, editor and admin, such as "auditor: tool.*.read !tool.secrets.*".
         roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
+        /// What named agents have, and no more: tools, permissions, limits. Written as [[agents]].
+        agents: Vec<AgentDefinition> = Vec::new(), rule::own(Kind::Agents);
         /// The roles that you have on this machine, in place of every permission.
         local_roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
     }

@@ -31,6 +31,7 @@
 //! # Ok::<(), haft_config::ConfigError>(())
 //! ```
 
+mod agents;
 mod declared;
 mod discover;
 mod entries;

@@ -95,12 +95,14 @@ pub(super) fn text(key: &'static Key, text: &str, place: Place, start: Start<'_>
         }
         Kind::Level(choices) => reader.level(key, choices, text, None),
         Kind::Text => reader.keep(key, Value::Text(text.to_owned()), None),
-        Kind::Names | Kind::Folders | Kind::Tools if text.starts_with('[') => match DeValue::parse(text) {
-            Ok(value) => reader.value(key, &value),
-            Err(error) => reader.syntax(&error, None),
-        },
+        Kind::Names | Kind::Folders | Kind::Tools | Kind::Agents if text.starts_with('[') => {
+            match DeValue::parse(text) {
+                Ok(value) => reader.value(key, &value),
+                Err(error) => reader.syntax(&error, None),
+            }
+        }
         Kind::Rules if text.starts_with('[') => reader.rules(key, &format!("[policy]\nrules = {text}"), None),
-        Kind::Tools | Kind::Rules => reader.wrong_type(key, found(), None),
+        Kind::Tools | Kind::Rules | Kind::Agents => reader.wrong_type(key, found(), None),
         Kind::Names | Kind::Folders => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
             reader.list(key, items.map(|item| (item, None)).collect(), None);
@@ -188,6 +190,7 @@ impl<'a> Reader<'a> {
                 }
             }
             (Kind::Tools, DeValue::Array(items)) => self.tools(key, items, offset),
+            (Kind::Agents, DeValue::Array(items)) => self.agents(key, items, offset),
             (Kind::Rules, DeValue::Array(_)) => self.rules(key, self.text, offset),
             (_, other) => self.wrong_type(key, described(other).to_owned(), offset),
         }
@@ -314,11 +317,16 @@ impl<'a> Reader<'a> {
         let expected = match key.rule().kind {
             Kind::Level(choices) => choices_in_words(choices),
             Kind::Count { .. } => "a whole number".to_owned(),
-            Kind::Switch | Kind::Text | Kind::Names | Kind::Folders | Kind::Tools | Kind::Rules => {
-                key.rule().expected()
-            }
+            Kind::Switch
+            | Kind::Text
+            | Kind::Names
+            | Kind::Folders
+            | Kind::Tools
+            | Kind::Rules
+            | Kind::Agents => key.rule().expected(),
         };
         let example = match key.rule().kind {
+            Kind::Agents => "[[agents]]".to_owned(),
             Kind::Tools | Kind::Rules => format!("[[{}]]", key.path()),
             _ => format!("{} = {}", key.name(), key.default_value()),
         };

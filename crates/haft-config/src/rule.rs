@@ -45,6 +45,8 @@ pub enum Kind {
     Tools,
     /// A list of rules of policy.
     Rules,
+    /// A list of agents.
+    Agents,
 }
 
 /// Which change of a value is tighter.
@@ -271,7 +273,7 @@ impl Rule {
             Kind::Text => "text".to_owned(),
             Kind::Names => "a list of strings".to_owned(),
             Kind::Folders => "a list of folders".to_owned(),
-            Kind::Tools | Kind::Rules => "a list of tables".to_owned(),
+            Kind::Tools | Kind::Rules | Kind::Agents => "a list of tables".to_owned(),
         }
     }
 
@@ -284,7 +286,8 @@ impl Rule {
             | Kind::Names
             | Kind::Folders
             | Kind::Tools
-            | Kind::Rules => None,
+            | Kind::Rules
+            | Kind::Agents => None,
         }
     }
 }

@@ -37,6 +37,7 @@ pub fn template() -> String {
                 }
                 Kind::Tools => out.push_str(EXAMPLE),
                 Kind::Rules => out.push_str(RULE_EXAMPLE),
+                Kind::Agents => out.push_str(AGENT_EXAMPLE),
                 Kind::Switch | Kind::Count { .. } | Kind::Text | Kind::Names | Kind::Folders => {}
             }
             let _ = writeln!(out, "# {} = {}", key.name(), key.default_value());
@@ -44,6 +45,14 @@ pub fn template() -> String {
     }
     out
 }
+
+const AGENT_EXAMPLE: &str = "\
+    ## An agent looks like this (at the end of the file, in place of the line below):\n\
+    ##   [[agents]]\n\
+    ##   name = \"reader\"\n\
+    ##   tools = [\"read_file\", \"glob\", \"search_files\"]\n\
+    ##   permissions = [\"tool.filesystem.read\"]\n\
+    ##   limits = { memory_bytes = 268_435_456, wall_time = \"30s\" }\n";
 
 const RULE_EXAMPLE: &str = "\
     ## A rule looks like this (at the end of the file, in place of the line below):\n\

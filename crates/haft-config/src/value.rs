@@ -4,7 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use haft_core::{
-    ApprovalMode, Channel, IsolationLevel, Parameters, Source, Strategy, ToolDefinition, ToolsMode,
+    AgentDefinition, ApprovalMode, Channel, IsolationLevel, Parameters, Source, Strategy, ToolDefinition,
+    ToolsMode,
 };
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
@@ -41,6 +42,8 @@ pub enum Value {
     Tools(Vec<DeclaredTool>),
     /// Rules of policy.
     Rules(Vec<PolicyRule>),
+    /// What named agents have.
+    Agents(Vec<AgentDefinition>),
 }
 
 /// A tool that exists only as a declaration (`[[tools.definitions]]`), for `mode = "parse_only"`: a model may
@@ -163,6 +166,7 @@ impl fmt::Display for Value {
             }
             Self::Tools(tools) => list(f, tools.iter().map(DeclaredTool::to_string)),
             Self::Rules(rules) => list(f, rules.iter().map(rule_text)),
+            Self::Agents(agents) => list(f, agents.iter().map(agent_text)),
         }
     }
 }
@@ -196,6 +200,18 @@ pub(super) fn rule_text(rule: &PolicyRule) -> String {
         // A rule is texts and switches: it always has a form in JSON.
         Ok(_) | Err(_) => rule.name.clone(),
     }
+}
+
+/// What an agent has, as inline TOML.
+pub(super) fn agent_text(agent: &AgentDefinition) -> String {
+    struct Inline(serde_json::Value);
+    impl fmt::Display for Inline {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            json_as_toml(f, &self.0)
+        }
+    }
+    // It is texts and numbers: it always has a form in JSON.
+    serde_json::to_value(agent).map_or_else(|_| agent.name.to_string(), |value| Inline(value).to_string())
 }
 
 /// Writes a JSON value as inline TOML. `null`, which TOML does not have, never gets in: values come from
@@ -315,6 +331,18 @@ impl Setting for Vec<DeclaredTool> {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Tools(tools) => Some(tools.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for Vec<AgentDefinition> {
+    fn to_value(&self) -> Value {
+        Value::Agents(self.clone())
+    }
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Agents(agents) => Some(agents.clone()),
             _ => None,
         }
     }

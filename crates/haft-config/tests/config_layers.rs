@@ -783,6 +783,10 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
         (Kind::Tools, _) => {
             list(&["{ name = 'a', description = 'A' }", "{ name = 'b', description = 'B' }", TOOL], 0)
         }
+        (Kind::Agents, _) => list(
+            &["{ name = 'a', tools = ['glob'] }", "{ name = 'b', tools = [], limits = { processes = 4 } }"],
+            0,
+        ),
         (Kind::Rules, _) => list(
             &[
                 "{ name = 'a', effect = 'deny', tool = 'x' }",

@@ -7,6 +7,7 @@
 //!
 //! Pure data and pure functions: no I/O, no async runtime, no clock of its own.
 
+mod agent;
 mod approval;
 mod approval_view;
 mod call;
@@ -39,6 +40,7 @@ mod task;
 pub mod text;
 mod tightening;
 
+pub use agent::AgentDefinition;
 pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use approval_view::{ApprovalDetail, ApprovalView, ViewKind, ViewLine};
 pub use call::{Arguments, ToolCall};

@@ -1,6 +1,6 @@
 //! The numbers that the engine keeps to.
 
-use haft_core::{Retry, ToolsMode, port::AcceptAnswers};
+use haft_core::{AgentDefinition, Retry, ToolsMode, port::AcceptAnswers};
 use std::{sync::Arc, time::Duration};
 
 /// The numbers and switches of an engine. The default is what the documentation says.
@@ -42,6 +42,8 @@ pub struct Settings {
     pub max_sandboxes: usize,
     /// How long a question to a person can be answered, and the answer be used.
     pub approval_expiry: Duration,
+    /// Agents that have limits of their own. That they have listed tools and no more is the authoriser's to hold.
+    pub agents: Arc<[AgentDefinition]>,
     /// From where answers to questions count.
     pub accept_answers: AcceptAnswers,
     /// Progress and output events that a call's log keeps for slow observers.
@@ -63,6 +65,7 @@ impl Default for Settings {
             max_args_bytes: 256 * 1024,
             coerce_arguments: true,
             max_listed_tools: 128,
+            agents: Arc::default(),
             default_timeout: Duration::from_secs(30),
             max_output_bytes: 100 * 1024,
             drain: Duration::from_secs(10),

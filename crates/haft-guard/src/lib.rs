@@ -40,7 +40,7 @@ pub use licence::{
     Allowance, LIMITS, Licence, LicenceProblem, LicenceRefusal, Licensing, LimitRow, Need, RoleSupport,
     SchemaValidation, SearchFilter, TierSource, allowed_parallelism, built_in_tier, check_licence,
 };
-pub use permission::{PermissionStrings, Permissions, Role};
+pub use permission::{AgentTools, PermissionStrings, Permissions, Role};
 pub use policy::{ListPolicy, LivePolicy, PolicySet};
 pub use redact::{KnownSecrets, PatternProblem, SecretPatterns, Secrets};
 pub use signature::{

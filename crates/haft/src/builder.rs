@@ -11,7 +11,7 @@ use crate::{
     workspace::FolderOfCalls,
 };
 use haft_core::port::{Approver, Authoriser, Clock, Jail, Policy, Redactor, Registrations, Store};
-use haft_guard::{GrantSource, Licensing};
+use haft_guard::{AgentTools, GrantSource, Licensing};
 use haft_sdk::capability::Capabilities;
 use haft_tools::commands::BackgroundCommands;
 use std::sync::Arc;
@@ -396,6 +396,8 @@ impl Builder {
             Some(authoriser) => authoriser,
             None => Arc::new(permissions(&self.config)?),
         };
+        // Whoever else decides, an agent with a definition has no more than that.
+        let authoriser = Arc::new(AgentTools::new(Arc::clone(&self.settings.agents), authoriser));
         let builder = Engine::builder(policy, authoriser, store).settings(self.settings);
         let builder = self.admission.put(builder);
         let mut builder = self.redacting.put(&self.config, builder)?;

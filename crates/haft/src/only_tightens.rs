@@ -322,6 +322,7 @@ fn any_value(key: &'static Key) -> BoxedStrategy<String> {
         (_, Kind::Tools) => {
             list(&["{ name = 'a', description = 'A' }", "{ name = 'b', description = 'B' }"], 0)
         }
+        (_, Kind::Agents) => list(&["{ name = 'a', tools = ['glob'] }", "{ name = 'b', tools = [] }"], 0),
         (_, Kind::Rules) => list(
             &[
                 "{ name = 'a', effect = 'deny', tool = 'deploy' }",

@@ -47,6 +47,7 @@ pub fn settings(config: &Config) -> Settings {
             ..TaskSettings::default()
         },
         approval_expiry: Duration::from_secs(tools.approval.expire_seconds),
+        agents: config.permissions.agents.clone().into(),
         accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().copied()),
         ..Settings::default()
     }

@@ -499,3 +499,34 @@ fn a_denial_by_default_says_how_to_allow_it() {
     let said = place.haft(&["call", "run_command", "command=true"]);
     assert_eq!(said.code, 5, "it asks: {said:?}");
 }
+
+/// Document 003 §8, IAgentDefinition.
+#[test]
+fn an_agent_has_the_tools_permissions_and_limits_that_are_listed_and_no_more() {
+    let place = Place::new();
+    place.write("a.txt", "one\n");
+    let config = |more: &str| {
+        place.own_config(&format!("[tools.approval]\nmode = 'auto'\ndenylist = []\n{more}"));
+    };
+    config("");
+    let free = place.haft(&["call", "glob", "pattern=*"]);
+    assert_eq!(free.code, 0, "the control: {free:?}");
+    config("[[agents]]\nname = 'owner'\ntools = ['read_file', 'run_command']\nlimits = { wall_time = '2s' }\n");
+    assert_eq!(place.haft(&["call", "read_file", "path=a.txt"]).code, 0);
+    let other = place.haft(&["call", "glob", "pattern=*"]);
+    assert!(other.code != 0 && other.stderr.contains("The agent `owner` may not call `glob`"), "{other:?}");
+    let long = place.haft(&["call", "run_command", "command=sleep 60", "--timeout", "30s"]);
+    assert!(long.stderr.contains("above the PT2S"), "{long:?}");
+    config("[[agents]]\nname = 'owner'\ntools = ['read_file']\npermissions = ['tool.web.*']\n");
+    let denied = place.haft(&["call", "read_file", "path=a.txt"]);
+    assert!(denied.stderr.contains("the definition of the agent `owner` does not list it"), "{denied:?}");
+    config("[[agents]]\nname = 'somebody else'\ntools = []\n");
+    assert_eq!(place.haft(&["call", "glob", "pattern=*"]).code, 0, "agents without a definition are as before");
+    config("[[agents]]\nname = 'a'\ntolls = []\n");
+    let typo = place.haft(&["call", "glob", "pattern=*"]);
+    assert!(typo.code == 2 && typo.stderr.contains("agents[0]") && typo.stderr.contains("tolls"), "{typo:?}");
+    // A folder defines no agents: it could take tools away from others, and names itself.
+    config("");
+    place.write("haft.toml", "[[agents]]\nname = 'owner'\ntools = []\n");
+    assert_eq!(place.haft(&["call", "glob", "pattern=*"]).code, 0);
+}

@@ -28,6 +28,11 @@ pub enum Authorisation {
         /// Why it is: who denies it, or that nobody grants it.
         reason: String,
     },
+    /// The definition of the agent that calls does not list the tool.
+    NotListed {
+        /// The agent.
+        agent: String,
+    },
     /// The licence of the caller does not include how it would be decided.
     Unlicensed {
         /// What it does not include, as the beginning of a sentence.

@@ -211,6 +211,7 @@ async fn check_call(
         Authorisation::Denied { missing, reason } => {
             return Err(lacks(registered, &missing, &reason).into());
         }
+        Authorisation::NotListed { agent } => return Err(not_listed(registered, &agent).into()),
         Authorisation::Unlicensed { what, needed } => {
             return Err(unlicensed(call, &what, needed).into());
         }
@@ -332,6 +333,12 @@ fn unlicensed(call: &CallState, what: &str, needed: Tier) -> ToolError {
     let refused = call.context.tier.require(what, |tier| tier >= needed);
     // It was found that the tier is too low, so this is the refusal.
     refused.err().unwrap_or_else(|| ErrorCode::LicenseRequired.into())
+}
+
+fn not_listed(registered: &Registered, agent: &str) -> ToolError {
+    let text =
+        format!("The agent `{agent}` may not call `{}`: its definition does not list it", registered.name);
+    ToolError::new(ErrorCode::PermissionDenied, text)
 }
 
 fn lacks(registered: &Registered, missing: &str, reason: &str) -> ToolError {

@@ -1,7 +1,9 @@
 //! Permissions: strings with wildcards, on the call or by role.
 
+mod agents;
 mod roles;
 
+pub use agents::AgentTools;
 pub use roles::{Permissions, Role};
 
 use haft_core::{

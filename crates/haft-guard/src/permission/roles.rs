@@ -320,6 +320,7 @@ mod tests {
         match answer {
             Authorisation::Granted => "granted".to_owned(),
             Authorisation::Denied { missing, reason } => format!("{missing}: {reason}"),
+            Authorisation::NotListed { agent } => format!("not listed for {agent}"),
             Authorisation::Unlicensed { what, needed } => format!("{what}: {needed:?}"),
         }
     }

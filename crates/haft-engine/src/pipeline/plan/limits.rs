@@ -58,10 +58,14 @@ pub(super) fn bounds(
     if let Some(limits) = &call.options.limits {
         limits.check_ceiling(&call.reach().commands.ceiling())?;
     }
-    if let (Some(limits), Some(parent)) = (&call.options.limits, &call.context.parent)
+    if let Some(limits) = &call.options.limits
         && let Some((name, mine, theirs)) = limits.exceeds(&parent_limits)
     {
-        let text = format!("{name} of {mine} is above the {theirs} of the sandbox {}", parent.sandbox_id);
+        let owner = match &call.context.parent {
+            Some(parent) => format!("the sandbox {}", parent.sandbox_id),
+            None => format!("the agent `{}`", call.context.agent),
+        };
+        let text = format!("{name} of {mine} is above the {theirs} of {owner}");
         return Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text));
     }
     Ok(Bounds { timeout, output })

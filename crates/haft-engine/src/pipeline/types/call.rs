@@ -12,7 +12,7 @@ use crate::{
     settings::Settings,
 };
 use haft_core::{
-    ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits, OutputStream, TaskId,
+    AgentDefinition, ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits, OutputStream, TaskId,
     ToolCall,
     port::{Approver, ClaimRequest},
 };
@@ -204,9 +204,13 @@ impl CallState {
         }
     }
 
-    /// The limits of the sandbox around it; none where there is no sandbox.
+    /// The limits of the sandbox around it and of the agent that calls; none where there is neither.
     pub(crate) fn parent_limits(&self) -> Limits {
         let said = self.context.parent.as_ref().map(|parent| parent.limits.clone()).unwrap_or_default();
+        let said = match AgentDefinition::of(&self.settings().agents, &self.context) {
+            Some(agent) => said.within(&agent.limits),
+            None => said,
+        };
         match self.sandbox.get() {
             Some(sandbox) => said.within(&sandbox.grant.limits),
             None => said,

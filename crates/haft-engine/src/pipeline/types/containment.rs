@@ -61,8 +61,8 @@ impl Containment {
             spec.hosts.clear();
             spec.working_dir = None;
         }
+        limits = limits.within(&call.parent_limits());
         if let Some(parent) = &call.context.parent {
-            limits = limits.within(&call.parent_limits());
             // Where nobody chose the folder, the first one that is granted does.
             if spec.working_dir == template.working_dir && !grants(parent, spec.working_dir.as_deref()) {
                 spec.working_dir = None;
