@@ -438,6 +438,8 @@ key_table! {
         memory_bytes: u64 = GIB, rule::at_most(MIB, 1024 * GIB);
         /// CPU time limit in seconds, for all processes of a call together.
         cpu_seconds: u64 = 300, rule::at_most(1, WEEK);
+        /// Share of the cores for all processes of a call together, in thousandths of a core; the most is no limit.
+        cpu_millicores: u64 = 1_000_000, rule::at_most(10, 1_000_000);
         /// The most processes and threads at once.
         processes: u64 = 256, rule::at_most(1, 1_000_000);
         /// Bytes of scratch space; haft deletes it after the call.

@@ -74,6 +74,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.presets", "['git']", "['git', 'rust']"),
     ("tools.commands.pass_environment", "[]", "['CI']"),
     ("tools.commands.memory_bytes", "1073741824", "1073741825"),
+    ("tools.commands.cpu_millicores", "500", "501"),
     ("tools.commands.cpu_seconds", "300", "301"),
     ("tools.commands.processes", "256", "257"),
     ("tools.commands.scratch_bytes", "1048576", "268435457"),

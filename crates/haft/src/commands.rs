@@ -202,41 +202,40 @@ const OPEN_FILES: u64 = 1024;
 
 /// What the programs of a call may use that asks for nothing else.
 fn limits(commands: &CommandsConfig) -> Limits {
-    limits_of(
-        commands.memory_bytes,
-        commands.cpu_seconds,
-        commands.processes,
-        commands.scratch_bytes,
-        OPEN_FILES,
-    )
+    Limits {
+        memory_bytes: Some(commands.memory_bytes),
+        cpu_millicores: share(commands),
+        cpu_time: Some(Duration::from_secs(commands.cpu_seconds)),
+        // The deadline of the call is that.
+        wall_time: None,
+        processes: count(commands.processes),
+        open_files: count(OPEN_FILES),
+        file_bytes: None,
+        scratch_bytes: Some(commands.scratch_bytes),
+        output_bytes: None,
+    }
 }
 
 /// The most that a call may ask for: never less than what it has without asking.
 pub(crate) fn ceiling(commands: &CommandsConfig) -> Limits {
-    limits_of(
-        commands.max_memory_bytes.max(commands.memory_bytes),
-        commands.max_cpu_seconds.max(commands.cpu_seconds),
-        commands.max_processes.max(commands.processes),
-        commands.max_scratch_bytes.max(commands.scratch_bytes),
-        commands.max_open_files.max(OPEN_FILES),
-    )
+    Limits {
+        memory_bytes: Some(commands.max_memory_bytes.max(commands.memory_bytes)),
+        cpu_time: Some(Duration::from_secs(commands.max_cpu_seconds.max(commands.cpu_seconds))),
+        processes: count(commands.max_processes.max(commands.processes)),
+        open_files: count(commands.max_open_files.max(OPEN_FILES)),
+        scratch_bytes: Some(commands.max_scratch_bytes.max(commands.scratch_bytes)),
+        ..limits(commands)
+    }
 }
 
-fn limits_of(memory: u64, cpu_seconds: u64, processes: u64, scratch: u64, open_files: u64) -> Limits {
-    let count = |count: u64| Some(u32::try_from(count).unwrap_or(u32::MAX));
-    Limits {
-        memory_bytes: Some(memory),
-        // Without a limit of haft's, one that a caller sets can only take away.
-        cpu_millicores: None,
-        cpu_time: Some(Duration::from_secs(cpu_seconds)),
-        // The deadline of the call is that.
-        wall_time: None,
-        processes: count(processes),
-        open_files: count(open_files),
-        file_bytes: None,
-        scratch_bytes: Some(scratch),
-        output_bytes: None,
-    }
+fn count(count: u64) -> Option<u32> {
+    Some(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// The share of the cores, where it is limited. Without a limit of haft's, one that a caller sets can only take away.
+fn share(commands: &CommandsConfig) -> Option<u32> {
+    let share = u32::try_from(commands.cpu_millicores).unwrap_or(u32::MAX);
+    (share < Limits::MOST_MILLICORES).then_some(share)
 }
 
 fn preset(name: &str) -> Result<Preset, String> {
@@ -251,4 +250,20 @@ fn preset(name: &str) -> Result<Preset, String> {
             ));
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_default_share_of_the_cores_is_what_is_configured() {
+        let mut commands = CommandsConfig::default();
+        assert_eq!(limits(&commands).cpu_millicores, None);
+        commands.cpu_millicores = 500;
+        assert_eq!(
+            (limits(&commands).cpu_millicores, ceiling(&commands).cpu_millicores),
+            (Some(500), Some(500))
+        );
+    }
 }

@@ -511,7 +511,9 @@ fn an_agent_has_the_tools_permissions_and_limits_that_are_listed_and_no_more() {
     config("");
     let free = place.haft(&["call", "glob", "pattern=*"]);
     assert_eq!(free.code, 0, "the control: {free:?}");
-    config("[[agents]]\nname = 'owner'\ntools = ['read_file', 'run_command']\nlimits = { wall_time = '2s' }\n");
+    config(
+        "[[agents]]\nname = 'owner'\ntools = ['read_file', 'run_command']\nlimits = { wall_time = '2s' }\n",
+    );
     assert_eq!(place.haft(&["call", "read_file", "path=a.txt"]).code, 0);
     let other = place.haft(&["call", "glob", "pattern=*"]);
     assert!(other.code != 0 && other.stderr.contains("The agent `owner` may not call `glob`"), "{other:?}");
@@ -521,7 +523,11 @@ fn an_agent_has_the_tools_permissions_and_limits_that_are_listed_and_no_more() {
     let denied = place.haft(&["call", "read_file", "path=a.txt"]);
     assert!(denied.stderr.contains("the definition of the agent `owner` does not list it"), "{denied:?}");
     config("[[agents]]\nname = 'somebody else'\ntools = []\n");
-    assert_eq!(place.haft(&["call", "glob", "pattern=*"]).code, 0, "agents without a definition are as before");
+    assert_eq!(
+        place.haft(&["call", "glob", "pattern=*"]).code,
+        0,
+        "agents without a definition are as before"
+    );
     config("[[agents]]\nname = 'a'\ntolls = []\n");
     let typo = place.haft(&["call", "glob", "pattern=*"]);
     assert!(typo.code == 2 && typo.stderr.contains("agents[0]") && typo.stderr.contains("tolls"), "{typo:?}");

@@ -65,6 +65,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tools.commands.pass_environment", "[]", "['CARGO_PKG_NAME']"),
     row("tools.commands.memory_bytes", "1048576", "2097152"),
     row("tools.commands.cpu_seconds", "1", "2"),
+    row("tools.commands.cpu_millicores", "10", "20"),
     row("tools.commands.processes", "1", "2"),
     row("tools.commands.scratch_bytes", "1048576", "2097152"),
     row("tools.commands.max_memory_bytes", "0", "1099511627776"),

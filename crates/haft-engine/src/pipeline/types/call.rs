@@ -12,8 +12,8 @@ use crate::{
     settings::Settings,
 };
 use haft_core::{
-    AgentDefinition, ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits, OutputStream, TaskId,
-    ToolCall,
+    AgentDefinition, ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits,
+    OutputStream, TaskId, ToolCall,
     port::{Approver, ClaimRequest},
 };
 use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
