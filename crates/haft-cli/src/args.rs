@@ -169,6 +169,11 @@ pub(super) enum Command {
     },
 }
 
+fn technology(text: &str) -> Result<haft_core::IsolationTechnology, String> {
+    let known = serde_json::from_value(text.into());
+    known.map_err(|_| "the jails are auto, process, namespace, runc and gvisor".to_owned())
+}
+
 fn json_object(text: &str) -> Result<serde_json::Map<String, serde_json::Value>, String> {
     match haft_core::json::parse(text) {
         Ok(serde_json::Value::Object(members)) => Ok(members),
@@ -209,6 +214,9 @@ pub(super) struct CallArgs {
     /// The lowest isolation level of the sandbox
     #[arg(long, value_name = "LEVEL")]
     pub(super) isolation: Option<Isolation>,
+    /// The jail that holds its programs: process, namespace, runc or gvisor
+    #[arg(long, value_name = "JAIL", value_parser = technology)]
+    pub(super) jail: Option<haft_core::IsolationTechnology>,
     /// Refuse "5" where the tool declares a number, instead of converting it
     #[arg(long)]
     pub(super) no_coerce: bool,

@@ -31,6 +31,7 @@ pub(super) fn run(args: &CallArgs, ground: CliContext, console: &mut Console) ->
     let options = CallOptions {
         execution_id: Some(ExecutionId::at(jiff::Timestamp::now())),
         isolation: args.isolation.map(IsolationLevel::from),
+        isolation_technology: args.jail.unwrap_or_default(),
         coerce: args.no_coerce.then_some(false),
         ..CallOptions::default()
     };

@@ -101,35 +101,7 @@ pub enum StoreBackend {
     Postgres,
 }
 
-/// What holds programs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum IsolationTechnology {
-    /// The cheapest that delivers the level of a call.
-    Auto,
-    /// Landlock, seccomp and cgroups, without namespaces.
-    Process,
-    /// Namespaces.
-    Namespace,
-    /// A container runtime: runc or crun.
-    Runc,
-    /// gVisor, a kernel in user space.
-    Gvisor,
-}
-
-impl IsolationTechnology {
-    /// The name of the jail; nothing where haft chooses.
-    #[must_use]
-    pub const fn jail(self) -> Option<&'static str> {
-        match self {
-            Self::Auto => None,
-            Self::Process => Some("process"),
-            Self::Namespace => Some("namespace"),
-            Self::Runc => Some("runc"),
-            Self::Gvisor => Some("gvisor"),
-        }
-    }
-}
+pub use haft_core::IsolationTechnology;
 
 /// What is on the disk before anybody goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -95,6 +95,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("redaction.values_from_environment", "['MY_*']", "[]"),
     ("redaction.values_file", "'/here'", "'/elsewhere'"),
     ("permissions.roles", "[]", "['auditor: *']"),
+    ("permissions.agents", "[{ name = 'a', tools = [] }]", "[]"),
     ("permissions.local_roles", "['viewer']", "[]"),
     ("license.authority", "'ed25519:AAAA'", "'ed25519:BBBB'"),
     ("license.file", "'/here'", "'/elsewhere'"),
@@ -255,7 +256,7 @@ const OWN: &str = "\
     tools.commands.isolation_technology \
     tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
     tools.signatures.trusted_keys redaction.patterns redaction.values_from_environment redaction.values_file \
-    permissions.roles permissions.local_roles license.authority license.file store.backend store.url \
+    permissions.roles permissions.agents permissions.local_roles license.authority license.file store.backend store.url \
     store.allow_layout_change store.audit_input store.keep_results_days store.keep_outputs_days \
     store.max_output_bytes store.keep_audit_days store.retention audit.key_file audit.head_sink \
     mcp.approvals mcp.allowed_origins tasks.keep_hours tasks.max_running tasks.start_within_seconds \

@@ -89,6 +89,7 @@ impl CallOptions {
             attempt_timeout,
             require_confirmation: _,
             isolation: _,
+            isolation_technology: _,
             limits,
             retry,
             priority,

@@ -1,6 +1,6 @@
 //! Who asks, and with which means.
 
-use crate::{IsolationLevel, Limits, checks::is_name};
+use crate::{IsolationLevel, IsolationTechnology, Limits, checks::is_name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -143,6 +143,9 @@ pub struct ParentGrant {
     /// Hosts that it may reach.
     #[serde(default)]
     pub hosts: Vec<String>,
+    /// The jail of the programs in it, where one was chosen.
+    #[serde(default, skip_serializing_if = "IsolationTechnology::is_auto")]
+    pub isolation_technology: IsolationTechnology,
 }
 
 /// Who makes a call: tenant, agent, session, user and what they may do.

@@ -82,6 +82,57 @@ pub enum IsolationLevel {
     Restricted,
 }
 
+/// What holds programs in.
+///
+/// ```
+/// use haft_core::IsolationTechnology;
+/// assert_eq!(IsolationTechnology::Gvisor.jail(), Some("gvisor"));
+/// assert_eq!(IsolationTechnology::default().jail(), None);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IsolationTechnology {
+    /// The cheapest that delivers the level of a call.
+    #[default]
+    Auto,
+    /// Landlock, seccomp and cgroups, without namespaces.
+    Process,
+    /// Namespaces.
+    Namespace,
+    /// A container runtime: runc or crun.
+    Runc,
+    /// gVisor, a kernel in user space.
+    Gvisor,
+}
+
+impl IsolationTechnology {
+    /// The name of the jail; nothing where haft chooses.
+    #[must_use]
+    pub const fn jail(self) -> Option<&'static str> {
+        match self {
+            Self::Auto => None,
+            Self::Process => Some("process"),
+            Self::Namespace => Some("namespace"),
+            Self::Runc => Some("runc"),
+            Self::Gvisor => Some("gvisor"),
+        }
+    }
+
+    /// Whether nothing was chosen.
+    pub fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+
+    /// What two chose together: nothing where they differ.
+    #[must_use]
+    pub fn and(self, other: Self) -> Option<Self> {
+        match (self, other) {
+            (one, Self::Auto) | (Self::Auto, one) => Some(one),
+            (one, other) => (one == other).then_some(one),
+        }
+    }
+}
+
 /// How a tool may be run.
 ///
 /// ```

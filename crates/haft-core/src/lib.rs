@@ -47,7 +47,9 @@ pub use call::{Arguments, ToolCall};
 pub use checks::{BadOption, COUNTABLE, LONGEST_NAME, LONGEST_REASON, check_name, check_reason};
 pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};
-pub use definition::{Annotations, Category, Constraints, IsolationLevel, Risk, Source, ToolDefinition};
+pub use definition::{
+    Annotations, Category, Constraints, IsolationLevel, IsolationTechnology, Risk, Source, ToolDefinition,
+};
 pub use definition_check::DefinitionProblem;
 pub use error::{ErrorCode, Problem, Status, ToolError};
 pub use event::{Event, EventPayload, OutputStream};

@@ -1,6 +1,6 @@
 //! How a call or a batch is to be carried out.
 
-use crate::{ErrorCode, ExecutionId, IsolationLevel, Limits, ModelBudget, iso_duration};
+use crate::{ErrorCode, ExecutionId, IsolationLevel, IsolationTechnology, Limits, ModelBudget, iso_duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -78,6 +78,9 @@ pub struct CallOptions {
     /// At least this much containment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationLevel>,
+    /// The jail that holds its programs, and no other; it has to deliver the level.
+    #[serde(skip_serializing_if = "IsolationTechnology::is_auto")]
+    pub isolation_technology: IsolationTechnology,
     /// Limits for this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Limits>>,

@@ -13,10 +13,10 @@ use haft_core::{
     Annotations, ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, AttemptRecord, BatchId,
     BatchOptions, BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, Constraints,
     ContentPart, Decision, Enforcement, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId, FailedTry,
-    Footprint, FromCache, GrantOffer, IsolationLevel, Limits, Metrics, ModelBudget, OutputHandle,
-    OutputStream, Parameters, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling,
-    SideEffect, SideEffectKind, Source, Status, Strategy, Tier, TokenEstimate, ToolCall, ToolDefinition,
-    ToolResult, Violation,
+    Footprint, FromCache, GrantOffer, IsolationLevel, IsolationTechnology, Limits, Metrics, ModelBudget,
+    OutputHandle, OutputStream, Parameters, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk,
+    Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Tier, TokenEstimate, ToolCall,
+    ToolDefinition, ToolResult, Violation,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
@@ -161,6 +161,7 @@ fn full_context() -> CallContext {
             limits: Limits { processes: Some(8), ..Limits::default() },
             mounts: vec!["/work".into()],
             hosts: vec!["example.com".into()],
+            isolation_technology: IsolationTechnology::Auto,
         }),
         tier: Tier::WriterPro,
         correlation_id: Some("request-7".into()),
@@ -208,6 +209,7 @@ fn full_call_options() -> CallOptions {
         idle_timeout: Some(Duration::from_millis(2500)),
         require_confirmation: true,
         isolation: Some(IsolationLevel::Strict),
+        isolation_technology: IsolationTechnology::Gvisor,
         limits: Some(Box::new(Limits { processes: Some(8), ..Limits::default() })),
         retry: Some(Retry { max_retries: 1, base: Duration::from_millis(100), on: vec![ErrorCode::Timeout] }),
         priority: Some(7),

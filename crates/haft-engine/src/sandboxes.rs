@@ -3,7 +3,8 @@
 
 use crate::settings::Settings;
 use haft_core::{
-    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, ParentGrant, ToolError,
+    CallContext, Enforcement, ErrorCode, IsolationLevel, IsolationTechnology, Limits, Metrics, ParentGrant,
+    ToolError,
     port::{Jail, Sandbox, covers_host},
     text,
 };
@@ -40,6 +41,9 @@ pub struct SandboxSpec {
     pub id: Option<String>,
     /// The level of programs in it, at the least. Tools that run in haft's own process have none.
     pub level: IsolationLevel,
+    /// The jail of programs in it, and no other; haft chooses where it is `auto`.
+    #[serde(skip_serializing_if = "IsolationTechnology::is_auto")]
+    pub isolation_technology: IsolationTechnology,
     /// Memory, processes, cores and the time on them are those of all calls in it together, the rest of each by itself.
     pub limits: Limits,
     /// Paths that calls in it may reach; none where empty.
@@ -57,6 +61,7 @@ impl Default for SandboxSpec {
         SandboxSpec {
             id: None,
             level: IsolationLevel::Strict,
+            isolation_technology: IsolationTechnology::Auto,
             limits: Limits::default(),
             mounts: Vec::new(),
             hosts: Vec::new(),

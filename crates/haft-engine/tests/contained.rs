@@ -166,6 +166,7 @@ fn parent() -> ParentGrant {
         limits: Limits { processes: Some(4), ..Limits::default() },
         mounts: vec!["/work/a".into()],
         hosts: vec!["*.example.com".into()],
+        ..ParentGrant::default()
     }
 }
 

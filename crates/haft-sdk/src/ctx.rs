@@ -5,7 +5,7 @@ use crate::{
     capability::{Capabilities, Commands, EngineView, Http, Outputs, Workspace},
 };
 use haft_core::{
-    CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError,
+    CallContext, Enforcement, ErrorCode, ExecutionId, OutputStream, ToolCall, ToolError,
     port::{Guest, GuestEnd, GuestSpec, OutputSink},
 };
 use serde_json::{Map, Value};
@@ -233,7 +233,17 @@ impl ToolCtx {
 
     /// Starts a program in a jail, and leaves the rest to the caller. Dropping the guest ends it.
     pub async fn start(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
-        let guest = self.commands().start(self.0.fit(spec)?).await?;
+        let spec = self.0.fit(spec)?;
+        let technology = spec.technology;
+        let guest = self.commands().start(spec).await?;
+        // Whatever jail is wired in: dropping the guest ends it.
+        if technology.jail().is_some_and(|chosen| chosen != guest.enforcement().jail) {
+            let text = format!(
+                "The jail `{}` was chosen, and cannot be had here",
+                technology.jail().unwrap_or_default()
+            );
+            return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+        }
         self.0.contained(guest.sandbox_id(), guest.enforcement());
         Ok(guest)
     }

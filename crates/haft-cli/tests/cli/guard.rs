@@ -536,3 +536,32 @@ fn an_agent_has_the_tools_permissions_and_limits_that_are_listed_and_no_more() {
     place.write("haft.toml", "[[agents]]\nname = 'owner'\ntools = []\n");
     assert_eq!(place.haft(&["call", "glob", "pattern=*"]).code, 0);
 }
+
+/// Document 002, IsolationTechnology: of a configuration, a sandbox and a call.
+#[test]
+fn a_call_chooses_its_jail_and_gets_no_other() {
+    let place = Place::new();
+    place.own_config("[tools.approval]\nmode = 'auto'\ndenylist = []\n");
+    let run = |more: &[&str]| {
+        let mut args = vec!["call", "run_command", "command=true", "--json"];
+        args.extend(more);
+        place.haft(&args)
+    };
+    let usual = run(&[]);
+    if !contained("a_call_chooses_its_jail_and_gets_no_other", &usual) {
+        return;
+    }
+    for jail in ["namespace", "process", "runc", "gvisor"] {
+        let said = run(&["--jail", jail]);
+        let result = said.json();
+        match result["error"]["code"].as_str() {
+            None => assert_eq!(result["metadata"]["enforcement"]["jail"], jail, "{said:?}"),
+            Some(code) => assert_eq!(code, "SANDBOX_CREATION_FAILED", "no other takes its place: {said:?}"),
+        }
+    }
+    place.own_config("[tools.commands]\nisolation_technology = 'process'\n[tools.approval]\nmode = 'auto'\ndenylist = []\n");
+    let other = run(&["--jail", "namespace"]);
+    assert_eq!(other.json()["error"]["code"], "SANDBOX_CREATION_FAILED", "{other:?}");
+    let typo = run(&["--jail", "docker"]);
+    assert!(typo.code == 2 && typo.stderr.contains("gvisor"), "{typo:?}");
+}

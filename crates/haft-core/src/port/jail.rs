@@ -1,7 +1,10 @@
 //! What holds a program in.
 
 use super::BoxFuture;
-use crate::{Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, OutputStream, ToolError, Violation};
+use crate::{
+    Enforcement, ErrorCode, IsolationLevel, IsolationTechnology, Limits, Metrics, OutputStream, ToolError,
+    Violation,
+};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
 
@@ -83,6 +86,8 @@ pub struct GuestSpec {
     pub hosts: Vec<String>,
     /// What it may use.
     pub limits: Limits,
+    /// By which jail, where that was chosen. No other takes its place.
+    pub technology: IsolationTechnology,
     /// The sandbox around it, whose limits hold for all that is in it together.
     pub parent: Option<String>,
     /// How long it may tidy up after it was told to end. Zero ends it at once.

@@ -5,7 +5,8 @@ use crate::{
     sandboxes::{Entry, SandboxSpec, SandboxStatus, SandboxTable, is_plain, unknown},
 };
 use haft_core::{
-    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, ParentGrant, Tier, ToolError, text,
+    CallContext, Enforcement, ErrorCode, IsolationLevel, Limits, ParentGrant, Tier, ToolError,
+    port::GuestSpec, text,
 };
 use haft_sdk::{CancelReason, files::Access};
 use std::{sync::Arc, time::Duration};
@@ -42,9 +43,16 @@ impl Sandboxes<'_> {
         }
         // Both may take a while where nothing was made before: a jail is tried, and what others left is cleared away.
         let (jail, limits, level) = (Arc::clone(&ports.jail), spec.limits.clone(), spec.level);
+        let technology = spec.isolation_technology;
         let made = tokio::task::spawn_blocking(move || {
             let enforcement = match level {
                 IsolationLevel::None => Enforcement::in_process(),
+                _ if !technology.is_auto() => {
+                    let guest = GuestSpec { level, technology, ..GuestSpec::default() };
+                    jail.holds(&guest).map_err(|unavailable| {
+                        ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
+                    })?
+                }
                 _ => jail.offers(level).map_err(|unavailable| {
                     ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
                 })?,
@@ -54,8 +62,13 @@ impl Sandboxes<'_> {
         let (enforcement, jail) = made
             .await
             .map_err(|error| ToolError::from(ErrorCode::SandboxCreationFailed).with_diagnostics(error))??;
-        let grant =
-            ParentGrant { sandbox_id: jail.id().to_owned(), limits: spec.limits, mounts, hosts: spec.hosts };
+        let grant = ParentGrant {
+            sandbox_id: jail.id().to_owned(),
+            limits: spec.limits,
+            mounts,
+            hosts: spec.hosts,
+            isolation_technology: technology,
+        };
         let now = ports.clock.now();
         let entry = Arc::new(Entry::new((tenant, spec.id), (grant, level), (enforcement, jail), now, life));
         // A shutdown that began meanwhile did not see it; dropping it ends it.

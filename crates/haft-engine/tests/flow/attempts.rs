@@ -89,6 +89,7 @@ fn inside() -> Arc<CallContext> {
         limits: Limits { memory_bytes: Some(1 << 20), ..Limits::default() },
         mounts: vec!["/work/a".into()],
         hosts: vec!["a.example".into()],
+        ..ParentGrant::default()
     };
     Arc::new(CallContext { parent: Some(parent), ..CallContext::clone(&CallContext::owner()) })
 }

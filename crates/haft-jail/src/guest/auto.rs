@@ -1,7 +1,7 @@
 //! `auto`: the cheapest jail that delivers what is asked for.
 
 use haft_core::{
-    Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
+    Enforcement, ErrorCode, IsolationLevel, IsolationTechnology, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
 };
 use std::sync::Arc;
@@ -69,11 +69,15 @@ impl Auto {
     fn first<T>(
         &self,
         level: IsolationLevel,
+        technology: IsolationTechnology,
         try_one: impl Fn(&Arc<dyn Jail>) -> Result<T, Unavailable>,
     ) -> Result<(Arc<dyn Jail>, T), Unavailable> {
         let mut refusals = Vec::new();
         for name in order(level) {
-            for jail in self.jails.iter().filter(|jail| jail.name() == *name) {
+            let is_meant = |jail: &&Arc<dyn Jail>| {
+                jail.name() == *name && technology.jail().is_none_or(|chosen| chosen == *name)
+            };
+            for jail in self.jails.iter().filter(is_meant) {
                 match try_one(jail) {
                     Ok(offer) => return Ok((Arc::clone(jail), offer)),
                     Err(refusal) => refusals.push((name, refusal)),
@@ -82,7 +86,10 @@ impl Auto {
         }
         if refusals.is_empty() {
             return Err(Unavailable {
-                reason: format!("no jail knows {level:?}"),
+                reason: match technology.jail() {
+                    Some(chosen) => format!("the jail `{chosen}` is not there for {level:?}"),
+                    None => format!("no jail knows {level:?}"),
+                },
                 fix: "wire one in".into(),
             });
         }
@@ -99,11 +106,11 @@ impl Jail for Auto {
     }
 
     fn offers(&self, level: IsolationLevel) -> Result<Enforcement, Unavailable> {
-        self.first(level, |jail| jail.offers(level)).map(|(_, offer)| offer)
+        self.first(level, IsolationTechnology::Auto, |jail| jail.offers(level)).map(|(_, offer)| offer)
     }
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
-        self.first(spec.level, |jail| jail.holds(spec)).map(|(_, offer)| offer)
+        self.first(spec.level, spec.technology, |jail| jail.holds(spec)).map(|(_, offer)| offer)
     }
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {
@@ -127,7 +134,7 @@ impl Jail for Auto {
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
-            let chosen = self.first(spec.level, |jail| jail.holds(&spec));
+            let chosen = self.first(spec.level, spec.technology, |jail| jail.holds(&spec));
             let (jail, _) = chosen.map_err(|unavailable| {
                 ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
             })?;

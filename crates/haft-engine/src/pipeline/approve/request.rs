@@ -11,7 +11,8 @@ use crate::{
 };
 use haft_core::{
     ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, Enforcement, ErrorCode, Footprint,
-    GrantOffer, IsolationLevel, Limits, ParentGrant, Risk, ToolDefinition, ToolError, port::Subject, text,
+    GrantOffer, IsolationLevel, IsolationTechnology, Limits, ParentGrant, Risk, ToolDefinition, ToolError,
+    port::Subject, text,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -57,6 +58,7 @@ pub(super) async fn approval_request(
         arguments: call.arguments(),
         footprint: &ready.footprint,
         isolation: ready.containment.level,
+        technology: call.options.isolation_technology,
         limits: call.options.limits.as_deref(),
         reach: &reach,
         sandbox,
@@ -240,6 +242,7 @@ struct Covered<'a> {
     arguments: &'a Arguments,
     footprint: &'a Footprint,
     isolation: IsolationLevel,
+    technology: IsolationTechnology,
     limits: Option<&'a Limits>,
     reach: &'a Value,
     sandbox: Option<&'a ParentGrant>,
@@ -260,6 +263,7 @@ impl Covered<'_> {
             arguments,
             footprint,
             isolation,
+            technology,
             limits,
             reach,
             sandbox,
@@ -275,6 +279,7 @@ impl Covered<'_> {
             "arguments": arguments.as_str(),
             "footprint": footprint,
             "isolation": isolation,
+            "technology": technology,
             "limits": limits,
             "reach": reach,
             "sandbox": sandbox,
@@ -307,6 +312,7 @@ mod tests {
             arguments: &arguments,
             footprint: &footprint,
             isolation: IsolationLevel::Strict,
+            technology: IsolationTechnology::Auto,
             limits: None,
             reach: &json!({"hosts": []}),
             sandbox: None,
@@ -322,6 +328,7 @@ mod tests {
             arguments: _,
             footprint: _,
             isolation: _,
+            technology: _,
             limits: _,
             reach: _,
             sandbox: _,
@@ -341,6 +348,7 @@ mod tests {
             ("footprint", Covered { footprint: &Footprint::reads([Resource::path("/a")]), ..base }),
             ("writes", Covered { footprint: &Footprint::writes([Resource::path("/a")]), ..base }),
             ("isolation", Covered { isolation: IsolationLevel::Standard, ..base }),
+            ("technology", Covered { technology: IsolationTechnology::Process, ..base }),
             ("limits", Covered { limits: Some(&Limits { processes: Some(1), ..Limits::default() }), ..base }),
             ("reach", Covered { reach: &json!({"hosts": ["*"]}), ..base }),
             ("sandbox", Covered { sandbox: Some(&ParentGrant::default()), ..base }),

@@ -3,7 +3,7 @@
 use super::call::CallState;
 use crate::{ports::Ports, registry::Registered};
 use haft_core::{
-    ErrorCode, Footprint, IsolationLevel, Limits, ParentGrant, Resource, ToolError,
+    ErrorCode, Footprint, IsolationLevel, IsolationTechnology, Limits, ParentGrant, Resource, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail, covers_host},
 };
 use haft_sdk::{PassedOn, capability::Commands};
@@ -45,6 +45,7 @@ impl Containment {
             }
             None => spec.limits.clone(),
         };
+        spec.technology = technology(call)?;
         let around = call.sandbox.get().map_or(IsolationLevel::None, |sandbox| sandbox.level);
         spec.level = spec.level.max(self.level).max(around);
         // Nothing to write to, and no way outward.
@@ -119,14 +120,30 @@ pub(crate) fn contain(
         );
         return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
     }
+    let technology = technology(call)?;
+    let offered = || match technology.is_auto() {
+        true => ports.jail.offers(level),
+        false => ports.jail.holds(&GuestSpec { level, technology, ..GuestSpec::default() }),
+    };
     if level > IsolationLevel::None
-        && let Err(unavailable) = ports.jail.offers(level)
+        && let Err(unavailable) = offered()
     {
         let text =
             format!("`{}` needs {level:?} isolation, which cannot be had: {unavailable}", registered.name);
         return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
     }
     Ok(level)
+}
+
+/// The jail that the call and the sandbox around it chose.
+pub(crate) fn technology(call: &CallState) -> Result<IsolationTechnology, ToolError> {
+    let around = call.context.parent.as_ref().map(|parent| parent.isolation_technology).unwrap_or_default();
+    let around = call.sandbox.get().map_or(around, |sandbox| sandbox.grant.isolation_technology);
+    let asked = call.options.isolation_technology;
+    asked.and(around).ok_or_else(|| {
+        let text = format!("The call asks for the jail {asked:?}, and the sandbox around it has {around:?}");
+        ToolError::new(ErrorCode::ValidationFailed, text)
+    })
 }
 
 /// What programs of a call reach at most, as an approval covers it: without the values of variables.
@@ -146,7 +163,8 @@ pub(crate) fn reach(call: &CallState) -> Value {
         presets,
         hosts,
         limits,
-        parent: _, // the sandbox is covered on its own
+        technology: _, // chosen by the call and its sandbox, and covered on its own
+        parent: _,     // the sandbox is covered on its own
         grace: _,
     } = &template;
     let names = |paths: &[PathBuf]| paths.iter().map(|path| path_name(path)).collect::<Vec<_>>();
