@@ -24,6 +24,7 @@ pub(crate) async fn finish(
     call: &mut CallRecord,
     outcome: RunOutcome,
 ) -> ToolResult {
+    call.announce();
     let outcome = unless_never_started(call, outcome);
     let content = match compose(ports, call, outcome) {
         Composed::Now(content) => content,

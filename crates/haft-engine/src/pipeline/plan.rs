@@ -118,7 +118,11 @@ async fn plan_call(
     purpose: Purpose,
 ) -> Planned {
     let (state, facts) = call.parts();
-    match check_call(ports, state, facts, place, purpose).await {
+    let checked = check_call(ports, state, facts, place, purpose).await;
+    if purpose != Purpose::DryRun {
+        call.announce();
+    }
+    match checked {
         Ok(Checked::Passed(passed)) => passed.planned(call),
         Ok(Checked::Follows(leader)) => Planned::Follows(call, leader),
         Ok(Checked::AwaitsResult) => Planned::AwaitingResult(call),

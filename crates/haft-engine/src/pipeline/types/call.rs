@@ -12,8 +12,8 @@ use crate::{
     settings::Settings,
 };
 use haft_core::{
-    ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits, OutputStream, TaskId,
-    ToolCall,
+    ApprovalId, Arguments, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits,
+    OutputStream, TaskId, ToolCall,
     port::{Approver, ClaimRequest},
 };
 use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
@@ -285,6 +285,18 @@ impl CallState {
     pub(crate) fn output_limit(&self, bound: usize) -> usize {
         // Asked for again each time: earlier results of a batch leave less.
         bound.min(self.capacity())
+    }
+
+    /// Sends the first event. Arguments that were too large for a call are too large for an event.
+    pub(crate) fn announce(&self, timeout: Duration) {
+        let sent = &self.tool_call.arguments;
+        let arguments = match self.registered.get() {
+            None if sent.len() > self.ports.settings.max_args_bytes => {
+                Arguments::from_text(format!("[{} bytes]", sent.len()))
+            }
+            _ => self.ports.redaction.arguments(sent),
+        };
+        self.emit(EventPayload::Started { arguments, timeout });
     }
 
     /// Adds an event to the call's log, and to its batch's.
