@@ -189,6 +189,8 @@ pub enum EventPayload {
         /// The last that is gone.
         to: u64,
     },
+    /// A listener came back after events that are not kept any more: nobody knows how many it missed.
+    Missed,
 }
 
 impl EventPayload {
@@ -221,6 +223,7 @@ impl EventPayload {
             EventPayload::RetryExhausted { .. } => "tool:retry-exhausted",
             EventPayload::CircuitChanged { .. } => "tool:circuit",
             EventPayload::Gap { .. } => "tool:gap",
+            EventPayload::Missed => "tool:missed",
         }
     }
 
@@ -248,6 +251,7 @@ impl EventPayload {
             EventPayload::RetryExhausted { .. } => "RetryExhausted",
             EventPayload::CircuitChanged { .. } => "CircuitChanged",
             EventPayload::Gap { .. } => "Gap",
+            EventPayload::Missed => "Missed",
         }
     }
 
@@ -273,6 +277,7 @@ impl EventPayload {
         match self {
             EventPayload::Started { .. }
             | EventPayload::Running
+            | EventPayload::Missed
             | EventPayload::InProgress { .. }
             | EventPayload::Warning { .. } => Value::Null,
             EventPayload::Output { stream, offset, chunk } => {
@@ -377,7 +382,7 @@ impl Serialize for Event {
         map.serialize_entry("elapsedMs", &(self.elapsed.as_micros() as f64 / 1000.0))?;
         map.serialize_entry("message", &self.payload.message())?;
         match &self.payload {
-            EventPayload::Running | EventPayload::Warning { .. } => {}
+            EventPayload::Running | EventPayload::Missed | EventPayload::Warning { .. } => {}
             EventPayload::InProgress { percent, .. } => {
                 if let Some(percent) = percent {
                     map.serialize_entry("progressPercent", percent)?;

@@ -513,6 +513,7 @@ fn payloads() -> Vec<EventPayload> {
         EventPayload::RetryExhausted { attempts: 3, code: ErrorCode::Timeout, message: "too slow".into() },
         EventPayload::CircuitChanged { state: "open", failures: 6, calls: 10 },
         EventPayload::Running,
+        EventPayload::Missed,
     ];
     // The enum may grow, so no match here can be complete; the list of wire names in its source is.
     let named = include_str!("../src/event.rs").matches("=> \"tool:").count();

@@ -14,7 +14,7 @@ pub use tools::{Registration, Tools};
 
 use crate::{
     approvals::Approvals,
-    events::Observer,
+    events::{EventPosition, EventStream, Observer},
     flows::{self, FlowError, FlowRequest, FlowResult},
     inner::{Inner, Target},
     live_calls::{PendingCall, SubmitError},
@@ -122,8 +122,7 @@ impl Engine {
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
         let model = &options.call.model;
-        let batch =
-            Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, &ports.settings));
+        let batch = Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, ports));
         let call_options = Arc::new(options.call.clone());
         let calls: Vec<_> = calls
             .into_iter()
@@ -187,6 +186,29 @@ impl Engine {
     /// id, or not any more.
     pub fn observe(&self, target: impl Into<Target>) -> Option<Observer> {
         self.0.observe(target.into())
+    }
+
+    /// Everything that happens to the calls and batches of a tenant, from now on: for consoles and for programs that
+    /// watch many calls. A listener slows nobody; one that is too slow is told how many events it missed.
+    ///
+    /// ```
+    /// # async fn watch(engine: haft_engine::Engine) {
+    /// let mut events = engine.events("local");
+    /// while let Some(event) = events.next().await {
+    ///     println!("{} {}", event.tool, event.payload.message());
+    /// }
+    /// # }
+    /// ```
+    pub fn events(&self, tenant: &str) -> EventStream {
+        let ports = &self.0.ports;
+        ports.feeds.listen(tenant, None, ports.clock.now())
+    }
+
+    /// Goes on listening from a place, where what happened since is still kept; else the first event is
+    /// [`Missed`](haft_core::EventPayload::Missed).
+    pub fn events_from(&self, tenant: &str, place: EventPosition) -> EventStream {
+        let ports = &self.0.ports;
+        ports.feeds.listen(tenant, Some(place), ports.clock.now())
     }
 
     /// Whether it is that tenant's, and still known here. Ids are no secrets: a face that serves several tenants asks
@@ -328,6 +350,7 @@ impl Engine {
         let _ = tokio::time::timeout(grace, executions.idle()).await;
         sandboxes::end_all(&self.0).await;
         let _ = tokio::time::timeout(grace, self.0.ports.store.flush()).await;
+        self.0.ports.feeds.close();
         Shutdown {
             drained: before.saturating_sub(unfinished.len()),
             cancelled: unfinished.len(),

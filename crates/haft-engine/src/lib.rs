@@ -32,7 +32,7 @@ pub use approvals::{
     standing,
 };
 pub use engine::{Engine, EngineBuilder, EngineStats, Registration, Sandboxes, Shutdown, Tools, WeakEngine};
-pub use events::Observer;
+pub use events::{EventPosition, EventStream, NoPosition, Observer};
 pub use flows::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};
 pub use haft_core::{Quota, RateLimit, RateScope};
 pub use inner::Target;

@@ -56,9 +56,13 @@ pub(crate) fn event(happened: &Happened, before: &str) -> Event {
         EventPayload::Gap { to, .. } => to,
         _ => happened.seq,
     };
-    let event = Event::default().event(happened.payload.wire_name()).id(format!("{before}{seen}"));
+    named(happened).id(format!("{before}{seen}"))
+}
+
+/// One event, with its name and without an id.
+pub(crate) fn named(happened: &Happened) -> Event {
     let data = serde_json::to_string(happened).unwrap_or_else(|_| "{}".to_owned());
-    event.data(data)
+    Event::default().event(happened.payload.wire_name()).data(data)
 }
 
 /// The result of a call, as the last event.

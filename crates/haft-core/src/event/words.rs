@@ -76,6 +76,7 @@ impl EventPayload {
                 format!("Circuit breaker {state}: {failures} of {} failed", counted(*calls as usize, "call"))
                     .into()
             }
+            EventPayload::Missed => "Events were missed, because they are not kept any more".into(),
             EventPayload::Gap { from, to } => {
                 let lost = usize::try_from(to.saturating_sub(*from).saturating_add(1)).unwrap_or(usize::MAX);
                 let verb = if lost == 1 { "was" } else { "were" };

@@ -87,8 +87,7 @@ pub(crate) fn execute_batch(
         Some(id) => BatchId::from_uuid(id.as_uuid()),
         None => BatchId::at(at),
     };
-    let make =
-        |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, &ports.settings));
+    let make = |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, ports));
     let mut batch = make(batch_id);
     let mut refusal = None;
     while !engine.live.executions.begin_batch(&batch) {

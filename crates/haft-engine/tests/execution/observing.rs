@@ -268,3 +268,41 @@ async fn started_is_first_also_where_a_call_is_refused_and_every_event_has_words
         assert_eq!(events.last().unwrap().payload.message(), error.message, "{name}");
     }
 }
+
+/// seeds/000 §3.1 IMediator, §4.4; seeds/003 §8: events of all executions reach any subscriber, of its tenant.
+#[tokio::test]
+async fn an_engine_wide_stream_has_every_event_of_a_tenants_calls_and_batches() {
+    let house = house([chatty()]);
+    let of = |tenant: &str| CallContext { tier: Tier::Teams, ..CallContext::new(tenant, "agent") };
+    let (mut ours, mut others) = (house.engine.events("local"), house.engine.events("other"));
+    let result = house.engine.execute(Request::new(call("chatty")).context(of("local"))).await;
+    let batch = BatchRequest::from(vec![call("chatty"), call("no_such_tool")]).context(of("local"));
+    let (results, summary) = house.engine.execute_batch(batch).await;
+    let foreign = house.engine.execute(Request::new(call("chatty")).context(of("other"))).await;
+
+    let mut own = house.events(result.metadata.execution_id).await;
+    own.extend(house.events(summary.batch_id).await);
+    let payloads = |events: &[Event]| events.iter().map(|event| event.payload.clone()).collect::<Vec<_>>();
+    let mut heard = Vec::new();
+    while heard.len() < own.len() {
+        heard.push(within("an event", ours.next()).await.unwrap());
+    }
+    assert_eq!(payloads(&heard), payloads(&own), "the stream and the logs differ");
+    assert!(heard.iter().zip(0..).all(|(event, number)| event.seq == number), "numbers have no holes");
+    let ids: std::collections::BTreeSet<_> = heard.iter().filter_map(|event| event.execution_id).collect();
+    let expected = results.iter().chain([&result]).map(|result| result.metadata.execution_id);
+    assert_eq!(ids, expected.collect());
+    assert_eq!(heard.last().unwrap().batch_id, Some(summary.batch_id));
+
+    let place = ours.position();
+    drop(ours);
+    house.engine.execute(Request::new(call("no_such_tool")).context(of("local"))).await;
+    let mut again = house.engine.events_from("local", place);
+    let next = [again.next().await.unwrap(), again.next().await.unwrap()];
+    assert_eq!(kinds(&next), ["Started", "Failed"], "nothing is lost between two connections");
+
+    let first = within("an event", others.next()).await.unwrap();
+    assert_eq!(first.execution_id, Some(foreign.metadata.execution_id), "only the other tenant's own");
+    house.engine.shutdown_now().await;
+    while within("the end", again.next()).await.is_some() {}
+}

@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod batches;
+mod events;
 mod executions;
 mod health;
 mod invoke;
@@ -47,6 +48,7 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::show, tasks::cancel))
         .routes(routes!(tasks::events))
+        .routes(routes!(events::all))
         .routes(routes!(executions::list))
         .routes(routes!(executions::show))
         .routes(routes!(executions::events))

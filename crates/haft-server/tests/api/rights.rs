@@ -33,6 +33,7 @@ const NEEDS: &[(&str, &str, Option<Right>)] = &[
     ("GET", "/v1/tasks/{id}", None),
     ("DELETE", "/v1/tasks/{id}", Some(Right::Invoke)),
     ("GET", "/v1/tasks/{id}/events", None),
+    ("GET", "/v1/events", None),
     ("GET", "/v1/executions", None),
     ("GET", "/v1/executions/{id}", None),
     ("GET", "/v1/executions/{id}/events", None),

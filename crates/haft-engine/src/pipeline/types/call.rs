@@ -314,7 +314,11 @@ impl CallState {
             let source = Some(Box::new(self.source()));
             batch.log.push(batch.arrived.elapsed(), source, payload.clone(), false);
         }
-        self.log.push(elapsed, None, payload, is_last);
+        let heard = self.ports.feeds.is_open().then(|| payload.clone());
+        let is_new = self.log.push(elapsed, None, payload, is_last);
+        if let Some(payload) = heard.filter(|_| is_new) {
+            self.ports.feeds.push(&self.context.tenant, self.source(), self.arrived_at, elapsed, payload);
+        }
     }
 
     /// Whether anything was streamed.
