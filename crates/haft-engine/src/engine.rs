@@ -6,15 +6,17 @@ mod sandboxes;
 mod statistics;
 mod tasks;
 mod tools;
+mod watch;
 
 pub use builder::EngineBuilder;
 pub use sandboxes::Sandboxes;
 pub use statistics::EngineStats;
 pub use tools::{Registration, Tools};
+pub use watch::Executing;
 
 use crate::{
     approvals::Approvals,
-    events::{EventPosition, EventStream, Observer},
+    events::Observer,
     flows::{self, FlowError, FlowRequest, FlowResult},
     inner::{Inner, Target},
     live_calls::{PendingCall, SubmitError},
@@ -186,29 +188,6 @@ impl Engine {
     /// id, or not any more.
     pub fn observe(&self, target: impl Into<Target>) -> Option<Observer> {
         self.0.observe(target.into())
-    }
-
-    /// Everything that happens to the calls and batches of a tenant, from now on: for consoles and for programs that
-    /// watch many calls. A listener slows nobody; one that is too slow is told how many events it missed.
-    ///
-    /// ```
-    /// # async fn watch(engine: haft_engine::Engine) {
-    /// let mut events = engine.events("local");
-    /// while let Some(event) = events.next().await {
-    ///     println!("{} {}", event.tool, event.payload.message());
-    /// }
-    /// # }
-    /// ```
-    pub fn events(&self, tenant: &str) -> EventStream {
-        let ports = &self.0.ports;
-        ports.feeds.listen(tenant, None, ports.clock.now())
-    }
-
-    /// Goes on listening from a place, where what happened since is still kept; else the first event is
-    /// [`Missed`](haft_core::EventPayload::Missed).
-    pub fn events_from(&self, tenant: &str, place: EventPosition) -> EventStream {
-        let ports = &self.0.ports;
-        ports.feeds.listen(tenant, Some(place), ports.clock.now())
     }
 
     /// Whether it is that tenant's, and still known here. Ids are no secrets: a face that serves several tenants asks

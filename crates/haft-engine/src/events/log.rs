@@ -93,6 +93,13 @@ impl EventLog {
         true
     }
 
+    /// The kind of the newest event that is a change of state.
+    pub(crate) fn last_change(&self) -> Option<&'static str> {
+        let entries = self.entries();
+        let last = entries.list.iter().rev().find(|entry| !entry.payload.is_droppable());
+        last.map(|entry| entry.payload.kind())
+    }
+
     /// The event at `seq`, or the gap that begins there; `None` at the end, `Err` when it is yet to come.
     fn read(&self, own: &dyn Logged, seq: u64) -> Result<Option<Event>, NotYet> {
         let mut entries = self.entries();

@@ -26,6 +26,16 @@ pub(crate) fn execute(
     outer: Option<Arc<CallState>>,
     task: Option<Box<TaskOrigin>>,
 ) -> impl Future<Output = ToolResult> + Send + use<> {
+    opened(engine, request, outer, task).1
+}
+
+/// Makes one call, and gives it, too, for those who watch it.
+pub(crate) fn opened(
+    engine: &Arc<Inner>,
+    request: Request,
+    outer: Option<Arc<CallState>>,
+    task: Option<Box<TaskOrigin>>,
+) -> (Arc<CallState>, impl Future<Output = ToolResult> + Send + use<>) {
     let arrival = Arrival {
         call: request.call,
         context: request.context,
@@ -41,8 +51,9 @@ pub(crate) fn execute(
     engine.note_runtime();
     let (call, refusal) = engine.open(arrival);
     // Made before the first poll: a future that is dropped unpolled still ends its call.
+    let opened = Arc::clone(&call);
     let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
-    async move {
+    let running = async move {
         pending.engine.note_runtime();
         let mut results = match refusal {
             // Boxed like everything that is rare: its state would make every call larger to move.
@@ -52,7 +63,8 @@ pub(crate) fn execute(
         // One call went in, and each gets one result.
         let Some(result) = results.pop() else { unreachable!("one call, one result") };
         result
-    }
+    };
+    (opened, running)
 }
 
 /// Ends a call that is refused before it is taken: it has its record and its last event like any other.
@@ -80,6 +92,14 @@ pub(crate) fn execute_batch(
     engine: &Arc<Inner>,
     request: BatchRequest,
 ) -> impl Future<Output = (Vec<ToolResult>, BatchSummary)> + Send + use<> {
+    opened_batch(engine, request).1
+}
+
+/// Makes several calls that are planned together, and gives their batch, too, for those who watch it.
+pub(crate) fn opened_batch(
+    engine: &Arc<Inner>,
+    request: BatchRequest,
+) -> (Arc<Batch>, impl Future<Output = (Vec<ToolResult>, BatchSummary)> + Send + use<>) {
     let BatchRequest { calls, context, options, approver } = request;
     let ports = &engine.ports;
     let (at, instant) = (ports.clock.now(), Instant::now());
@@ -125,7 +145,8 @@ pub(crate) fn execute_batch(
     let lane = engine.controls.narrowest_lane();
     let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap, lane);
     let pending = PendingCalls { engine: Arc::clone(engine), calls, batch: Some(Arc::clone(&batch)) };
-    async move {
+    let opened = Arc::clone(&batch);
+    let running = async move {
         pending.engine.note_runtime();
         if !is_above_tier {
             let count = pending.calls.len();
@@ -179,5 +200,6 @@ pub(crate) fn execute_batch(
         };
         batch.emit(completed, true);
         (results, summary)
-    }
+    };
+    (opened, running)
 }

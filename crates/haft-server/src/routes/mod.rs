@@ -19,6 +19,7 @@ mod tools;
 
 pub(crate) use approvals::RememberBody;
 pub(crate) use batches::Results;
+pub(crate) use executions::Running;
 pub(crate) use tasks::TaskPage;
 pub(crate) use tools::CategoryName;
 
@@ -50,6 +51,7 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(tasks::events))
         .routes(routes!(events::all))
         .routes(routes!(executions::list))
+        .routes(routes!(executions::running))
         .routes(routes!(executions::show))
         .routes(routes!(executions::events))
         .routes(routes!(executions::cancel))

@@ -35,6 +35,7 @@ const NEEDS: &[(&str, &str, Option<Right>)] = &[
     ("GET", "/v1/tasks/{id}/events", None),
     ("GET", "/v1/events", None),
     ("GET", "/v1/executions", None),
+    ("GET", "/v1/executions/running", None),
     ("GET", "/v1/executions/{id}", None),
     ("GET", "/v1/executions/{id}/events", None),
     ("POST", "/v1/executions/{id}/cancel", Some(Right::Invoke)),
