@@ -39,7 +39,7 @@ use haft_core::{
 use haft_definition::ReadErrors;
 use haft_flow::Flow;
 use haft_sdk::{CancelReason, Tool};
-use statistics::statistics;
+use statistics::{around, statistics};
 use std::{
     future::Future,
     sync::{Arc, atomic::Ordering},
@@ -268,9 +268,11 @@ impl Engine {
     ///
     /// The names are `tools_executions_total`, `tools_executions_duration` (a histogram, in seconds),
     /// `tools_executions_by_status`, `tools_executions_by_tool`, `tools_executions_timeouts`, `tools_batches_total`,
-    /// `tools_batches_size` and those of results, registry and sandbox. No argument and no output is in them.
+    /// `tools_batches_size` and those of results, registry, sandbox, retries, cache, circuit breakers and queue. Every
+    /// call is counted, also one of a tool that does not exist, and counts of tools that were removed stay. No argument
+    /// and no output is in them.
     pub fn metrics_text(&self) -> String {
-        metrics::text(&self.0.ports.registry, &self.0.live.counters)
+        metrics::text(&self.0.ports.registry, &self.0.live.counters, &around(&self.0))
     }
 
     /// The approvals and grants of one tenant: what waits for a person, and how it is answered.

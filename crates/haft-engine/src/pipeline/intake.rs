@@ -12,7 +12,10 @@ use crate::{
     request::{BatchRequest, Request},
     telemetry::{self, within},
 };
-use haft_core::{BatchId, BatchOrigin, BatchSummary, EventPayload, Strategy, ToolError, ToolResult};
+use haft_core::{
+    BatchId, BatchOptions, BatchOrigin, BatchSummary, ErrorCode, EventPayload, Strategy, ToolError,
+    ToolResult,
+};
 use std::{future::Future, sync::Arc, time::Instant};
 
 /// A single call overlaps nothing.
@@ -185,6 +188,9 @@ pub(crate) fn opened_batch(
             ..BatchSummary::of(batch.id, &results, batch.arrived.elapsed())
         };
         pending.engine.live.counters.batch(summary.total);
+        if let Some(failed) = stopped_at(&options, &results) {
+            telemetry::batch_stopped(&pending.engine.ports.redaction, batch.id, failed);
+        }
         telemetry::batch_ended(&summary);
         if batch_plan.strategy != Strategy::Sequential && !is_above_tier {
             let BatchSummary { total, succeeded, failed, overlapped, duration, .. } = summary;
@@ -202,4 +208,13 @@ pub(crate) fn opened_batch(
         (results, summary)
     };
     (opened, running)
+}
+
+/// The call that a batch stopped at, where it stopped at one.
+fn stopped_at<'a>(options: &BatchOptions, results: &'a [ToolResult]) -> Option<&'a ToolResult> {
+    let not_started = |result: &ToolResult| result.error_code() == Some(ErrorCode::NotStarted);
+    if options.continue_on_failure || !results.iter().any(not_started) {
+        return None;
+    }
+    results.iter().find(|result| !result.is_success() && !not_started(result))
 }
