@@ -197,6 +197,8 @@ const TIME_TO_LIVE: &str = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-
 /// member's schema.
 pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
     let time = || json!({"pattern": TIME, "examples": ["PT30S"]});
+    let retried: Vec<&str> =
+        ErrorCode::ALL.iter().filter(|code| code.may_be_retried()).map(|code| code.as_str()).collect();
     let up_to = |most: u64| json!({"minimum": 1, "maximum": most});
     let mut all = vec![
         ("Limits", "memoryBytes", up_to(COUNTABLE)),
@@ -204,7 +206,7 @@ pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
         ("Limits", "processes", up_to(Limits::MOST_PROCESSES.into())),
         ("Limits", "openFiles", up_to(Limits::MOST_OPEN_FILES.into())),
         ("Retry", "maxRetries", json!({"maximum": Retry::MOST})),
-        ("Retry", "on", json!({"items": schema::reference("ErrorCode")})),
+        ("Retry", "on", json!({"items": {"type": "string", "enum": retried}})),
         ("CallOptions", "priority", up_to((*CallOptions::PRIORITIES.end()).into())),
         ("SandboxSpec", "timeToLive", json!({"pattern": TIME_TO_LIVE, "examples": ["PT10M"]})),
     ];

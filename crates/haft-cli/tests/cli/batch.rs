@@ -187,5 +187,5 @@ fn events_of_a_batch_name_each_call() {
     let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     let ran = ["InProgress", "Completed", "InProgress", "Completed"];
     assert_eq!(kinds, [&["BatchStarted", "Started", "Started"], &ran[..], &["BatchCompleted"]].concat());
-    assert_eq!(events[3]["batchIndex"], 1);
+    assert_eq!(events[5]["batchIndex"], 1);
 }
