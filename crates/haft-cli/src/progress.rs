@@ -60,13 +60,13 @@ impl Progress {
         let index = event.batch_index.map_or(0, |index| index as usize);
         if let Some((start, end)) = self.spans.get_mut(index).filter(|_| event.execution_id.is_some()) {
             match &event.payload {
-                EventPayload::Started { .. } => *start = Some(event.elapsed),
+                EventPayload::Running => *start = Some(event.elapsed),
                 payload if payload.is_terminal() => *end = Some(event.elapsed),
                 _ => {}
             }
         }
         match &event.payload {
-            EventPayload::Started { .. } => {
+            EventPayload::Running => {
                 let id = self.calls.get(index).map_or("", |(_, id)| id);
                 self.current = Some(show::label(&event.tool, id));
                 self.doing.clear();

@@ -526,8 +526,8 @@ key_table! {
         allow_layout_change: bool = false, rule::own(Kind::Switch);
         /// What haft writes to disk before a call goes on: every record, or those of calls with side effects.
         durability: StoreDurability = StoreDurability::Effects, rule::level(STORE_DURABILITIES);
-        /// Whether the audit log keeps whole arguments, with secrets redacted, and not only their hash.
-        audit_input: bool = false, rule::own(Kind::Switch);
+        /// Whether the audit log keeps arguments, with secrets redacted, and not only their hash.
+        audit_input: bool = true, rule::own(Kind::Switch);
         /// Days that results and arguments are kept for `haft runs show`; 0 keeps them forever.
         keep_results_days: u64 = 30, rule::own(DAYS);
         /// Days that long outputs are kept for read_output; 0 keeps them forever.

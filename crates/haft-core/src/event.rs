@@ -1,5 +1,7 @@
 //! What observers see while a call passes through the stages.
 
+mod words;
+
 use crate::{ApprovalId, Arguments, BatchId, ErrorCode, ExecutionId, Status};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,13 +23,16 @@ pub enum OutputStream {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum EventPayload {
-    /// The call was planned and its tool starts. First of all state events of a call that runs.
+    /// The call came in and was checked. First event of every call, also of one that is refused.
     Started {
-        /// The arguments as they were sent.
+        /// The arguments as they were sent, redacted.
         arguments: Arguments,
-        /// The deadline.
+        /// The deadline; the general one where the call was refused before a tool was known.
         timeout: Duration,
     },
+    /// The tool starts: every check was passed, and every person who had to be asked has agreed. An `InProgress` on the
+    /// wire, and unlike reports of the tool never dropped.
+    Running,
     /// The tool reports how far it is.
     InProgress {
         /// 0 to 100, where known.
@@ -184,6 +189,8 @@ pub enum EventPayload {
         /// The last that is gone.
         to: u64,
     },
+    /// A listener came back after events that are not kept any more: nobody knows how many it missed.
+    Missed,
 }
 
 impl EventPayload {
@@ -196,7 +203,7 @@ impl EventPayload {
     pub const fn wire_name(&self) -> &'static str {
         match self {
             EventPayload::Started { .. } => "tool:executing",
-            EventPayload::InProgress { .. } => "tool:progress",
+            EventPayload::Running | EventPayload::InProgress { .. } => "tool:progress",
             EventPayload::Output { .. } => "tool:output",
             EventPayload::Warning { .. } => "tool:warning",
             EventPayload::ConfirmationRequested { .. } => "tool:confirmation-requested",
@@ -216,6 +223,7 @@ impl EventPayload {
             EventPayload::RetryExhausted { .. } => "tool:retry-exhausted",
             EventPayload::CircuitChanged { .. } => "tool:circuit",
             EventPayload::Gap { .. } => "tool:gap",
+            EventPayload::Missed => "tool:missed",
         }
     }
 
@@ -223,7 +231,7 @@ impl EventPayload {
     pub const fn kind(&self) -> &'static str {
         match self {
             EventPayload::Started { .. } => "Started",
-            EventPayload::InProgress { .. } => "InProgress",
+            EventPayload::Running | EventPayload::InProgress { .. } => "InProgress",
             EventPayload::Output { .. } => "Output",
             EventPayload::Warning { .. } => "Warning",
             EventPayload::ConfirmationRequested { .. } => "ConfirmationRequested",
@@ -243,6 +251,7 @@ impl EventPayload {
             EventPayload::RetryExhausted { .. } => "RetryExhausted",
             EventPayload::CircuitChanged { .. } => "CircuitChanged",
             EventPayload::Gap { .. } => "Gap",
+            EventPayload::Missed => "Missed",
         }
     }
 
@@ -266,9 +275,11 @@ impl EventPayload {
         use serde_json::json;
         let ms = |duration: &Duration| duration.as_micros() as f64 / 1000.0;
         match self {
-            EventPayload::Started { .. } | EventPayload::InProgress { .. } | EventPayload::Warning { .. } => {
-                Value::Null
-            }
+            EventPayload::Started { .. }
+            | EventPayload::Running
+            | EventPayload::Missed
+            | EventPayload::InProgress { .. }
+            | EventPayload::Warning { .. } => Value::Null,
             EventPayload::Output { stream, offset, chunk } => {
                 json!({"stream": stream, "offset": offset, "chunk": chunk})
             }
@@ -320,7 +331,7 @@ impl EventPayload {
 /// One event, as an observer gets it.
 ///
 /// On the wire it has `event` (such as `tool:executed`), `type` (such as `Completed`), `executionId`, `tool`,
-/// `seq`, `timestamp`, `elapsedMs`, and where they apply `batchId`, `batchIndex`, `progressPercent`, `message`, `data`.
+/// `seq`, `timestamp`, `elapsedMs`, `message`, and where they apply `batchId`, `batchIndex`, `progressPercent`, `data`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
     /// Its number in the log that it was read from, from 0 without holes.
@@ -369,16 +380,14 @@ impl Serialize for Event {
         }
         map.serialize_entry("timestamp", &self.timestamp)?;
         map.serialize_entry("elapsedMs", &(self.elapsed.as_micros() as f64 / 1000.0))?;
+        map.serialize_entry("message", &self.payload.message())?;
         match &self.payload {
-            EventPayload::InProgress { percent, message } => {
+            EventPayload::Running | EventPayload::Missed | EventPayload::Warning { .. } => {}
+            EventPayload::InProgress { percent, .. } => {
                 if let Some(percent) = percent {
                     map.serialize_entry("progressPercent", percent)?;
                 }
-                if let Some(message) = message {
-                    map.serialize_entry("message", message)?;
-                }
             }
-            EventPayload::Warning { message } => map.serialize_entry("message", message)?,
             EventPayload::Started { arguments, timeout } => {
                 let timeout = timeout.as_micros() as f64 / 1000.0;
                 map.serialize_entry("data", &StartedData { args: arguments, timeout })?;

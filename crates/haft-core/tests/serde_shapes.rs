@@ -517,6 +517,8 @@ fn payloads() -> Vec<EventPayload> {
         EventPayload::RetrySucceeded { attempts: 2 },
         EventPayload::RetryExhausted { attempts: 3, code: ErrorCode::Timeout, message: "too slow".into() },
         EventPayload::CircuitChanged { state: "open", failures: 6, calls: 10 },
+        EventPayload::Running,
+        EventPayload::Missed,
     ];
     // The enum may grow, so no match here can be complete; the list of wire names in its source is.
     let named = include_str!("../src/event.rs").matches("=> \"tool:").count();
@@ -544,6 +546,7 @@ fn event_of_every_kind() {
         })
         .collect();
     for event in &events {
+        assert!(!event.payload.message().is_empty(), "{event:?} has no words");
         let name = format!("event_{:02}_{}", event.seq, event.payload.kind());
         insta::assert_snapshot!(name, pretty(event));
     }

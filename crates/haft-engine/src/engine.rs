@@ -6,11 +6,13 @@ mod sandboxes;
 mod statistics;
 mod tasks;
 mod tools;
+mod watch;
 
 pub use builder::EngineBuilder;
 pub use sandboxes::Sandboxes;
 pub use statistics::EngineStats;
 pub use tools::{Registration, Tools};
+pub use watch::Executing;
 
 use crate::{
     approvals::Approvals,
@@ -37,7 +39,7 @@ use haft_core::{
 use haft_definition::ReadErrors;
 use haft_flow::Flow;
 use haft_sdk::{CancelReason, Tool};
-use statistics::statistics;
+use statistics::{around, statistics};
 use std::{
     future::Future,
     sync::{Arc, atomic::Ordering},
@@ -122,8 +124,7 @@ impl Engine {
         let ports = &self.0.ports;
         let (at, instant) = (ports.clock.now(), Instant::now());
         let model = &options.call.model;
-        let batch =
-            Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, &ports.settings));
+        let batch = Arc::new(Batch::new(BatchId::at(at), &context.tenant, at, instant, model, ports));
         let call_options = Arc::new(options.call.clone());
         let calls: Vec<_> = calls
             .into_iter()
@@ -267,9 +268,11 @@ impl Engine {
     ///
     /// The names are `tools_executions_total`, `tools_executions_duration` (a histogram, in seconds),
     /// `tools_executions_by_status`, `tools_executions_by_tool`, `tools_executions_timeouts`, `tools_batches_total`,
-    /// `tools_batches_size` and those of results, registry and sandbox. No argument and no output is in them.
+    /// `tools_batches_size` and those of results, registry, sandbox, retries, cache, circuit breakers and queue. Every
+    /// call is counted, also one of a tool that does not exist, and counts of tools that were removed stay. No argument
+    /// and no output is in them.
     pub fn metrics_text(&self) -> String {
-        metrics::text(&self.0.ports.registry, &self.0.live.counters)
+        metrics::text(&self.0.ports.registry, &self.0.live.counters, &around(&self.0))
     }
 
     /// The approvals and grants of one tenant: what waits for a person, and how it is answered.
@@ -328,6 +331,7 @@ impl Engine {
         let _ = tokio::time::timeout(grace, executions.idle()).await;
         sandboxes::end_all(&self.0).await;
         let _ = tokio::time::timeout(grace, self.0.ports.store.flush()).await;
+        self.0.ports.feeds.close();
         Shutdown {
             drained: before.saturating_sub(unfinished.len()),
             cancelled: unfinished.len(),

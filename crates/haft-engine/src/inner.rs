@@ -10,6 +10,7 @@ use crate::{
     ports::Ports,
     registry::ToolsEvent,
     task_table::TaskTable,
+    telemetry,
 };
 use haft_core::{BatchId, ErrorCode, ExecutionId, ToolError};
 use haft_sdk::CancelReason;
@@ -143,7 +144,14 @@ impl Inner {
         for call in &unfinished {
             call.stop(reason, note);
         }
-        goes_on || !unfinished.is_empty()
+        let is_found = goes_on || !unfinished.is_empty();
+        if is_found {
+            match target {
+                Target::Call(id) => telemetry::cancellation_requested(&id),
+                Target::Batch(id) => telemetry::cancellation_requested(&id),
+            }
+        }
+        is_found
     }
 }
 

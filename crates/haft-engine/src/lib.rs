@@ -31,8 +31,10 @@ pub use approvals::{
     Answered, ApprovalError, Approvals, GrantTime, LONGEST_GRANT, OpenApprovals, Remember, Reply, WhichOffer,
     standing,
 };
-pub use engine::{Engine, EngineBuilder, EngineStats, Registration, Sandboxes, Shutdown, Tools, WeakEngine};
-pub use events::Observer;
+pub use engine::{
+    Engine, EngineBuilder, EngineStats, Executing, Registration, Sandboxes, Shutdown, Tools, WeakEngine,
+};
+pub use events::{EventPosition, EventStream, NoPosition, Observer};
 pub use flows::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};
 pub use haft_core::{Quota, RateLimit, RateScope};
 pub use inner::Target;

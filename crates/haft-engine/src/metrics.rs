@@ -1,6 +1,9 @@
 //! Counts of an engine as Prometheus reads them. Their names are those of the sources, with `_` for each dot.
 
-use crate::{registry::Registry, stats::Snapshot};
+use crate::{
+    registry::Registry,
+    stats::{Snapshot, Stats},
+};
 use haft_core::{ErrorCode, Status, ToolResult};
 use std::{
     collections::BTreeMap,
@@ -17,9 +20,31 @@ const SECONDS: [f64; 14] =
 /// Upper ends of the buckets of batches, in calls.
 const CALLS: [u64; 7] = [1, 2, 5, 10, 20, 50, 100];
 
+/// The label of calls that were refused before a tool was known, in place of a name that anybody could make up.
+const NO_TOOL: &str = "(none)";
+
+/// What the parts around a call have counted, and what they hold now.
+#[derive(Default)]
+pub(crate) struct Around {
+    pub(crate) running: usize,
+    pub(crate) retries: u64,
+    pub(crate) rate_limited: u64,
+    pub(crate) circuit_refused: u64,
+    /// Breakers that are closed, open and half open.
+    pub(crate) breakers: [(&'static str, usize); 3],
+    pub(crate) cache_entries: u64,
+    pub(crate) cache_hits: u64,
+    pub(crate) cache_misses: u64,
+    pub(crate) cache_shared: u64,
+    pub(crate) queued: usize,
+    pub(crate) queue_refused: u64,
+}
+
 /// What is counted beside the tools' own numbers. All of it is rare, so that a plain success touches none.
 #[derive(Default)]
 pub(crate) struct Counters {
+    /// Calls that were refused before a tool was known.
+    refused: Stats,
     truncated: AtomicU64,
     invalid_output: AtomicU64,
     side_effects: AtomicU64,
@@ -67,6 +92,11 @@ impl Counters {
         }
     }
 
+    /// A call has ended before a tool was known.
+    pub(crate) fn refused(&self, result: &ToolResult) {
+        self.refused.record(result.status, result.metadata.duration, result.metadata.output_size);
+    }
+
     /// A call that ran programs in a jail has ended.
     fn contained(&self, result: &ToolResult) {
         let facts = &result.metadata;
@@ -96,15 +126,15 @@ impl Counters {
 }
 
 /// All of it, in the text format of Prometheus.
-pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
-    let mut sum = Snapshot::default();
-    let mut by_tool = Vec::new();
-    for registered in registry.all() {
-        if let Some(stats) = registered.stats_if_called() {
-            stats.add_to(&mut sum);
-            by_tool.push((registered.name.to_string(), stats.snapshot().total()));
-        }
+pub(crate) fn text(registry: &Registry, counters: &Counters, around: &Around) -> String {
+    let mut by_tool = registry.totals();
+    let known: u64 = by_tool.values().map(Snapshot::total).sum();
+    let refused = counters.refused.snapshot();
+    if refused.total() > 0 {
+        by_tool.entry(NO_TOOL.to_owned()).or_default().add(&refused);
     }
+    let mut sum = Snapshot::default();
+    by_tool.values().for_each(|counts| sum.add(counts));
     let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
     let mut page = Page::default();
     page.counter("tools_executions_total", "Calls that have ended.", sum.total());
@@ -120,8 +150,8 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
         page.line("tools_executions_by_status", &[("status", &status.as_str())], sum.of_status(status));
     }
     page.head("tools_executions_by_tool", "Calls by tool.", "counter");
-    for (tool, count) in &by_tool {
-        page.line("tools_executions_by_tool", &[("tool", tool)], count);
+    for (tool, counts) in &by_tool {
+        page.line("tools_executions_by_tool", &[("tool", tool)], counts.total());
     }
     page.counter("tools_executions_timeouts", "Calls that took too long.", sum.of_status(Status::Timeout));
     page.counter("tools_batches_total", "Batches that have ended.", load(&counters.batches));
@@ -154,7 +184,7 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
     page.counter(
         "tools_registry_lookups",
         "Tools that were looked up for calls.",
-        sum.total() + load(&counters.unknown_tools),
+        known + load(&counters.unknown_tools),
     );
     page.counter(
         "tools_registry_lookups_misses",
@@ -179,7 +209,43 @@ pub(crate) fn text(registry: &Registry, counters: &Counters) -> String {
     page.head("sandbox_memory_peak", "The most bytes of memory that a call in a jail had.", "gauge");
     page.line("sandbox_memory_peak", &[], load(&counters.peak_memory));
     tools(&mut page, registry);
+    admission(&mut page, around);
     page.0
+}
+
+/// What holds calls back, or answers for them.
+fn admission(page: &mut Page, around: &Around) {
+    for (name, help, value) in [
+        ("tools_retries_total", "Attempts that followed one that failed.", around.retries),
+        ("tools_rate_limited_total", "Calls that a rate limit refused.", around.rate_limited),
+        (
+            "tools_circuit_refused_total",
+            "Calls that an open circuit breaker refused.",
+            around.circuit_refused,
+        ),
+        ("tools_cache_hits_total", "Calls that a stored result answered.", around.cache_hits),
+        ("tools_cache_misses_total", "Calls that no stored result answered.", around.cache_misses),
+        ("tools_cache_shared_total", "Calls that shared the run of another one.", around.cache_shared),
+        (
+            "tools_queue_refused_total",
+            "Calls that were refused because too many waited.",
+            around.queue_refused,
+        ),
+    ] {
+        page.counter(name, help, value);
+    }
+    page.head("tools_circuit_breakers", "Circuit breakers by state.", "gauge");
+    for (state, count) in &around.breakers {
+        page.line("tools_circuit_breakers", &[("state", state)], count);
+    }
+    for (name, help, value) in [
+        ("tools_cache_entries", "Results that are stored.", around.cache_entries),
+        ("tools_queue_waiting", "Calls that wait for a slot.", around.queued as u64),
+        ("tools_executions_running", "Calls that have no result yet.", around.running as u64),
+    ] {
+        page.head(name, help, "gauge");
+        page.line(name, &[], value);
+    }
 }
 
 /// What is known about the tools themselves.
@@ -266,7 +332,7 @@ mod tests {
         for calls in [1, 3, 3, 500] {
             counters.batch(calls);
         }
-        let text = text(&Registry::default(), &counters);
+        let text = text(&Registry::default(), &counters, &Around::default());
         for line in [
             "tools_batches_size_bucket{le=\"1\"} 1",
             "tools_batches_size_bucket{le=\"2\"} 1",

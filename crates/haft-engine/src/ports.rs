@@ -2,6 +2,7 @@
 
 use crate::{
     adaptive::AdaptiveTimeout,
+    events::Feeds,
     redaction::{Redaction, RedactionLevels},
     registry::Registry,
     sandboxes::SandboxTable,
@@ -44,6 +45,8 @@ pub(crate) struct Ports {
     pub(crate) adaptive: Option<AdaptiveTimeout>,
     pub(crate) sandboxes: SandboxTable,
     pub(crate) asked_now: AskedNow,
+    /// Who listens to everything that happens.
+    pub(crate) feeds: Arc<Feeds>,
 }
 
 /// The approvals that calls of this engine wait for now. Another call that is the same gets one of its own: each is

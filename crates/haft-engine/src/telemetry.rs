@@ -16,7 +16,7 @@
 //! ```
 
 use crate::{pipeline::types::CallState, redaction::Redaction};
-use haft_core::{BatchSummary, ErrorCode, ToolResult, text::one_line};
+use haft_core::{BatchId, BatchSummary, ErrorCode, Status, Tier, ToolResult, text::one_line};
 use std::time::Duration;
 use tracing::{Level, Span, field::Empty, level_filters::LevelFilter};
 
@@ -202,6 +202,21 @@ fn tell(redaction: &Redaction, call: &CallState, timeout: Duration, result: &Too
         Some(ErrorCode::Timeout) => {
             tracing::warn!(target: target!(), code = CODE, %execution_id, tool, ?timeout, "Execution timed out.");
         }
+        Some(ErrorCode::ValidationFailed) => {
+            // Where and against which rule. What was there is an argument, and not for a log.
+            let problems = result.error.iter().flat_map(|error| &error.problems);
+            let errors: Vec<String> =
+                problems.map(|problem| format!("{}: {}", problem.pointer, problem.rule)).collect();
+            let errors = shown(redaction, &errors.join(", "));
+            tracing::warn!(target: target!(), code = CODE, %execution_id, tool, errors, "Parameter validation failed.");
+        }
+        Some(ErrorCode::Cancelled) => {
+            tracing::info!(target: target!(), code = CODE, %execution_id, tool, "Execution cancelled.");
+        }
+        Some(error) if result.status == Status::Failed && result.metadata.attempts > 0 => {
+            let error = error.as_str();
+            tracing::error!(target: target!(), code = CODE, %execution_id, tool, error, "Execution failed.");
+        }
         Some(_) | None => {}
     }
     let duration_ms = result.metadata.duration.as_secs_f64() * 1000.0;
@@ -215,6 +230,31 @@ fn tell(redaction: &Redaction, call: &CallState, timeout: Duration, result: &Too
         duration_ms,
         "Tool execution finished."
     );
+}
+
+/// A batch has more calls than are taken at once.
+#[cold]
+pub(crate) fn batch_too_large(count: usize, most: usize, tier: Tier) {
+    tracing::warn!(target: target!(), code = CODE, count, max = most, tier = ?tier, "Batch size exceeds limit.");
+}
+
+/// A batch stopped at a call that did not succeed: the calls after it were not started.
+#[cold]
+pub(crate) fn batch_stopped(redaction: &Redaction, batch: BatchId, failed: &ToolResult) {
+    tracing::info!(
+        target: target!(),
+        code = CODE,
+        execution_id = %batch,
+        tool = shown(redaction, &failed.tool),
+        status = failed.status.as_str(),
+        "Batch execution stopped due to failure."
+    );
+}
+
+/// Somebody wants a call or a batch to end.
+#[cold]
+pub(crate) fn cancellation_requested(id: &dyn std::fmt::Display) {
+    tracing::info!(target: target!(), code = CODE, execution_id = %id, "Cancellation requested.");
 }
 
 /// A batch has ended.

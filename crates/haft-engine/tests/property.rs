@@ -401,11 +401,13 @@ async fn check(
         let id = record.metadata.execution_id;
         assert_eq!(record.call_id, call.id);
         house.ended_once(id).await;
-        let started = house.kinds(id).await.contains(&"Started");
+        let kinds = house.kinds(id).await;
+        assert_eq!(kinds.first(), Some(&"Started"), "the first event of {id}: {kinds:?}");
+        assert_eq!(kinds.iter().filter(|kind| **kind == "Started").count(), 1, "{id}: {kinds:?}");
         assert_eq!(
-            started,
+            kinds.contains(&"InProgress"),
             record.metadata.attempts > 0,
-            "`Started` and the record of {id} disagree: {record:?}"
+            "`InProgress` and the record of {id} disagree: {record:?}"
         );
     }
     if let Some(results) = results {

@@ -369,14 +369,14 @@ async fn all_execution_methods_emit_appropriate_events() {
         };
         house.engine.execute(with(call_with(name, json!({"n": 1})), options)).await;
         let events = house.events(id).await;
-        assert_eq!(names(&events), ["tool:executing", last], "{name}");
+        assert_eq!(names(&events), ["tool:executing", "tool:progress", last], "{name}");
         let events = wire(&events);
         assert_eq!(events[0]["tool"], name);
         assert_eq!(events[0]["data"], json!({"args": {"n": 1}, "timeout": 2000.0}), "{name}");
         for (key, value) in data.as_object().unwrap() {
-            assert_eq!(events[1]["data"][key], *value, "{name}: {key}");
+            assert_eq!(events[2]["data"][key], *value, "{name}: {key}");
         }
-        assert_eq!(events[1]["data"]["duration"].is_number(), last != "tool:timeout", "{name}: duration");
+        assert_eq!(events[2]["data"]["duration"].is_number(), last != "tool:timeout", "{name}: duration");
     }
 }
 
@@ -390,15 +390,17 @@ async fn execute_batch_emits_batch_start_and_batch_complete() {
         [
             "tool:batch-start",
             "tool:executing",
-            "tool:executed",
             "tool:executing",
+            "tool:progress",
+            "tool:executed",
+            "tool:progress",
             "tool:error",
             "tool:batch-complete"
         ]
     );
     let events = wire(&events);
     assert_eq!(events[0]["data"], json!({"count": 2, "isParallel": false}));
-    let completed = &events[5]["data"];
+    let completed = &events[7]["data"];
     assert_eq!((&completed["count"], &completed["successCount"]), (&json!(2), &json!(1)));
     assert_eq!((&completed["failureCount"], completed["duration"].is_number()), (&json!(1), true));
 }
@@ -505,7 +507,8 @@ async fn acceptance_7_confirmation_required_tool_awaits_the_callback() {
     let result = within("the result", running).await.unwrap();
     assert_eq!((result.status, runs.get()), (Status::Success, 1));
     let kinds = house.kinds(id).await;
-    assert_eq!(kinds, ["ConfirmationRequested", "ConfirmationReceived", "Started", "Completed"]);
+    let expected = ["Started", "ConfirmationRequested", "ConfirmationReceived", "InProgress", "Completed"];
+    assert_eq!(kinds, expected);
 }
 
 #[tokio::test]

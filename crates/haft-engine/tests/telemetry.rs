@@ -176,6 +176,91 @@ fn each_message_is_told_with_what_it_is_about() {
     }
 }
 
+/// seeds/000 §4.6: messages for calls that are invalid, cancelled or fail, and for batches that are too large or stop.
+#[test]
+fn every_other_end_is_told_too() {
+    let (lines, text, _) = seen(async {
+        let hangs = tool("hangs", |_, _| async {
+            std::future::pending::<()>().await;
+            Ok("never")
+        });
+        let fails = tool("fails", |_, _| async { Err::<(), _>(ToolError::failed("no luck")) });
+        let house = Setup::default().build([hangs, fails, tool("echo", |_, _| async { Ok("hello") })]);
+        let bad = haft_core::Arguments::from_text("{needle");
+        house.engine.execute(ToolCall::new("echo", bad)).await;
+        let calls = |names: &[&str]| names.iter().map(|name| call(name)).collect::<Vec<_>>();
+        let core = haft_core::CallContext::new("local", "agent");
+        house.engine.execute_batch(BatchRequest::from(calls(&["echo"; 6])).context(core)).await;
+        let stops =
+            haft_core::BatchOptions { continue_on_failure: false, ..haft_core::BatchOptions::default() };
+        house.engine.execute_batch(BatchRequest::from(calls(&["fails", "echo"])).options(stops)).await;
+        let (id, options) = common::known_id();
+        let running = house.engine.execute(Request::new(call("hangs")).options(options));
+        let cancelling = async {
+            tokio::task::yield_now().await;
+            assert!(house.engine.cancel(id, haft_sdk::CancelReason::User, None));
+        };
+        tokio::join!(running, cancelling);
+    });
+    for (message, level, fields) in [
+        ("Parameter validation failed.", "WARN", &["execution_id", "tool", "errors"][..]),
+        ("Batch size exceeds limit.", "WARN", &["count", "max", "tier"]),
+        ("Execution failed.", "ERROR", &["execution_id", "tool", "error"]),
+        ("Batch execution stopped due to failure.", "INFO", &["execution_id", "tool", "status"]),
+        ("Cancellation requested.", "INFO", &["execution_id"]),
+        ("Execution cancelled.", "INFO", &["execution_id", "tool"]),
+    ] {
+        let found = messages(&lines, message);
+        let [line] = found[..] else { panic!("{message}, {} times in {lines:#?}", found.len()) };
+        assert_eq!(
+            (&line["level"], &line["fields"]["code"]),
+            (&json!(level), &json!("TLS-EXE")),
+            "{message}"
+        );
+        for field in fields {
+            assert!(!line["fields"][field].is_null(), "{field} of {message}: {line}");
+        }
+    }
+    assert!(!text.contains("needle"), "arguments are in no log: {text}");
+}
+
+/// seeds/000 §7: every call is counted, and no counter falls.
+#[test]
+fn unknown_tools_are_counted_and_counters_never_fall() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime.block_on(async {
+        let house = Setup::default().build([tool("echo", |_, _| async { Ok("hello") })]);
+        let by = haft_core::CallContext::owner();
+        let other = |text: &'static str| tool("other", move |_, _| async move { Ok(text) });
+        let has = |lines: &[&str]| {
+            let text = house.engine.metrics_text();
+            for line in lines {
+                assert!(text.lines().any(|found| found == *line), "{line} in\n{text}");
+            }
+        };
+        house.engine.tools().add(other("one"), &by).await.unwrap();
+        for name in ["echo", "nobody", "other", "other"] {
+            house.engine.execute(call(name)).await;
+        }
+        let before = ["tools_executions_total 4", "tools_executions_by_tool{tool=\"other\"} 2"];
+        has(&before);
+        house.engine.tools().remove("other").await.unwrap();
+        has(&before);
+        house.engine.execute(call("other")).await;
+        house.engine.tools().add(other("two"), &by).await.unwrap();
+        house.engine.execute(call("other")).await;
+        has(&[
+            "tools_executions_total 6",
+            "tools_executions_by_tool{tool=\"other\"} 3",
+            "tools_executions_by_tool{tool=\"(none)\"} 2",
+            "tools_executions_by_status{status=\"Success\"} 4",
+            "tools_executions_by_status{status=\"Failed\"} 2",
+            "tools_registry_lookups 6",
+            "tools_registry_lookups_misses 2",
+        ]);
+    });
+}
+
 /// Every name of the sources, with its kind. `tools.executions` and `tools.batches` are those of the executor's own
 /// page; the rest is from the pages about definitions, the registry, sandboxes and results.
 const NAMES: [(&str, &str); 27] = [
@@ -216,6 +301,17 @@ fn every_name_of_the_sources_is_there_once() {
         ("tools.results.truncated", "counter"),
         ("tools.results.validation_failures", "counter"),
         ("tools.results.side_effects", "counter"),
+        ("tools.retries.total", "counter"),
+        ("tools.rate_limited.total", "counter"),
+        ("tools.circuit.refused.total", "counter"),
+        ("tools.circuit.breakers", "gauge"),
+        ("tools.cache.hits.total", "counter"),
+        ("tools.cache.misses.total", "counter"),
+        ("tools.cache.shared.total", "counter"),
+        ("tools.cache.entries", "gauge"),
+        ("tools.queue.refused.total", "counter"),
+        ("tools.queue.waiting", "gauge"),
+        ("tools.executions.running", "gauge"),
     ];
     for (name, kind) in NAMES.iter().chain(&more) {
         let line = format!("# TYPE {} {kind}", name.replace('.', "_"));
@@ -253,7 +349,8 @@ fn counts_of_tools_and_results_say_what_happened() {
         "tools_registry_tools_by_tier{tier=\"Core\"} 1",
         "tools_results_by_status{status=\"Success\"} 1",
         "tools_results_output_size_sum 5",
-        "tools_results_output_size_count 1",
+        "tools_results_output_size_count 2",
+        "tools_executions_by_tool{tool=\"(none)\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} in\n{text}");
     }
@@ -274,13 +371,13 @@ fn counts_are_as_prometheus_reads_them() {
         house.engine.metrics_text()
     });
     for line in [
-        "tools_executions_total 3",
+        "tools_executions_total 4",
         "tools_executions_by_status{status=\"Success\"} 2",
-        "tools_executions_by_status{status=\"Failed\"} 1",
+        "tools_executions_by_status{status=\"Failed\"} 2",
         "tools_executions_by_tool{tool=\"echo\"} 2",
         "tools_executions_by_tool{tool=\"fails\"} 1",
-        "tools_executions_duration_bucket{le=\"+Inf\"} 3",
-        "tools_executions_duration_count 3",
+        "tools_executions_duration_bucket{le=\"+Inf\"} 4",
+        "tools_executions_duration_count 4",
         "tools_executions_timeouts 0",
         "tools_batches_total 1",
         "tools_batches_size_sum 3",

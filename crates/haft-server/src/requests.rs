@@ -8,10 +8,10 @@ use crate::{
     server::App,
 };
 use haft_core::{
-    Arguments, BatchOptions, COUNTABLE, CallContext, CallOptions, ErrorCode, Limits, Retry, Strategy,
-    ToolCall, check_name,
+    Arguments, BatchId, BatchOptions, COUNTABLE, CallContext, CallOptions, ErrorCode, ExecutionId, Limits,
+    Retry, Strategy, ToolCall, check_name,
 };
-use haft_engine::Request;
+use haft_engine::{Request, Target};
 use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 use std::sync::Arc;
@@ -154,16 +154,37 @@ pub(crate) struct Invoke {
 
 /// How a call is to be carried out.
 pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
-    let options = made_here(options)?;
     options.check()?;
+    if options.detached && options.execution_id.is_some() {
+        let text = "A detached call is known by its task: leave out `executionId`";
+        return Err(Problem::bad_request(text));
+    }
     Ok(options)
 }
 
-/// The id of an execution is the server's to make up: ids of others must not be probed for.
-fn made_here(options: CallOptions) -> Result<CallOptions, Problem> {
+/// The options of calls that are made together: their id is that of the batch.
+fn shared(options: CallOptions, batch: Option<BatchId>) -> Result<CallOptions, Problem> {
     match options.execution_id {
-        Some(_) => Err(Problem::bad_request("`executionId` is made by the server: leave it out")),
-        None => Ok(options),
+        Some(_) => Err(Problem::bad_request("Several calls have several ids: name the batch with `batchId`")),
+        None => {
+            let execution_id = batch.map(|batch| ExecutionId::from_uuid(batch.as_uuid()));
+            Ok(CallOptions { execution_id, ..options })
+        }
+    }
+}
+
+/// Refuses an id that was used before.
+pub(crate) async fn unused(target: impl Into<Target>, who: &Identity, app: &App) -> Result<(), Problem> {
+    let target = target.into();
+    match app.engine.is_used(target, who.tenant()).await? {
+        false => Ok(()),
+        true => {
+            let text = match target {
+                Target::Call(id) => format!("The execution id {id} was used before. Use a new one, or none"),
+                Target::Batch(id) => format!("The batch id {id} was used before. Use a new one, or none"),
+            };
+            Err(Problem::new(ErrorCode::DuplicateCallId, text))
+        }
     }
 }
 
@@ -176,6 +197,8 @@ const TIME_TO_LIVE: &str = "^PT(([1-9]|1[0-9]|2[0-3])H|[1-9][0-9]{0,2}M|[1-9][0-
 /// member's schema.
 pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
     let time = || json!({"pattern": TIME, "examples": ["PT30S"]});
+    let retried: Vec<&str> =
+        ErrorCode::ALL.iter().filter(|code| code.may_be_retried()).map(|code| code.as_str()).collect();
     let up_to = |most: u64| json!({"minimum": 1, "maximum": most});
     let mut all = vec![
         ("Limits", "memoryBytes", up_to(COUNTABLE)),
@@ -183,7 +206,7 @@ pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
         ("Limits", "processes", up_to(Limits::MOST_PROCESSES.into())),
         ("Limits", "openFiles", up_to(Limits::MOST_OPEN_FILES.into())),
         ("Retry", "maxRetries", json!({"maximum": Retry::MOST})),
-        ("Retry", "on", json!({"items": schema::reference("ErrorCode")})),
+        ("Retry", "on", json!({"items": {"type": "string", "enum": retried}})),
         ("CallOptions", "priority", up_to((*CallOptions::PRIORITIES.end()).into())),
         ("SandboxSpec", "timeToLive", json!({"pattern": TIME_TO_LIVE, "examples": ["PT10M"]})),
     ];
@@ -242,6 +265,10 @@ pub(crate) struct Batch {
     #[serde(default = "five", deserialize_with = "integer")]
     #[schema(minimum = 1, maximum = 1000)]
     max_parallelism: u16,
+    /// The id of the batch; the server makes one up where absent. One that was used before is refused.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub(crate) batch_id: Option<BatchId>,
 }
 
 fn yes() -> bool {
@@ -255,7 +282,7 @@ fn five() -> u16 {
 impl Batch {
     pub(crate) fn options(&self) -> Result<BatchOptions, Problem> {
         let options = BatchOptions {
-            call: made_here(self.options.clone())?,
+            call: shared(self.options.clone(), self.batch_id)?,
             strategy: self.strategy,
             continue_on_failure: self.continue_on_failure,
             max_parallelism: usize::from(self.max_parallelism),
@@ -283,5 +310,17 @@ pub(crate) struct Flow {
     /// How: the options of every node that says nothing else.
     #[serde(default, deserialize_with = "object_of_objects")]
     #[schema(value_type = schema::SharedOptions)]
-    pub(crate) options: CallOptions,
+    options: CallOptions,
+    /// The id of the flow, as that of a batch; the server makes one up where absent. One that was used before is refused.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub(crate) batch_id: Option<BatchId>,
+}
+
+impl Flow {
+    pub(crate) fn options(&self) -> Result<CallOptions, Problem> {
+        let options = shared(self.options.clone(), self.batch_id)?;
+        options.check()?;
+        Ok(options)
+    }
 }

@@ -44,7 +44,7 @@ macro_rules! stand_for {
 }
 
 stand_for! {
-    Accepted BatchResult CallOptions FlowResult Plan Problem ResultMetadata Sandbox SandboxSpec SharedOptions
+    Accepted BatchResult CallOptions FlowResult Plan Problem ResultMetadata RunningCalls Sandbox SandboxSpec SharedOptions
     Status Strategy Task TaskPage TaskState ToolResult
 }
 
@@ -53,6 +53,7 @@ pub(crate) fn definitions() -> Map<String, Value> {
     let mut given = generator(SchemaSettings::draft2020_12().for_serialize());
     name::<problem::Body<'static>>(&mut given);
     name::<routes::Results>(&mut given);
+    name::<routes::Running>(&mut given);
     name::<routes::TaskPage<'static>>(&mut given);
     name::<haft_core::ToolResult>(&mut given);
     name::<haft_engine::FlowResult>(&mut given);
@@ -74,8 +75,7 @@ pub(crate) fn definitions() -> Map<String, Value> {
     });
     all.insert(Accepted::name().into_owned(), accepted);
     let mut options = all.get("CallOptions").cloned().unwrap_or_default();
-    // Its id is the server's to make.
-    remove(all.get_mut("CallOptions"), "executionId");
+    // Several calls have several ids.
     remove(Some(&mut options), "executionId");
     // Calls that are made together cannot go on without their caller.
     remove(Some(&mut options), "detached");

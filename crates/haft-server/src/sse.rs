@@ -8,9 +8,10 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use futures_util::{Stream, StreamExt as _, future::Either, stream};
-use haft_core::{Event as Happened, EventPayload, ToolResult};
+use futures_util::{Stream, StreamExt as _, stream};
+use haft_core::{Event as Happened, EventPayload};
 use haft_engine::Observer;
+use serde::Serialize;
 use std::{convert::Infallible, future::Future, time::Duration};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
@@ -60,13 +61,17 @@ pub(crate) fn event(happened: &Happened, before: &str) -> Event {
         EventPayload::Gap { to, .. } => to,
         _ => happened.seq,
     };
-    let event = Event::default().event(happened.payload.wire_name()).id(format!("{before}{seen}"));
-    let data = serde_json::to_string(happened).unwrap_or_else(|_| "{}".to_owned());
-    event.data(data)
+    named(happened).id(format!("{before}{seen}"))
 }
 
-/// The result of a call, as the last event.
-pub(crate) fn result_event(result: &ToolResult) -> Event {
+/// One event, with its name and without an id.
+pub(crate) fn named(happened: &Happened) -> Event {
+    let data = serde_json::to_string(happened).unwrap_or_else(|_| "{}".to_owned());
+    Event::default().event(happened.payload.wire_name()).data(data)
+}
+
+/// The result of a call or of a batch, as the last event.
+pub(crate) fn result_event(result: &impl Serialize) -> Event {
     Event::default().event("result").data(serde_json::to_string(result).unwrap_or_else(|_| "{}".to_owned()))
 }
 
@@ -78,17 +83,16 @@ pub(crate) fn events(observer: Observer) -> impl Stream<Item = Event> + Send {
     })
 }
 
-/// Events while a call runs, then its result. Dropping it cancels the call.
+/// Events while a call or a batch runs, then its result. Dropping it cancels what runs.
 pub(crate) fn events_and_result(
-    observer: Option<Observer>,
-    call: impl Future<Output = ToolResult> + Send + 'static,
+    observer: Observer,
+    call: impl Future<Output = Event> + Send + 'static,
 ) -> impl Stream<Item = Event> + Send {
-    let watched =
-        observer.map_or_else(|| Either::Left(stream::empty()), |observer| Either::Right(events(observer)));
+    let watched = events(observer);
     // In a task of its own, which ends with the stream: a call has its deadline also where nobody reads its events. Its
     // result waits until all of them are sent.
     let call = AbortOnDropHandle::new(tokio::spawn(call));
-    let running = async move { call.await.ok().map(|result| result_event(&result)) };
+    let running = async move { call.await.ok() };
     Together { watched: Some(Box::pin(watched)), running: Some(Box::pin(running)), done: None }
 }
 

@@ -203,7 +203,8 @@ async fn what_is_done_to_the_database_is_found() {
             "an execution that never was",
             "INSERT INTO tool_executions SELECT 99, 'x', tenant, call_id, tool_name, status, error_code, started_at, completed_at, \
              duration_ms, output_size_bytes, output_truncated, output_handle, sandbox_id, agent_id, user_id, session_id, batch_id, \
-             batch_index, correlation_id FROM tool_executions WHERE seq = 1",
+             batch_index, correlation_id, 'x', parameters_json, error_message, metadata_json FROM tool_executions \
+             WHERE seq = 1",
             99,
         ),
         ("another result", "UPDATE call_results SET result = CAST('{}' AS BLOB) WHERE seq = 3", 3),
@@ -266,10 +267,10 @@ async fn what_is_done_to_the_database_is_found() {
 }
 
 const INVENTED_BEFORE: &str = "INSERT INTO audit_log SELECT -5, body, digest, zeroblob(32) FROM audit_log WHERE seq = 2; \
-     CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 2; UPDATE copy SET seq = -5; \
+     CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 2; UPDATE copy SET seq = -5, id = 'x'; \
      INSERT INTO tool_executions SELECT * FROM copy";
 const INVENTED_AFTER: &str = "INSERT INTO audit_log SELECT 5000, body, digest, zeroblob(32) FROM audit_log WHERE seq = 2; \
-     CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 2; UPDATE copy SET seq = 5000; \
+     CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 2; UPDATE copy SET seq = 5000, id = 'x'; \
      INSERT INTO tool_executions SELECT * FROM copy";
 
 /// Indexes that were built without a row answer without it, though the row is there and their words are as they were.
@@ -532,7 +533,7 @@ async fn a_text_is_gone_only_where_retention_names_it() {
 #[tokio::test]
 async fn a_row_beside_a_record_of_no_call_is_found() {
     const EXECUTION: &str = "CREATE TEMP TABLE copy AS SELECT * FROM tool_executions WHERE seq = 3; \
-                             UPDATE copy SET seq = @here, execution_id = 'x'; INSERT INTO tool_executions SELECT * FROM copy";
+                             UPDATE copy SET seq = @here, execution_id = 'x', id = 'x'; INSERT INTO tool_executions SELECT * FROM copy";
     const RESULT: &str = "INSERT INTO call_results (seq, execution_id, kept_at) VALUES (@here, 'x', 1)";
     for (row, at, expected) in [
         (EXECUTION, 8, "it has no text, and the table of executions has one"),
@@ -590,6 +591,89 @@ async fn every_tier_seals_the_hash_of_what_came_in() {
         .query_row("SELECT body FROM audit_log WHERE seq = 1", (), |row| row.get(0))
         .unwrap();
     assert!(!core.contains("\"input\":"), "{core}");
+}
+
+/// seeds/000 §4.6, §6.1: a record holds parameters, the error's text and metadata, and so does the table.
+#[tokio::test]
+async fn the_table_of_executions_has_id_parameters_error_message_and_metadata() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = DurableStore::open_sqlite(folder.path(), Options::default()).unwrap();
+    let mut failed = call("t", "tool").at(noon()).without_effect();
+    (failed.status, failed.code) = (haft_core::Status::Failed, Some(haft_core::ErrorCode::ExecutionFailed));
+    let mut large = call("t", "tool").at(noon()).without_effect();
+    large.arguments = serde_json::json!({"path": "a.txt", "content": "x".repeat(1 << 20)}).into();
+    for call in [&failed, &large] {
+        store.outcome(call.outcome()).await.unwrap();
+    }
+    let run = store.for_tenant("t").run(failed.id).await.unwrap().unwrap();
+    assert_eq!(run.record.error.as_deref(), Some(failed.text.as_str()));
+    assert_eq!(run.record.input.as_ref(), Some(&failed.arguments));
+    let database = Connection::open(folder.path().join("haft.db")).unwrap();
+    let row = |id: &haft_core::ExecutionId| {
+        let question = "SELECT id, parameters_json, error_message, metadata_json, status FROM tool_executions \
+             WHERE execution_id = ?1";
+        let columns = |row: &rusqlite::Row<'_>| {
+            let text = |place: usize| row.get::<_, Option<String>>(place);
+            Ok((text(0)?.unwrap(), text(1)?.unwrap(), text(2)?, text(3)?.unwrap(), row.get::<_, i64>(4)?))
+        };
+        database.query_row(question, [id.to_string()], columns).unwrap()
+    };
+    let (id, parameters, error, metadata, status) = row(&failed.id);
+    assert!(id.parse::<uuid::Uuid>().is_ok(), "{id}");
+    assert_eq!(
+        (parameters.as_str(), error.as_deref()),
+        (failed.arguments.as_str(), Some(failed.text.as_str()))
+    );
+    let metadata: serde_json::Value = serde_json::from_str(&metadata).unwrap();
+    assert_eq!((&metadata["executionId"], status), (&serde_json::json!(failed.id), 30));
+    let (_, parameters, error, ..) = row(&large.id);
+    let parameters: serde_json::Value = serde_json::from_str(&parameters).unwrap();
+    assert!(parameters["path"] == "a.txt" && parameters.to_string().len() <= 64 << 10, "cut, and still JSON");
+    assert_eq!(error, None);
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
+    for change in ["id = 'x'", "parameters_json = '{}'", "error_message = 'fine'", "metadata_json = '{}'"] {
+        database
+            .execute_batch(&format!("BEGIN; UPDATE tool_executions SET {change} WHERE seq = 1; COMMIT;"))
+            .unwrap();
+        let bad = store.verify(None, &[]).await.unwrap().bad;
+        assert_eq!(bad.map(|bad| bad.seq), Some(1), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn without_audit_input_the_record_has_no_arguments() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { audit_input: false, ..Options::default() };
+    let store = DurableStore::open_sqlite(folder.path(), options).unwrap();
+    let call = call("t", "tool").at(noon()).without_effect();
+    store.outcome(call.outcome()).await.unwrap();
+    let run = store.for_tenant("t").run(call.id).await.unwrap().unwrap();
+    assert_eq!(run.record.input, None);
+    assert_eq!(store.verify(None, &[]).await.unwrap().bad, None);
+}
+
+/// seeds/000 §6.1: status is a number, and its meaning is written down.
+#[tokio::test]
+async fn the_numbers_of_statuses_are_those_of_the_page() {
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/audit.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = DurableStore::open_sqlite(folder.path(), Options::default()).unwrap();
+    let database = Connection::open(folder.path().join("haft.db")).unwrap();
+    for status in haft_core::Status::ALL {
+        let mut call = call("t", "tool").at(noon()).without_effect();
+        call.status = status;
+        store.outcome(call.outcome()).await.unwrap();
+        store.for_tenant("t").run(call.id).await.unwrap().unwrap();
+        let number: i64 = database
+            .query_row(
+                "SELECT status FROM tool_executions WHERE execution_id = ?1",
+                [call.id.to_string()],
+                |row| row.get(0),
+            )
+            .unwrap();
+        let row = format!("| {number} | {} |", status.as_str());
+        assert!(page.contains(&row), "docs/audit.md has no row `{row}`");
+    }
 }
 
 fn zstd_text(path: &Path) -> String {

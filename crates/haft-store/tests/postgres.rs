@@ -71,6 +71,28 @@ async fn postgres_keeps_the_port_and_outlives_the_process() {
     layouts_go_up_and_down(&schema("layouts")).await;
 }
 
+/// seeds/000 §6.1: the table is in the schema agent_tools. What an earlier haft has in `haft` is not passed over.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_usual_schema_is_agent_tools() {
+    let server = match Postgres::start() {
+        Ok(server) => server,
+        Err(why) => return haft_testkit::not_run("the_usual_schema_is_agent_tools", &why),
+    };
+    let keys = tempfile::tempdir().unwrap();
+    let usual = PostgresPlace::new(server.address());
+    let earlier = PostgresPlace { schema: "haft".to_owned(), ..usual.clone() };
+    drop(DurableStore::open_postgres(&earlier, keys.path(), Options::default()).unwrap());
+    let error = refused(DurableStore::open_postgres(&usual, keys.path(), Options::default()));
+    assert!(error.contains("ALTER SCHEMA haft RENAME TO agent_tools"), "{error}");
+    server.sql("DROP SCHEMA IF EXISTS agent_tools; ALTER SCHEMA haft RENAME TO agent_tools").unwrap();
+    let store = DurableStore::open_postgres(&usual, keys.path(), Options::default()).unwrap();
+    store.outcome(call("t", "tool").outcome()).await.unwrap();
+    assert_eq!(store.for_tenant("t").audit(10).await.unwrap().len(), 1);
+    server
+        .sql("SELECT id, parameters_json, error_message, metadata_json FROM agent_tools.tool_executions")
+        .unwrap();
+}
+
 async fn the_chain_verifies(home: &Schema<'_>) {
     let (one, other) = (home.open(), home.open());
     for n in 0..20 {

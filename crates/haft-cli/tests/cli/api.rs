@@ -72,8 +72,9 @@ fn schemathesis_finds_nothing() {
         let count: usize = operations["paths"]
             .as_object()
             .unwrap()
-            .values()
-            .map(|item| item.as_object().unwrap().len())
+            .iter()
+            .filter(|(path, _)| *path != "/v1/events")
+            .map(|(_, item)| item.as_object().unwrap().len())
             .sum();
         assert!(said.contains(&format!("Tested: {count}")), "{said}");
         assert_eq!(status(&address, "/ready"), 200, "the server is as well as before, known: {known}");

@@ -185,6 +185,7 @@ fn events_of_a_batch_name_each_call() {
     let said = place.haft_with(&["batch", "-", "--json", "--events"], TWO);
     let events: Vec<Value> = said.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["BatchStarted", "Started", "Completed", "Started", "Completed", "BatchCompleted"]);
-    assert_eq!(events[3]["batchIndex"], 1);
+    let ran = ["InProgress", "Completed", "InProgress", "Completed"];
+    assert_eq!(kinds, [&["BatchStarted", "Started", "Started"], &ran[..], &["BatchCompleted"]].concat());
+    assert_eq!(events[5]["batchIndex"], 1);
 }

@@ -245,7 +245,7 @@ fn events_are_json_lines_beside_the_result() {
     let events: Vec<serde_json::Value> =
         said.stderr.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
     let names: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
-    assert_eq!(names, ["tool:executing", "tool:executed"]);
+    assert_eq!(names, ["tool:executing", "tool:progress", "tool:executed"]);
     assert_eq!(events[0]["executionId"], said.json()["metadata"]["executionId"]);
 }
 

@@ -58,7 +58,9 @@ fn a_server_remembers_what_the_file_would() {
     assert_eq!(verified["verified"], true);
     let archive = text(&gone["archives"][0], "path").to_owned();
     assert_eq!(place.haft(&["audit", "verify", "--archive", &archive]).code, 0);
-    server.sql("UPDATE haft.audit_log SET body = replace(body, 'c1', 'c2') WHERE body LIKE '%c1%'").unwrap();
+    server
+        .sql("UPDATE agent_tools.audit_log SET body = replace(body, 'c1', 'c2') WHERE body LIKE '%c1%'")
+        .unwrap();
     let found = place.haft(&["audit", "verify"]);
     assert_eq!(found.code, 1, "{found:?}");
 

@@ -75,18 +75,27 @@ pub struct AuditRecord {
     pub status: Status,
     /// Why it did not succeed.
     pub code: Option<ErrorCode>,
+    /// The same in words, without secrets and at most [`ERROR_MESSAGE`](AuditRecord::ERROR_MESSAGE) bytes.
+    pub error: Option<Box<str>>,
     /// The rule that decided, where policy was reached.
     pub rule: Option<super::RuleName>,
     /// The approval that it ran under.
     pub approval: Option<ApprovalId>,
     /// Bytes of its arguments.
     pub input_size: u64,
+    /// Its arguments without secrets, as they were read back: where the store keeps them with the record.
+    pub input: Option<Arguments>,
     /// What only the operator sees.
     pub diagnostics: Option<Box<str>>,
     /// Ids, times, sizes, attempts, enforcement: the same facts that are on the result.
     pub metadata: Arc<ResultMetadata>,
     /// What went in and out, as fingerprints. Worked out by a store that keeps them; absent elsewhere.
     pub hashes: Option<Box<Hashes>>,
+}
+
+impl AuditRecord {
+    /// The most bytes of an error's words on a record.
+    pub const ERROR_MESSAGE: usize = 1024;
 }
 
 /// Fingerprints of what went in and out: SHA-256, in hex.

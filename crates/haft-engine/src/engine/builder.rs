@@ -246,6 +246,7 @@ impl EngineBuilder {
                 adaptive: self.adaptive,
                 sandboxes: SandboxTable::default(),
                 asked_now: AskedNow::default(),
+                feeds: Arc::default(),
             }),
         });
         Ok(Engine::from_inner(inner))

@@ -2,6 +2,7 @@
 
 use crate::{
     inner::Inner,
+    metrics::Around,
     pipeline::schedule::{
         breaker::BreakerStats,
         cache::{Cache, CacheStats},
@@ -50,6 +51,30 @@ pub struct EngineStats {
     /// Stored results, where any are stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheStats>,
+}
+
+/// What is counted around calls, for the metrics.
+pub(crate) fn around(engine: &Inner) -> Around {
+    let controls = &engine.controls;
+    let breakers = controls.breakers.as_ref().map(|breakers| breakers.stats()).unwrap_or_default();
+    let in_state =
+        |state: &'static str| (state, breakers.iter().filter(|breaker| breaker.state == state).count());
+    let cache = controls.cache.as_ref().map(Cache::stats);
+    let cached = |number: fn(&CacheStats) -> u64| cache.as_ref().map_or(0, number);
+    let lanes = controls.lanes.as_ref().map(|lanes| lanes.stats());
+    Around {
+        running: engine.live.executions.running(),
+        retries: controls.retries.load(Ordering::Relaxed),
+        rate_limited: controls.rates.as_ref().map_or(0, |rates| rates.refused()),
+        circuit_refused: controls.breakers.as_ref().map_or(0, |breakers| breakers.refused()),
+        breakers: ["closed", "open", "half_open"].map(in_state),
+        cache_entries: cached(|cache| cache.entries),
+        cache_hits: cached(|cache| cache.hits),
+        cache_misses: cached(|cache| cache.misses),
+        cache_shared: cached(|cache| cache.shared),
+        queued: lanes.as_ref().map_or(0, |lanes| lanes.queued),
+        queue_refused: lanes.as_ref().map_or(0, |lanes| lanes.refused),
+    }
 }
 
 pub(crate) fn statistics(engine: &Inner) -> EngineStats {

@@ -60,17 +60,18 @@ impl EventLog {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds an event; afterwards, if it is the last, the log ends. What comes after the end is not for observers.
+    /// Adds an event; afterwards, if it is the last, the log ends. What comes after the end is not for observers:
+    /// then this is false.
     pub(crate) fn push(
         &self,
         elapsed: Duration,
         source: Option<Box<Source>>,
         payload: EventPayload,
         is_last: bool,
-    ) {
+    ) -> bool {
         let mut entries = self.entries();
         if entries.closed {
-            return;
+            return false;
         }
         let seq = entries.next_seq;
         entries.next_seq += 1;
@@ -89,6 +90,14 @@ impl EventLog {
         if is_awaited {
             self.changed.notify_waiters();
         }
+        true
+    }
+
+    /// The kind of the newest event that is a change of state.
+    pub(crate) fn last_change(&self) -> Option<&'static str> {
+        let entries = self.entries();
+        let last = entries.list.iter().rev().find(|entry| !entry.payload.is_droppable());
+        last.map(|entry| entry.payload.kind())
     }
 
     /// The event at `seq`, or the gap that begins there; `None` at the end, `Err` when it is yet to come.

@@ -86,14 +86,7 @@ pub(crate) fn begin(
         .execution_id
         .take()
         .map_or_else(|| BatchId::at(at), |id| BatchId::from_uuid(id.as_uuid()));
-    let batch = Arc::new(Batch::new(
-        id,
-        &request.context.tenant,
-        at,
-        arrived,
-        &request.options.model,
-        &ports.settings,
-    ));
+    let batch = Arc::new(Batch::new(id, &request.context.tenant, at, arrived, &request.options.model, ports));
     batch.goes_on.store(true, Ordering::Release);
     if !inner.live.executions.begin_batch(&batch) {
         let text = format!("The id {id} is in use. Use a new one, or none");

@@ -24,6 +24,7 @@ pub(crate) async fn finish(
     call: &mut CallRecord,
     outcome: RunOutcome,
 ) -> ToolResult {
+    call.announce();
     let outcome = unless_never_started(call, outcome);
     let content = match compose(ports, call, outcome) {
         Composed::Now(content) => content,
@@ -107,9 +108,12 @@ fn record<'a>(
         tool: Arc::clone(call.tool_name()),
         status: content.status,
         code,
+        error: content.error.as_deref().map(|error| recorded(ports, error, content.as_kept.message.as_ref())),
         rule: facts.rule,
         approval: facts.approval,
         input_size: arguments.len() as u64,
+        // What the store keeps of them it gets below.
+        input: None,
         diagnostics: content.diagnostics.clone(),
         metadata: Arc::new(ResultMetadata {
             side_effects: content.side_effects,
@@ -158,6 +162,13 @@ fn record<'a>(
     )
 }
 
+/// An error's words as they are on record.
+#[cold]
+fn recorded(ports: &Ports, error: &ErrorInfo, as_kept: Option<&String>) -> Box<str> {
+    let message = ports.redaction.string(as_kept.unwrap_or(&error.message).clone());
+    text::truncate(&message, AuditRecord::ERROR_MESSAGE, None).text.into()
+}
+
 /// Sends the last event, when it is asked to or when it is dropped, whichever comes first.
 struct Last<'a> {
     ports: &'a Ports,
@@ -196,6 +207,8 @@ impl Last<'_> {
         if let Some(registered) = call.registered.get() {
             let facts = &result.metadata;
             registered.count(&call.context.tenant, result.status, facts.duration, facts.output_size);
+        } else {
+            self.live.counters.refused(result);
         }
         self.live.counters.call(result);
         telemetry::ended(&self.ports.redaction, call, self.timeout, result);

@@ -12,7 +12,10 @@ use crate::{
     request::{BatchRequest, Request},
     telemetry::{self, within},
 };
-use haft_core::{BatchId, BatchOrigin, BatchSummary, EventPayload, Strategy, ToolError, ToolResult};
+use haft_core::{
+    BatchId, BatchOptions, BatchOrigin, BatchSummary, ErrorCode, EventPayload, Strategy, ToolError,
+    ToolResult,
+};
 use std::{future::Future, sync::Arc, time::Instant};
 
 /// A single call overlaps nothing.
@@ -26,6 +29,16 @@ pub(crate) fn execute(
     outer: Option<Arc<CallState>>,
     task: Option<Box<TaskOrigin>>,
 ) -> impl Future<Output = ToolResult> + Send + use<> {
+    opened(engine, request, outer, task).1
+}
+
+/// Makes one call, and gives it, too, for those who watch it.
+pub(crate) fn opened(
+    engine: &Arc<Inner>,
+    request: Request,
+    outer: Option<Arc<CallState>>,
+    task: Option<Box<TaskOrigin>>,
+) -> (Arc<CallState>, impl Future<Output = ToolResult> + Send + use<>) {
     let arrival = Arrival {
         call: request.call,
         context: request.context,
@@ -41,8 +54,9 @@ pub(crate) fn execute(
     engine.note_runtime();
     let (call, refusal) = engine.open(arrival);
     // Made before the first poll: a future that is dropped unpolled still ends its call.
+    let opened = Arc::clone(&call);
     let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
-    async move {
+    let running = async move {
         pending.engine.note_runtime();
         let mut results = match refusal {
             // Boxed like everything that is rare: its state would make every call larger to move.
@@ -52,7 +66,8 @@ pub(crate) fn execute(
         // One call went in, and each gets one result.
         let Some(result) = results.pop() else { unreachable!("one call, one result") };
         result
-    }
+    };
+    (opened, running)
 }
 
 /// Ends a call that is refused before it is taken: it has its record and its last event like any other.
@@ -80,6 +95,14 @@ pub(crate) fn execute_batch(
     engine: &Arc<Inner>,
     request: BatchRequest,
 ) -> impl Future<Output = (Vec<ToolResult>, BatchSummary)> + Send + use<> {
+    opened_batch(engine, request).1
+}
+
+/// Makes several calls that are planned together, and gives their batch, too, for those who watch it.
+pub(crate) fn opened_batch(
+    engine: &Arc<Inner>,
+    request: BatchRequest,
+) -> (Arc<Batch>, impl Future<Output = (Vec<ToolResult>, BatchSummary)> + Send + use<>) {
     let BatchRequest { calls, context, options, approver } = request;
     let ports = &engine.ports;
     let (at, instant) = (ports.clock.now(), Instant::now());
@@ -87,8 +110,7 @@ pub(crate) fn execute_batch(
         Some(id) => BatchId::from_uuid(id.as_uuid()),
         None => BatchId::at(at),
     };
-    let make =
-        |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, &ports.settings));
+    let make = |id| Arc::new(Batch::new(id, &context.tenant, at, instant, &options.call.model, ports));
     let mut batch = make(batch_id);
     let mut refusal = None;
     while !engine.live.executions.begin_batch(&batch) {
@@ -126,7 +148,8 @@ pub(crate) fn execute_batch(
     let lane = engine.controls.narrowest_lane();
     let batch_plan = batch_plan(options.strategy, options.max_parallelism, context.tier, may_overlap, lane);
     let pending = PendingCalls { engine: Arc::clone(engine), calls, batch: Some(Arc::clone(&batch)) };
-    async move {
+    let opened = Arc::clone(&batch);
+    let running = async move {
         pending.engine.note_runtime();
         if !is_above_tier {
             let count = pending.calls.len();
@@ -165,6 +188,9 @@ pub(crate) fn execute_batch(
             ..BatchSummary::of(batch.id, &results, batch.arrived.elapsed())
         };
         pending.engine.live.counters.batch(summary.total);
+        if let Some(failed) = stopped_at(&options, &results) {
+            telemetry::batch_stopped(&pending.engine.ports.redaction, batch.id, failed);
+        }
         telemetry::batch_ended(&summary);
         if batch_plan.strategy != Strategy::Sequential && !is_above_tier {
             let BatchSummary { total, succeeded, failed, overlapped, duration, .. } = summary;
@@ -180,5 +206,15 @@ pub(crate) fn execute_batch(
         };
         batch.emit(completed, true);
         (results, summary)
+    };
+    (opened, running)
+}
+
+/// The call that a batch stopped at, where it stopped at one.
+fn stopped_at<'a>(options: &BatchOptions, results: &'a [ToolResult]) -> Option<&'a ToolResult> {
+    let not_started = |result: &ToolResult| result.error_code() == Some(ErrorCode::NotStarted);
+    if options.continue_on_failure || !results.iter().any(not_started) {
+        return None;
     }
+    results.iter().find(|result| !result.is_success() && !not_started(result))
 }

@@ -19,6 +19,7 @@ use crate::{
     panic_guard::{PanicGuard, guarded, guarded_async},
     ports::Ports,
     registry::Registered,
+    telemetry,
 };
 use decide::{guard_failed, guard_panicked};
 use futures_util::FutureExt;
@@ -51,6 +52,9 @@ pub(crate) async fn plan(
     purpose: Purpose,
 ) -> Vec<Planned> {
     let whole = origin.and_then(|origin| batch_too_large(ports, calls, origin)).map(Box::new);
+    if let (Some(refusal), Some(first), true) = (&whole, calls.first(), purpose == Purpose::Run) {
+        telemetry::batch_too_large(calls.len(), refusal.most, first.context.tier);
+    }
     let mut seen = HashSet::new();
     let mut planned = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
@@ -75,6 +79,8 @@ pub(crate) fn is_above_tier(calls: &[Arc<CallState>], origin: BatchOrigin) -> bo
 struct BatchRefusal {
     /// The first call that is refused.
     from: usize,
+    /// The most calls that would have been taken.
+    most: usize,
     error: ToolError,
 }
 
@@ -87,7 +93,7 @@ fn batch_too_large(ports: &Ports, calls: &[Arc<CallState>], origin: BatchOrigin)
             let text =
                 format!("Exceeded max tool calls per batch: {count} calls, and at most {most} are run");
             let error = ToolError::new(ErrorCode::LimitExceeded, text);
-            (count > most).then_some(BatchRefusal { from: most, error })
+            (count > most).then_some(BatchRefusal { from: most, most, error })
         }
         BatchOrigin::Client => {
             let tier = calls.first()?.context.tier;
@@ -96,7 +102,7 @@ fn batch_too_large(ports: &Ports, calls: &[Arc<CallState>], origin: BatchOrigin)
                 "A batch of {count} calls is more than the {tier:?} tier allows ({most}). Nothing was run. Send \
                  fewer calls at once"
             );
-            Some(BatchRefusal { from: 0, error: ToolError::new(ErrorCode::LimitExceeded, text) })
+            Some(BatchRefusal { from: 0, most, error: ToolError::new(ErrorCode::LimitExceeded, text) })
         }
     }
 }
@@ -118,7 +124,11 @@ async fn plan_call(
     purpose: Purpose,
 ) -> Planned {
     let (state, facts) = call.parts();
-    match check_call(ports, state, facts, place, purpose).await {
+    let checked = check_call(ports, state, facts, place, purpose).await;
+    if purpose != Purpose::DryRun {
+        call.announce();
+    }
+    match checked {
         Ok(Checked::Passed(passed)) => passed.planned(call),
         Ok(Checked::Follows(leader)) => Planned::Follows(call, leader),
         Ok(Checked::AwaitsResult) => Planned::AwaitingResult(call),

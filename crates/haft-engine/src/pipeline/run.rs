@@ -47,8 +47,7 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
     let ready = &*ready;
     let call = &ready.call;
     if number == 1 {
-        let arguments = ports.redaction.arguments(call.arguments());
-        call.emit(EventPayload::Started { arguments, timeout: call.timeout() });
+        call.emit(EventPayload::Running);
         telemetry::started(&ports.redaction, call);
         // Where a call asks for retries itself, each attempt has its event.
         if let Some(most) =

@@ -4,6 +4,7 @@
 mod event;
 mod query;
 mod registered;
+mod retired;
 mod settings;
 mod terms;
 
@@ -12,6 +13,7 @@ pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
 pub(crate) use registered::{Origin, Registered};
 
+use crate::stats;
 use arc_swap::ArcSwap;
 use haft_core::{DefinitionProblem, ErrorCode, Tier, Tightening, suggest};
 use haft_sdk::Tool;
@@ -19,6 +21,7 @@ use jiff::Timestamp;
 use rpds::HashTrieMapSync;
 use serde_json::{Map, Value};
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -191,6 +194,7 @@ pub(crate) struct Registry {
     /// Changes follow each other; readers never take this.
     changing: Mutex<()>,
     pub(crate) counts: Counts,
+    retired: retired::Retired,
 }
 
 /// What happened to the registry, for those who watch it.
@@ -299,6 +303,7 @@ impl Registry {
                 let settings = kept(&registered, &old.settings);
                 let registered = Arc::new(registered.configured(settings)?);
                 let next = current.without(old).with(&registered)?;
+                self.retired.add(old);
                 Ok((next, registered))
             })
         });
@@ -324,6 +329,7 @@ impl Registry {
     pub(crate) fn unregister(&self, name: &str) -> Result<Arc<Registered>, RegisterError> {
         self.change(|current| {
             let old = current.custom(self, name)?;
+            self.retired.add(old);
             Ok((current.without(old), Arc::clone(old)))
         })
     }
@@ -349,6 +355,17 @@ impl Registry {
     /// All tools at one moment, by name.
     pub(crate) fn all(&self) -> Vec<Arc<Registered>> {
         self.current.load().sorted().to_vec()
+    }
+
+    /// What calls came to since the engine was built, by tool: also of tools that are gone.
+    pub(crate) fn totals(&self) -> BTreeMap<String, stats::Snapshot> {
+        let present = self.all();
+        let mut by_tool: BTreeMap<String, stats::Snapshot> = BTreeMap::new();
+        for tool in present.iter().filter(|tool| tool.stats_if_called().is_some()) {
+            by_tool.insert(tool.name.to_string(), tool.state().counts());
+        }
+        self.retired.add_to(&mut by_tool, &present);
+        by_tool
     }
 
     pub(crate) fn count(&self) -> usize {

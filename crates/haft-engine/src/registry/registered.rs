@@ -49,7 +49,7 @@ pub(crate) struct Registered {
 
 /// What becomes of a tool while it is there. Calls that were planned before it was set up otherwise see it, too.
 #[derive(Default)]
-struct ToolState {
+pub(super) struct ToolState {
     stats: OnceLock<Box<Stats>>,
     /// Counts and times by tenant, for callers who may see only their own.
     of_tenants: Mutex<HashMap<Arc<str>, Box<Stats>>>,
@@ -58,7 +58,18 @@ struct ToolState {
     withdrawn: AtomicBool,
 }
 
+impl ToolState {
+    /// What all calls came to.
+    pub(super) fn counts(&self) -> stats::Snapshot {
+        self.stats.get().map(|stats| stats.snapshot()).unwrap_or_default()
+    }
+}
+
 impl Registered {
+    pub(super) fn state(&self) -> &Arc<ToolState> {
+        &self.state
+    }
+
     pub(super) fn new(tool: Arc<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
         let definition = Arc::clone(tool.definition());
         let problems = haft_definition::check(&definition);

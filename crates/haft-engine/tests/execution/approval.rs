@@ -72,8 +72,11 @@ async fn t_apr_02_approve_selected_executes_only_selected() {
     assert_eq!(message(&results[2]), format!("Tool call denied by user: not on a Friday{next}"));
     assert_eq!(runs.get(), 1);
     for (result, kinds) in [
-        (&results[0], ["ConfirmationRequested", "ConfirmationReceived", "Cancelled"].as_slice()),
-        (&results[1], &["ConfirmationRequested", "ConfirmationReceived", "Started", "Completed"]),
+        (&results[0], ["Started", "ConfirmationRequested", "ConfirmationReceived", "Cancelled"].as_slice()),
+        (
+            &results[1],
+            &["Started", "ConfirmationRequested", "ConfirmationReceived", "InProgress", "Completed"],
+        ),
     ] {
         assert_eq!(house.kinds(result.metadata.execution_id).await, kinds);
     }

@@ -49,7 +49,8 @@ async fn before_the_first_poll() {
     let record = &house.audit_of(id).await[0];
     assert_eq!((record.status, record.metadata.attempts), (Status::Cancelled, 0));
     let events = house.events(id).await;
-    let EventPayload::Cancelled { message, .. } = &events[0].payload else { panic!("{events:?}") };
+    assert_eq!(house.kinds(id).await, ["Started", "Cancelled"]);
+    let EventPayload::Cancelled { message, .. } = &events[1].payload else { panic!("{events:?}") };
     assert_eq!(message, "Cancelled, because the caller did not wait for the result");
 }
 
@@ -63,7 +64,7 @@ async fn in_the_middle() {
     drop(running);
     assert_eq!(alive.get(), 0, "dropping the caller's future ends the tool at once");
     is_settled(&house, &alive, 1).await;
-    assert_eq!(house.kinds(id).await, ["Started", "Cancelled"]);
+    assert_eq!(house.kinds(id).await, ["Started", "InProgress", "Cancelled"]);
     assert_eq!(house.audit_of(id).await[0].metadata.attempts, 1, "it was started, and the record says so");
 }
 

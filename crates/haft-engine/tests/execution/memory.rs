@@ -76,7 +76,7 @@ async fn when_the_outcome_cannot_be_recorded_the_result_says_so() {
     assert_eq!(result.output, None, "a result that nothing remembers must not look like one");
     assert_eq!(message(&result), "The call ran and ended with Success, but that could not be recorded");
     assert_eq!(result.diagnostics.as_deref(), Some(TestStore::DISK_FULL));
-    assert_eq!(house.kinds(id).await, ["Started", "Failed"]);
+    assert_eq!(house.kinds(id).await, ["Started", "InProgress", "Failed"]);
     assert_eq!(house.engine.running(), 0);
 
     let unknown = house.engine.execute(call("no_such_tool")).await;

@@ -48,8 +48,9 @@ async fn a_batch_observer_gets_every_event_of_every_call_with_its_place_and_then
     let of = |index: u32| -> Vec<Event> {
         events.iter().filter(|event| event.batch_index == Some(index)).cloned().collect()
     };
-    let chatty = ["Started", "InProgress", "Output", "Warning", "Output", "Completed"];
-    let expected: [&[&str]; 4] = [&chatty, &["Started", "Failed"], &["Failed"], &chatty];
+    let chatty = ["Started", "InProgress", "InProgress", "Output", "Warning", "Output", "Completed"];
+    let expected: [&[&str]; 4] =
+        [&chatty, &["Started", "InProgress", "Failed"], &["Started", "Failed"], &chatty];
     for (index, (expected, result)) in (0..).zip(expected.iter().zip(&results)) {
         let of_call = of(index);
         assert_eq!(kinds(&of_call), *expected, "call {index}");
@@ -79,7 +80,8 @@ async fn a_late_observer_gets_the_whole_log_and_the_end() {
     };
     let running = house.engine.execute(with(call("chatty"), options));
     let (live, result) = tokio::join!(live, running);
-    assert_eq!(kinds(&live), ["Started", "InProgress", "Output", "Warning", "Output", "Completed"]);
+    let all = ["Started", "InProgress", "InProgress", "Output", "Warning", "Output", "Completed"];
+    assert_eq!(kinds(&live), all);
     assert_eq!(house.events(id).await, live, "a late observer sees something else");
     assert!(
         live.last().unwrap().elapsed >= result.metadata.duration,
@@ -134,19 +136,19 @@ async fn a_stalled_observer_delays_nobody_gets_a_gap_and_can_catch_up_from_the_s
     );
 
     let kept = house.engine.settings().event_log_capacity;
-    assert_eq!(kinds(&events[..2]), ["Started", "Gap"]);
-    assert_eq!(events.len(), kept + 4, "start, gap, what is kept, warning, end");
-    assert_eq!(events[1].payload, EventPayload::Gap { from: 1, to: (CHUNKS - kept) as u64 });
+    assert_eq!(kinds(&events[..3]), ["Started", "InProgress", "Gap"]);
+    assert_eq!(events.len(), kept + 5, "start, tool starts, gap, what is kept, warning, end");
+    assert_eq!(events[2].payload, EventPayload::Gap { from: 2, to: (CHUNKS - kept) as u64 + 1 });
     assert_eq!(kinds(&events[events.len() - 2..]), ["Warning", "Completed"]);
 
-    let EventPayload::Output { offset, chunk, .. } = &events[2].payload else { panic!("{:?}", events[2]) };
+    let EventPayload::Output { offset, chunk, .. } = &events[3].payload else { panic!("{:?}", events[3]) };
     assert_eq!(*chunk, format!("{:05}\n", CHUNKS - kept), "the chunks after the gap go on where it ends");
     let handle = result.metadata.output_handle.as_ref().expect("600 kB are stored");
     let stored = house.stored("local", handle).await.unwrap();
     let missed = &stored[..usize::try_from(*offset).unwrap()];
     let expected: String = (0..CHUNKS - kept).map(|n| format!("{n:05}\n")).collect();
     assert!(missed == expected.as_bytes(), "what was missed cannot be read back");
-    let rest: String = events[2..]
+    let rest: String = events[3..]
         .iter()
         .filter_map(|event| match &event.payload {
             EventPayload::Output { chunk, .. } => Some(chunk.as_str()),
@@ -169,7 +171,7 @@ async fn a_tier_below_teams_gets_only_changes_of_state() {
         assert_eq!(droppable, if full { 3 } else { 0 }, "{tier:?}: {:?}", kinds(&events));
         assert_eq!(
             house.kinds(result.metadata.execution_id).await,
-            ["Started", "Warning", "Completed"],
+            ["Started", "InProgress", "Warning", "Completed"],
             "{tier:?}"
         );
         assert_eq!(result.text(), "some output", "{tier:?}: the result is the same for all");
@@ -234,4 +236,73 @@ async fn is_executing_follows_a_call_and_a_batch() {
     gate.add_permits(1);
     within("the batch", running).await.unwrap();
     assert!(!house.engine.is_executing(batch));
+}
+
+/// seeds/000 §4.4, §4.5, §5.1: Started is the first event of every call, InProgress comes when its tool starts, and every
+/// event says in words what happened.
+#[tokio::test]
+async fn started_is_first_also_where_a_call_is_refused_and_every_event_has_words() {
+    let house = house([chatty().asks(), failing()]);
+    let bad = haft_core::ToolCall::new("fails", haft_core::Arguments::from_text("{not json"));
+    let huge = "x".repeat(house.engine.settings().max_args_bytes);
+    let huge = haft_core::ToolCall::new("nothing", serde_json::json!({ "text": huge }));
+    for (sent, expected) in [
+        (call("no_such_tool"), ["Started", "Failed"].as_slice()),
+        (bad, &["Started", "Failed"]),
+        (huge, &["Started", "Failed"]),
+        (call("fails"), &["Started", "InProgress", "Failed"]),
+    ] {
+        let name = sent.name.clone();
+        let result = house.engine.execute(sent).await;
+        let events = house.events(result.metadata.execution_id).await;
+        assert_eq!(kinds(&events), expected, "{name}");
+        for event in &events {
+            let sent = serde_json::to_value(event).unwrap();
+            assert!(sent["message"].as_str().is_some_and(|words| !words.is_empty()), "{sent}");
+            assert!(
+                sent.to_string().len() < 10_000,
+                "arguments that were refused as too large are in an event"
+            );
+        }
+        let error = result.error.as_ref().unwrap();
+        assert_eq!(events.last().unwrap().payload.message(), error.message, "{name}");
+    }
+}
+
+/// seeds/000 §3.1 IMediator, §4.4; seeds/003 §8: events of all executions reach any subscriber, of its tenant.
+#[tokio::test]
+async fn an_engine_wide_stream_has_every_event_of_a_tenants_calls_and_batches() {
+    let house = house([chatty()]);
+    let of = |tenant: &str| CallContext { tier: Tier::Teams, ..CallContext::new(tenant, "agent") };
+    let (mut ours, mut others) = (house.engine.events("local"), house.engine.events("other"));
+    let result = house.engine.execute(Request::new(call("chatty")).context(of("local"))).await;
+    let batch = BatchRequest::from(vec![call("chatty"), call("no_such_tool")]).context(of("local"));
+    let (results, summary) = house.engine.execute_batch(batch).await;
+    let foreign = house.engine.execute(Request::new(call("chatty")).context(of("other"))).await;
+
+    let mut own = house.events(result.metadata.execution_id).await;
+    own.extend(house.events(summary.batch_id).await);
+    let payloads = |events: &[Event]| events.iter().map(|event| event.payload.clone()).collect::<Vec<_>>();
+    let mut heard = Vec::new();
+    while heard.len() < own.len() {
+        heard.push(within("an event", ours.next()).await.unwrap());
+    }
+    assert_eq!(payloads(&heard), payloads(&own), "the stream and the logs differ");
+    assert!(heard.iter().zip(0..).all(|(event, number)| event.seq == number), "numbers have no holes");
+    let ids: std::collections::BTreeSet<_> = heard.iter().filter_map(|event| event.execution_id).collect();
+    let expected = results.iter().chain([&result]).map(|result| result.metadata.execution_id);
+    assert_eq!(ids, expected.collect());
+    assert_eq!(heard.last().unwrap().batch_id, Some(summary.batch_id));
+
+    let place = ours.position();
+    drop(ours);
+    house.engine.execute(Request::new(call("no_such_tool")).context(of("local"))).await;
+    let mut again = house.engine.events_from("local", place);
+    let next = [again.next().await.unwrap(), again.next().await.unwrap()];
+    assert_eq!(kinds(&next), ["Started", "Failed"], "nothing is lost between two connections");
+
+    let first = within("an event", others.next()).await.unwrap();
+    assert_eq!(first.execution_id, Some(foreign.metadata.execution_id), "only the other tenant's own");
+    house.engine.shutdown_now().await;
+    while within("the end", again.next()).await.is_some() {}
 }

@@ -317,3 +317,17 @@ async fn without_secrets_nothing_is_changed() {
     let (house, _) = setup([gives(ToolOutput::structured(given))]);
     assert_eq!(house.engine.execute(call("leaks")).await.output, Some(value));
 }
+
+/// seeds/000 §4.6: the audit entry holds the error's text.
+#[tokio::test]
+async fn the_record_has_the_errors_text_without_secrets() {
+    let (house, _) = setup([fails(ToolError::failed(format!("no luck with {SECRET} {}", "x".repeat(5000))))]);
+    let result = house.engine.execute(call("leaks")).await;
+    let record = &house.audit_of(result.metadata.execution_id).await[0];
+    let error = record.error.as_deref().unwrap();
+    assert!(error.starts_with("leaks failed: no luck with [redacted:TOKEN]"), "{error}");
+    assert!(error.len() <= haft_core::port::AuditRecord::ERROR_MESSAGE, "{}", error.len());
+    let (house, _) = setup([gives(ToolOutput::text("fine"))]);
+    let result = house.engine.execute(call("leaks")).await;
+    assert_eq!(house.audit_of(result.metadata.execution_id).await[0].error, None);
+}

@@ -94,8 +94,8 @@ async fn a_tool_that_fails_half_of_the_time_is_left_alone_for_a_minute_and_then_
     }
     let last = ask(false, "t").await;
     let events = house.events(last.metadata.execution_id).await;
-    assert_eq!(kinds(&events), ["Started", "CircuitChanged", "Failed"]);
-    assert_eq!(events[1].payload, EventPayload::CircuitChanged { state: "open", failures: 5, calls: 10 });
+    assert_eq!(kinds(&events), ["Started", "InProgress", "CircuitChanged", "Failed"]);
+    assert_eq!(events[2].payload, EventPayload::CircuitChanged { state: "open", failures: 5, calls: 10 });
     let refused = ask(true, "t").await;
     assert_eq!((code(&refused), runs.get(), refused.metadata.attempts), ("CIRCUIT_OPEN", 10, 0));
     assert!(message(&refused).contains("paused for another 60 s"), "{}", message(&refused));

@@ -41,7 +41,7 @@ async fn the_same_call_is_answered_by_its_first_result_for_five_minutes() {
     assert_eq!((first.text(), again.text(), again.metadata.attempts), ("run 1", "run 1", 0));
     let from = again.metadata.scheduling.as_ref().unwrap().cache.clone().unwrap();
     assert_eq!((from.execution_id, from.shared), (first.metadata.execution_id, false));
-    assert_eq!(kinds(&house.events(again.metadata.execution_id).await), ["CacheHit", "Completed"]);
+    assert_eq!(kinds(&house.events(again.metadata.execution_id).await), ["Started", "CacheHit", "Completed"]);
     assert_eq!(ask(json!({"a": 1, "b": 3})).await.text(), "run 2", "other arguments");
     tokio::time::advance(MS(300_000)).await;
     assert_eq!(ask(json!({"a": 1, "b": 2})).await.text(), "run 3", "too old");

@@ -107,6 +107,7 @@ async fn retries_and_parallel_batches_emit_appropriate_events() {
     let events = house.events(failed.metadata.execution_id).await;
     let expected = [
         "tool:executing",
+        "tool:progress",
         "tool:retry-attempt",
         "tool:retry-attempt",
         "tool:retry-exhausted",

@@ -146,14 +146,14 @@ async fn retry_attempt_is_on_each_attempt_and_retry_exhausted_has_the_errors_tex
     let events = house.events(result.metadata.execution_id).await;
     assert_eq!(
         kinds(&events),
-        ["Started", "RetryAttempt", "RetryAttempt", "RetryAttempt", "RetryExhausted", "Failed"]
+        ["Started", "InProgress", "RetryAttempt", "RetryAttempt", "RetryAttempt", "RetryExhausted", "Failed"]
     );
     let sent: Vec<_> =
         events.iter().map(|event| serde_json::to_value(event).unwrap()["data"].clone()).collect();
-    assert_eq!((&sent[1]["attempt"], &sent[1]["maxRetries"]), (&json!(1), &json!(3)));
-    assert_eq!((&sent[3]["attempt"], &sent[3]["error"]), (&json!(3), &json!("the service is down")));
+    assert_eq!((&sent[2]["attempt"], &sent[2]["maxRetries"]), (&json!(1), &json!(3)));
+    assert_eq!((&sent[4]["attempt"], &sent[4]["error"]), (&json!(3), &json!("the service is down")));
     let exhausted = json!({"attempts": 3, "code": "UPSTREAM_UNAVAILABLE", "error": "the service is down"});
-    assert_eq!(sent[4], exhausted);
+    assert_eq!(sent[5], exhausted);
 }
 
 #[tokio::test(start_paused = true)]

@@ -26,8 +26,8 @@ async fn an_agent_runs_ten_calls_at_once_and_the_rest_waits_with_its_wait_on_the
     let expected: Vec<_> = (0..25).map(|place| place / 10 * 10).collect();
     assert_eq!(waits, expected);
     let events = house.events(results[10].metadata.execution_id).await;
-    assert_eq!(kinds(&events), ["Queued", "Started", "Completed"]);
-    assert_eq!(events[0].payload, EventPayload::Queued { lane: "agent", ahead: 0 });
+    assert_eq!(kinds(&events), ["Started", "Queued", "InProgress", "Completed"]);
+    assert_eq!(events[1].payload, EventPayload::Queued { lane: "agent", ahead: 0 });
     let stats = house.engine.stats().lanes.unwrap();
     assert_eq!((stats.running, stats.queued), (0, 0));
 }

@@ -47,9 +47,12 @@ async fn a_retryable_failure_is_tried_twice_more_with_growing_waits() {
     assert_eq!(tries.iter().map(|failed| failed.code).collect::<Vec<_>>(), [ErrorCode::RateLimited; 2]);
     assert!(tries[0].delay <= MS(1000) && tries[1].delay <= MS(2000));
     let events = house.events(result.metadata.execution_id).await;
-    assert_eq!(kinds(&events), ["Started", "RetryAttempt", "RetryAttempt", "RetrySucceeded", "Completed"]);
+    assert_eq!(
+        kinds(&events),
+        ["Started", "InProgress", "RetryAttempt", "RetryAttempt", "RetrySucceeded", "Completed"]
+    );
     let EventPayload::RetryAttempt { attempt: 2, most: 3, failed: Some((ErrorCode::RateLimited, _)), .. } =
-        &events[1].payload
+        &events[2].payload
     else {
         panic!("{events:?}")
     };
@@ -64,7 +67,10 @@ async fn the_last_failure_is_the_answer() {
     let result = house.engine.execute(call("flaky")).await;
     assert_eq!((code(&result), runs.get(), result.metadata.attempts), ("RATE_LIMITED", 3, 3));
     let events = house.events(result.metadata.execution_id).await;
-    assert_eq!(kinds(&events), ["Started", "RetryAttempt", "RetryAttempt", "RetryExhausted", "Failed"]);
+    assert_eq!(
+        kinds(&events),
+        ["Started", "InProgress", "RetryAttempt", "RetryAttempt", "RetryExhausted", "Failed"]
+    );
 }
 
 #[tokio::test(start_paused = true)]

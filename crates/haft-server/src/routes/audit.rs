@@ -9,7 +9,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use haft_core::{
-    ErrorCode, ResultMetadata, Status,
+    Arguments, ErrorCode, ResultMetadata, Status,
     port::{AuditQuery, AuditRecord, Right, ToolStatistics},
 };
 use jiff::Timestamp;
@@ -98,6 +98,10 @@ pub(crate) struct Record {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     code: Option<ErrorCode>,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    error_message: Option<Box<str>>,
     /// The rule that decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<String>,
@@ -121,6 +125,10 @@ pub(crate) struct Record {
     conversation: Option<Arc<str>>,
     /// Bytes of the arguments.
     input_size: u64,
+    /// The arguments without secrets, where the audit keeps them; long texts are cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Value>)]
+    arguments: Option<Arguments>,
     /// SHA-256 of the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     input_sha256: Option<String>,
@@ -141,6 +149,7 @@ impl Record {
             tool: Arc::clone(&record.tool),
             status: record.status,
             code: record.code,
+            error_message: record.error.clone(),
             rule: record.rule.as_ref().map(ToString::to_string),
             approval: record.approval.as_ref().map(ToString::to_string),
             agent: Arc::clone(&context.agent),
@@ -148,6 +157,7 @@ impl Record {
             session: context.session.clone(),
             conversation: context.conversation.clone(),
             input_size: record.input_size,
+            arguments: record.input.clone(),
             input_sha256: record.hashes.as_ref().map(|hashes| hashes.input.clone()),
             output_sha256: record.hashes.as_ref().and_then(|hashes| hashes.output.clone()),
             metadata: Arc::clone(&record.metadata),

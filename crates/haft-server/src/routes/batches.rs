@@ -3,7 +3,7 @@
 use crate::{
     extract::{Json as Taken, Named, Who, idempotency_key},
     problem::Problem,
-    requests::{Batch, Flow, options},
+    requests::{Batch, Flow, unused},
     schema,
     server::App,
     sse,
@@ -19,6 +19,7 @@ use haft_definition::{Format, ReadErrors};
 use haft_engine::{BatchRequest, FlowError, FlowRequest, FlowResult};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::executions::{CancelBody, Cancelled, cancel_known};
 
@@ -32,12 +33,16 @@ pub(crate) struct Results {
 
 /// Run several calls as one batch; results come in call order
 ///
-/// One result each, whatever happens. With the header `Idempotency-Key` each call that has no key of its own gets one
-/// from it and its place.
+/// One result each, whatever happens. With `Accept: text/event-stream` the answer is a stream: every event of the batch,
+/// then an event `result` with what would have been the answer. With the header `Idempotency-Key` each call that has no
+/// key of its own gets one from it and its place. Closing the connection cancels what has not ended.
 #[utoipa::path(
     post, path = "/v1/batch", tag = "calls", request_body = Batch,
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$")),
-    responses((status = 200, body = schema::BatchResult))
+    responses((status = 200, description = "One result for each call, in call order", content(
+        (schema::BatchResult = "application/json"),
+        (schema::StreamEvent = "text/event-stream"),
+    )))
 )]
 pub(crate) async fn run(
     State(app): State<App>,
@@ -51,6 +56,9 @@ pub(crate) async fn run(
         return Err(Problem::bad_request("`calls` must be 1 to 1000"));
     }
     let options = batch.options()?;
+    if let Some(id) = batch.batch_id {
+        unused(id, &who, &app).await?;
+    }
     let context = batch.context.of(&who, &app)?;
     let mut calls = Vec::with_capacity(batch.calls.len());
     for (place, call) in batch.calls.into_iter().enumerate() {
@@ -61,8 +69,17 @@ pub(crate) async fn run(
         calls.push(call);
     }
     let request = BatchRequest::from(calls).context(context).options(options);
-    let (results, summary) = app.engine.execute_batch(request).await;
-    Ok(Json(Results { results, summary }).into_response())
+    if !sse::wants_events(&headers) {
+        let (results, summary) = app.engine.execute_batch(request).await;
+        return Ok(Json(Results { results, summary }).into_response());
+    }
+    let (observer, running) = app.engine.execute_batch_watched(request);
+    let running = async move {
+        let (results, summary) = running.await;
+        sse::result_event(&Results { results, summary })
+    };
+    // The end of its calls ends it, as with a single one.
+    Ok(sse::answer(sse::events_and_result(observer, running), CancellationToken::new()))
 }
 
 fn bad_flow(errors: &ReadErrors) -> Problem {
@@ -79,7 +96,10 @@ pub(crate) async fn flow(
     Taken(asked): Taken<Flow>,
 ) -> Result<Json<FlowResult>, Problem> {
     who.needs(Right::Invoke)?;
-    let options = options(asked.options)?;
+    let options = asked.options()?;
+    if let Some(id) = asked.batch_id {
+        unused(id, &who, &app).await?;
+    }
     let flow = haft_flow::read(asked.flow.get(), Format::Json).map_err(|errors| bad_flow(&errors))?;
     let context = asked.context.of(&who, &app)?;
     let request = FlowRequest::new(flow, asked.input).context(context).options(options);

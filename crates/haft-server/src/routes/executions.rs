@@ -8,14 +8,20 @@ use crate::{
     server::App,
     sse,
 };
-use axum::{Json, extract::State, http::HeaderMap, response::Response};
+use axum::{
+    Json,
+    extract::State,
+    http::HeaderMap,
+    response::{IntoResponse as _, Response},
+};
 use futures_util::{StreamExt as _, stream};
 use haft_core::{
     Arguments, ExecutionId, ToolResult, check_reason,
     port::{Right, StoredRun},
 };
-use haft_engine::Target;
+use haft_engine::{Executing, Target};
 use haft_sdk::CancelReason;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -34,6 +40,21 @@ pub(crate) async fn list(
     QueryParams(which): QueryParams<Which>,
 ) -> Result<Json<RecordPage>, Problem> {
     page(&app, &who, which).await
+}
+
+/// The calls that run.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "RunningCalls")]
+pub(crate) struct Running {
+    executions: Vec<Executing>,
+}
+
+/// Calls that have no result yet, oldest first
+#[utoipa::path(
+    get, path = "/v1/executions/running", tag = "executions", responses((status = 200, body = schema::RunningCalls))
+)]
+pub(crate) async fn running(State(app): State<App>, Who(who): Who) -> Response {
+    Json(Running { executions: app.engine.executing(who.tenant()) }).into_response()
 }
 
 /// One call.

@@ -3,7 +3,7 @@
 use crate::{
     extract::{Json as Taken, Who, idempotency_key},
     problem::Problem,
-    requests::Invoke,
+    requests::{Invoke, unused},
     schema,
     server::App,
     sse,
@@ -14,18 +14,19 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse as _, Response},
 };
-use haft_core::{CallOptions, ExecutionId, Task, ToolResult, port::Right};
+use haft_core::{CallOptions, Task, ToolResult, port::Right};
 use haft_engine::{BatchRequest, Engine, Plan, Request};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Make one call, and wait for its result
 ///
 /// With `Accept: text/event-stream` the answer is a stream: every event of the call, then an event `result`. With
-/// `Accept: text/plain` the result of a call that ran is the block of text for a model's context. With `options.detached` the answer is a task. Closing the connection cancels a call that is not detached.
+/// `Accept: text/plain` the result of a call that ran is the block of text for a model's context. With
+/// `options.detached` the answer is a task. `options.executionId` names the call; an id that was used before is refused
+/// with 409. Closing the connection cancels a call that is not detached.
 #[utoipa::path(
     post, path = "/v1/invoke", tag = "calls", request_body = Invoke,
     params(("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[ -~]*[!-~][ -~]*$", description = "Calls with the same key have their effect once")),
@@ -49,18 +50,18 @@ pub(crate) async fn invoke(
     if request.options.detached {
         return detach(&app.engine, request).await;
     }
+    if let Some(id) = request.options.execution_id {
+        unused(id, &who, &app).await?;
+    }
     if sse::accepts(&headers, "text/plain") {
         return in_words(app.engine.execute(request).await);
     }
     if !sse::wants_events(&headers) {
         return answered(app.engine.execute(request).await);
     }
-    // The id is known before the first event, so that the stream has all of them.
-    let id = ExecutionId::at(jiff::Timestamp::now());
-    let options = CallOptions { execution_id: Some(id), ..CallOptions::clone(&request.options) };
-    let call = app.engine.execute(request.options(Arc::new(options)));
-    let observer = app.engine.observe(id);
+    let (observer, call) = app.engine.execute_watched(request);
     // The end of the call ends it: a server that is to stop lets calls end for a while, then cancels them.
+    let call = async move { sse::result_event(&call.await) };
     Ok(sse::answer(sse::events_and_result(observer, call), CancellationToken::new()))
 }
 

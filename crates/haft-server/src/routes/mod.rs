@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod batches;
+mod events;
 mod executions;
 mod health;
 mod invoke;
@@ -18,6 +19,7 @@ mod tools;
 
 pub(crate) use approvals::RememberBody;
 pub(crate) use batches::Results;
+pub(crate) use executions::Running;
 pub(crate) use tasks::TaskPage;
 pub(crate) use tools::CategoryName;
 
@@ -47,7 +49,9 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(tasks::list))
         .routes(routes!(tasks::show, tasks::cancel))
         .routes(routes!(tasks::events))
+        .routes(routes!(events::all))
         .routes(routes!(executions::list))
+        .routes(routes!(executions::running))
         .routes(routes!(executions::show))
         .routes(routes!(executions::events))
         .routes(routes!(executions::cancel))

@@ -246,3 +246,72 @@ async fn whoever_goes_away_cancels() {
     }
     panic!("it runs on");
 }
+
+/// seeds/000 §4.3: an id for watching and cancelling; one that was used before is refused.
+#[tokio::test]
+async fn ids_can_be_chosen_and_are_used_once() {
+    let world = world().await;
+    let id = "0197a1b0-1111-7000-8000-000000000001";
+    let call = json!({"name": "echo", "arguments": {"text": "a"}, "options": {"executionId": id}});
+    let first = world.post(&world.invoker, "/v1/invoke", call.clone()).await;
+    assert_eq!(first.json()["metadata"]["executionId"], id, "{}", first.text());
+    let second = world.post(&world.invoker, "/v1/invoke", call.clone()).await;
+    assert_eq!((second.status, &second.json()["code"]), (StatusCode::CONFLICT, &json!("DUPLICATE_CALL_ID")));
+    let mut watched = request(Method::POST, "/v1/invoke", Some(&world.rival), Some(&call));
+    watched.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    let theirs = world.send(watched).await;
+    assert_eq!(theirs.status, StatusCode::CONFLICT, "nobody watches another one's call: {}", theirs.text());
+
+    let batch = json!({"calls": [{"name": "echo", "arguments": {"text": "a"}}], "batchId": id});
+    let first = world.post(&world.invoker, "/v1/batch", batch.clone()).await;
+    assert_eq!(first.json()["summary"]["batchId"], id, "{}", first.text());
+    assert_eq!(world.post(&world.invoker, "/v1/batch", batch).await.status, StatusCode::CONFLICT);
+    for wrong in [
+        json!({"name": "echo", "options": {"detached": true, "executionId": id}}),
+        json!({"name": "echo", "options": {"executionId": "one"}}),
+    ] {
+        assert_eq!(world.post(&world.invoker, "/v1/invoke", wrong).await.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn a_batch_streams_its_events_and_then_its_results() {
+    let world = world().await;
+    let calls = json!([{"name": "echo", "arguments": {"text": "a"}}, {"name": "no_such_tool"}]);
+    let mut asked =
+        request(Method::POST, "/v1/batch", Some(&world.invoker), Some(&json!({ "calls": calls })));
+    asked.headers_mut().insert("accept", "text/event-stream".parse().unwrap());
+    let text = world.send(asked).await.text();
+    let names: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(names.first(), Some(&"tool:batch-start"), "{text}");
+    assert_eq!(names[names.len() - 2..], ["tool:batch-complete", "result"], "{text}");
+    let result = text.lines().rev().find_map(|line| line.strip_prefix("data: ")).unwrap();
+    let result: Value = serde_json::from_str(result).unwrap();
+    assert_eq!(
+        (&result["results"][0]["status"], &result["summary"]["failed"]),
+        (&json!("Success"), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn what_runs_is_listed_for_its_own_tenant() {
+    let world = world().await;
+    let task = json!({"name": "wait", "options": {"detached": true}});
+    let task = world.post(&world.invoker, "/v1/invoke", task).await.json();
+    let id = task["executionId"].as_str().unwrap().to_owned();
+    let mut listed = json!(null);
+    for _ in 0..1000 {
+        listed = world.get(&world.invoker, "/v1/executions/running").await.json()["executions"].clone();
+        if listed[0]["lastEvent"] == "InProgress" {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!((&listed[0]["executionId"], &listed[0]["tool"]), (&json!(id), &json!("wait")), "{listed}");
+    assert_eq!(world.get(&world.rival, "/v1/executions/running").await.json()["executions"], json!([]));
+    world.delete(&world.invoker, &format!("/v1/tasks/{}", task["taskId"].as_str().unwrap())).await;
+    let path = format!("/v1/tasks/{}?wait=20", task["taskId"].as_str().unwrap());
+    world.get(&world.invoker, &path).await;
+    assert_eq!(world.get(&world.invoker, "/v1/executions/running").await.json()["executions"], json!([]));
+}

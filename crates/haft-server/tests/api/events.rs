@@ -146,3 +146,66 @@ async fn a_running_call_is_shown_and_ended() {
     assert_eq!(again["cancelled"], false);
     running.abort();
 }
+
+/// The next events of a stream that does not end, until there is one of that name.
+async fn until_event(body: &mut axum::body::BodyDataStream, name: &str) -> String {
+    let mut text = String::new();
+    while !text.contains(&format!("event: {name}\n")) || !text.ends_with("\n\n") {
+        let chunk = tokio::time::timeout(Duration::from_secs(20), body.next()).await.expect("an event");
+        text.push_str(std::str::from_utf8(&chunk.expect("no end").unwrap()).unwrap());
+    }
+    text
+}
+
+async fn all_events(world: &World, key: &str, last: Option<&str>) -> axum::body::BodyDataStream {
+    let mut asked = request(Method::GET, "/v1/events", Some(key), None);
+    if let Some(last) = last {
+        asked.headers_mut().insert("last-event-id", last.parse().unwrap());
+    }
+    let response = world.router.clone().oneshot(asked).await.unwrap();
+    assert_eq!(response.status(), StatusCode::OK);
+    response.into_body().into_data_stream()
+}
+
+fn last_id(text: &str) -> &str {
+    text.lines().rev().find_map(|line| line.strip_prefix("id: ")).unwrap()
+}
+
+#[tokio::test]
+async fn all_calls_of_a_tenant_are_watched_and_nobody_elses() {
+    let world = world().await;
+    let mut ours = all_events(&world, &world.invoker, None).await;
+    let mut theirs = all_events(&world, &world.rival, None).await;
+    let begin = ours.next().await.unwrap().unwrap();
+    let begin = last_id(std::str::from_utf8(&begin).unwrap()).to_owned();
+    theirs.next().await.unwrap().unwrap();
+    let echo = json!({"name": "echo", "arguments": {"text": "ours"}});
+    let done = world.post(&world.invoker, "/v1/invoke", echo).await.json();
+    let unknown = json!({"name": "no_such_tool", "arguments": {}});
+    world.post(&world.invoker, "/v1/invoke", unknown).await;
+    let text = until_event(&mut ours, "tool:error").await;
+    for part in
+        ["event: tool:executing", "event: tool:executed", done["metadata"]["executionId"].as_str().unwrap()]
+    {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let echo = json!({"name": "echo", "arguments": {"text": "theirs"}});
+    world.post(&world.rival, "/v1/invoke", echo).await;
+    let rivals = until_event(&mut theirs, "tool:executed").await;
+    assert!(rivals.contains("theirs") && !rivals.contains("ours"), "{rivals}");
+
+    // One that comes back gets what happened meanwhile; one that comes back too late is told.
+    drop(ours);
+    let mut again = all_events(&world, &world.invoker, Some(&begin)).await;
+    let repeated = until_event(&mut again, "tool:error").await;
+    assert_eq!(parse_text(&repeated), parse_text(&text));
+    let mut late = all_events(&world, &world.invoker, Some("1-1")).await;
+    until_event(&mut late, "tool:missed").await;
+    let mut wrong = request(Method::GET, "/v1/events", Some(&world.invoker), None);
+    wrong.headers_mut().insert("last-event-id", "1".parse().unwrap());
+    assert_eq!(world.send(wrong).await.status, StatusCode::BAD_REQUEST);
+}
+
+fn parse_text(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.starts_with("data:")).collect()
+}

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 11] = [
+pub(crate) const MIGRATIONS: [Migration; 12] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -80,6 +80,12 @@ pub(crate) const MIGRATIONS: [Migration; 11] = [
         name: "by which way a grant was given",
         up: include_str!("layout/011_up.sql"),
         down: include_str!("layout/011_down.sql"),
+    },
+    Migration {
+        version: 12,
+        name: "what executions were made with and why they failed",
+        up: include_str!("layout/012_up.sql"),
+        down: include_str!("layout/012_down.sql"),
     },
 ];
 

@@ -75,7 +75,7 @@ impl Default for Options {
             durability: Durability::default(),
             window: Duration::from_millis(50),
             queue: 8192,
-            audit_input: false,
+            audit_input: true,
             keep_results: true,
             check: Duration::from_secs(2),
             keep: Keep::default(),

@@ -27,9 +27,16 @@ pub struct PostgresPlace {
 }
 
 impl PostgresPlace {
-    /// At that address, in the schema `haft`.
+    /// The schema of haft's tables, unless another one is named.
+    pub const SCHEMA: &'static str = "agent_tools";
+
+    /// At that address, in the schema `agent_tools`.
     pub fn new(address: impl Into<String>) -> Self {
-        PostgresPlace { address: address.into(), schema: "haft".to_owned(), may_change_layout: false }
+        PostgresPlace {
+            address: address.into(),
+            schema: PostgresPlace::SCHEMA.to_owned(),
+            may_change_layout: false,
+        }
     }
 }
 
@@ -69,6 +76,9 @@ fn open(place: &PostgresPlace, folder: &Path, options: Options) -> Result<Durabl
     let mut writing = Connecting { address: address.clone(), instance: Some(instance.clone()) };
     let mut sql = writing.connect()?;
     let now = options.clock.now().as_microsecond();
+    if place.schema == PostgresPlace::SCHEMA {
+        not_elsewhere(sql.as_mut())?;
+    }
     open::bring_up(sql.as_mut(), now, |_, found| match place.may_change_layout {
         true => Ok(()),
         false => Err(Fault::new(
@@ -95,6 +105,22 @@ fn open(place: &PostgresPlace, folder: &Path, options: Options) -> Result<Durabl
         options,
         file: None,
     })
+}
+
+/// Refuses to begin a new record where an earlier haft has one, in the schema that was the usual one then.
+fn not_elsewhere(sql: &mut dyn Sql) -> Result<(), Fault> {
+    if migrations::version(sql)? > 0 {
+        return Ok(());
+    }
+    let question = "SELECT 1::BIGINT FROM pg_tables WHERE schemaname::TEXT = 'haft' AND tablename::TEXT = 'haft_migrations'";
+    match sql.query_one(question, &[])? {
+        None => Ok(()),
+        Some(_) => Err(Fault::new(
+            FaultKind::Refused,
+            "the tables of an earlier haft are in the schema haft, and this haft looks for them in agent_tools; move \
+             them with `DROP SCHEMA IF EXISTS agent_tools; ALTER SCHEMA haft RENAME TO agent_tools`",
+        )),
+    }
 }
 
 /// Connects, and for the writer holds the lock that shows that this process lives.

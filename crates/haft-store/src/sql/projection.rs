@@ -5,7 +5,8 @@
 //! come is part of the transaction that moves it on, so a crash loses nothing and repeats nothing.
 
 use super::{
-    record::{self, Read},
+    chain,
+    record::{self, Read, Verbatim},
     value::{Fault, Row, Value},
     work::Work,
 };
@@ -36,7 +37,7 @@ pub(crate) fn project(work: &mut Work<'_>, most: i64) -> Result<bool, Fault> {
         last = row.int(0)?;
         let Some(body) = row.opt_text(1)? else { continue };
         if let Read::Call(record) = record::read(&body)? {
-            insert(work, last, &record)?;
+            insert(work, last, &record, &body)?;
         }
     }
     // Where the log ends before its head says so, somebody cut it: `verify` names that, and here it must not spin.
@@ -67,19 +68,25 @@ pub(crate) struct Execution {
     batch_id: Option<String>,
     batch_index: Option<i64>,
     correlation_id: Option<String>,
+    id: String,
+    parameters_json: Option<String>,
+    error_message: Option<String>,
+    metadata_json: String,
 }
 
 impl Execution {
     /// Its columns, of a table that is called `e`.
     pub(crate) const COLUMNS: &'static str = "e.execution_id, e.tenant, e.call_id, e.tool_name, e.status, e.error_code, \
          e.started_at, e.completed_at, e.duration_ms, e.output_size_bytes, e.output_truncated, e.output_handle, e.sandbox_id, \
-         e.agent_id, e.user_id, e.session_id, e.batch_id, e.batch_index, e.correlation_id";
+         e.agent_id, e.user_id, e.session_id, e.batch_id, e.batch_index, e.correlation_id, e.id, e.parameters_json, \
+         e.error_message, e.metadata_json";
 
-    /// What a record says.
-    pub(crate) fn of(record: &AuditRecord) -> Self {
+    /// What a record says, by its number and its text.
+    pub(crate) fn of(seq: i64, record: &AuditRecord, body: &str) -> Result<Self, Fault> {
+        let verbatim: Verbatim<'_> = serde_json::from_str(body)?;
         let (facts, context) = (&record.metadata, &record.context);
         let text = |text: Option<&str>| text.map(str::to_owned);
-        Execution {
+        Ok(Execution {
             execution_id: facts.execution_id.to_string(),
             tenant: context.tenant.to_string(),
             call_id: record.call_id.to_string(),
@@ -99,7 +106,11 @@ impl Execution {
             batch_id: facts.batch_id.map(|batch| batch.to_string()),
             batch_index: facts.batch_index.map(i64::from),
             correlation_id: text(context.correlation_id.as_deref()),
-        }
+            id: row_id(seq, body),
+            parameters_json: record.input.as_ref().map(|input| input.as_str().to_owned()),
+            error_message: text(record.error.as_deref()),
+            metadata_json: verbatim.metadata.get().to_owned(),
+        })
     }
 
     /// What the table says, from that column of a row on; `None` where it has no such row.
@@ -125,18 +136,30 @@ impl Execution {
             batch_id: row.opt_text(at + 16)?,
             batch_index: row.opt_int(at + 17)?,
             correlation_id: row.opt_text(at + 18)?,
+            id: row.opt_text(at + 19)?.unwrap_or_default(),
+            parameters_json: row.opt_text(at + 20)?,
+            error_message: row.opt_text(at + 21)?,
+            metadata_json: row.opt_text(at + 22)?.unwrap_or_default(),
         }))
     }
 }
 
-fn insert(work: &mut Work<'_>, seq: i64, record: &AuditRecord) -> Result<(), Fault> {
+/// The id of a row: a UUID that follows from the record, so that a check can tell whether it is the right one.
+fn row_id(seq: i64, body: &str) -> String {
+    let digest = chain::digest(format!("{seq} {body}").as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
+}
+
+fn insert(work: &mut Work<'_>, seq: i64, record: &AuditRecord, body: &str) -> Result<(), Fault> {
     let (facts, context) = (&record.metadata, &record.context);
-    let row = Execution::of(record);
+    let row = Execution::of(seq, record, body)?;
     work.sql.execute(
         "INSERT INTO tool_executions (seq, execution_id, tenant, call_id, tool_name, status, error_code, started_at, \
          completed_at, duration_ms, output_size_bytes, output_truncated, output_handle, sandbox_id, agent_id, user_id, \
-         session_id, batch_id, batch_index, correlation_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
-         ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20) ON CONFLICT (seq) DO NOTHING",
+         session_id, batch_id, batch_index, correlation_id, id, parameters_json, error_message, metadata_json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+         ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT (seq) DO NOTHING",
         &[
             Value::Int(seq),
             Value::Text(&row.execution_id),
@@ -158,6 +181,10 @@ fn insert(work: &mut Work<'_>, seq: i64, record: &AuditRecord) -> Result<(), Fau
             Value::text(row.batch_id.as_deref()),
             Value::int(row.batch_index),
             Value::text(row.correlation_id.as_deref()),
+            Value::Text(&row.id),
+            Value::text(row.parameters_json.as_deref()),
+            Value::text(row.error_message.as_deref()),
+            Value::Text(&row.metadata_json),
         ],
     )?;
     for violation in &facts.violations {

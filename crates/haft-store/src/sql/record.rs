@@ -7,7 +7,7 @@ use haft_core::{
     port::{AuditRecord, Hashes, Right},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, value::RawValue};
 use std::{borrow::Cow, collections::BTreeMap, fmt::Display, sync::Arc};
 
 /// The form of the text. A reader that knows a later one knows this one, too.
@@ -67,6 +67,8 @@ struct CallText<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<ErrorCode>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    error_message: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     rule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     approval: Option<&'a ApprovalId>,
@@ -83,6 +85,7 @@ struct CallText<'a> {
 
 /// The text of a call's record. With its input, where that is to be part of it.
 pub(crate) fn call_text(record: &AuditRecord, hashes: &Hashes, input: Option<&str>) -> Result<String, Fault> {
+    let input = input.map(short);
     let text = CallText {
         form: FORM,
         event: "call",
@@ -91,16 +94,39 @@ pub(crate) fn call_text(record: &AuditRecord, hashes: &Hashes, input: Option<&st
         tool: &record.tool,
         status: record.status,
         code: record.code,
+        error_message: record.error.as_deref(),
         rule: record.rule.as_deref(),
         approval: record.approval.as_ref(),
         input_size: record.input_size,
         input_sha256: &hashes.input,
         output_sha256: hashes.output.as_deref(),
-        input,
+        input: input.as_deref(),
         diagnostics: record.diagnostics.as_deref(),
         metadata: &record.metadata,
     };
     Ok(serde_json::to_string(&text)?)
+}
+
+/// The most bytes of arguments in a record: records are for ever, and some arguments are whole files.
+const INPUT: usize = 64 << 10;
+
+/// Arguments that fit into a record: long texts in them are cut.
+fn short(input: &str) -> Cow<'_, str> {
+    if input.len() <= INPUT {
+        return Cow::Borrowed(input);
+    }
+    let fitted = serde_json::from_str(input).ok().and_then(|value| haft_core::json_fit::fit(&value, INPUT));
+    match fitted {
+        Some(fitted) => Cow::Owned(fitted.to_string()),
+        None => Cow::Owned(Json::String(format!("[{} bytes]", input.len())).to_string()),
+    }
+}
+
+/// What the table of executions has of a record as it stands in its text.
+#[derive(Deserialize)]
+pub(crate) struct Verbatim<'a> {
+    #[serde(borrow)]
+    pub(crate) metadata: &'a RawValue,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +137,8 @@ struct CallRead {
     tool: Arc<str>,
     status: Status,
     code: Option<ErrorCode>,
+    error_message: Option<Box<str>>,
+    input: Option<String>,
     rule: Option<String>,
     approval: Option<ApprovalId>,
     input_size: u64,
@@ -218,9 +246,11 @@ pub(crate) fn read(text: &str) -> Result<Read, Fault> {
         tool: read.tool,
         status: read.status,
         code: read.code,
+        error: read.error_message,
         rule: read.rule.map(Cow::Owned),
         approval: read.approval,
         input_size: read.input_size,
+        input: read.input.map(Arguments::from_text),
         diagnostics: read.diagnostics,
         metadata: Arc::new(read.metadata),
         hashes: Some(Box::new(Hashes { input: read.input_sha256, output: read.output_sha256 })),
@@ -276,7 +306,7 @@ pub(crate) fn result(record: &AuditRecord, parts: &[u8]) -> Result<ToolResult, F
     })
 }
 
-/// The number of a status in the database.
+/// The number of a status in the database, as `docs/audit.md` has it.
 pub(crate) const fn status_number(status: Status) -> i64 {
     match status {
         Status::Success => 0,

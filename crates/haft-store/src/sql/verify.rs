@@ -169,7 +169,7 @@ impl Pass<'_> {
         };
         match record::read(&body)? {
             Read::Call(record) => {
-                let execution = Execution::of(&record);
+                let execution = Execution::of(seq, &record, &body)?;
                 let id = execution.execution_id.clone();
                 let bad = match shown {
                     Some(shown) if shown == execution => None,

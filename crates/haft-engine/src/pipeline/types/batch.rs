@@ -1,8 +1,8 @@
 //! Calls that belong together, and which of them overlap.
 
 use crate::{
-    events::{EventLog, Logged, Source},
-    settings::Settings,
+    events::{EventLog, Feeds, Logged, Source},
+    ports::Ports,
 };
 use haft_core::{BatchId, EventPayload, ModelBudget};
 use haft_sdk::Cancel;
@@ -24,6 +24,8 @@ pub(crate) struct Batch {
     pub(crate) arrived: Instant,
     pub(crate) cancel: Cancel,
     pub(crate) log: EventLog,
+    at: Timestamp,
+    feeds: Arc<Feeds>,
     /// Bytes of results that the model behind it can still take.
     pub(crate) capacity: AtomicUsize,
     /// Which of its calls run at the same time.
@@ -49,14 +51,16 @@ impl Batch {
         at: Timestamp,
         arrived: Instant,
         model: &ModelBudget,
-        settings: &Settings,
+        ports: &Ports,
     ) -> Self {
         Batch {
             id,
             tenant: Arc::clone(tenant),
             arrived,
             cancel: Cancel::new(),
-            log: EventLog::new(at, settings.event_log_capacity),
+            log: EventLog::new(at, ports.settings.event_log_capacity),
+            at,
+            feeds: Arc::clone(&ports.feeds),
             capacity: AtomicUsize::new(model.available_bytes()),
             overlap: Overlap::default(),
             goes_on: AtomicBool::new(false),
@@ -64,7 +68,12 @@ impl Batch {
     }
 
     pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {
-        self.log.push(self.arrived.elapsed(), None, payload, is_last);
+        let elapsed = self.arrived.elapsed();
+        let heard = self.feeds.is_open().then(|| payload.clone());
+        let is_new = self.log.push(elapsed, None, payload, is_last);
+        if let Some(payload) = heard.filter(|_| is_new) {
+            self.feeds.push(&self.tenant, self.source(), self.at, elapsed, payload);
+        }
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{
     settings::Settings,
 };
 use haft_core::{
-    AgentDefinition, ApprovalId, BatchId, CallContext, CallOptions, EventPayload, ExecutionId, Limits,
-    OutputStream, TaskId, ToolCall,
+    AgentDefinition, ApprovalId, Arguments, BatchId, CallContext, CallOptions, EventPayload, ExecutionId,
+    Limits, OutputStream, TaskId, ToolCall,
     port::{Approver, ClaimRequest},
 };
 use haft_sdk::{Cancel, CancelReason, capability::Capabilities};
@@ -312,6 +312,18 @@ impl CallState {
         bound.min(self.capacity())
     }
 
+    /// Sends the first event. Arguments that were too large for a call are too large for an event.
+    pub(crate) fn announce(&self, timeout: Duration) {
+        let sent = &self.tool_call.arguments;
+        let arguments = match self.registered.get() {
+            None if sent.len() > self.ports.settings.max_args_bytes => {
+                Arguments::from_text(format!("[{} bytes]", sent.len()))
+            }
+            _ => self.ports.redaction.arguments(sent),
+        };
+        self.emit(EventPayload::Started { arguments, timeout });
+    }
+
     /// Adds an event to the call's log, and to its batch's.
     pub(crate) fn emit(&self, payload: EventPayload) {
         self.emit_at(self.arrived.elapsed(), payload);
@@ -327,7 +339,11 @@ impl CallState {
             let source = Some(Box::new(self.source()));
             batch.log.push(batch.arrived.elapsed(), source, payload.clone(), false);
         }
-        self.log.push(elapsed, None, payload, is_last);
+        let heard = self.ports.feeds.is_open().then(|| payload.clone());
+        let is_new = self.log.push(elapsed, None, payload, is_last);
+        if let Some(payload) = heard.filter(|_| is_new) {
+            self.ports.feeds.push(&self.context.tenant, self.source(), self.arrived_at, elapsed, payload);
+        }
     }
 
     /// Whether anything was streamed.

@@ -16,6 +16,8 @@ use tokio::time::Instant;
 /// What the stages find out, for the record at the end.
 #[derive(Default)]
 pub(crate) struct Facts {
+    /// Its first event was sent.
+    pub(crate) is_announced: bool,
     /// The rule that decided.
     pub(crate) rule: Option<RuleName>,
     /// The approval that was asked for.

@@ -34,6 +34,13 @@ impl CallRecord {
         (&self.call, &mut self.facts)
     }
 
+    /// Sends the first event, once: when the plan knows the deadline, or at the end of a call that was never planned.
+    pub(crate) fn announce(&mut self) {
+        if !std::mem::replace(&mut self.facts.is_announced, true) {
+            self.call.announce(self.timeout());
+        }
+    }
+
     /// What happened around its start.
     pub(crate) fn scheduling(&mut self) -> &mut Scheduling {
         self.facts.scheduling.get_or_insert_default()
