@@ -40,6 +40,7 @@ impl InitGuest {
                 network_bytes_sent: report.as_ref().map(|report| report.bytes_sent),
             },
             violations,
+            staged: Vec::new(),
         }
     }
 
