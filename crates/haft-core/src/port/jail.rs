@@ -1,6 +1,6 @@
 //! What holds a program in.
 
-use super::{BoxFuture, StagedRoot, Writes};
+use super::{BoxFuture, StagedRoot, Unstageable, Writes};
 use crate::{Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, OutputStream, ToolError, Violation};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -279,6 +279,12 @@ pub trait Jail: Send + Sync {
     /// hosts, or how to keep a program from one file in a folder.
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)
+    }
+
+    /// Whether it can keep the writes of that guest apart, or what is in the way. Nothing is run or changed. A jail that
+    /// does not say how cannot.
+    fn can_stage(&self, _spec: &GuestSpec) -> Result<(), Unstageable> {
+        Err(Unstageable::by(self.name()))
     }
 
     /// Whether there is a sandbox of that id, in which several programs share limits; `None` from a jail that does not

@@ -100,6 +100,8 @@ mod sandbox;
 #[cfg(target_os = "linux")]
 mod spawner;
 #[cfg(target_os = "linux")]
+mod staging;
+#[cfg(target_os = "linux")]
 mod survey;
 #[cfg(target_os = "linux")]
 mod sys;
