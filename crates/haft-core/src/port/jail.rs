@@ -281,8 +281,8 @@ pub trait Jail: Send + Sync {
         self.offers(spec.level)
     }
 
-    /// Whether it can keep the writes of that guest apart, or what is in the way. Nothing is run or changed. A jail that
-    /// does not say how cannot.
+    /// Whether it can keep the writes of that guest apart, or what is in the way. Nothing is run, and nothing stays
+    /// changed. A jail that does not say how cannot.
     fn can_stage(&self, _spec: &GuestSpec) -> Result<(), Unstageable> {
         Err(Unstageable::by(self.name()))
     }

@@ -38,6 +38,7 @@ mod linux {
         quarantine::recover_quarantine,
         runc::Runc,
         sandbox::Sandbox,
+        staging::remove_layers,
     };
 }
 

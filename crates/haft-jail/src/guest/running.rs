@@ -109,6 +109,7 @@ pub(super) async fn start(
         .map_err(|error| broken("limits cannot be set", error))?;
     let before = init.cgroups.before();
     // Before anything else, because the guest may begin only when the clock of file times has gone on.
+    let staging = staging.filter(|staging| !staging.roots.is_empty());
     let staged = staging.map(|staging| staging::prepare(&staging, &mut request.binds)).transpose()?;
     let staged = staged.map(|staged| Ok::<_, ToolError>((staged, end_of(init.pid)?))).transpose()?;
     let writable = request.binds.iter().filter(|bind| bind.writable);
@@ -381,11 +382,14 @@ impl InitGuest {
             }
         }
         self.running = false;
-        if passed.is_none() {
-            let over = counts.last().await.err();
-            passed = over.map(|exceeded| Passed { exceeded, kind: "RestrictedResourceAccess" });
-        }
+        let seen = passed.is_some();
         let mut end = self.sum_up(end.unwrap_or_default(), passed);
+        self.let_the_init_end();
+        if let Some(exceeded) = counts.last().await.err().filter(|_| !seen) {
+            let passed = Passed { exceeded, kind: "RestrictedResourceAccess" };
+            end.violations.push(summary::of_a_limit(&passed));
+            end.exceeded = Some(passed.exceeded);
+        }
         end.violations.extend(self.settle().await);
         end.staged = self.unmounted().await?;
         Ok(end)

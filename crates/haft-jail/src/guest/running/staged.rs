@@ -48,6 +48,9 @@ impl Counts {
     /// Counts once more, when nothing is written any more.
     pub(super) async fn last(&mut self) -> Result<(), Exceeded> {
         let Some(bounds) = self.bounds.take() else { return Ok(()) };
+        if let Some(counted) = bounds.look_at_little() {
+            return counted.map(drop);
+        }
         match tokio::task::spawn_blocking(move || bounds.look()).await {
             Ok(counted) => counted.map(drop),
             Err(_) => Ok(()),
@@ -56,17 +59,22 @@ impl Counts {
 }
 
 impl InitGuest {
-    /// Lets the init end, and gives what the guest wrote when nothing of it is mounted any more.
+    /// Lets the init end where its mounts have to go, now that everything is known of its guest.
+    pub(super) fn let_the_init_end(&self) {
+        if self.staged.is_some() {
+            let _ = rustix::net::shutdown(self.control.socket.get_ref(), rustix::net::Shutdown::Write);
+        }
+    }
+
+    /// What the guest wrote, when nothing of it is mounted any more.
     pub(super) async fn unmounted(&mut self) -> Result<Vec<StagedRoot>, ToolError> {
         let Some((staged, init)) = self.staged.take() else { return Ok(Vec::new()) };
-        let _ = rustix::net::shutdown(self.control.socket.get_ref(), rustix::net::Shutdown::Write);
         match tokio::time::timeout(UNMOUNTED_WITHIN, init.readable()).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(broken("its end cannot be seen", error)),
             Err(_) => return Err(broken("its layers are still mounted", "its init does not end")),
         }
-        let roots = staged.roots.clone();
-        let _ = tokio::task::spawn_blocking(move || staged.tidy()).await;
-        Ok(roots)
+        staged.tidy();
+        Ok(staged.roots)
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
 
 /// The attributes that are part of what a folder is: those of users, and who else may reach it.
 fn names(folder: &OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
-    let mut list = Vec::with_capacity(4096);
+    let mut list = Vec::with_capacity(64 << 10);
     match flistxattr(folder, rustix::buffer::spare_capacity(&mut list)) {
         Ok(_) => {}
         Err(Errno::NOTSUP) => return Ok(Vec::new()),

@@ -14,6 +14,8 @@ const FASTEST: Counted = Counted { bytes: 8 << 30, files: 1_000_000 };
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 /// Counting takes at most this part of the time.
 const PART: u32 = 10;
+/// So many files are counted at once.
+const LITTLE: u64 = 200;
 /// Folders deeper than this are not looked into: each takes a descriptor.
 const MOST_DEPTH: usize = 512;
 
@@ -47,10 +49,22 @@ impl Bounds {
 
     /// The limit that was passed, and when to look again where none was.
     pub(crate) fn look(&self) -> Result<Duration, Exceeded> {
+        self.look_at(u64::MAX).unwrap_or(Ok(LOOKS.0))
+    }
+
+    /// The same, where there is so little that it takes no time; else nothing.
+    pub(crate) fn look_at_little(&self) -> Option<Result<Duration, Exceeded>> {
+        self.look_at(LITTLE)
+    }
+
+    fn look_at(&self, most: u64) -> Option<Result<Duration, Exceeded>> {
         let begun = Instant::now();
         let mut count = Counter { counted: Counted::default(), is_whole: true, bounds: self };
         for upper in &self.uppers {
-            count.folder(upper);
+            count.folder(upper, most);
+            if count.counted.files > most {
+                return None;
+            }
         }
         let mut counted = count.counted;
         if !count.is_whole {
@@ -59,9 +73,11 @@ impl Bounds {
                 .bytes
                 .max(self.free.saturating_sub(self.uppers.first().map_or(0, |upper| free(upper))));
         }
-        let bytes = left("stagedBytes", self.most_bytes, counted.bytes, FASTEST.bytes)?;
-        let files = left("stagedFiles", self.most_files, counted.files, FASTEST.files)?;
-        Ok(bytes.min(files).clamp(LOOKS.0, LOOKS.1).max(begun.elapsed() * PART))
+        let bytes = left("stagedBytes", self.most_bytes, counted.bytes, FASTEST.bytes);
+        let files = left("stagedFiles", self.most_files, counted.files, FASTEST.files);
+        let soon =
+            |bytes: Duration, files| bytes.min(files).clamp(LOOKS.0, LOOKS.1).max(begun.elapsed() * PART);
+        Some(bytes.and_then(|bytes| files.map(|files| soon(bytes, files))))
     }
 
     fn is_passed(&self, counted: Counted) -> bool {
@@ -90,8 +106,8 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    /// Counts what is in an upper layer, until it is too much. Follows no link.
-    fn folder(&mut self, upper: &Path) {
+    /// Counts what is in an upper layer, until it is too much or there are more files than that. Follows no link.
+    fn folder(&mut self, upper: &Path, most: u64) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(root) = openat(CWD, upper, flags, Mode::empty()) else {
             self.is_whole = false;
@@ -122,7 +138,7 @@ impl Counter<'_> {
             // One that is gone meanwhile takes nothing.
             let Ok(stat) = statat(here, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
             self.counted.bytes += u64::try_from(stat.st_blocks).unwrap_or(0) * 512;
-            if self.bounds.is_passed(self.counted) {
+            if self.bounds.is_passed(self.counted) || self.counted.files > most {
                 return;
             }
             if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {

@@ -3,7 +3,7 @@
 use super::{Bounds, Parts, Root, Staging, attributes, mount, unstageable};
 use crate::guest::{
     host::{broken, failed},
-    survey::Id,
+    survey::{FOLDER, Id},
     wire::{Bind, Layers},
 };
 use haft_core::{
@@ -18,7 +18,7 @@ use rustix::{
 };
 use std::{
     collections::BTreeSet,
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder},
     io,
     os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
@@ -112,8 +112,7 @@ fn new_folder(layers: &Path) -> io::Result<PathBuf> {
 fn make(root: &Root, folder: &Path) -> Result<Option<OwnedFd>, ToolError> {
     let shown = root.path.display();
     let failed_at = |what: &str, errno: Errno| failed(&format!("{what} {shown}"), errno.raw_os_error());
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let open = |path: &Path| rustix::fs::open(path, flags, Mode::empty());
+    let open = |path: &Path| rustix::fs::open(path, FOLDER, Mode::empty());
     let lower = open(&root.path).map_err(|errno| failed_at("open", errno))?;
     let is = fstat(&lower).map_err(|errno| failed_at("look at", errno))?;
     if (Id { device: is.st_dev, inode: is.st_ino }) != root.id {
@@ -192,14 +191,17 @@ fn open_below(root: &OwnedFd, path: &Path) -> Result<OwnedFd, Errno> {
 
 /// The clock that files get their times from. It may tick only every few milliseconds.
 struct Clock {
-    marker: File,
+    layers: OwnedFd,
     at: (i64, u32),
 }
 
 impl Clock {
+    /// Touches the folder of the layers, and takes the time that it got for it.
     fn start(layers: &Path) -> io::Result<Self> {
-        let at = changed(&File::create(layers.join("since"))?)?;
-        Ok(Clock { marker: File::create(layers.join("began"))?, at })
+        let layers = rustix::fs::open(layers, FOLDER, Mode::empty())?;
+        futimens(&layers, &now())?;
+        let at = changed(&layers)?;
+        Ok(Clock { layers, at })
     }
 
     /// Until whatever changes is changed later than the start. Kernels that give finer times to files that were looked
@@ -207,11 +209,8 @@ impl Clock {
     fn wait_until_past(&self) -> io::Result<()> {
         const TRIES: u32 = 10_000;
         for _ in 0..TRIES {
-            if changed(&self.marker)? > self.at {
-                return Ok(());
-            }
-            futimens(&self.marker, &now())?;
-            if changed(&self.marker)? > self.at {
+            futimens(&self.layers, &now())?;
+            if changed(&self.layers)? > self.at {
                 return Ok(());
             }
             std::thread::sleep(Duration::from_micros(200));
@@ -225,33 +224,38 @@ fn now() -> rustix::fs::Timestamps {
     rustix::fs::Timestamps { last_access: now, last_modification: now }
 }
 
-fn changed(file: &File) -> io::Result<(i64, u32)> {
-    let found = file.metadata()?;
-    Ok((found.ctime(), u32::try_from(found.ctime_nsec()).unwrap_or(0)))
+fn changed(folder: &OwnedFd) -> io::Result<(i64, u32)> {
+    let found = fstat(folder)?;
+    Ok((found.st_ctime as i64, u32::try_from(found.st_ctime_nsec).unwrap_or(0)))
 }
 
 impl Prepared {
-    /// Removes what only the mount needed. What the guest wrote stays.
+    /// Opens what the kernel shut for itself, so that everybody whose layers these are can remove them.
     pub(crate) fn tidy(&self) {
+        if marks() == LayerMarks::Trusted {
+            return;
+        }
         for folder in self.roots.iter().filter_map(|root| root.upper.parent()) {
-            for name in [WORK, MASKS] {
-                remove(&folder.join(name));
-            }
+            open_up(&folder.join(WORK));
         }
     }
 }
 
-/// Removes a folder whose own folders may be shut: the kernel makes some so.
-fn remove(folder: &Path) {
-    let entries = || fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_dir = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_dir());
+/// Opens a folder and those in it to their owner. Nothing of a guest runs any more that could put a link there.
+fn open_up(folder: &Path) {
     let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    for entry in entries() {
-        if is_dir(&entry) {
-            remove(&entry.path());
-        } else {
-            let _ = fs::remove_file(entry.path());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
         }
     }
-    let _ = fs::remove_dir(folder);
+}
+
+/// Removes the layers of a guest that has ended, with their folder. The kernel and the guest may have shut folders in
+/// them, so that removing them as ever fails for everybody but root.
+pub fn remove_layers(layers: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(layers)?.is_dir() {
+        open_up(layers);
+    }
+    fs::remove_dir_all(layers)
 }

@@ -22,6 +22,7 @@ mod owners;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use checks::probe;
+pub use layers::remove_layers;
 pub(crate) use layers::{MASKS, Prepared, UPPER, WORK, prepare};
 pub(crate) use overlay::{Parts, mount};
 pub(crate) use owners::{Writer, writer};

@@ -66,21 +66,19 @@ fn a_killed_haft_leaves_the_files_alone() {
     assert_eq!(fs::read_to_string(upper.join("file")).unwrap(), "new\n");
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains(layers.to_str().unwrap()), "{mounts}");
-    // Nothing keeps it either: it can be removed.
-    crate::ends::gone_within("layers", Duration::from_secs(20), || {
-        let _ = Command::new("chmod").args(["-R", "u+rwx"]).arg(&layers).stderr(Stdio::null()).status();
-        match fs::remove_dir_all(&layers) {
-            Ok(()) => Vec::new(),
-            Err(error) => vec![error.to_string()],
-        }
-    });
+    // Nothing keeps it either: it can be removed, also what the kernel and the program shut.
+    assert_eq!(fs::metadata(upper.join("shut")).unwrap().mode() & 0o777, 0);
+    haft_jail::guest::remove_layers(&layers).unwrap();
+    assert!(!layers.exists());
 }
 
 /// Another haft, whose guest writes and waits.
 pub fn be_haft(arguments: &[String]) -> i32 {
     let [folder, layers, mark] = arguments else { panic!("--staged-haft FOLDER LAYERS MARK") };
     let house = House::new();
-    let mut spec = sh(&format!("echo new > file; echo written; sleep 7{mark}; sleep 1"));
+    let mut spec = sh(&format!(
+        "echo new > file; mkdir -p shut/in; chmod 000 shut; echo written; sleep 7{mark}; sleep 1"
+    ));
     spec.writable = vec![folder.into()];
     spec.writes = Writes::Staged(StageSpec { layers: layers.into(), ..StageSpec::default() });
     block_on(async {
@@ -95,13 +93,21 @@ pub fn be_haft(arguments: &[String]) -> i32 {
     0
 }
 
-/// Ended from outside or dropped, the layer can be looked at as well.
+/// A program that is killed from outside leaves its layer to be looked at, too.
 fn a_program_that_is_ended_leaves_its_layer() {
     let stage = Stage::new();
-    let mut spec = stage.spec("echo x > x; echo ready; sleep 1000");
-    spec.limits.wall_time = Some(Duration::from_millis(1500));
-    let (end, _) = stage.run_spec(spec);
-    assert_eq!(end.exceeded.as_ref().map(|over| over.limit), Some("wallTime"), "{end:?}");
+    let end = block_on(async {
+        let mut guest = stage
+            .house
+            .jail("namespace")
+            .start(stage.spec("echo x > x; echo ready; sleep 1000"))
+            .await
+            .unwrap();
+        let control = guest.control();
+        let sink: haft_core::port::OutputSink = std::sync::Arc::new(move |_, _: &[u8]| control.kill());
+        guest.wait(sink).await.unwrap()
+    });
+    assert_eq!((end.exit_code, end.signal), (None, Some(9)), "{end:?}");
     assert_eq!(fs::read_to_string(end.staged[0].upper.join("x")).unwrap(), "x\n");
     assert!(!stage.at().join("x").exists());
 }
