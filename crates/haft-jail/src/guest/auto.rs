@@ -98,7 +98,7 @@ impl Jail for Auto {
         self.first(spec.level, |jail| jail.holds(spec)).map(|(_, offer)| offer)
     }
 
-    /// Whether one of those that a level allows can. The reason is that of one that could elsewhere, where there is one.
+    /// Whether one of those that a level allows can. The reason is that of a jail that could elsewhere.
     fn can_stage(&self, spec: &GuestSpec) -> Result<(), Unstageable> {
         let mut refusals = Vec::new();
         for name in order(spec.level) {

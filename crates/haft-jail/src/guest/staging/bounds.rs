@@ -1,5 +1,6 @@
 //! How much a guest writes to its layers. No kernel bounds a folder, so haft counts what is in it: as often as it takes
-//! for the fastest writer not to get far, never longer than a tenth of the time, and once more when the guest has ended.
+//! for the fastest writer not to get far, never longer than a tenth of the time, and once more when the guest has
+//! ended.
 
 use haft_core::port::{Exceeded, StageSpec};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat, statvfs};

@@ -30,8 +30,8 @@ const NO_UPPER: [(i64, &str); 7] = [
     (0xf15f, "eCryptfs"),
 ];
 
-const ELSEWHERE: &str = "put haft's state folder on ext4, xfs, btrfs or tmpfs (`HAFT_STATE_DIR`), or let the command write \
-                         to the files themselves";
+const ELSEWHERE: &str = "put haft's state folder on ext4, xfs, btrfs or tmpfs (`HAFT_STATE_DIR`), or let the command \
+                         write to the files themselves";
 
 /// Looks for everything that is in the way of these roots.
 pub(super) fn check(spec: &StageSpec, roots: &[Root], found: &Findings) -> Result<(), Unstageable> {
@@ -58,7 +58,8 @@ pub(super) fn check(spec: &StageSpec, roots: &[Root], found: &Findings) -> Resul
         if let Some(mount) = mounts.iter().find(|mount| *mount != &root.path && is_within(mount, &root.path))
         {
             let why = format!("{} is another file system inside of a writable folder", mount.display());
-            let fix = "grant folders that no file system is mounted in, or let the command write to the files themselves";
+            let fix = "grant folders that no file system is mounted in, or let the command write to the files \
+                       themselves";
             return Err(unstageable(mount, why, fix));
         }
     }
@@ -82,8 +83,8 @@ fn owners(roots: &[Root], found: &Findings) -> Result<(), Unstageable> {
                 "{} belongs to another user or group, and only root can stage writes to it",
                 path.display()
             );
-            let fix = "change its owner and group to your own (`chown -R \"$(id -u):$(id -g)\"`), or let the command write to \
-                       the files themselves";
+            let fix = "change its owner and group to your own (`chown -R \"$(id -u):$(id -g)\"`), or let the command \
+                       write to the files themselves";
             Err(unstageable(path, why, fix))
         }
     }

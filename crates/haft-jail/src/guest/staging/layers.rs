@@ -43,8 +43,8 @@ pub(crate) struct Prepared {
     pub(crate) bounds: Bounds,
 }
 
-/// How layers that haft makes here are marked. `trusted` attributes are for root of the machine alone, not for that of a
-/// container with users of its own.
+/// How layers that haft makes here are marked. `trusted` attributes are for root of the machine alone, not for that of
+/// a container with users of its own.
 pub(super) fn marks() -> LayerMarks {
     static MARKS: LazyLock<LayerMarks> = LazyLock::new(|| {
         const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";

@@ -125,8 +125,8 @@ fn roles(grants: &[Grant<'_>]) -> Result<Vec<Role>, Unstageable> {
     Ok(roles)
 }
 
-/// Decides what is kept apart and how, and looks for what cannot be. Only what is still to be bound, and the roots, stay
-/// among the binds.
+/// Decides what is kept apart and how, and looks for what cannot be. Only what is still to be bound, and the roots,
+/// stay among the binds.
 pub(crate) fn plan(
     spec: &StageSpec,
     binds: &mut BTreeMap<PathBuf, Bind>,

@@ -50,7 +50,7 @@ fn the_attacks_of_the_list() {
     }
 }
 
-/// Marks on the machine's own files that say to an overlay that something else is there: an earlier program can set them.
+/// Marks on the machine's own files that say to an overlay that something else is there: earlier programs can set them.
 fn marks_that_an_earlier_program_left() {
     let stage = Stage::new();
     stage.write(".env", "planted-secret");

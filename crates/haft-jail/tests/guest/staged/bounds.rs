@@ -41,7 +41,7 @@ fn a_full_layer_ends_the_program() {
     assert_eq!(picture(&stage.at()), before);
 }
 
-/// `kill -9` while the program writes: the files are as before, the layer is there, nothing runs and nothing is mounted.
+/// `kill -9` while the program writes: the files are as before, the layer is there, nothing runs or is mounted.
 fn a_killed_haft_leaves_the_files_alone() {
     let stage = Stage::new();
     stage.write("file", "old");
