@@ -1,6 +1,6 @@
 //! What holds a program in.
 
-use super::BoxFuture;
+use super::{BoxFuture, StagedRoot, Unstageable, Writes};
 use crate::{Enforcement, ErrorCode, IsolationLevel, Limits, Metrics, OutputStream, ToolError, Violation};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, path::PathBuf, sync::Arc, time::Duration};
@@ -75,6 +75,8 @@ pub struct GuestSpec {
     pub readable: Vec<PathBuf>,
     /// Paths that it may write.
     pub writable: Vec<PathBuf>,
+    /// Where what it writes goes. A jail that cannot keep writes apart refuses to, and never lets them through.
+    pub writes: Writes,
     /// Patterns of paths below those that it may not even read, such as `**/.env`.
     pub denied: Vec<String>,
     /// Toolchains that it uses.
@@ -124,6 +126,8 @@ pub struct GuestEnd {
     pub metrics: Metrics,
     /// What was stopped or noticed.
     pub violations: Vec<Violation>,
+    /// What it wrote, where that was kept apart.
+    pub staged: Vec<StagedRoot>,
 }
 
 impl GuestEnd {
@@ -275,6 +279,12 @@ pub trait Jail: Send + Sync {
     /// hosts, or how to keep a program from one file in a folder.
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)
+    }
+
+    /// Whether it can keep the writes of that guest apart, or what is in the way. Nothing is run, and nothing stays
+    /// changed. A jail that does not say how cannot.
+    fn can_stage(&self, _spec: &GuestSpec) -> Result<(), Unstageable> {
+        Err(Unstageable::by(self.name()))
     }
 
     /// Whether there is a sandbox of that id, in which several programs share limits; `None` from a jail that does not

@@ -145,6 +145,7 @@ pub(crate) fn reach(call: &CallState) -> Value {
         limits,
         parent: _, // the sandbox is covered on its own
         grace: _,
+        writes: _,
     } = &template;
     let names = |paths: &[PathBuf]| paths.iter().map(|path| path_name(path)).collect::<Vec<_>>();
     json!({
