@@ -37,8 +37,8 @@ fn stage_child() {
     stage::child();
 }
 
-/// Every kind of step: a file replaced, made, deleted; a folder made, deleted, replaced, moved with changes in it; other
-/// permissions and times.
+/// Every kind of step: a file replaced, made, deleted; a folder made, deleted, replaced, moved with changes in it;
+/// other permissions and times.
 fn program() -> Vec<Op> {
     let owned = str::to_owned;
     let mut ops = vec![

@@ -1,5 +1,7 @@
 //! Real overlays: a program of file operations, run on a folder itself or on a layer above it.
 
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
+
 use crate::common::{files, new_id};
 use haft_core::{
     ExecutionId,
