@@ -308,14 +308,55 @@ fn what_was_looked_at_is_what_is_applied() {
     assert!(!stage.root().join("new").exists());
 }
 
+/// Folders that their owner may not write to, as module caches have them: root is never kept out of one.
+#[test]
+fn folders_without_permissions_are_applied_and_undone() {
+    if !can("folders_without_permissions_are_applied_and_undone") {
+        return;
+    }
+    let stage = ground();
+    let before = snapshot(&stage.root());
+    let set = stage.shell("mkdir n; echo x > n/a; chmod 555 n; echo y > d/a; chmod 555 d; chmod 500 d/deep");
+    let files = stage.files();
+    let by = apply(&files, &set).unwrap();
+    let mode = |path: &str| fs::metadata(stage.root().join(path)).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(["n", "d", "d/deep"].map(mode), [0o555, 0o555, 0o500]);
+    assert_eq!(fs::read_to_string(stage.root().join("d/a")).unwrap(), "y\n");
+    let reader = Reader { tenant: "local".into(), conversation: "c".into() };
+    files.undo(by, common::new_id(), &reader).unwrap();
+    assert_eq!(snapshot(&stage.root()), before);
+}
+
+/// All of this file once more. Only root can become somebody else.
+#[test]
+fn the_same_for_an_ordinary_user() {
+    if !is_root() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let user = 54_321;
+    std::os::unix::fs::chown(home.path(), Some(user), Some(user)).unwrap();
+    let user = user.to_string();
+    let output = std::process::Command::new("setpriv")
+        .args(["--reuid", &user, "--regid", &user, "--clear-groups"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--skip", "the_same_for_an_ordinary_user", "--nocapture"])
+        .env(stage::USER, "1")
+        .env("TMPDIR", home.path())
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+}
+
 #[test]
 fn layers_are_removed_whatever_their_permissions() {
     let stage = Stage::new();
     let folder = stage.path("layers/upper/a/b");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("c"), "c").unwrap();
-    fs::set_permissions(&folder, fs::Permissions::from_mode(0)).unwrap();
-    fs::set_permissions(stage.path("layers/work"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(stage.path("layers/work"), fs::Permissions::from_mode(0o000)).unwrap();
     haft_files::discard(&stage.path("layers")).unwrap();
     assert!(!stage.path("layers").exists());
 }

@@ -21,7 +21,7 @@ use super::{
     manifest::{self, Manifest},
     record::{self, Record, Shelf},
 };
-use crate::{PathError, folder::Folder, jail::PathJail};
+use crate::{PathError, jail::PathJail};
 use haft_core::{ErrorCode, ExecutionId, ToolError};
 use haft_sdk::files::{Changed, FileOutcome};
 use std::{io, path::PathBuf};
@@ -93,11 +93,11 @@ impl Changes {
         }
         self.point("manifest");
         if let Err(error) = self.carry_trees(&ground) {
-            return Err(give_up(record, &manifest, &ground, error));
+            return Err(give_up(record, &ground, error));
         }
         if let Err(error) = ground.sync() {
             let error = ToolError::failed(format!("the change could not be saved: {error}"));
-            return Err(give_up(record, &manifest, &ground, error));
+            return Err(give_up(record, &ground, error));
         }
         self.point("carried out");
         let name = record.name().to_owned();
@@ -138,7 +138,7 @@ impl Changes {
 }
 
 /// A set that could not be made is taken back at once.
-fn give_up(record: Record, manifest: &Manifest, ground: &Ground, error: ToolError) -> ToolError {
+fn give_up(record: Record, ground: &Ground, error: ToolError) -> ToolError {
     let message = error.message.trim_end_matches('.').to_owned();
     let text = match take_back(ground) {
         Ok((_, left)) => {
@@ -158,7 +158,6 @@ fn give_up(record: Record, manifest: &Manifest, ground: &Ground, error: ToolErro
         // Its record stays, unlocked: the next start tries again.
         Err(second) => format!("{message}. Undoing it failed: {second}. The next start of haft tries again"),
     };
-    let _ = manifest;
     ToolError { message: text, ..error }
 }
 
@@ -200,11 +199,6 @@ pub(super) fn recover(shelf: &Shelf, record: Record, manifest: Manifest) -> Take
 /// The folder in which a record keeps what went.
 pub(super) fn kept_folder(record: &std::path::Path) -> PathBuf {
     record.join("kept")
-}
-
-/// Opens a root again.
-fn open_root(path: &std::path::Path) -> io::Result<Folder> {
-    Folder::open(path)
 }
 
 /// What the steps of a record changed, for the caller: the first of them.

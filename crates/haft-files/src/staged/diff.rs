@@ -47,7 +47,7 @@ impl Visitor for Differ<'_> {
                 let low = low.filter(|low| !low.is_folder()).zip(at.lower);
                 if !up.is_folder() || low.is_some() {
                     let up = (!up.is_folder()).then_some((*up, at.upper));
-                    self.compare(at.path, at.name, low.map(|(known, folder)| (known, folder)), up)?;
+                    self.compare(at.path, at.name, low, up)?;
                 }
             }
             Touch::Gone { low } => self.removed(at, low)?,

@@ -2,7 +2,7 @@
 
 use super::{
     super::record::{Record, Shelf},
-    kept_folder, open_root,
+    kept_folder,
     step::{Spot, TreeStep},
 };
 use crate::{
@@ -40,7 +40,7 @@ impl Reached {
 
 impl Ground {
     pub(crate) fn new(shelf: &Shelf, record: &Record, roots: &[PathBuf], tag: String) -> io::Result<Self> {
-        let roots = roots.iter().map(|path| Ok((path.clone(), open_root(path)?)));
+        let roots = roots.iter().map(|path| Ok((path.clone(), Folder::open(path)?)));
         Ok(Ground {
             record: record.folder.clone(),
             name: record.name().to_owned(),
