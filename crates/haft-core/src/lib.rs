@@ -10,6 +10,7 @@
 mod approval;
 mod approval_view;
 mod call;
+mod change_summary;
 mod checks;
 mod command_source;
 mod context;
@@ -42,6 +43,7 @@ mod tightening;
 pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use approval_view::{ApprovalDetail, ApprovalView, ViewKind, ViewLine};
 pub use call::{Arguments, ToolCall};
+pub use change_summary::{ChangeSummary, ChangedEntry, EntryChange, EntryKind};
 pub use checks::{BadOption, COUNTABLE, LONGEST_NAME, LONGEST_REASON, check_name, check_reason};
 pub use command_source::{CommandInput, CommandOutput, CommandSource, Touched};
 pub use context::{CallContext, ParentGrant, Tier};

@@ -36,6 +36,17 @@ impl Files {
         self.changes.recover()
     }
 
+    /// Applies what a command wrote apart from the files themselves: all of it, or nothing. It is looked at once more
+    /// before; with a violation or a conflict nothing is applied. The layers are left to [`discard`](crate::discard).
+    #[cfg(target_os = "linux")]
+    pub fn apply_staged(
+        &self,
+        set: &crate::StagedSet,
+        how: &crate::ApplyStaged,
+    ) -> Result<haft_core::ChangeSummary, ToolError> {
+        self.changes.apply_staged(&self.jail, set, how)
+    }
+
     /// Calls this at every point at which a change could be cut. For tests.
     #[doc(hidden)]
     pub fn at_points(&mut self, points: Arc<dyn Fn(&str) + Send + Sync>) {
