@@ -65,6 +65,52 @@ impl std::fmt::Display for ChangeSummary {
     }
 }
 
+/// What became of the changes of a staged command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SettledChanges {
+    /// Where they are now.
+    pub state: ChangesState,
+    /// Why, where they were not applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Until when they are kept, where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_until: Option<jiff::Timestamp>,
+    /// What they are.
+    #[serde(flatten)]
+    pub summary: ChangeSummary,
+}
+
+/// Where the changes of a command are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangesState {
+    /// The command changed nothing.
+    Nothing,
+    /// In the files: they were applied as one change, which can be undone.
+    Applied,
+    /// Apart from the files, until somebody applies or discards them, or until their time is over.
+    Kept,
+    /// Thrown away.
+    Discarded,
+    /// In the files from the start: they could not be kept apart.
+    Live,
+}
+
+impl SettledChanges {
+    /// These changes, in that state.
+    pub fn new(state: ChangesState, summary: ChangeSummary) -> Self {
+        SettledChanges { state, reason: None, kept_until: None, summary }
+    }
+
+    /// The same, for that reason.
+    #[must_use]
+    pub fn because(self, reason: impl Into<String>) -> Self {
+        SettledChanges { reason: Some(reason.into()), ..self }
+    }
+}
+
 /// One file, folder or link that a command changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,6 @@
 //! How a call or a batch is to be carried out.
 
-use crate::{ErrorCode, ExecutionId, IsolationLevel, Limits, ModelBudget, iso_duration};
+use crate::{CommandWrites, ErrorCode, ExecutionId, IsolationLevel, Limits, ModelBudget, iso_duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -78,6 +78,10 @@ pub struct CallOptions {
     /// At least this much containment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<IsolationLevel>,
+    /// Where its command writes. Where absent, as it is configured; `live` in place of a configured `staged` is asked
+    /// about before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<CommandWrites>,
     /// Limits for this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Limits>>,

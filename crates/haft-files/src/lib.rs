@@ -24,7 +24,7 @@ mod walk;
 pub use changes::ApplyStaged;
 pub use changes::{Keep, TakenBack, take_back_cut};
 pub use error::PathError;
-pub use files::Files;
+pub use files::{Files, Gate};
 pub use haft_guard::names::{BadPattern, DEFAULT_DENIES};
 pub use jail::{JailError, JailSpec, Opened, PathJail, RootSpec};
 pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};

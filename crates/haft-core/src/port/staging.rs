@@ -1,8 +1,9 @@
 //! Writes of a guest that are kept apart from the files that they would change.
 
-use super::Unavailable;
-use crate::{ErrorCode, ToolError};
-use std::path::PathBuf;
+use super::{BoxFuture, Unavailable};
+use crate::{ChangeSummary, ErrorCode, ExecutionId, ToolError};
+use jiff::Timestamp;
+use std::{any::Any, path::PathBuf};
 
 /// Where the writes of a guest go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -98,4 +99,115 @@ pub struct StagedRoot {
     /// later by that clock, so that whatever changed in the folder after that (`ctime > since`) was changed by somebody
     /// else, and the guest may not have seen it.
     pub since: (i64, u32),
+}
+
+/// A call whose writes are kept apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedCall {
+    /// Its execution: the id of its change set.
+    pub execution_id: ExecutionId,
+    /// Whose call it is.
+    pub tenant: String,
+    /// Its tool.
+    pub tool: String,
+    /// What it does, in one line.
+    pub summary: String,
+}
+
+/// Room for what a guest writes.
+pub struct Stage {
+    /// Where it goes.
+    pub spec: StageSpec,
+    /// Keeps others from changing the same folders. Dropped, they may.
+    pub held: Box<dyn Any + Send + Sync>,
+}
+
+/// What was found out about a change set, in words where it is for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundChanges {
+    /// What it changes.
+    pub summary: ChangeSummary,
+    /// Every path that it touches; `None` where there are too many to name.
+    pub paths: Option<Vec<String>>,
+    /// Why it cannot be applied at all.
+    pub violations: Vec<String>,
+    /// What somebody else changed meanwhile: it cannot be applied, either.
+    pub conflicts: Vec<String>,
+    /// What needs an approval of its own.
+    pub asks: Vec<String>,
+    /// Differs between change sets: what was looked at is what is applied.
+    pub fingerprint: String,
+}
+
+/// A change set that waits for somebody to apply or discard it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptChanges {
+    /// The call that made it.
+    pub call: StagedCall,
+    /// Why it was not applied.
+    pub why: String,
+    /// When its call ended.
+    pub since: Timestamp,
+    /// Whether it can still be applied; else it can only be discarded.
+    pub can_apply: bool,
+}
+
+/// What became of a change set when it is not applied now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepOutcome {
+    /// It is kept until then.
+    Kept(Timestamp),
+    /// It was applied a moment before: whoever began that did not wait for its end.
+    Applied(ChangeSummary),
+    /// There is none: nothing was written.
+    Nothing,
+}
+
+/// Keeps what commands wrote until it is applied or discarded. Every id is that of an execution; what belongs to
+/// another tenant is not there.
+pub trait ChangeSets: Send + Sync {
+    /// Where room would be made, and how much. Makes none.
+    fn place(&self) -> StageSpec;
+
+    /// Makes room for what a command writes, once no other one works in the same folders. Room that the same call had
+    /// before is thrown away, with what is in it.
+    fn open<'a>(&'a self, call: StagedCall) -> BoxFuture<'a, Result<Stage, ToolError>>;
+
+    /// Takes down what the command of that call wrote, and looks at it.
+    fn ran<'a>(
+        &'a self,
+        id: ExecutionId,
+        roots: Vec<StagedRoot>,
+    ) -> BoxFuture<'a, Result<FoundChanges, ToolError>>;
+
+    /// Looks at a change set again.
+    fn look<'a>(&'a self, tenant: &'a str, id: ExecutionId)
+    -> BoxFuture<'a, Result<FoundChanges, ToolError>>;
+
+    /// What it changes in text files, as a unified diff of at most about so many bytes.
+    fn diff<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ExecutionId,
+        most_bytes: usize,
+    ) -> BoxFuture<'a, Result<String, ToolError>>;
+
+    /// Applies it, whole or not at all, if it is still what was looked at. `approved` says that somebody agreed to what
+    /// is asked about. It goes on when nobody waits for it any more.
+    fn apply<'a>(
+        &'a self,
+        tenant: &'a str,
+        id: ExecutionId,
+        fingerprint: &'a str,
+        approved: bool,
+    ) -> BoxFuture<'a, Result<ChangeSummary, ToolError>>;
+
+    /// Keeps it for a bounded time, for that reason.
+    fn keep<'a>(&'a self, id: ExecutionId, why: &'a str) -> BoxFuture<'a, Result<KeepOutcome, ToolError>>;
+
+    /// Throws it away.
+    fn discard<'a>(&'a self, tenant: &'a str, id: ExecutionId) -> BoxFuture<'a, Result<(), ToolError>>;
+
+    /// Those that wait for somebody, the newest first.
+    fn list<'a>(&'a self, tenant: &'a str) -> BoxFuture<'a, Result<Vec<KeptChanges>, ToolError>>;
 }

@@ -153,6 +153,11 @@ impl Changes {
         self.commit(jail, manifest, planner.steps)
     }
 
+    /// Whether there are finished records of a call.
+    pub(crate) fn has(&self, by: ExecutionId) -> io::Result<bool> {
+        Ok(!self.shelf.of(by)?.is_empty())
+    }
+
     /// Takes back every set that a crash cut.
     pub(crate) fn recover(&self) -> io::Result<Vec<TakenBack>> {
         recover(&self.shelf)

@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod batches;
+mod changes;
 mod executions;
 mod health;
 mod invoke;
@@ -55,6 +56,10 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(approvals::show, approvals::answer))
         .routes(routes!(approvals::grants))
         .routes(routes!(approvals::revoke))
+        .routes(routes!(changes::list))
+        .routes(routes!(changes::show))
+        .routes(routes!(changes::apply))
+        .routes(routes!(changes::discard))
         .routes(routes!(policy::explain))
         .routes(routes!(audit::list))
         .routes(routes!(audit::statistics))

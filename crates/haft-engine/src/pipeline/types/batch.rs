@@ -4,7 +4,7 @@ use crate::{
     events::{EventLog, Logged, Source},
     settings::Settings,
 };
-use haft_core::{BatchId, EventPayload, ModelBudget};
+use haft_core::{BatchId, EventPayload, Footprint, ModelBudget};
 use haft_sdk::Cancel;
 use jiff::Timestamp;
 use std::{
@@ -28,6 +28,8 @@ pub(crate) struct Batch {
     pub(crate) capacity: AtomicUsize,
     /// Which of its calls run at the same time.
     pub(crate) overlap: Overlap,
+    /// Calls whose changes are neither applied nor thrown away, by their place, with what they touch.
+    unsettled: Mutex<Vec<(u32, Footprint)>>,
     /// More calls of it may come: it is a flow that has not ended.
     pub(crate) goes_on: AtomicBool,
 }
@@ -59,8 +61,14 @@ impl Batch {
             log: EventLog::new(at, settings.event_log_capacity),
             capacity: AtomicUsize::new(model.available_bytes()),
             overlap: Overlap::default(),
+            unsettled: Mutex::default(),
             goes_on: AtomicBool::new(false),
         }
+    }
+
+    /// Calls whose changes are neither applied nor thrown away.
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, Vec<(u32, Footprint)>> {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {
