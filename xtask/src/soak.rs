@@ -1,6 +1,6 @@
-//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, folders that move while jails
-//! start, and the load on the HTTP API, for as long as they take. The same tests as in `cargo xtask test`, with more of
-//! everything.
+//! `cargo xtask soak`: the kill sweep, paths that are swapped while calls use them, random programs on staged layers,
+//! folders that move while jails start, and the load on the HTTP API, for as long as they take. The same tests as in
+//! `cargo xtask test`, with more of everything.
 
 use crate::error::Error;
 use crate::step;
@@ -16,6 +16,9 @@ const SWAP_SECONDS: &str = "600";
 /// How long a program in one jail moves folders around hidden files while others start.
 const RACE_MILLISECONDS: &str = "600000";
 
+/// How many random programs work on files and on layers above them, as root and as an ordinary user.
+const STAGED_PROGRAMS: &str = "10000";
+
 pub(crate) fn soak(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "-p", "haft-engine", "--test", "kill_sweep", "--", "--nocapture"]);
@@ -25,6 +28,11 @@ pub(crate) fn soak(workspace: &Workspace) -> Result<(), Error> {
     let mut cargo = workspace.cargo();
     cargo.args(["test", "-p", "haft", "--test", "guarding", "swapped::", "--", "--nocapture"]);
     cargo.env("HAFT_SOAK_SECONDS", SWAP_SECONDS);
+    step::announce("soak", &cargo);
+    step::must_succeed(&mut cargo)?;
+    let mut cargo = workspace.cargo();
+    cargo.args(["test", "-p", "haft-files", "--test", "staged_property", "--", "--nocapture"]);
+    cargo.env("HAFT_TEST_CASES", STAGED_PROGRAMS);
     step::announce("soak", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

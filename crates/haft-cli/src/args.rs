@@ -84,6 +84,15 @@ pub(super) enum Command {
     /// Restore the files that a call changed
     #[command(after_help = examples::UNDO)]
     Undo(UndoArgs),
+    /// Show what a staged command changed, or which wait for a decision
+    #[command(after_help = examples::DIFF)]
+    Diff(DiffArgs),
+    /// Apply what a staged command changed
+    #[command(after_help = examples::APPLY)]
+    Apply(ChangesArgs),
+    /// Throw away what a staged command changed
+    #[command(after_help = examples::DISCARD)]
+    Discard(ChangesArgs),
     /// List, add, remove and configure tools
     #[command(after_help = examples::TOOLS, arg_required_else_help = true, subcommand_required = true)]
     Tools {
@@ -391,6 +400,29 @@ pub(super) struct DoctorArgs {
 #[derive(Debug, Args)]
 pub(super) struct UndoArgs {
     /// The execution id of the call, or a prefix of it; an undo can be undone, too
+    #[arg(value_name = "EXECUTION")]
+    pub(super) execution: String,
+    /// Print one JSON document only
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// The execution id of the call, or a prefix of it; without it, all that wait for a decision
+    #[arg(value_name = "EXECUTION")]
+    pub(super) execution: Option<String>,
+    /// The most bytes of the diff
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20)]
+    pub(super) max_bytes: usize,
+    /// Print one JSON document only
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChangesArgs {
+    /// The execution id of the call, or a prefix of it
     #[arg(value_name = "EXECUTION")]
     pub(super) execution: String,
     /// Print one JSON document only

@@ -216,6 +216,25 @@ Examples:
   haft undo 0197f3a2-1c5b
   haft undo 0197f3a2-1c5b-7def-8a90-123456789abc --json";
 
+pub(super) const DIFF: &str = "\
+Examples:
+  haft diff
+  haft diff 0197f3a2-1c5b
+  haft diff 0197f3a2-1c5b --json";
+
+pub(super) const APPLY: &str = "\
+haft applies all of it or nothing. It refuses changes that leave the folder or that somebody else's changes conflict
+with. `haft undo` undoes them.
+
+Examples:
+  haft apply 0197f3a2-1c5b
+  haft apply 0197f3a2-1c5b --json";
+
+pub(super) const DISCARD: &str = "\
+Examples:
+  haft discard 0197f3a2-1c5b
+  haft discard 0197f3a2-1c5b --json";
+
 pub(super) const TOOLS: &str = "\
 Examples:
   haft tools list

@@ -124,6 +124,8 @@ pub(super) enum Failure {
     BadPolicy { name: String, problems: String },
     #[error("this program has a policy of its own, without lists and rules")]
     NoPolicy,
+    #[error("{}", haft_core::text::people_text(&.0.message))]
+    Changes(Box<haft::ToolError>),
     #[error("{} already exists", words::path(path))]
     Exists { path: PathBuf },
     #[error("{} cannot be written: {}", words::path(path), words::reason(reason))]
@@ -184,6 +186,7 @@ impl Failure {
             | Failure::NoPolicy
             | Failure::NobodyToAsk { .. } => USAGE,
             Failure::Mcp { .. } => USAGE,
+            Failure::Changes(error) => error.code.exit(),
             Failure::Upstream { error, .. } => error.code.exit(),
             #[cfg(unix)]
             Failure::Server { .. } => USAGE,
@@ -357,6 +360,7 @@ impl Failure {
             Failure::NotIssued { .. } => "give --expires a time to come, or leave it out".to_owned(),
             Failure::NoKey { .. } => "`haft keys generate` makes a signing key".to_owned(),
             Failure::BadPolicy { .. } => "docs/policy.md has every key of a rule, with examples".to_owned(),
+            Failure::Changes(_) => "`haft diff` lists the changes that wait for a decision".to_owned(),
             Failure::NoPolicy => "ask the author of the program how it decides".to_owned(),
             Failure::BadFlow { .. } => "haft ran nothing; docs/flows.md has the whole format".to_owned(),
             Failure::FlowRefused { .. } => {

@@ -8,7 +8,7 @@ use std::io;
 const GROUPS: &[(&str, &[&str])] = &[
     ("Run", &["call", "batch", "flow", "undo"]),
     ("Tools", &["tools"]),
-    ("Decide", &["approvals", "grants", "policy"]),
+    ("Decide", &["approvals", "grants", "policy", "diff", "apply", "discard"]),
     ("History", &["runs", "audit", "recover", "backup", "gc"]),
     ("Serve", &["mcp", "serve", "worker", "keys"]),
     ("Set up", &["init", "trust", "doctor", "license", "completions"]),

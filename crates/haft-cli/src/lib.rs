@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `args`, `examples`, `groups` | what can be typed, and the first page of the help |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `flow`, `undo`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `flow`, `undo`, `diff`, `apply`, `discard`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
 //! | `serve`, `api_keys` | serving over HTTP, and the keys by which programs are known there |
@@ -47,6 +47,7 @@ mod batch;
 mod batch_file;
 mod call;
 mod call_view;
+mod changes;
 mod console;
 mod definition_file;
 #[cfg(unix)]
@@ -171,6 +172,9 @@ fn dispatch(command: Command, ground: CliContext, console: &mut Console) -> Resu
         Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
+        Command::Diff(args) => changes::diff(&args, ground, console),
+        Command::Apply(args) => changes::settle(changes::Verb::Apply, &args, ground, console),
+        Command::Discard(args) => changes::settle(changes::Verb::Discard, &args, ground, console),
         Command::Tools { command } => tools::run(&command, ground, console),
         Command::Approvals { command } => memory::approvals(&command, &ground, console),
         Command::Grants { command } => memory::grants(&command, &ground, console),

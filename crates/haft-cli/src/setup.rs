@@ -264,7 +264,9 @@ impl CliContext {
 
     /// The engine of a server: its tasks are its own, and it goes on with those of the server before it.
     #[cfg(unix)]
-    pub(super) fn setup_for_serving(self, console: &Console) -> Result<Setup, Failure> {
+    pub(super) fn setup_for_serving(mut self, console: &Console) -> Result<Setup, Failure> {
+        // With these its routes apply and discard what staged commands changed.
+        self.tools.extend(haft_tools::change_set_tools());
         let configured = self.configured(console)?;
         let observing = Observing::begin(self.global.log, true, &configured, console);
         let memory = configured.memory();
@@ -343,6 +345,16 @@ impl CliContext {
         let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, haft::Builder::files);
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(haft.taken_back(), console);
+        for call in haft.unsettled() {
+            let (id, what) = (call.execution_id, one_line(&call.summary, 200));
+            console.warn(&match call.applied {
+                true => format!("haft was killed after it had applied what an earlier call changed ({what})"),
+                false => format!(
+                    "haft was killed during an earlier call ({what}): nothing of what it changed was applied. `haft \
+                     diff {id}` shows it, `haft apply {id}` applies it, `haft discard {id}` throws it away"
+                ),
+            });
+        }
         for found in haft.quarantined() {
             console.warn(&found.description);
         }

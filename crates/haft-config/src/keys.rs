@@ -7,16 +7,18 @@
 
 use std::{borrow::Cow, path::PathBuf};
 
-use haft_core::{AgentDefinition, ApprovalMode, Channel, IsolationLevel, Strategy, ToolsMode};
+use haft_core::{
+    AgentDefinition, ApprovalMode, AskCommands, Channel, CommandWrites, IsolationLevel, Strategy, ToolsMode,
+};
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
 use super::from_folder::FromFolder;
 use super::rule::{self, Kind, Rule};
 use super::value::{
-    APPROVAL_MODES, DeclaredTool, ISOLATION_LEVELS, ISOLATION_TECHNOLOGIES, IsolationTechnology,
-    MCP_APPROVALS, McpApprovals, STORE_BACKENDS, STORE_DURABILITIES, STRATEGIES, Setting, StoreBackend,
-    StoreDurability, TOOLS_MODES, Value,
+    APPROVAL_MODES, ASK_COMMANDS, COMMAND_WRITES, DeclaredTool, ISOLATION_LEVELS, ISOLATION_TECHNOLOGIES,
+    IsolationTechnology, MCP_APPROVALS, McpApprovals, STORE_BACKENDS, STORE_DURABILITIES, STRATEGIES,
+    Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
 };
 
 const MIB: u64 = 1 << 20;
@@ -454,6 +456,16 @@ key_table! {
         max_scratch_bytes: u64 = 0, rule::at_most(0, 1024 * GIB);
         /// The most open files of one process that a call may ask for; 1024 is the default and the minimum.
         max_open_files: u64 = 0, rule::at_most(0, 1_000_000);
+        /// When haft asks about a command: "before" it runs, about its "effects" when it has run, or "never".
+        ask: AskCommands = AskCommands::Before, rule::level(ASK_COMMANDS);
+        /// Where commands write: "staged" (apart from the files), "staged_if_possible" or "live" (to the files).
+        writes: CommandWrites = CommandWrites::Live, rule::level(COMMAND_WRITES);
+        /// Bytes that a staged command may write.
+        staged_bytes: u64 = 4 * GIB, rule::at_most(MIB, 1024 * GIB);
+        /// Files and folders that a staged command may make or change.
+        staged_files: u64 = 1_000_000, rule::at_most(1, 100_000_000);
+        /// Hours that haft keeps changes of a staged command that nobody applied or discarded.
+        staged_keep_hours: u64 = 168, rule::own(Kind::Count { min: 1, max: 24 * 366 });
         /// Whether "strict" accepts limits per process where haft cannot create a cgroup.
         per_process_limits: bool = false, rule::switch_off();
         /// Whether commands may use unix sockets, also those that lead to programs outside the jail.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use haft_core::{
-    AgentDefinition, ApprovalMode, Channel, IsolationLevel, Parameters, Source, Strategy, ToolDefinition,
-    ToolsMode,
+    AgentDefinition, ApprovalMode, AskCommands, Channel, CommandWrites, IsolationLevel, Parameters, Source,
+    Strategy, ToolDefinition, ToolsMode,
 };
 use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
@@ -365,5 +365,7 @@ levels! {
     McpApprovals: MCP_APPROVALS = ["queue" => Queue, "client" => Client, "host" => Host];
     StoreDurability: STORE_DURABILITIES = ["full" => Full, "effects" => Effects];
     Strategy: STRATEGIES = ["sequential" => Sequential, "smart" => Smart, "parallel" => Parallel];
+    AskCommands: ASK_COMMANDS = ["before" => Before, "effects" => Effects, "never" => Never];
+    CommandWrites: COMMAND_WRITES = ["staged" => Staged, "staged_if_possible" => StagedIfPossible, "live" => Live];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];
 }

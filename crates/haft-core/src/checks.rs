@@ -84,6 +84,7 @@ impl CallOptions {
         // An option that is added and not looked at here does not compile.
         let CallOptions {
             execution_id: _,
+            writes: _,       // a call that loosens is asked about
             timeout: _,      // the tool and its sandbox say how long is too long
             idle_timeout: _, // the same
             attempt_timeout,

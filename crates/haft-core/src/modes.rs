@@ -39,6 +39,45 @@ pub enum ApprovalMode {
     Auto,
 }
 
+/// When a person is asked about a command.
+///
+/// ```
+/// use haft_core::AskCommands;
+/// assert_eq!(AskCommands::default(), AskCommands::Before);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskCommands {
+    /// Before it runs.
+    #[default]
+    Before,
+    /// After it ran in a jail, about what it changed, which is kept apart until then.
+    Effects,
+    /// Not at all: what would need an answer is not applied.
+    Never,
+}
+
+/// Where the writes of commands go.
+///
+/// ```
+/// use haft_core::CommandWrites;
+/// assert_eq!(serde_json::to_string(&CommandWrites::StagedIfPossible).unwrap(), "\"staged_if_possible\"");
+/// ```
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandWrites {
+    /// To a layer above the files, which is applied or thrown away when the command has ended. Where that cannot be
+    /// had, the command is refused.
+    Staged,
+    /// To such a layer where it can be had, else to the files themselves.
+    StagedIfPossible,
+    /// To the files themselves.
+    #[default]
+    Live,
+}
+
 /// By which way a person is asked, and answers.
 ///
 /// ```

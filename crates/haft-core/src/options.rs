@@ -1,6 +1,9 @@
 //! How a call or a batch is to be carried out.
 
-use crate::{ErrorCode, ExecutionId, IsolationLevel, IsolationTechnology, Limits, ModelBudget, iso_duration};
+use crate::{
+    CommandWrites, ErrorCode, ExecutionId, IsolationLevel, IsolationTechnology, Limits, ModelBudget,
+    iso_duration,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -81,6 +84,10 @@ pub struct CallOptions {
     /// The jail that holds its programs, and no other; it has to deliver the level.
     #[serde(skip_serializing_if = "IsolationTechnology::is_auto")]
     pub isolation_technology: IsolationTechnology,
+    /// Where its command writes. Where absent, as it is configured; `live` in place of a configured `staged` is asked
+    /// about before it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writes: Option<CommandWrites>,
     /// Limits for this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Box<Limits>>,

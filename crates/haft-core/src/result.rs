@@ -2,7 +2,7 @@
 
 use crate::{
     Arguments, BatchId, ContentPart, ErrorCode, ExecutionId, IsolationLevel, OutputHandle, Problem,
-    SideEffect, Status, text,
+    SettledChanges, SideEffect, Status, text,
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -275,6 +275,9 @@ pub struct ResultMetadata {
     /// What it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub side_effects: Vec<SideEffect>,
+    /// What its command changed, and whether that was applied, where its writes were kept apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Box<SettledChanges>>,
     /// Arguments that were turned into the type that the schema wants, by pointer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub coercions: Vec<String>,
@@ -312,6 +315,7 @@ impl ResultMetadata {
             metrics: None,
             violations: Vec::new(),
             side_effects: Vec::new(),
+            changes: None,
             coercions: Vec::new(),
             correlation_id: None,
         }

@@ -210,6 +210,7 @@ fn full_call_options() -> CallOptions {
         require_confirmation: true,
         isolation: Some(IsolationLevel::Strict),
         isolation_technology: IsolationTechnology::Gvisor,
+        writes: Some(haft_core::CommandWrites::Staged),
         limits: Some(Box::new(Limits { processes: Some(8), ..Limits::default() })),
         retry: Some(Retry { max_retries: 1, base: Duration::from_millis(100), on: vec![ErrorCode::Timeout] }),
         priority: Some(7),
@@ -316,9 +317,21 @@ fn full_metadata() -> ResultMetadata {
             is_reversible: true,
             ..SideEffect::new(SideEffectKind::Modified, "a.txt", at("2026-11-15T10:00:00.01Z"))
         }],
+        changes: Some(Box::new(changes())),
         coercions: vec!["/n".into()],
         correlation_id: Some("request-7".into()),
     }
+}
+
+fn changes() -> haft_core::SettledChanges {
+    use haft_core::{ChangeSummary, ChangedEntry, ChangesState, EntryChange, EntryKind, SettledChanges};
+    let mut summary = ChangeSummary::default();
+    let (path, kind) = ("/w/b.txt".to_owned(), EntryKind::File);
+    summary.add(ChangedEntry { path, change: EntryChange::Created, kind, bytes: 5 }, 1);
+    let change = EntryChange::Moved { from: "/w/a".into() };
+    summary.add(ChangedEntry { path: "/w/c".into(), change, kind: EntryKind::Folder, bytes: 0 }, 1);
+    let kept = SettledChanges::new(ChangesState::Kept, summary).because("it timed out");
+    SettledChanges { kept_until: Some(at("2026-11-22T10:00:00Z")), ..kept }
 }
 
 fn successful() -> ToolResult {

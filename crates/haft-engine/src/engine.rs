@@ -34,7 +34,7 @@ use crate::{
 use futures_util::future::Either;
 use haft_core::{
     BatchId, BatchSummary, ExecutionId, ToolDefinition, ToolError, ToolOutput, ToolResult,
-    port::{Authoriser, Policy, Store, Subject},
+    port::{Authoriser, ChangeSets, Policy, Store, Subject},
 };
 use haft_definition::ReadErrors;
 use haft_flow::Flow;
@@ -280,6 +280,23 @@ impl Engine {
         let ports = &self.0.ports;
         Approvals::over(ports.store.for_tenant(tenant), ports.settings.accept_answers.clone())
             .clock(Arc::clone(&ports.clock))
+    }
+
+    /// What staged commands changed and nobody applied or discarded; nothing where no command can be staged.
+    pub fn change_sets(&self) -> Option<Arc<dyn ChangeSets>> {
+        self.0.ports.capabilities.commands.change_sets()
+    }
+
+    /// What a staged command changed, as a unified diff of at most about so many bytes, without secrets.
+    pub async fn diff_of_changes(
+        &self,
+        tenant: &str,
+        id: ExecutionId,
+        most_bytes: usize,
+    ) -> Result<String, ToolError> {
+        let sets = self.change_sets().ok_or_else(|| ToolError::failed("No command is staged here"))?;
+        let diff = sets.diff(tenant, id, most_bytes).await?;
+        Ok(self.0.ports.redaction.model_string(diff))
     }
 
     /// Where everything is recorded.

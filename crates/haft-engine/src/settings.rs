@@ -1,6 +1,6 @@
 //! The numbers that the engine keeps to.
 
-use haft_core::{AgentDefinition, Retry, ToolsMode, port::AcceptAnswers};
+use haft_core::{AgentDefinition, AskCommands, CommandWrites, Retry, ToolsMode, port::AcceptAnswers};
 use std::{sync::Arc, time::Duration};
 
 /// The numbers and switches of an engine. The default is what the documentation says.
@@ -46,6 +46,10 @@ pub struct Settings {
     pub agents: Arc<[AgentDefinition]>,
     /// From where answers to questions count.
     pub accept_answers: AcceptAnswers,
+    /// When a person is asked about a command.
+    pub ask_commands: AskCommands,
+    /// Where the writes of commands go, where a call does not say.
+    pub command_writes: CommandWrites,
     /// Progress and output events that a call's log keeps for slow observers.
     pub event_log_capacity: usize,
     /// Ended calls and batches whose events can still be observed.
@@ -74,6 +78,8 @@ impl Default for Settings {
             max_sandboxes: 256,
             approval_expiry: Duration::from_secs(24 * 60 * 60),
             accept_answers: AcceptAnswers::default(),
+            ask_commands: AskCommands::Before,
+            command_writes: CommandWrites::Live,
             event_log_capacity: 1024,
             observable_after_end: 256,
             tasks: TaskSettings::default(),

@@ -52,6 +52,7 @@ const LOWEST_FIRST: &[&str] = &[
     "pipeline::preview",
     "pipeline::recheck",
     "pipeline::run",
+    "pipeline::settle",
     "pipeline::finish",
     "pipeline::schedule",
     "task_table",

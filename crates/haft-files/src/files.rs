@@ -15,25 +15,55 @@ use haft_sdk::files::{
     Step, Visit, Visitor, Walk, Workspace,
 };
 use jiff::Timestamp;
-use std::{path::Path, sync::Arc};
+use std::{any::Any, path::Path, sync::Arc};
 
 /// The files below the roots of a path jail.
 pub struct Files {
     jail: Arc<PathJail>,
     reads: Arc<dyn ReadHashes>,
     changes: Arc<Changes>,
+    gate: Option<Gate>,
 }
+
+/// Passed before files are changed: what it gives is held until they are.
+pub type Gate = Arc<dyn Fn() -> Result<Box<dyn Any>, ToolError> + Send + Sync>;
 
 impl Files {
     /// Files of that jail. What was read is remembered there; what was changed is kept in that folder, which no tool
     /// reaches.
     pub fn new(jail: Arc<PathJail>, reads: Arc<dyn ReadHashes>, records: &Path, keep: Keep) -> Self {
-        Files { jail, reads, changes: Arc::new(Changes::new(records, keep)) }
+        Files { jail, reads, changes: Arc::new(Changes::new(records, keep)), gate: None }
+    }
+
+    /// The same files, which are changed only when this gate lets that through.
+    #[must_use]
+    pub fn with_gate(self, gate: Gate) -> Self {
+        Files { gate: Some(gate), ..self }
+    }
+
+    fn pass(&self) -> Result<Option<Box<dyn Any>>, ToolError> {
+        self.gate.as_ref().map(|gate| gate()).transpose()
+    }
+
+    /// Whether a call has changed files, and what it changed is still known here.
+    pub fn has_changed(&self, by: ExecutionId) -> std::io::Result<bool> {
+        self.changes.has(by)
     }
 
     /// Takes back the changes that a crash cut, of this process or another one that ended. To be called at the start.
     pub fn recover(&self) -> std::io::Result<Vec<TakenBack>> {
         self.changes.recover()
+    }
+
+    /// Applies what a command wrote apart from the files themselves: all of it, or nothing. It is looked at once more
+    /// before; with a violation or a conflict nothing is applied. The layers are left to [`discard`](crate::discard).
+    #[cfg(target_os = "linux")]
+    pub fn apply_staged(
+        &self,
+        set: &crate::StagedSet,
+        how: &crate::ApplyStaged,
+    ) -> Result<haft_core::ChangeSummary, ToolError> {
+        self.changes.apply_staged(&self.jail, set, how)
     }
 
     /// Calls this at every point at which a change could be cut. For tests.
@@ -114,6 +144,7 @@ impl Workspace for Files {
     }
 
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
+        let _passed = self.pass()?;
         let changed = self.changes.make(&self.jail, &set)?;
         // The change is made, and saying otherwise would be wrong: what is not remembered is read again.
         let _ = self.remember_all(&set.reader, &changed);
@@ -121,6 +152,7 @@ impl Workspace for Files {
     }
 
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {
+        let _passed = self.pass()?;
         let changed = self.changes.undo(&self.jail, of, by, &reader.tenant)?;
         let _ = self.remember_all(reader, &changed);
         Ok(changed)
@@ -143,6 +175,7 @@ impl Workspace for Files {
             jail: Arc::new(self.jail.held_to(footprint)),
             reads: Arc::clone(&self.reads),
             changes: Arc::clone(&self.changes),
+            gate: self.gate.clone(),
         })
     }
 }

@@ -334,6 +334,25 @@ impl PathJail {
         Ok(())
     }
 
+    /// Whether what is below a checked path may be changed, whatever it is called.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn permit_root(&self, attempted: &str, spot: &Spot) -> Result<(), PathError> {
+        let full = self.full(spot);
+        match self.deepest_root(&full).is_none_or(|root| root.read_only) {
+            true => {
+                let resolved = shown(&full.to_string_lossy());
+                Err(PathError::ReadOnly { attempted: shown(attempted), resolved })
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// The roots whose files can only be read.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn read_only_roots(&self) -> impl Iterator<Item = &Path> {
+        self.roots.iter().filter(|root| root.read_only).map(|root| root.path.as_path())
+    }
+
     /// Whether a pattern denies what is at a checked path.
     pub(crate) fn denies(&self, spot: &Spot) -> bool {
         self.pattern_against(&self.full(spot)).is_some()

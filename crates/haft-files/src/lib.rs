@@ -13,12 +13,23 @@ mod jail;
 mod lexical;
 mod portable;
 mod protect;
+#[cfg(target_os = "linux")]
+mod staged;
+#[cfg(target_os = "linux")]
+mod tree;
 mod view;
 mod walk;
 
+#[cfg(target_os = "linux")]
+pub use changes::ApplyStaged;
 pub use changes::{Keep, TakenBack, take_back_cut};
 pub use error::PathError;
-pub use files::Files;
+pub use files::{Files, Gate};
 pub use haft_guard::names::{BadPattern, DEFAULT_DENIES};
 pub use jail::{JailError, JailSpec, Opened, PathJail, RootSpec};
 pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};
+#[cfg(target_os = "linux")]
+pub use staged::{
+    Ask, Conflict, Findings, Listed, StageRules, StagedKeep, StagedSet, UndoFit, Violation, ViolationKind,
+    discard, sweep,
+};

@@ -3,7 +3,7 @@
 pub use crate::files::Workspace;
 use haft_core::{
     ErrorCode, ExecutionId, Limits, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{BoxFuture, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
+    port::{BoxFuture, ChangeSets, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -15,6 +15,11 @@ pub trait Commands: Send + Sync {
 
     /// The most that a call may ask for. What the template has is what it gets where it does not ask.
     fn ceiling(&self) -> Limits;
+
+    /// Where what staged programs write is kept until it is applied; without it, no program can be staged.
+    fn change_sets(&self) -> Option<Arc<dyn ChangeSets>> {
+        None
+    }
 
     /// Starts a program. [`ToolCtx::run`](crate::ToolCtx::run) does this, and everything around it.
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>>;

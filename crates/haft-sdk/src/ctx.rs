@@ -6,7 +6,7 @@ use crate::{
 };
 use haft_core::{
     CallContext, Enforcement, ErrorCode, ExecutionId, OutputStream, ToolCall, ToolError,
-    port::{Guest, GuestEnd, GuestSpec, OutputSink},
+    port::{BoxFuture, Guest, GuestEnd, GuestSpec, OutputSink},
 };
 use serde_json::{Map, Value};
 use std::{fmt, sync::Arc, time::Duration};
@@ -48,6 +48,8 @@ pub trait CallHost: Send + Sync {
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
     /// A program as this call may run it: at its level, within its limits and those of the sandbox around it.
     fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError>;
+    /// That program with its writes kept apart, where that was decided about the call.
+    fn stage<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<GuestSpec, ToolError>>;
     /// Takes note of what holds a program in.
     fn contained(&self, sandbox: &str, by: &Enforcement);
     /// Takes note of what a program used, and of what was stopped.
@@ -233,7 +235,7 @@ impl ToolCtx {
 
     /// Starts a program in a jail, and leaves the rest to the caller. Dropping the guest ends it.
     pub async fn start(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
-        let spec = self.0.fit(spec)?;
+        let spec = self.0.stage(self.0.fit(spec)?).await?;
         let technology = spec.technology;
         let guest = self.commands().start(spec).await?;
         // Whatever jail is wired in: dropping the guest ends it.

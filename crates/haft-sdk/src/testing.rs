@@ -6,7 +6,7 @@ use crate::{
 };
 use haft_core::{
     Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
-    port::{GuestEnd, GuestSpec},
+    port::{BoxFuture, GuestEnd, GuestSpec},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -185,6 +185,11 @@ impl CallHost for Inner {
     /// As it is: there is no call around it that would hold it in.
     fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
         Ok(spec)
+    }
+
+    /// As it is: nothing keeps its writes apart.
+    fn stage<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<GuestSpec, ToolError>> {
+        Box::pin(async move { Ok(spec) })
     }
 
     fn contained(&self, _sandbox: &str, _by: &Enforcement) {}

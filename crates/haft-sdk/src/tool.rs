@@ -56,6 +56,12 @@ pub trait Prepared: Send + Sync {
         None
     }
 
+    /// Whether all that it changes is changed by one program that runs to its end ([`ToolCtx::run`]): only then can its
+    /// writes be kept apart, and be decided about when it has ended.
+    fn stages(&self) -> bool {
+        false
+    }
+
     /// A look at what would change, such as a diff, for the person who is asked. It may read, never write.
     fn preview(&self, _cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
         None

@@ -64,6 +64,12 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Whether all that a call changes is changed by one program that runs to its end: only then can its writes be kept
+    /// apart, and be decided about when it has ended.
+    fn stages(&self, _args: &Self::Args) -> bool {
+        false
+    }
+
     /// What a call would read and write; `None` where it cannot say, which keeps it apart from all others.
     fn footprint(&self, _args: &Self::Args) -> Option<Footprint> {
         None
@@ -179,6 +185,10 @@ impl<T: TypedTool> Prepared for TypedCall<T> {
 
     fn timeout(&self) -> Option<Duration> {
         self.tool.timeout(&self.args)
+    }
+
+    fn stages(&self) -> bool {
+        self.tool.stages(&self.args)
     }
 
     fn preview(&self, cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {

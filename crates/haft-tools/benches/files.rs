@@ -9,7 +9,7 @@
 
 use haft_core::{
     Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
-    port::{GuestEnd, GuestSpec},
+    port::{BoxFuture, GuestEnd, GuestSpec},
 };
 use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{Args, CallHost, Cancel, Tool, ToolCtx, capability::Capabilities, files::Workspace};
@@ -85,6 +85,9 @@ impl CallHost for Bare {
     }
     fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
         Ok(spec)
+    }
+    fn stage<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<GuestSpec, ToolError>> {
+        Box::pin(async move { Ok(spec) })
     }
     fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
     fn used(&self, _end: &GuestEnd) {}

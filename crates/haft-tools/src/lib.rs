@@ -36,6 +36,7 @@ mod worded;
 pub mod validate_content;
 
 pub use call_tool::{CallTool, CallToolArgs};
+pub use changing::change_set_tools;
 pub use commands::{CommandTool, CommandToolSettings, command_tools};
 pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
 pub use get_metrics::GetMetrics;

@@ -369,6 +369,8 @@ impl Builder {
         let mut taken_back = Vec::new();
         let mut missing_roots = Vec::new();
         let mut quarantined = Vec::new();
+        #[cfg_attr(not(target_os = "linux"), allow(unused_mut, reason = "nothing is staged elsewhere"))]
+        let mut unsettled = Vec::new();
         let mut found = None;
         let background = BackgroundCommands::default();
         if let Some(folders) = &self.folders {
@@ -378,6 +380,11 @@ impl Builder {
                 .map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
             quarantined = commands::recover(&self.config, folders).map_err(Error::Files)?;
+            #[cfg(target_os = "linux")]
+            {
+                unsettled = crate::change_sets::recover(&folders.state, &files)
+                    .map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
+            }
             found = Some(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
             #[cfg(feature = "http")]
@@ -437,6 +444,7 @@ impl Builder {
             taken_back: taken_back.into(),
             missing_roots: missing_roots.into(),
             quarantined: quarantined.into(),
+            unsettled: unsettled.into(),
             background,
             #[cfg(feature = "mcp")]
             upstreams,

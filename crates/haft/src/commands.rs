@@ -6,7 +6,7 @@ use crate::{
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError, Violation,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable, Unstageable},
 };
 use haft_guard::names::{DEFAULT_DENIES, ProtectedNames};
 use haft_jail::guest::{self, Auto};
@@ -118,6 +118,13 @@ impl Jail for LazyJail {
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.jails()?.holds(spec)
+    }
+
+    fn can_stage(&self, spec: &GuestSpec) -> Result<(), Unstageable> {
+        match self.jails() {
+            Ok(jails) => jails.can_stage(spec),
+            Err(Unavailable { reason, fix }) => Err(Unstageable { path: None, reason, fix }),
+        }
     }
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {

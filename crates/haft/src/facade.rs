@@ -27,6 +27,7 @@ pub struct Haft {
     pub(crate) taken_back: Arc<[TakenBack]>,
     pub(crate) missing_roots: Arc<[PathBuf]>,
     pub(crate) quarantined: Arc<[Violation]>,
+    pub(crate) unsettled: Arc<[Unsettled]>,
     pub(crate) background: BackgroundCommands,
     #[cfg(feature = "mcp")]
     pub(crate) upstreams: haft_mcp::client::Upstreams,
@@ -54,6 +55,16 @@ impl Haft {
     /// Files that a program of a killed haft left to be run later, which were taken out of the way when this was built.
     pub fn quarantined(&self) -> &[Violation] {
         &self.quarantined
+    }
+
+    /// What staged commands changed and nobody applied or discarded; nothing where no command can be staged.
+    pub fn change_sets(&self) -> Option<Arc<dyn haft_core::port::ChangeSets>> {
+        self.engine.change_sets()
+    }
+
+    /// Staged commands of a killed haft, and whether what they changed was applied.
+    pub fn unsettled(&self) -> &[Unsettled] {
+        &self.unsettled
     }
 
     /// The commands that run in the background: [`end_session`](BackgroundCommands::end_session) ends those of a
@@ -182,4 +193,15 @@ impl std::fmt::Debug for Haft {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Haft").field("running", &self.engine.running()).finish_non_exhaustive()
     }
+}
+
+/// What became of the changes of a staged command whose haft was killed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsettled {
+    /// Its call.
+    pub execution_id: haft_core::ExecutionId,
+    /// What the call did.
+    pub summary: String,
+    /// Whether its changes were applied: the whole set, or nothing of it.
+    pub applied: bool,
 }

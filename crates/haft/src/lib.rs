@@ -48,6 +48,8 @@ mod admission;
 mod approver;
 pub mod assembly;
 mod builder;
+#[cfg(target_os = "linux")]
+mod change_sets;
 mod commands;
 pub mod doctor;
 mod error;
@@ -67,7 +69,7 @@ mod workspace;
 pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use builder::Builder;
 pub use error::Error;
-pub use facade::Haft;
+pub use facade::{Haft, Unsettled};
 pub use grants::StoredGrants;
 pub use haft_files::TakenBack;
 pub use haft_jail::init;
@@ -79,14 +81,15 @@ pub use haft_config as config;
 
 pub use guards::{PolicyReload, Reloaded};
 pub use haft_core::{
-    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, Asker, AttemptRecord, BatchId, BatchOptions,
-    BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, Channel, CommandInput,
-    CommandOutput, CommandSource, Constraints, ContentPart, Decision, DefinitionProblem, ErrorCode,
-    ErrorInfo, Event, EventPayload, ExecutionId, FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel,
-    LONGEST_TTL, Limits, McpSource, Metrics, ModelBudget, OutputStream, ParentGrant, Problem, Resource,
-    ResultMetadata, Retry, Risk, Scheduling, SideEffect, SideEffectKind, Source, Status, Strategy, Task,
-    TaskId, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError,
-    ToolOutput, ToolResult, ToolsMode, port, text,
+    ApprovalId, ApprovalMode, ApprovalRequest, Arguments, AskCommands, Asker, AttemptRecord, BatchId,
+    BatchOptions, BatchOrigin, BatchSummary, CacheUse, CallContext, CallOptions, Category, ChangeSummary,
+    ChangesState, Channel, CommandInput, CommandOutput, CommandSource, CommandWrites, Constraints,
+    ContentPart, Decision, DefinitionProblem, ErrorCode, ErrorInfo, Event, EventPayload, ExecutionId,
+    FailedTry, Footprint, FromCache, GrantOffer, IsolationLevel, LONGEST_TTL, Limits, McpSource, Metrics,
+    ModelBudget, OutputStream, ParentGrant, Problem, Resource, ResultMetadata, Retry, Risk, Scheduling,
+    SettledChanges, SideEffect, SideEffectKind, Source, Status, Strategy, Task, TaskId, TaskKey, TaskPage,
+    TaskProgress, TaskQuery, TaskState, Tier, ToolCall, ToolDefinition, ToolError, ToolOutput, ToolResult,
+    ToolsMode, port, text,
 };
 pub use haft_engine::{
     AdaptiveTimeout, Answered, ApprovalError, Approvals, BatchRequest, Breaker, BreakerStats, CacheStats,

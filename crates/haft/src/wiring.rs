@@ -48,6 +48,8 @@ pub fn settings(config: &Config) -> Settings {
         },
         approval_expiry: Duration::from_secs(tools.approval.expire_seconds),
         agents: config.permissions.agents.clone().into(),
+        ask_commands: tools.commands.ask,
+        command_writes: tools.commands.writes,
         accept_answers: AcceptAnswers::only(tools.approval.accept_from.iter().copied()),
         ..Settings::default()
     }
@@ -206,7 +208,47 @@ pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) ->
     let reads = Arc::new(FileReadHashes::new(folders.state.join("reads")));
     let keep =
         Keep { records: size(undo.max_records), bytes: undo.max_bytes, file_bytes: undo.max_file_bytes };
-    Ok(Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join(CHANGES), keep))
+    #[cfg(target_os = "linux")]
+    let writable: Vec<_> = {
+        let writable = spec.roots.iter().filter(|root| !root.read_only);
+        writable.filter_map(|root| root.path.canonicalize().ok()).collect()
+    };
+    let files = Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join(CHANGES), keep);
+    // haft writes nothing below a folder in which a staged command works.
+    #[cfg(target_os = "linux")]
+    let files = files.with_gate(crate::change_sets::gate(&folders.state, &writable));
+    Ok(files)
+}
+
+/// What staged commands wrote, in these folders.
+#[cfg(target_os = "linux")]
+pub(crate) fn change_sets(
+    config: &Config,
+    folders: &Folders,
+    files: &Arc<Files>,
+    template: &haft_core::port::GuestSpec,
+) -> Result<Arc<dyn haft_core::port::ChangeSets>, BadPattern> {
+    use crate::change_sets::{StageBounds, StagedCalls};
+    use haft_files::{StageRules, StagedKeep};
+    let (commands, undo) = (&config.tools.commands, &config.tools.undo);
+    let age = Duration::from_secs(commands.staged_keep_hours * 60 * 60);
+    let keep = StagedKeep { age, ..StagedKeep::default() };
+    let bounds = StageBounds { bytes: commands.staged_bytes, files: commands.staged_files, keep };
+    let rules = StageRules {
+        names: protected_names(config)?,
+        git: template.presets.contains(&haft_core::port::Preset::Git),
+        // Where the programs of a system are: an environment of python links to its interpreter.
+        link_targets: ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt"].map(PathBuf::from).into(),
+        read_only: template.readable.clone(),
+        keep: Keep {
+            records: size(undo.max_records),
+            bytes: undo.max_bytes,
+            file_bytes: undo.max_file_bytes,
+        },
+        ..StageRules::default()
+    };
+    let sets = StagedCalls::new(&folders.state, bounds, rules, Arc::clone(files), &template.writable);
+    Ok(Arc::new(sets))
 }
 
 /// Names of files that run programs later.

@@ -5,6 +5,8 @@ use crate::{
     config::Config,
     wiring::{self, Folders},
 };
+#[cfg(target_os = "linux")]
+use haft_core::port::ChangeSets;
 use haft_core::{
     ExecutionId, Footprint, Limits, ToolError,
     port::{BoxFuture, Guest, GuestSpec, Jail},
@@ -29,6 +31,9 @@ pub(crate) struct FolderOfCalls {
     files: Arc<Files>,
     /// What programs are granted.
     template: GuestSpec,
+    /// What staged programs wrote.
+    #[cfg(target_os = "linux")]
+    change_sets: Option<Arc<dyn ChangeSets>>,
     /// Those of single calls, by their folders, the oldest first.
     kept: Mutex<Vec<(Vec<String>, Arc<FolderOfCalls>)>>,
 }
@@ -44,11 +49,15 @@ impl FolderOfCalls {
         template: GuestSpec,
         jail: Arc<dyn Jail>,
     ) -> Self {
+        let files = Arc::new(files);
         FolderOfCalls {
+            // Without them no program is staged.
+            #[cfg(target_os = "linux")]
+            change_sets: wiring::change_sets(config, folders, &files, &template).ok(),
             config: config.clone(),
             folders: folders.clone(),
             jail,
-            files: Arc::new(files),
+            files,
             template,
             kept: Mutex::default(),
         }
@@ -192,6 +201,11 @@ impl Commands for FolderOfCalls {
 
     fn ceiling(&self) -> Limits {
         commands::ceiling(&self.config.tools.commands)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn change_sets(&self) -> Option<Arc<dyn ChangeSets>> {
+        self.change_sets.clone()
     }
 
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {

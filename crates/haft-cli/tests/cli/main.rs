@@ -39,6 +39,8 @@ mod protected;
 mod recover;
 mod serve;
 mod signed;
+#[cfg(target_os = "linux")]
+mod staged;
 #[cfg(unix)]
 mod stop;
 mod support;

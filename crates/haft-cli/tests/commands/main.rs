@@ -17,11 +17,15 @@ mod attempts;
 #[cfg(target_os = "linux")]
 mod background;
 #[cfg(target_os = "linux")]
+mod effects;
+#[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod run_command;
 #[cfg(target_os = "linux")]
 mod sandboxes;
+#[cfg(target_os = "linux")]
+mod staged;
 #[cfg(target_os = "linux")]
 mod world;
 
@@ -38,6 +42,8 @@ fn main() {
     trials.extend(program::trials());
     trials.extend(sandboxes::trials());
     trials.extend(attempts::trials());
+    trials.extend(staged::trials());
+    trials.extend(effects::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

@@ -70,6 +70,10 @@ impl World {
         self.folder.path().join("work").canonicalize().unwrap()
     }
 
+    pub fn state(&self) -> PathBuf {
+        self.folder.path().join("state")
+    }
+
     pub fn write(&self, name: &str, text: &str) {
         let path = self.work().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

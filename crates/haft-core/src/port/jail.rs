@@ -1,6 +1,6 @@
 //! What holds a program in.
 
-use super::BoxFuture;
+use super::{BoxFuture, StagedRoot, Unstageable, Writes};
 use crate::{
     Enforcement, ErrorCode, IsolationLevel, IsolationTechnology, Limits, Metrics, OutputStream, ToolError,
     Violation,
@@ -78,6 +78,8 @@ pub struct GuestSpec {
     pub readable: Vec<PathBuf>,
     /// Paths that it may write.
     pub writable: Vec<PathBuf>,
+    /// Where what it writes goes. A jail that cannot keep writes apart refuses to, and never lets them through.
+    pub writes: Writes,
     /// Patterns of paths below those that it may not even read, such as `**/.env`.
     pub denied: Vec<String>,
     /// Toolchains that it uses.
@@ -129,6 +131,8 @@ pub struct GuestEnd {
     pub metrics: Metrics,
     /// What was stopped or noticed.
     pub violations: Vec<Violation>,
+    /// What it wrote, where that was kept apart.
+    pub staged: Vec<StagedRoot>,
 }
 
 impl GuestEnd {
@@ -280,6 +284,12 @@ pub trait Jail: Send + Sync {
     /// hosts, or how to keep a program from one file in a folder.
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         self.offers(spec.level)
+    }
+
+    /// Whether it can keep the writes of that guest apart, or what is in the way. Nothing is run, and nothing stays
+    /// changed. A jail that does not say how cannot.
+    fn can_stage(&self, _spec: &GuestSpec) -> Result<(), Unstageable> {
+        Err(Unstageable::by(self.name()))
     }
 
     /// Whether there is a sandbox of that id, in which several programs share limits; `None` from a jail that does not

@@ -14,6 +14,7 @@ mod keys;
 mod reads;
 mod redact;
 mod registrations;
+mod staging;
 mod store;
 mod tasks;
 
@@ -38,6 +39,10 @@ pub use keys::{ApiKey, KeyStore, NotARight, Right, SecretHash};
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
 pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
+pub use staging::{
+    ChangeSets, FoundChanges, KeepOutcome, KeptChanges, LayerMarks, Stage, StageSpec, StagedCall, StagedRoot,
+    Unstageable, Writes,
+};
 pub use store::{
     AuditRecord, CallEnd, Claim, ClaimRequest, Hashes, Intent, OutputRange, RunningOutput, Settlement, Store,
     StoreError, StoredPart, TenantStore, Wants,

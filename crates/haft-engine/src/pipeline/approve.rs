@@ -5,11 +5,14 @@
 //! | [`request`] | what a person is asked, and what a yes covers |
 //! | [`shown`] | what of it may be taken out as a secret |
 //! | [`asking`] | whom: an approver here, and people who answer the list of approvals elsewhere |
+//! | [`changes`] | the question about what a command changed, when it has run |
 
 mod asking;
+mod changes;
 mod request;
 mod shown;
 
+pub(crate) use changes::{ChangesQuestion, ask_about_changes};
 pub(crate) use request::{look_ahead, summary};
 
 use super::{
@@ -56,12 +59,17 @@ async fn approve_asking(ports: &Ports, planned: Vec<Planned>) -> Vec<Decided> {
         for (place, ready, cause) in waiting.drain(..) {
             let follows = touched.iter().take(place).any(|earlier| earlier.conflicts_with(&ready.footprint));
             match approval_request(ports, &ready, cause, follows).await {
-                Ok(request) => asked.push(PendingApproval { place, ready, request }),
+                Ok(request) => asked.push((place, ready, request)),
                 Err(error) => decided[place] = Some(Decided::Resolved(ready.call, error.into())),
             }
         }
-        let heard = ask(ports, &mut asked).await;
-        for (PendingApproval { place, mut ready, request }, heard) in asked.into_iter().zip(heard) {
+        let heard = {
+            let pending = asked.iter_mut();
+            let pending =
+                pending.map(|(_, ready, request)| PendingApproval { call: &mut ready.call, request });
+            ask(ports, &mut pending.collect::<Vec<_>>()).await
+        };
+        for ((place, mut ready, request), heard) in asked.into_iter().zip(heard) {
             ready.call.begin_turn();
             decided[place] = match heard {
                 Ok(ApprovalOutcome::Again) if round < MOST_ROUNDS => {

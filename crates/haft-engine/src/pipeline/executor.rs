@@ -1,4 +1,4 @@
-//! The executor: one call or one batch, through the five stages, in one direction.
+//! The executor: one call or one batch, through the six stages, in one direction.
 
 use super::{
     approve::approve,
@@ -8,6 +8,7 @@ use super::{
     plan::{Purpose, plan},
     run::Runner,
     schedule::{Turn, admit::admit, order::BatchPlan, schedule},
+    settle::{blocked, settle},
     types::{Batch, CallRecord, CallState, Decided, RunOutcome, cancelled_with},
 };
 use crate::{
@@ -18,7 +19,7 @@ use haft_core::{BatchOptions, ErrorCode, EventPayload, Strategy, ToolError, Tool
 use haft_sdk::CancelReason;
 use std::sync::{Arc, atomic::Ordering};
 
-/// Takes calls that belong together through plan, approve, schedule, run and finish. One result each, in call order.
+/// Takes calls that belong together through plan, approve, schedule, run, settle and finish. One result each, in call order.
 pub(crate) async fn execute(
     pending: &PendingCalls,
     options: Option<&BatchOptions>,
@@ -43,7 +44,7 @@ pub(crate) async fn execute(
     )
 }
 
-/// A call's turn has come: run and finish.
+/// A call's turn has come: run, settle and finish.
 #[expect(
     clippy::manual_async_fn,
     reason = "an async fn keeps its arguments twice, and this is moved with every call"
@@ -55,6 +56,7 @@ pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = T
         }
         let ports = &engine.ports;
         let span = telemetry::execute_tool(&ports.redaction, turn.decided.call());
+        turn.skipped = turn.skipped.or_else(|| blocked(&turn.decided));
         let running = || span.in_scope(|| stage(Stage::Run));
         let outcome = match turn.decided {
             _ if turn.skipped.is_some() => {
@@ -70,6 +72,7 @@ pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = T
             Decided::Resolved(_, ref mut exit) => RunOutcome::from(std::mem::take(exit)),
         };
         let call = turn.decided.call_mut();
+        let outcome = settle(ports, call, outcome).await;
         let outcome = engine.controls.note(call, outcome);
         let finishing = finish(ports, &engine.live, call, outcome);
         let result = within!(span.in_scope(|| stage(Stage::Finish)), finishing);
@@ -82,7 +85,8 @@ pub(crate) fn run_turn(engine: &Inner, mut turn: Turn) -> impl Future<Output = T
 /// Ends a call that does not run.
 pub(crate) async fn end(engine: &Inner, call: &Arc<CallState>, error: ToolError) -> ToolResult {
     let mut call = CallRecord::of(call);
-    finish(&engine.ports, &engine.live, &mut call, RunOutcome::Error(error)).await
+    let outcome = settle(&engine.ports, &mut call, RunOutcome::Error(error)).await;
+    finish(&engine.ports, &engine.live, &mut call, outcome).await
 }
 
 /// Ends calls that cannot be taken at all, each with the same error.

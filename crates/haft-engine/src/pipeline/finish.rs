@@ -1,5 +1,6 @@
 //! Finish: check the output, fit it to size, write the record, send the last event. Here and nowhere else.
 
+mod changes;
 mod compose;
 
 use super::types::{CallRecord, CallState, RunOutcome, shutting_down};
@@ -102,6 +103,8 @@ fn record<'a>(
     let attempts = facts.take_attempts(code);
     let mut parts = content.parts;
     parts.extend(say_restricted(ports, &attempts.violations));
+    let changes = facts.staging.take().and_then(|staging| staging.settled).map(Box::new);
+    parts.extend(changes.as_deref().and_then(changes::say));
     let audit = AuditRecord {
         context: Arc::clone(&call.context),
         call_id: Arc::clone(&call.tool_call.id),
@@ -126,6 +129,7 @@ fn record<'a>(
             sandbox_id: attempts.sandbox,
             metrics: attempts.metrics,
             violations: attempts.violations,
+            changes,
             coercions: facts.coercions,
             scheduling: facts.scheduling,
             ..metadata

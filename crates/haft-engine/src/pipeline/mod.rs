@@ -1,4 +1,4 @@
-//! The five stages of a call, in one direction. Start reading at `executor.rs`: it is the picture of the architecture
+//! The six stages of a call, in one direction. Start reading at `executor.rs`: it is the picture of the architecture
 //! page, in code.
 //!
 //! | module | takes | gives |
@@ -8,6 +8,7 @@
 //! | [`approve`] | all `Planned` of a batch | all `Decided` |
 //! | [`schedule`] | `Decided` | starts, in order, bounded; the only loop over attempts |
 //! | [`run`] | a `Ready` call | what its tool returned, or why it did not |
+//! | [`settle`] | what a command wrote apart from the files | the outcome, and what became of that |
 //! | [`finish`] | `RunOutcome` | `ToolResult` |
 //! | [`executor`] | calls | results, through all of them |
 //!
@@ -24,4 +25,5 @@ pub(crate) mod preview;
 pub(crate) mod recheck;
 pub(crate) mod run;
 pub(crate) mod schedule;
+pub(crate) mod settle;
 pub(crate) mod types;

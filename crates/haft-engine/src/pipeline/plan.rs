@@ -6,9 +6,11 @@
 mod decide;
 mod explain;
 mod limits;
+mod writes;
 
 pub(crate) use decide::{confirm_reason, decide, denied, disabled, listed, resolved};
 pub(crate) use explain::explain;
+pub(crate) use writes::{is_general, when_asked};
 
 use super::types::{
     CallRecord, CallState, Containment, EarlyExit, Facts, NeedsApproval, Planned, Ready,
@@ -245,16 +247,18 @@ async fn check_call(
     enter(ports, call)?;
     let bounds = bounds(ports, call, facts, registered, call.options.timeout)?;
     let arguments = Args { value: arguments, original: facts.arguments(call).clone() };
-    let (prepared, footprint, confirm, timeout) = guarded(|| {
+    let (prepared, footprint, confirm, (timeout, stages)) = guarded(|| {
         let prepared = PanicGuard::new(registered.tool.prepare(&arguments)?);
-        let (footprint, confirm, timeout) = prepared
+        let (footprint, confirm, own) = prepared
             .get()
-            .map(|prepared| (prepared.footprint(), prepared.confirm(), prepared.timeout()))
+            .map(|prepared| {
+                (prepared.footprint(), prepared.confirm(), (prepared.timeout(), prepared.stages()))
+            })
             .unwrap_or_default();
         let workspace = &*call.reach().workspace;
         let footprint = resolved(workspace, footprint)?;
         let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
-        Ok((prepared, footprint, confirm, timeout))
+        Ok((prepared, footprint, confirm, own))
     })?;
     let bounds = match timeout {
         Some(_) if call.options.timeout.is_none() => limits::bounds(ports, call, facts, registered, timeout)?,
@@ -263,8 +267,11 @@ async fn check_call(
     facts.bounds = Some(bounds);
     let level = contain(ports, call, registered, &footprint)?;
     within_licence(ports, call, registered, level)?;
+    let writes = writes::choose(ports, call, registered, stages, level)?;
+    facts.staging = writes.facts();
     // 9. Policy.
     let verdict = decide(ports, call, definition, (&arguments, &footprint), confirm.as_deref())?;
+    let verdict = when_asked(ports, call, definition, writes.is_staged, stages, verdict);
     let (rule, reason, confirmed) = match verdict {
         Verdict::Deny { rule, reason } => {
             return Err(denied(facts, rule, reason).into());
@@ -275,14 +282,14 @@ async fn check_call(
     facts.rule = Some(rule);
     facts.coercions = coerced;
     let forces_approval = confirm.is_some();
-    let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| {
+    let reason = reason.or(confirm.filter(|_| !confirmed)).or_else(|| writes.loosens()).or_else(|| {
         call.options.require_confirmation.then(|| "the caller wants this call to be confirmed".to_owned())
     });
     Ok(Checked::Passed(Passed {
         prepared,
         arguments,
         footprint,
-        containment: Containment::new(level, registered),
+        containment: Containment::new(level, registered, writes.is_staged),
         has_side_effects: definition.has_side_effects(),
         forces_approval,
         reason,

@@ -5,7 +5,7 @@
 //! attempt is then held to ([`Attempt`](super::types::Attempt)): a path that is swapped still later leads to a refusal.
 
 use super::{
-    plan::{confirm_reason, decide, denied, disabled, listed, resolved},
+    plan::{confirm_reason, decide, denied, disabled, listed, resolved, when_asked},
     types::{Ready, containment},
 };
 use crate::{panic_guard::guarded, ports::Ports};
@@ -47,8 +47,10 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
     if let Some(parent) = &call.context.parent {
         containment::within(&footprint, parent)?;
     }
+    let verdict = decide(ports, call, definition, (&ready.arguments, &footprint), confirm.as_deref())?;
+    let stages = guarded(|| Ok(ready.prepared.get().is_some_and(|prepared| prepared.stages())))?;
     let (rule, reason) =
-        match decide(ports, call, definition, (&ready.arguments, &footprint), confirm.as_deref())? {
+        match when_asked(ports, call, definition, ready.containment.is_staged, stages, verdict) {
             Verdict::Deny { rule, reason } => return Err(denied(facts, rule, reason)),
             Verdict::Ask { rule, reason } => (rule, Some(reason)),
             Verdict::Allow { rule, confirmed } => (rule, confirm.filter(|_| !confirmed)),

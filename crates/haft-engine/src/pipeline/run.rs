@@ -1,6 +1,7 @@
 //! Run: one prepared call, under its deadline, until it ends or is ended. Formats nothing, keeps nothing.
 
 use super::{
+    approve::summary,
     recheck::recheck,
     types::{Attempt, AttemptFacts, AttemptOutcome, CallRecord, Ready, Start, cancelled},
 };
@@ -35,6 +36,11 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         return Err(cancelled(&ready.cancel, reason));
     }
     recheck(ports, ready)?;
+    if ready.containment.is_staged {
+        let does = summary(ports, ready)?;
+        let staging = ready.call.facts.staging.get_or_insert_default();
+        (staging.does, staging.footprint) = (does, ready.footprint.clone());
+    }
     let prepared = std::mem::replace(&mut ready.prepared, PanicGuard::nothing());
     let enforcement = enforcement(ports, ready.containment.level)?;
     // The sandbox around it may have ended while it waited.
@@ -182,7 +188,7 @@ impl AttemptTime {
 async fn deadline(call: &CallRecord, facts: &AttemptFacts, cancel: &Cancel, time: AttemptTime) -> ToolError {
     let Some(idle) = call.options.idle_timeout else {
         tokio::time::sleep(time.most).await;
-        return timed_out(cancel, &time.over(call));
+        return timed_out(call, cancel, &time.over(call));
     };
     let started = call.arrived.elapsed();
     let end = started.saturating_add(time.most);
@@ -190,11 +196,12 @@ async fn deadline(call: &CallRecord, facts: &AttemptFacts, cancel: &Cancel, time
         let now = call.arrived.elapsed();
         let silent_until = facts.last_sign_of_life().max(started).saturating_add(idle);
         if now >= end {
-            return timed_out(cancel, &time.over(call));
+            return timed_out(call, cancel, &time.over(call));
         }
         if now >= silent_until {
             let (tool, idle) = (call.tool_name(), seconds(idle));
             return timed_out(
+                call,
                 cancel,
                 &format!("Tool '{tool}' timed out after {idle} without output or progress"),
             );
@@ -203,10 +210,14 @@ async fn deadline(call: &CallRecord, facts: &AttemptFacts, cancel: &Cancel, time
     }
 }
 
-fn timed_out(cancel: &Cancel, what: &str) -> ToolError {
+fn timed_out(call: &CallRecord, cancel: &Cancel, what: &str) -> ToolError {
     // Threads of the tool that still run can learn of it; the tool's future is dropped.
     cancel.cancel(CancelReason::Deadline, None);
-    ToolError::new(ErrorCode::Timeout, format!("{what}. It was stopped; what it did until then stays"))
+    let text = match call.facts.is_staged() {
+        true => format!("{what}. It was stopped"),
+        false => format!("{what}. It was stopped; what it did until then stays"),
+    };
+    ToolError::new(ErrorCode::Timeout, text)
 }
 
 fn seconds(duration: Duration) -> String {

@@ -8,6 +8,9 @@ use std::path::PathBuf;
 /// The version of the form. A record of another version is left alone.
 pub(super) const VERSION: u32 = 1;
 
+/// The version of the form in which the steps are whole trees, in a list of their own beside the manifest.
+pub(super) const TREES: u32 = 2;
+
 /// A set of changes: made together, undone together.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -23,6 +26,9 @@ pub(super) struct Manifest {
     pub(super) roots: Vec<PathBuf>,
     /// In the order in which they are made.
     pub(super) steps: Vec<Step>,
+    /// Why it cannot be undone, where it cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cannot_undo: Option<String>,
 }
 
 /// One change, with what was and what is to be. Undoing it is the same the other way round.

@@ -9,6 +9,13 @@ mod apply;
 mod manifest;
 mod plan;
 mod record;
+#[cfg(target_os = "linux")]
+mod staged;
+#[cfg(target_os = "linux")]
+mod tree;
+
+#[cfg(target_os = "linux")]
+pub use staged::ApplyStaged;
 
 use super::{
     PathError,
@@ -59,7 +66,7 @@ pub struct TakenBack {
     pub by: ExecutionId,
     /// What they were for.
     pub summary: String,
-    /// The files that are as they were before.
+    /// The files that are as they were before. Of what a staged command changed, the first thousand.
     pub paths: Vec<PathBuf>,
     /// Files that somebody else changed since. They were left alone.
     pub left: Vec<PathBuf>,
@@ -132,6 +139,10 @@ impl Changes {
             records.push((folder, manifest));
         }
         let summary = records.last().map(|(_, manifest)| manifest.summary.clone()).ok_or_else(none)?;
+        #[cfg(target_os = "linux")]
+        if records.iter().any(|(_, manifest)| manifest.version == manifest::TREES) {
+            return self.undo_trees(jail, &records, by, tenant);
+        }
         let mut planner = Planner::new(jail, tag(by), self.keep.file_bytes);
         for (folder, manifest) in &records {
             for step in manifest.steps.iter().rev() {
@@ -140,6 +151,11 @@ impl Changes {
         }
         let manifest = new_manifest(by, tenant, &format!("undo: {summary}"));
         self.commit(jail, manifest, planner.steps)
+    }
+
+    /// Whether there are finished records of a call.
+    pub(crate) fn has(&self, by: ExecutionId) -> io::Result<bool> {
+        Ok(!self.shelf.of(by)?.is_empty())
     }
 
     /// Takes back every set that a crash cut.
@@ -281,6 +297,11 @@ fn recover(shelf: &Shelf) -> io::Result<Vec<TakenBack>> {
             record.forget()?;
             continue;
         };
+        #[cfg(target_os = "linux")]
+        if manifest.version == manifest::TREES {
+            taken_back.push(tree::recover(shelf, record, manifest));
+            continue;
+        }
         let mut paths: BTreeSet<_> = manifest.steps.iter().flat_map(Step::paths).cloned().collect();
         let (left, problem) = match take_back(&manifest, &record.folder) {
             Ok(left) => (left, record.forget().err().map(|error| error.to_string())),
@@ -293,6 +314,9 @@ fn recover(shelf: &Shelf) -> io::Result<Vec<TakenBack>> {
         let paths = paths.into_iter().collect();
         taken_back.push(TakenBack { by: manifest.by, summary: manifest.summary, paths, left, problem });
     }
+    // What could not be removed takes up room, no more: the next start tries again.
+    #[cfg(target_os = "linux")]
+    let _ = tree::clean_up(shelf);
     Ok(taken_back)
 }
 
@@ -417,6 +441,7 @@ fn new_manifest(by: ExecutionId, tenant: &str, summary: &str) -> Manifest {
         at: Timestamp::now(),
         roots: Vec::new(),
         steps: Vec::new(),
+        cannot_undo: None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! moment in which a set of changes counts as made: what is still in `open` after a crash is taken back. A lock beside
 //! it tells whether the process that makes it still lives.
 
-use super::manifest::{Manifest, VERSION};
+use super::manifest::{Manifest, TREES, VERSION};
 use haft_core::ExecutionId;
 use std::{
     fs::{self, File, TryLockError},
@@ -21,6 +21,9 @@ const MOST_MANIFEST_BYTES: u64 = 64 << 20;
 pub(super) struct Shelf {
     open: PathBuf,
     done: PathBuf,
+    /// Notes about folders that sets have below roots while they are made, and what is only still to be removed.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only staged commands leave something"))]
+    left: PathBuf,
 }
 
 /// A record that this process works on. Nobody else touches it as long as this lives.
@@ -34,7 +37,7 @@ pub(super) struct Record {
 
 impl Shelf {
     pub(super) fn new(folder: &Path) -> Self {
-        Shelf { open: folder.join("open"), done: folder.join("done") }
+        Shelf { open: folder.join("open"), done: folder.join("done"), left: folder.join("left") }
     }
 
     /// A record for the changes of a call; one call may make several sets.
@@ -113,7 +116,7 @@ impl Shelf {
             bytes += size(&folder);
             // The newest stays in any case: it is the one that was just made.
             if age > 0 && (age >= most_records || bytes > most_bytes) {
-                fs::remove_dir_all(folder)?;
+                remove_all(&folder)?;
             }
         }
         Ok(())
@@ -155,12 +158,18 @@ impl Record {
 
     /// The changes are taken back, or were never begun: nothing remains.
     pub(super) fn forget(self) -> io::Result<()> {
-        match fs::remove_dir_all(&self.folder) {
+        match remove_all(&self.folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
         self.unlock();
         Ok(())
+    }
+
+    /// Its name: the call and a number.
+    #[cfg(target_os = "linux")]
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     fn unlock(self) {
@@ -199,6 +208,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Option<Manifest>> {
     let manifest: Manifest = serde_json::from_slice(&text)?;
     match manifest.version {
         VERSION => Ok(Some(manifest)),
+        TREES if cfg!(target_os = "linux") => Ok(Some(manifest)),
         other => Err(io::Error::other(format!("it has the form {other}, which this haft does not know"))),
     }
 }
@@ -212,9 +222,99 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
+/// How many bytes a record has. What a set of trees kept is in folders.
+#[cfg(target_os = "linux")]
+fn size(folder: &Path) -> u64 {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return 0 };
+    crate::folder::Folder::open(parent).map_or(0, |parent| crate::tree::size_of(&parent, name))
+}
+
+#[cfg(not(target_os = "linux"))]
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.len()).sum()
+}
+
+/// Removes a record. Folders in it may have lost the permissions that this takes.
+#[cfg(target_os = "linux")]
+fn remove_all(folder: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return Ok(()) };
+    crate::tree::remove_tree(&crate::folder::Folder::open(parent)?, name)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn remove_all(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder)
+}
+
+/// What sets of trees leave beside their records.
+#[cfg(target_os = "linux")]
+impl Shelf {
+    /// The folder of a record that is made.
+    pub(super) fn done_folder(&self, name: &str) -> PathBuf {
+        self.done.join(name)
+    }
+
+    /// Notes which folders a set is about to make below roots, so that a crash leaves none of them for good.
+    pub(super) fn note_left(&self, name: &str, areas: &[PathBuf]) -> io::Result<()> {
+        use std::os::unix::ffi::OsStrExt as _;
+        let path = self.left.join(format!("{name}.json"));
+        if path.exists() {
+            return Ok(());
+        }
+        create_folder(&self.left)?;
+        let areas: Vec<&[u8]> = areas.iter().map(|area| area.as_os_str().as_bytes()).collect();
+        let mut file = private().create(true).truncate(true).open(&path)?;
+        serde_json::to_writer(&mut file, &areas)?;
+        file.sync_data()?;
+        sync_folder(&self.left)
+    }
+
+    /// The folders are removed.
+    pub(super) fn forget_left(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.left.join(format!("{name}.json"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// The folders that were noted by sets which are not under way any more.
+    pub(super) fn left(&self) -> io::Result<Vec<(String, Vec<PathBuf>)>> {
+        use std::os::unix::ffi::OsStringExt as _;
+        let mut left = Vec::new();
+        for file in names(&self.left)? {
+            let Some(name) = file.strip_suffix(".json") else { continue };
+            if self.open.join(name).exists() {
+                continue;
+            }
+            let text = match fs::read(self.left.join(&file)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                text => text?,
+            };
+            // One that was cut while it was written: nothing was made yet.
+            let areas: Vec<Vec<u8>> = serde_json::from_slice(&text).unwrap_or_default();
+            let areas = areas.into_iter().map(|area| std::ffi::OsString::from_vec(area).into()).collect();
+            left.push((name.to_owned(), areas));
+        }
+        Ok(left)
+    }
+
+    pub(super) fn left_folder(&self) -> PathBuf {
+        self.left.clone()
+    }
+
+    /// What is only still to be removed.
+    pub(super) fn dropped(&self) -> io::Result<Vec<std::ffi::OsString>> {
+        Ok(names(&self.left)?.into_iter().filter(|name| name.ends_with(".dropped")).map(Into::into).collect())
+    }
+
+    /// Removes what a set kept that cannot be undone: until now it served to take it back.
+    pub(super) fn drop_kept(&self, name: &str) -> io::Result<()> {
+        create_folder(&self.left)?;
+        let dropped = self.left.join(format!("{name}.dropped"));
+        fs::rename(self.done.join(name).join("kept"), &dropped)?;
+        remove_all(&dropped)
+    }
 }
 
 fn create_folder(folder: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, IsolationTechnology, Limits, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable, Unstageable, Writes},
 };
 use std::sync::Arc;
 
@@ -113,6 +113,21 @@ impl Jail for Auto {
         self.first(spec.level, spec.technology, |jail| jail.holds(spec)).map(|(_, offer)| offer)
     }
 
+    /// Whether one of those that a level allows can. The reason is that of a jail that could elsewhere.
+    fn can_stage(&self, spec: &GuestSpec) -> Result<(), Unstageable> {
+        let mut refusals = Vec::new();
+        for name in order(spec.level) {
+            for jail in self.jails.iter().filter(|jail| jail.name() == *name) {
+                match jail.can_stage(spec) {
+                    Ok(()) => return Ok(()),
+                    Err(why) => refusals.push((why == Unstageable::by(name), why)),
+                }
+            }
+        }
+        refusals.sort_by_key(|(never, _)| *never);
+        Err(refusals.into_iter().next().map_or_else(|| Unstageable::by("auto"), |(_, why)| why))
+    }
+
     fn has_sandbox(&self, id: &str) -> Option<bool> {
         let answers = self.jails.iter().filter_map(|jail| jail.has_sandbox(id));
         answers.reduce(|one, other| one || other)
@@ -135,8 +150,9 @@ impl Jail for Auto {
     fn start<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let chosen = self.first(spec.level, spec.technology, |jail| jail.holds(&spec));
-            let (jail, _) = chosen.map_err(|unavailable| {
-                ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
+            let (jail, _) = chosen.map_err(|unavailable| match self.can_stage(&spec) {
+                Err(why) if spec.writes != Writes::Live => why.error(),
+                _ => ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string()),
             })?;
             jail.start(spec).await
         })

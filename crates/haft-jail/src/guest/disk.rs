@@ -4,13 +4,12 @@
 //! takes for the fastest writer not to get past it in between, and ends the guest before the machine runs out. What
 //! would take room at once, without writing (`fallocate`), the filter leaves to be written.
 
-use super::wire::Bind;
 use haft_core::port::Exceeded;
 use rustix::{
     fd::OwnedFd,
     fs::{Mode, OFlags, fstat, fstatvfs, open},
 };
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, path::Path, time::Duration};
 
 /// What a guest leaves free, unless there is less than twice as much when it starts: then it leaves half.
 const LEAVES: Free = Free { bytes: 1 << 30, files: 100_000 };
@@ -36,11 +35,11 @@ struct Place {
 }
 
 impl Room {
-    /// Of those that are granted for writing. One that cannot be looked at is not watched: its guest will not start.
-    pub(super) fn of(binds: &[Bind]) -> Self {
+    /// Of where it writes. A place that cannot be looked at is not watched: its guest will not start.
+    pub(super) fn of<'a>(written: impl Iterator<Item = &'a Path>) -> Self {
         let mut places = BTreeMap::new();
-        for bind in binds.iter().filter(|bind| bind.writable) {
-            let Ok(folder) = open(&bind.path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
+        for path in written {
+            let Ok(folder) = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()) else {
                 continue;
             };
             let (Ok(stat), Some(before)) = (fstat(&folder), free(&folder)) else { continue };

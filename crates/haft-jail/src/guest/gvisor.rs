@@ -101,6 +101,7 @@ impl Gvisor {
             .into());
         }
         runc::has_limits(&self.host.facts)?;
+        spec.writes.must_be_live("gvisor")?;
         self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, JailKind::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement);

@@ -105,6 +105,8 @@ pub(super) struct ReadyInit {
     pub(super) name: String,
     pub(super) cgroups: InitCgroups,
     pub(super) socket: AsyncFd<OwnedFd>,
+    /// Its number on this machine.
+    pub(super) pid: i32,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -374,7 +376,7 @@ async fn into_ready(init: Init) -> Result<ReadyInit, ToolError> {
     let socket = sys::watched(socket).map_err(|error| broken("no runtime", error))?;
     let said = tokio::time::timeout(READY_WITHIN, hear(&socket)).await;
     match said {
-        Ok(Ok(Some((FromInit::Ready { .. }, _)))) => Ok(ReadyInit { name, cgroups, socket }),
+        Ok(Ok(Some((FromInit::Ready { pid, .. }, _)))) => Ok(ReadyInit { name, cgroups, socket, pid }),
         Ok(Ok(Some((FromInit::Failed { stage, errno }, _)))) => Err(failed(&stage, errno)),
         Ok(Ok(_)) => Err(ToolError::new(ErrorCode::SandboxCrashed, "the jail ended before it was ready")),
         Ok(Err(error)) => Err(broken("its init does not answer", error)),

@@ -73,6 +73,7 @@ impl Jail for Job {
     }
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
+        spec.writes.must_be_live("job")?;
         if spec.terminal.is_some() {
             return Err(unavailable(
                 "the `job` jail has pipes, not terminals",

@@ -6,6 +6,7 @@ use super::{
     leads::{self, Leads},
     links::Awaited,
     other_names,
+    staging::Writer,
     survey::{self, Id, Met, Search, Seen, Step, What},
 };
 use haft_guard::names::{Anchoring, DeniedPaths, ProtectedNames};
@@ -64,6 +65,8 @@ pub(crate) struct Findings {
     pub(crate) known: BTreeSet<Seen>,
     /// What protected names lead over, and has to be as it is when the guest has ended.
     pub(crate) awaited: Awaited,
+    /// The first thing that a layer cannot hold, where that was looked for.
+    pub(crate) foreign: Option<PathBuf>,
     /// Links under denied names.
     pub(crate) hiding: DeniedLinks,
     denied_links: Vec<PathBuf>,
@@ -99,6 +102,25 @@ pub(crate) fn find(
     denied: &DeniedPaths,
     names: &ProtectedNames,
 ) -> Result<Findings, String> {
+    look(granted, denied, Some(names), None)
+}
+
+/// Looks through everything that is granted to a guest whose writes are kept apart: what it must not see, and what of
+/// it a layer cannot hold.
+pub(crate) fn find_staged(
+    granted: &Granted,
+    denied: &DeniedPaths,
+    writer: Option<Writer>,
+) -> Result<Findings, String> {
+    look(granted, denied, None, writer)
+}
+
+fn look(
+    granted: &Granted,
+    denied: &DeniedPaths,
+    names: Option<&ProtectedNames>,
+    writer: Option<Writer>,
+) -> Result<Findings, String> {
     let mut found = Findings::default();
     let mut left = MOST_ENTRIES;
     let mut count = || {
@@ -114,9 +136,9 @@ pub(crate) fn find(
             return Err(format!("{} is granted, and a denied pattern matches it", path.display()));
         }
     }
-    let writable = granted.writable.iter().map(|root| (root, Some(names)));
-    for (root, protected) in granted.readable.iter().map(|root| (root, None)).chain(writable) {
-        let search = Search { denied: Some(denied), protected, skip: &BTreeSet::new() };
+    let writable = granted.writable.iter().map(|root| (root, names, writer));
+    for (root, protected, writer) in granted.readable.iter().map(|root| (root, None, None)).chain(writable) {
+        let search = Search { denied: Some(denied), protected, writer, skip: &BTreeSet::new() };
         survey::walk(root, search, &mut |met| Ok(found.take(met)), &mut count)?;
     }
     for link in mem::take(&mut found.denied_links) {
@@ -139,6 +161,7 @@ impl Findings {
         match met.what {
             What::Denied if met.kind == FileType::Symlink => self.denied_links.push(found.path),
             What::Denied | What::Closed => self.denied.push(found),
+            What::Foreign => drop(self.foreign.get_or_insert(found.path)),
             What::Repository => {
                 self.known.extend(met.seen());
                 // A folder that is not there could be made; an empty one means the same to git.

@@ -38,6 +38,7 @@ mod linux {
         quarantine::recover_quarantine,
         runc::Runc,
         sandbox::Sandbox,
+        staging::remove_layers,
     };
 }
 
@@ -101,6 +102,8 @@ mod running;
 mod sandbox;
 #[cfg(target_os = "linux")]
 mod spawner;
+#[cfg(target_os = "linux")]
+mod staging;
 #[cfg(target_os = "linux")]
 mod survey;
 #[cfg(target_os = "linux")]

@@ -3,14 +3,14 @@
 
 use super::{
     host::{Inner, JailHost, STALE},
-    plan::{self, JailKind},
+    plan::{self, JailKind, Refusal},
     process::{of_walls, refusal},
-    running, sandbox,
+    running, sandbox, staging,
     wire::InitKind,
 };
 use haft_core::{
     Enforcement, IsolationLevel, Limits, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Sandbox, Unavailable, Unstageable, Writes},
 };
 use std::sync::Arc;
 
@@ -42,6 +42,20 @@ impl Jail for Namespace {
         self.0.check_hosts(&spec.hosts).map_err(|error| of_walls(error.into()))?;
         let planned = plan::plan(spec, JailKind::Namespace, &self.0.facts, None);
         planned.map(|plan| plan.enforcement).map_err(of_walls)
+    }
+
+    fn can_stage(&self, spec: &GuestSpec) -> Result<(), Unstageable> {
+        let Writes::Staged(stage) = &spec.writes else { return Ok(()) };
+        let other = |unavailable: Unavailable| Unstageable {
+            path: None,
+            reason: unavailable.reason,
+            fix: unavailable.fix,
+        };
+        match plan::plan(spec, JailKind::Namespace, &self.0.facts, None) {
+            Ok(_) => staging::probe(stage),
+            Err(Refusal::Stage(why)) => Err(why),
+            Err(refused) => Err(other(of_walls(refused))),
+        }
     }
 
     fn has_sandbox(&self, id: &str) -> Option<bool> {

@@ -10,12 +10,13 @@ use super::{
     mask::{self, Findings, Found, Granted},
     preset,
     quarantine::{self, Watched, Window},
+    staging::{self, Staging},
     survey::Id,
     wire::{Bind, FilterKind, InitRequest, Mask},
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
-    port::{GuestSpec, Unavailable},
+    port::{GuestSpec, Unavailable, Unstageable, Writes},
 };
 use haft_guard::names::ProtectedNames;
 use serde_json::{Map, Value, json};
@@ -27,6 +28,9 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+
+mod found;
+use found::{find, pins};
 
 /// Which walls a guest gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub(crate) struct GuestPlan {
     pub(crate) watched: Watched,
     /// Open until that is on record.
     pub(crate) window: Option<Window>,
+    /// What is kept apart of what it writes.
+    pub(crate) staging: Option<Staging>,
     /// Processes and threads in the guest's cgroups that are not the guest's.
     pub(crate) own_processes: u32,
 }
@@ -192,7 +198,8 @@ impl Grants {
         if real.to_str().is_none() {
             return Err(refused(format!("{} is not UTF-8", path.display())));
         }
-        let bind = Bind { path: real.clone(), writable, device: found.dev(), inode: found.ino() };
+        let (device, inode) = (found.dev(), found.ino());
+        let bind = Bind { path: real.clone(), writable, device, inode, layers: None };
         let entry = self.binds.entry(real.clone()).or_insert_with(|| bind.clone());
         entry.writable |= writable;
         Ok(real)
@@ -203,7 +210,14 @@ impl Grants {
 #[derive(Debug)]
 pub(crate) enum Refusal {
     Jail(Unavailable),
+    Stage(Unstageable),
     Call(ToolError),
+}
+
+impl From<Unstageable> for Refusal {
+    fn from(why: Unstageable) -> Self {
+        Refusal::Stage(why)
+    }
 }
 
 impl From<Unavailable> for Refusal {
@@ -229,6 +243,11 @@ pub(crate) fn plan(
         return Err(ToolError::bad_args("there is no program to run").into());
     };
     let mut enforcement = enforcement(spec.level, jail_kind, facts)?;
+    let stage = match (&spec.writes, jail_kind) {
+        (Writes::Live, _) => None,
+        (Writes::Staged(stage), JailKind::Namespace) => Some(stage),
+        (Writes::Staged(_), JailKind::Process) => return Err(Unstageable::by("process").into()),
+    };
     let network = network(spec, jail_kind, facts)?;
     if spec.level == IsolationLevel::Restricted && !(spec.readable.is_empty() && spec.writable.is_empty()) {
         let text = "`restricted` grants no paths; ask for `strict`";
@@ -262,12 +281,14 @@ pub(crate) fn plan(
     }
     let window = granted.all().next().map(|_| Window::open(&facts.state)).transpose();
     let window = window.map_err(|error| broken("no record of it", error))?;
-    let found = find(spec, &granted, facts)?;
+    let found = find(spec, &granted, facts, stage.is_some())?;
+    let staging = stage.map(|stage| staging::plan(stage, &mut grants.binds, &found)).transpose()?;
     let pins = match jail_kind {
         JailKind::Process => {
             without_mounts(&found, spec.level, &mut enforcement)?;
             Vec::new()
         }
+        JailKind::Namespace if staging.is_some() => Vec::new(),
         JailKind::Namespace => pins(&found, &granted, &grants),
     };
     let home = match (jail_kind, scratch) {
@@ -310,7 +331,9 @@ pub(crate) fn plan(
     }
     let mask =
         |found: &Found| Mask { path: found.path.clone(), is_dir: found.is_dir, exactly: Some(found.id) };
-    let masks = found.denied.iter().map(mask).collect();
+    let is_staged = |found: &&Found| staging.as_ref().is_some_and(|staging| staging.hides(&found.path));
+    let (whiteouts, masks): (Vec<&Found>, Vec<&Found>) = found.denied.iter().partition(is_staged);
+    let [whiteouts, masks] = [whiteouts, masks].map(|all| all.into_iter().map(mask).collect());
     let request = InitRequest {
         programs: programs(name, &path),
         argv: spec.argv.clone(),
@@ -319,6 +342,8 @@ pub(crate) fn plan(
         binds: grants.binds.into_values().collect(),
         pins,
         masks,
+        merged_pins: staging.iter().flat_map(|staging| staging.pins.iter().cloned()).collect(),
+        whiteouts,
         scratch_bytes: limits.scratch_bytes.unwrap_or(u64::MAX),
         limits: limits::for_each_process(&limits, means),
         filter: match (jail_kind, network) {
@@ -336,8 +361,12 @@ pub(crate) fn plan(
         container: None,
         signaller: Vec::new(),
     };
-    let watched = Watched::new(&granted, found);
-    Ok(GuestPlan { request, enforcement, limits, network, watched, window, own_processes: 2 })
+    if staging.is_some() {
+        enforcement.details.insert("writes".to_owned(), json!("staged"));
+    }
+    // Nothing is left of a guest whose writes are kept apart.
+    let watched = if staging.is_some() { Watched::default() } else { Watched::new(&granted, found) };
+    Ok(GuestPlan { request, enforcement, limits, network, watched, window, staging, own_processes: 2 })
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of
@@ -352,75 +381,6 @@ fn lead_where_they_say<'a>(
         }
         None => Ok(()),
     }
-}
-
-/// What of the granted paths must be hidden or stay as it is; haft's own folders among them.
-fn find(spec: &GuestSpec, granted: &Granted, facts: &Facts) -> Result<Findings, ToolError> {
-    let refused = |why: String| ToolError::new(ErrorCode::FilesystemPolicyViolation, why);
-    let patterns = mask::compile(&spec.denied).map_err(refused)?;
-    let mut found = mask::find(granted, &patterns, &facts.names).map_err(refused)?;
-    for path in &facts.protected {
-        let Some(own) = own_folder(path, granted).map_err(refused)? else { continue };
-        if let Some(inside) = granted.all().find(|granted| mask::is_within(granted, &own)) {
-            return Err(refused(format!("{} is haft's own and cannot be granted", inside.display())));
-        }
-        if granted.all().any(|granted| mask::is_within(&own, granted)) {
-            let gone = || refused(format!("{} is haft's own and cannot be hidden", own.display()));
-            found.denied.push(Found::at(&own).ok_or_else(gone)?);
-        }
-    }
-    if granted.all().next().is_some() {
-        let others = quarantine::links_of_running(&facts.state);
-        found.hiding.add_all(others.map_err(|error| broken("what others hide is not known", error))?);
-    }
-    found.denied.extend(found.hiding.targets(granted).filter_map(|target| Found::at(target)));
-    // What is inside of something hidden is hidden with it.
-    found.denied.sort();
-    found.denied.dedup_by(|inner, outer| mask::is_within(&inner.path, &outer.path));
-    found.whole = gather::whole_folders(&found.denied, granted, gather::MOST_MASKS).map_err(refused)?;
-    for folder in &found.whole {
-        let gone = || refused(format!("{} cannot be hidden: it is gone", folder.display()));
-        found.denied.retain(|denied| !mask::is_within(&denied.path, folder));
-        found.denied.push(Found::at(folder).ok_or_else(gone)?);
-    }
-    found.denied.sort();
-    Ok(found)
-}
-
-/// The real place of something of haft's own. A folder that is not there is made where a guest could make it: what is
-/// in it would be haft's next configuration.
-fn own_folder(path: &Path, granted: &Granted) -> Result<Option<PathBuf>, String> {
-    if let Ok(real) = fs::canonicalize(path) {
-        return Ok(Some(real));
-    }
-    let there = path.ancestors().find_map(|folder| fs::canonicalize(folder).ok());
-    let could_be_made =
-        there.is_some_and(|there| granted.writable.iter().any(|root| mask::is_within(&there, root)));
-    // A file of that name cannot be made ahead; a new one is noticed by its name.
-    if !could_be_made || path.extension().is_some() {
-        return Ok(None);
-    }
-    let made = fs::create_dir_all(path).and_then(|()| fs::canonicalize(path));
-    made.map(Some).map_err(|error| format!("{} is haft's own and cannot be hidden: {error}", path.display()))
-}
-
-/// What is mounted on itself: what must not change, read-only; repositories; and the folders around what is hidden or
-/// granted for reading only, because moving one of those takes it out of its place for the next guest.
-fn pins(found: &Findings, granted: &Granted, grants: &Grants) -> Vec<Bind> {
-    let inner = granted
-        .all()
-        .filter(|path| granted.writable.iter().any(|root| *path != root && path.starts_with(root)));
-    let stay = found.denied.iter().map(|denied| &denied.path).chain(inner).map(PathBuf::as_path);
-    let stay = stay.chain(found.hiding.paths());
-    let around = mask::folders_around(stay, &granted.writable);
-    let around: Vec<Found> = around.iter().filter_map(|folder| Found::at(folder)).collect();
-    let mut pins = BTreeMap::new();
-    let writable = around.iter().chain(&found.held).map(|held| (held, true));
-    for (pin, writable) in writable.chain(found.fixed.iter().map(|fixed| (fixed, false))) {
-        let Id { device, inode } = pin.id;
-        pins.insert(&pin.path, Bind { path: pin.path.clone(), writable, device, inode });
-    }
-    pins.into_iter().filter(|(path, _)| !grants.binds.contains_key(*path)).map(|(_, pin)| pin).collect()
 }
 
 /// Where nothing can be mounted, what would have to be hidden is refused, and what would have to be read-only is too

@@ -42,18 +42,19 @@ pub(super) struct Asleep {
     name: String,
     cgroups: InitCgroups,
     socket: OwnedFd,
+    pid: i32,
 }
 
 impl Asleep {
     fn new(init: ReadyInit) -> Self {
-        Asleep { name: init.name, cgroups: init.cgroups, socket: init.socket.into_inner() }
+        Asleep { name: init.name, cgroups: init.cgroups, pid: init.pid, socket: init.socket.into_inner() }
     }
 
     /// The init, watched by this runtime.
     pub(super) fn wake(self) -> Result<ReadyInit, ToolError> {
-        let Asleep { name, cgroups, socket } = self;
+        let Asleep { name, cgroups, socket, pid } = self;
         let socket = sys::watched(socket).map_err(|error| broken("no runtime", error))?;
-        Ok(ReadyInit { name, cgroups, socket })
+        Ok(ReadyInit { name, cgroups, socket, pid })
     }
 
     /// Whether it has ended, or failed: it says nothing while it waits.

@@ -37,6 +37,7 @@ impl Process {
 pub(super) fn refusal(refusal: Refusal) -> ToolError {
     match refusal {
         Refusal::Call(error) => error,
+        Refusal::Stage(why) => why.error(),
         Refusal::Jail(unavailable) => {
             ToolError::new(ErrorCode::SandboxCreationFailed, unavailable.to_string())
         }
@@ -47,6 +48,7 @@ pub(super) fn refusal(refusal: Refusal) -> ToolError {
 pub(super) fn of_walls(refused: Refusal) -> Unavailable {
     match refused {
         Refusal::Jail(unavailable) => unavailable,
+        Refusal::Stage(why) => why.into(),
         Refusal::Call(error) => Unavailable { reason: error.message, fix: "change the call".into() },
     }
 }

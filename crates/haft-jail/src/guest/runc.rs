@@ -125,6 +125,7 @@ impl Runc {
             .into());
         }
         has_limits(&self.host.facts)?;
+        spec.writes.must_be_live("runc")?;
         self.host.check_hosts(&spec.hosts)?;
         let mut plan = plan::plan(spec, JailKind::Namespace, &self.host.facts, None)?;
         plan.enforcement = enforcement(plan.enforcement, program.kind);

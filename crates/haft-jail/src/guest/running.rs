@@ -11,6 +11,7 @@ use super::{
     plan::{GuestPlan, Network},
     quarantine::Watch,
     sandbox::{Place, unknown},
+    staging::{self, Prepared},
     wire::{self, FromInit, InitEnd, ToInit},
 };
 use haft_core::{
@@ -29,7 +30,10 @@ use std::{
 };
 use tokio::io::unix::AsyncFd;
 
+mod staged;
 mod summary;
+
+use staged::{Counts, end_of};
 
 /// How much of the output is taken at once.
 const CHUNK: usize = 64 * 1024;
@@ -72,6 +76,8 @@ pub(super) struct InitGuest {
     feed: Option<Vec<u8>>,
     gate: Option<Box<dyn OpenGate>>,
     room: Room,
+    /// What is kept apart of what it writes, and the init, with which the layers are unmounted.
+    staged: Option<(Prepared, AsyncFd<OwnedFd>)>,
     started: Instant,
     /// Its place in the sandbox around it.
     place: Option<Place>,
@@ -97,18 +103,27 @@ pub(super) async fn start(
     spec: GuestSpec,
     scratch: Option<Scratch>,
 ) -> Result<InitGuest, ToolError> {
-    let GuestPlan { mut request, enforcement, limits, network, watched, window, own_processes } = plan;
+    let GuestPlan { mut request, enforcement, limits, network, watched, window, staging, own_processes } =
+        plan;
     request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
     host.limit(&init.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
     let before = init.cgroups.before();
-    let room = Room::of(&request.binds);
+    // Before anything else, because the guest may begin only when the clock of file times has gone on.
+    let staging = staging.filter(|staging| !staging.roots.is_empty());
+    let staged = staging.map(|staging| staging::prepare(&staging, &mut request.binds)).transpose()?;
+    let staged = staged.map(|staged| Ok::<_, ToolError>((staged, end_of(init.pid)?))).transpose()?;
+    let writable = request.binds.iter().filter(|bind| bind.writable);
+    let room = Room::of(
+        writable.map(|bind| bind.layers.as_ref().map_or(&*bind.path, |layers| layers.folder.as_path())),
+    );
     let ends = match spec.terminal {
         Some(size) => Ends::terminal(size),
         None => Ends::pipes(&spec.stdin),
     };
     let Ends { theirs, ours } = ends.map_err(|error| broken("no pipes", error))?;
-    let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().map(|fd| fd.as_fd()).collect();
+    let mounts = staged.iter().flat_map(|(staged, _)| &staged.mounts);
+    let descriptors: Vec<BorrowedFd<'_>> = theirs.iter().chain(mounts).map(|fd| fd.as_fd()).collect();
     // On record before anything can happen.
     let watch = Watch::begin(host, &init.name, watched).map_err(|error| broken("no record of it", error))?;
     drop(window);
@@ -118,6 +133,8 @@ pub(super) async fn start(
         .map_err(|error| broken("its init does not answer", error))?;
     drop(descriptors);
     drop(theirs);
+    // The init has them now; as long as haft does, nothing is unmounted.
+    let staged = staged.map(|(staged, end)| (Prepared { mounts: Vec::new(), ..staged }, end));
     let mut gate = None;
     loop {
         match hear(&init.socket).await.map_err(|error| broken("its init does not answer", error))? {
@@ -163,6 +180,7 @@ pub(super) async fn start(
         },
         gate,
         room,
+        staged,
         started,
         place: None,
         running: true,
@@ -286,6 +304,7 @@ impl InitGuest {
         let looks = self.limits.cpu_time.is_some() && self.before.cpu_micros.is_some();
         let mut next_look = tokio::time::Instant::now() + self.first_look();
         let mut next_room = tokio::time::Instant::now();
+        let mut counts = Counts::of(self.staged.as_ref().map(|(staged, _)| &staged.bounds));
         while end.is_none()
             || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now()))
         {
@@ -331,6 +350,13 @@ impl InitGuest {
                     }
                     continue;
                 }
+                counted = counts.next(), if running && passed.is_none() => {
+                    if let Err(exceeded) = counted {
+                        passed = Some(Passed { exceeded, kind: "RestrictedResourceAccess" });
+                        self.control.kill();
+                    }
+                    continue;
+                }
                 () = sleep_until(last_words), if !running => break,
             };
             if count == 0 {
@@ -362,8 +388,16 @@ impl InitGuest {
             }
         }
         self.running = false;
+        let seen = passed.is_some();
         let mut end = self.sum_up(end.unwrap_or_default(), passed);
+        self.let_the_init_end();
+        if let Some(exceeded) = counts.last().await.err().filter(|_| !seen) {
+            let passed = Passed { exceeded, kind: "RestrictedResourceAccess" };
+            end.violations.push(summary::of_a_limit(&passed));
+            end.exceeded = Some(passed.exceeded);
+        }
         end.violations.extend(self.settle().await);
+        end.staged = self.unmounted().await?;
         Ok(end)
     }
 

@@ -1,5 +1,6 @@
 //! One walk over granted folders: what in them is denied, and what runs programs later. By handles, following no link.
 
+use super::staging::Writer;
 use haft_guard::names::{DeniedPaths, GitEntries, ProtectedNames, is_git_part};
 use rustix::{
     fd::{AsFd as _, BorrowedFd, OwnedFd},
@@ -99,6 +100,8 @@ pub(crate) struct Search<'a> {
     pub(crate) denied: Option<&'a DeniedPaths>,
     /// What runs programs later, where the folder can be written.
     pub(crate) protected: Option<&'a ProtectedNames>,
+    /// Whose layers hold what is written there, where that is not so for files of every owner.
+    pub(crate) writer: Option<Writer>,
     /// What is not looked at, as long as it is the same.
     pub(crate) skip: &'a BTreeSet<Seen>,
 }
@@ -110,6 +113,8 @@ pub(crate) enum What {
     Denied,
     /// A folder that cannot be looked into, so that anything could be in there.
     Closed,
+    /// Nothing that is written to it could be kept apart. The walk goes on as if it were not met.
+    Foreign,
     /// A folder `.git`.
     Repository,
     /// What makes a folder of another name a repository.
@@ -319,6 +324,11 @@ impl<E> Walker<'_, E> {
             .or_else(|| self.protected(folder, place, is_bare, &name, kind, inside.as_deref()));
         if self.is_skipped(here, &name, folder) {
             return Ok(Step::Pass);
+        }
+        let is_hidden = what == Some(What::Denied);
+        if self.search.writer.is_some_and(|writer| !is_hidden && writer.cannot_hold(here.as_fd(), &name)) {
+            let what = What::Foreign;
+            (self.meet)(&Met { what, folder: here.as_fd(), name: &name, path: &path(), kind, again: false })?;
         }
         let Place { mut trusted, mut plain, .. } = *place;
         let mut git = inside;

@@ -68,7 +68,7 @@ pub(crate) enum FromParent {
 pub(crate) enum ToInit {
     /// Run this to its end before there is a guest, and keep what it leaves running. With it: as with `Start`.
     Prepare(Box<InitRequest>),
-    /// Run this. With it: standard input, output and error.
+    /// Run this. With it: standard input, output and error, and mounts of folders whose writes are kept apart.
     Start(Box<InitRequest>),
     /// Send this signal to the guest's group.
     Signal(i32),
@@ -80,7 +80,12 @@ pub(crate) enum ToInit {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromInit {
     /// Everything that needs no request is done.
-    Ready { landlock: u8, proc: bool },
+    Ready {
+        landlock: u8,
+        proc: bool,
+        /// Its number among the processes of the machine.
+        pid: i32,
+    },
     /// What had to run before the guest did.
     Prepared,
     /// A listening socket inside the jail is with it.
@@ -117,6 +122,21 @@ pub(crate) struct Bind {
     /// Device and inode when the request was made: what is bound has to be just that.
     pub(crate) device: u64,
     pub(crate) inode: u64,
+    /// Where what is written below it goes, where that is kept apart.
+    #[serde(default)]
+    pub(crate) layers: Option<Layers>,
+}
+
+/// The layers above a folder whose writes are kept apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Layers {
+    /// The folder that they are in.
+    #[serde(with = "raw")]
+    pub(crate) folder: PathBuf,
+    /// Whether one of them hides something.
+    pub(crate) has_masks: bool,
+    /// haft mounted it: the number of that descriptor after those of the guest. Else the init does.
+    pub(crate) mounted: Option<usize>,
 }
 
 /// Something of the tree that is hidden.
@@ -178,6 +198,11 @@ pub(crate) struct InitRequest {
     /// Parts of those that stay where they are, parents first: nothing that is mounted on can be renamed or removed.
     pub(crate) pins: Vec<Bind>,
     pub(crate) masks: Vec<Mask>,
+    /// Parts of folders whose writes are kept apart that stay where they are, parents first. They are taken from the
+    /// merged tree: nothing of the machine is written through them.
+    pub(crate) merged_pins: Vec<Bind>,
+    /// What the layers of those folders hide: it has to be there still.
+    pub(crate) whiteouts: Vec<Mask>,
     /// Bytes of the private scratch space, where it is the init that makes one.
     pub(crate) scratch_bytes: u64,
     /// Number and value.
@@ -198,7 +223,7 @@ pub(crate) struct InitRequest {
 
 /// Larger packets go through a file in memory: a socket takes only so much at once.
 const INLINE: usize = 48 * 1024;
-const MOST_DESCRIPTORS: usize = 8;
+const MOST_DESCRIPTORS: usize = 64;
 
 /// Sends a message with descriptors.
 pub(crate) fn send<T: Serialize>(

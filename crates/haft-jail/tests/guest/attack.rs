@@ -4,7 +4,10 @@
 #![allow(unsafe_code, reason = "the attacks are system calls")]
 
 use crate::world::{Heard, House, block_on, has_runtime, is_root, jails, own_program, run as run_guest};
-use haft_core::{ErrorCode, IsolationLevel, Limits, port::GuestSpec};
+use haft_core::{
+    ErrorCode, IsolationLevel, Limits,
+    port::{GuestSpec, StageSpec, Writes},
+};
 use libtest_mimic::Trial;
 use serde::{Deserialize, Serialize};
 use std::{
@@ -320,6 +323,30 @@ fn test(attack: &'static Attack, jail: &'static str) {
     } else {
         assert!(!harmed, "{said}");
     }
+}
+
+/// The same with its writes kept apart: nothing is reached and, whatever the program wrote, nothing is on the machine.
+/// `works` for what it may do to the layer.
+pub fn staged(name: &str, works: bool) {
+    let Some(attack) = attacks().find(|attack| attack.name == name) else { panic!("no attack {name}") };
+    if attack.needs_root && !is_root() {
+        return;
+    }
+    let (world, house) = (World::new(), House::new());
+    fs::write(house.state.path().join("keys"), &world.secret).unwrap();
+    let layers = tempfile::tempdir_in(house.state.path()).unwrap();
+    let at = world.workspace.path();
+    if !is_root() {
+        // A layer of an ordinary user holds no other owner's files.
+        let _ = fs::remove_file(at.join("as-another"));
+    }
+    let before = crate::staged::picture(at);
+    let stage = StageSpec { layers: layers.path().to_owned(), ..StageSpec::default() };
+    let (harmed, said) =
+        in_a_jail_with(attack, &world, &house, "namespace", |spec| spec.writes = Writes::Staged(stage));
+    assert_eq!(crate::staged::picture(at), before, "{name}: {said}");
+    assert!(without_a_jail(attack, &world, house.state.path()), "{name}: without a jail it has to succeed");
+    assert_eq!(harmed, works, "{name}: {said}");
 }
 
 /// `docs/isolation.md` says what was tried: every name of a test in it is one of a test or an attack, every line of its

@@ -25,6 +25,8 @@ mod ends;
 #[cfg(target_os = "linux")]
 mod limits;
 #[cfg(target_os = "linux")]
+mod staged;
+#[cfg(target_os = "linux")]
 mod swaps;
 #[cfg(target_os = "linux")]
 mod user;
@@ -44,6 +46,9 @@ fn main() {
         Some("--threads") => std::process::exit(choice::start_threads(&arguments[2])),
         Some("--hold") => std::process::exit(attack::names::hold(&arguments[2..])),
         Some("--haft") => ends::be_haft(&arguments[2..]),
+        Some("--mark") => std::process::exit(staged::attacks::mark(&arguments[2..])),
+        Some("--stage") => std::process::exit(staged::refused::stage(&arguments[2..])),
+        Some("--staged-haft") => std::process::exit(staged::bounds::be_haft(&arguments[2..])),
         _ => {}
     }
     let mut options = libtest_mimic::Arguments::from_args();
@@ -54,6 +59,7 @@ fn main() {
     trials.extend(choice::trials());
     trials.extend(ends::trials());
     trials.extend(attack::trials());
+    trials.extend(staged::trials());
     trials.extend(swaps::trials());
     trials.extend(user::trials());
     libtest_mimic::run(&options, trials).exit();

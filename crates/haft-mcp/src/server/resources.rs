@@ -11,6 +11,7 @@ use serde_json::json;
 
 const OUTPUTS: &str = "haft://outputs/";
 const TOOLS: &str = "haft://tools/";
+const CHANGES: &str = "haft://changes/";
 /// The most bytes of an output in one answer.
 const MOST_BYTES: u64 = 1 << 20;
 /// Definitions change, and listeners are told.
@@ -42,6 +43,11 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
             "The whole output of a call whose answer was cut, by the handle on that answer. A long one is read in parts: \
              offset and length are in bytes",
         ),
+        ResourceTemplate::new(format!("{CHANGES}{{execution_id}}"), "changes")
+            .with_description(
+                "What a staged command changed and what is not applied yet, as a diff, by the execution id of its call",
+            )
+            .with_mime_type("text/x-diff"),
         ResourceTemplate::new(format!("{TOOLS}{{name}}"), "definition")
             .with_description("The definition of a tool")
             .with_mime_type("application/json"),
@@ -56,6 +62,9 @@ pub(super) async fn read(
 ) -> Result<Option<ReadResourceResult>, ErrorData> {
     if let Some(rest) = uri.strip_prefix(OUTPUTS) {
         return read_output(server, caller, uri, rest).await.map(Some);
+    }
+    if let Some(id) = uri.strip_prefix(CHANGES) {
+        return read_changes(server, caller, uri, id).await.map(Some);
     }
     match uri.strip_prefix(TOOLS) {
         Some(name) => read_definition(server, caller, uri, name).await.map(Some),
@@ -109,6 +118,26 @@ async fn read_output(
     Ok(ReadResourceResult::new(vec![contents])
         .with_ttl_ms(OUTPUT_TTL_MS)
         .with_cache_scope(CacheScope::Private))
+}
+
+async fn read_changes(
+    server: &McpServer,
+    caller: &CallContext,
+    uri: &str,
+    id: &str,
+) -> Result<ReadResourceResult, ErrorData> {
+    let id = id.parse().map_err(|_| not_there(uri))?;
+    let most = usize::try_from(MOST_BYTES).unwrap_or(usize::MAX);
+    // Why it cannot be read says whether it is there for somebody else.
+    let text = server.0.engine.diff_of_changes(&caller.tenant, id, most).await.map_err(|_| not_there(uri))?;
+    let contents = ResourceContents::TextResourceContents {
+        uri: uri.to_owned(),
+        mime_type: Some("text/x-diff".to_owned()),
+        text,
+        meta: None,
+    };
+    // It is applied or thrown away at any moment.
+    Ok(ReadResourceResult::new(vec![contents]).with_ttl_ms(0).with_cache_scope(CacheScope::Private))
 }
 
 #[derive(Debug, Default, PartialEq)]

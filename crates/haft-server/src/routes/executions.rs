@@ -28,7 +28,7 @@ use utoipa::ToSchema;
 
 use super::audit::{Record, RecordPage, Which, page};
 
-fn id(text: &str) -> Result<ExecutionId, Problem> {
+pub(super) fn id(text: &str) -> Result<ExecutionId, Problem> {
     text.parse().map_err(|_| Problem::not_found("execution"))
 }
 

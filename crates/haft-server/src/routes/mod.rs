@@ -3,6 +3,7 @@
 mod approvals;
 mod audit;
 mod batches;
+mod changes;
 mod events;
 mod executions;
 mod health;
@@ -59,6 +60,10 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(approvals::show, approvals::answer))
         .routes(routes!(approvals::grants))
         .routes(routes!(approvals::revoke))
+        .routes(routes!(changes::list))
+        .routes(routes!(changes::show))
+        .routes(routes!(changes::apply))
+        .routes(routes!(changes::discard))
         .routes(routes!(policy::explain))
         .routes(routes!(audit::list))
         .routes(routes!(audit::statistics))

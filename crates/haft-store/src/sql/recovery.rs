@@ -115,6 +115,7 @@ impl Ended {
             metrics: None,
             violations: Vec::new(),
             side_effects: Vec::new(),
+            changes: None,
             scheduling: None,
             coercions: Vec::new(),
             correlation_id: self.context.correlation_id.clone(),

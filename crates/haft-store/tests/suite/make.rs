@@ -140,6 +140,7 @@ impl Call {
             metrics: None,
             violations: Vec::new(),
             side_effects: Vec::new(),
+            changes: None,
             scheduling: None,
             coercions: Vec::new(),
             correlation_id: None,

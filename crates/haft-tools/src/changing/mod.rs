@@ -1,6 +1,7 @@
 //! Tools that change files. Each makes its changes whole, names what it changed, and can be undone.
 
 mod apply_patch;
+mod change_sets;
 mod delete_file;
 mod edit_file;
 mod edits;
@@ -10,6 +11,7 @@ mod undo_changes;
 mod write_file;
 
 pub use apply_patch::{ApplyPatch, ApplyPatchArgs, PatchText};
+pub use change_sets::{ApplyChanges, ChangeSetArgs, DiscardChanges, change_set_tools};
 pub use delete_file::{DeleteFile, DeleteFileArgs};
 pub use edit_file::{EditFile, EditFileArgs};
 pub use move_copy::{CopyFile, MoveCopyArgs, MoveFile};

@@ -51,7 +51,7 @@ impl TypedTool for UndoChanges {
     }
 }
 
-fn id(text: &str) -> Result<ExecutionId, ToolError> {
+pub(super) fn id(text: &str) -> Result<ExecutionId, ToolError> {
     text.trim().parse().map_err(|_| {
         let shown = haft_core::text::one_line(text, 60);
         ToolError::bad_args(format!(

@@ -122,6 +122,10 @@ impl TypedTool for RunCommand {
         args.timeout.map(Duration::from_secs)
     }
 
+    fn stages(&self, _args: &RunCommandArgs) -> bool {
+        true
+    }
+
     fn summary(&self, args: &RunCommandArgs) -> Option<String> {
         let place = args.working_dir.as_ref().map(|dir| format!(" (in {dir})")).unwrap_or_default();
         Some(format!("Run command: {}{place}", args.command))

@@ -5,7 +5,7 @@
 
 use haft_core::{
     Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
-    port::{GuestEnd, GuestSpec},
+    port::{BoxFuture, GuestEnd, GuestSpec},
 };
 use haft_files::{DEFAULT_DENIES, Files, JailSpec, Keep, PathJail, RootSpec};
 use haft_sdk::{
@@ -108,6 +108,9 @@ impl CallHost for OneCall {
     }
     fn fit(&self, spec: GuestSpec) -> Result<GuestSpec, ToolError> {
         Ok(spec)
+    }
+    fn stage<'a>(&'a self, spec: GuestSpec) -> BoxFuture<'a, Result<GuestSpec, ToolError>> {
+        Box::pin(async move { Ok(spec) })
     }
     fn contained(&self, _sandbox: &str, _by: &Enforcement) {}
     fn used(&self, _end: &GuestEnd) {}

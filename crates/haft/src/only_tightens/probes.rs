@@ -87,6 +87,16 @@ pub(super) fn programs(config: &Config, world: &World, found: &mut Behaviour) {
     for (name, most) in commands::ceiling(&config.tools.commands).numbers() {
         found.limits.insert(name, most.unwrap_or(u64::MAX));
     }
+    let commands = &config.tools.commands;
+    found.may("a command runs before anybody is asked", commands.ask > haft_core::AskCommands::Before);
+    found.may("what a command changed is applied unasked", commands.ask > haft_core::AskCommands::Effects);
+    found.may(
+        "a command writes where it cannot be staged",
+        commands.writes > haft_core::CommandWrites::Staged,
+    );
+    found.may("a command writes to the files", commands.writes > haft_core::CommandWrites::StagedIfPossible);
+    found.limits.insert("staged bytes", commands.staged_bytes);
+    found.limits.insert("staged files", commands.staged_files);
     found.may("limits for each process do", config.tools.commands.per_process_limits);
     found.may("a program has unix sockets", config.tools.commands.unix_sockets);
     let variables = DeniedVariables::new(config.tools.environment.denylist.iter().cloned());

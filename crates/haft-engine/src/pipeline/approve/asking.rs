@@ -3,7 +3,7 @@
 
 use crate::{
     panic_guard::guarded_async,
-    pipeline::types::{Ready, cancelled},
+    pipeline::types::{CallRecord, cancelled},
     ports::{AskedNow, Ports},
 };
 use haft_core::{
@@ -17,11 +17,9 @@ use tokio::time::MissedTickBehavior;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A call with the approval that it waits for.
-pub(super) struct PendingApproval {
-    /// Its place in the batch.
-    pub(super) place: usize,
-    pub(super) ready: Ready,
-    pub(super) request: ApprovalRequest,
+pub(super) struct PendingApproval<'a> {
+    pub(super) call: &'a mut CallRecord,
+    pub(super) request: &'a mut ApprovalRequest,
 }
 
 /// What came of a request for approval.
@@ -37,11 +35,11 @@ pub(super) enum ApprovalOutcome {
 type Answered = Result<ApprovalOutcome, ToolError>;
 
 /// Asks everybody who has to be asked, each approver once, and stops asking when the batch is cancelled.
-pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Answered> {
+pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval<'_>]) -> Vec<Answered> {
     let Some(first) = asked.first() else {
         return Vec::new();
     };
-    let call = Arc::clone(first.ready.call.state());
+    let call = Arc::clone(first.call.state());
     let approver: &Arc<dyn Approver> = call.approver.as_ref().unwrap_or(&ports.approver);
     let list = ports.wants.questions.then(|| ports.store.for_tenant(&call.context.tenant));
     let mut waits = WaitsFor { asked_now: &ports.asked_now, ids: Vec::new() };
@@ -50,12 +48,12 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
     {
         return asked.iter().map(|_| Err(could_not_ask(&error))).collect();
     }
-    for PendingApproval { ready, request, .. } in &mut *asked {
-        ready.call.emit(EventPayload::ConfirmationRequested {
+    for PendingApproval { call, request } in &mut *asked {
+        call.emit(EventPayload::ConfirmationRequested {
             approval_id: request.id.clone(),
             summary: request.summary.clone(),
         });
-        ready.call.facts.approval = Some(request.id.clone());
+        call.facts.approval = Some(request.id.clone());
     }
     // A batch is asked about as a whole: one call of it that is cancelled meanwhile just does not run afterwards.
     let cancel = call.batch.as_ref().map_or(&*call.cancel, |(batch, _)| &batch.cancel);
@@ -71,8 +69,8 @@ pub(super) async fn ask(ports: &Ports, asked: &mut [PendingApproval]) -> Vec<Ans
         reason = cancel.cancelled() => reason,
     };
     if let Some(list) = &list {
-        for PendingApproval { ready, request, .. } in &*asked {
-            withdraw(&**list, request, ready).await;
+        for PendingApproval { call, request } in &*asked {
+            withdraw(&**list, request, call).await;
         }
     }
     asked.iter().map(|_| Err(cancelled(cancel, reason))).collect()
@@ -96,31 +94,38 @@ impl Drop for WaitsFor<'_> {
 /// Puts all requests on the list, each under the id that it has there: none that another call waits for.
 async fn put_on(
     list: &dyn TenantStore,
-    asked: &mut [PendingApproval],
+    asked: &mut [PendingApproval<'_>],
     waits: &mut WaitsFor<'_>,
 ) -> Result<(), GuardError> {
     let _turn = waits.asked_now.turn().await;
     for PendingApproval { request, .. } in asked {
         let taken: Vec<ApprovalId> = waits.asked_now.ids().iter().cloned().collect();
-        request.id = list.ask(request.clone(), taken).await.map_err(failed)?;
+        request.id = list.ask((**request).clone(), taken).await.map_err(failed)?;
         waits.asked_now.ids().insert(request.id.clone());
         waits.ids.push(request.id.clone());
     }
     Ok(())
 }
 
+/// Takes a question back that nobody can answer any more.
+pub(super) async fn take_back(ports: &Ports, request: &ApprovalRequest, call: &CallRecord) {
+    if ports.wants.questions {
+        withdraw(&*ports.store.for_tenant(&call.context.tenant), request, call).await;
+    }
+}
+
 /// Nobody can agree to a call any more that was cancelled while somebody thought about it. If that cannot be written
 /// down, the request merely stays on the list until it expires.
-async fn withdraw(list: &dyn TenantStore, request: &ApprovalRequest, ready: &Ready) {
+async fn withdraw(list: &dyn TenantStore, request: &ApprovalRequest, call: &CallRecord) {
     let decision = Decision::Deny { reason: Some("the call was cancelled".to_owned()) };
     let answer = Answer { decision, by: request.asker.principal().to_owned(), from: Channel::Program };
     let _ = list.answer(&request.id, answer).await;
-    let _ = list.take_answer(&request.id, ready.call.id).await;
+    let _ = list.take_answer(&request.id, call.id).await;
 }
 
 /// Without a list: the approver alone.
-async fn here(approver: &dyn Approver, asked: &[PendingApproval]) -> Vec<Answered> {
-    let requests: Vec<ApprovalRequest> = asked.iter().map(|asked| asked.request.clone()).collect();
+async fn here(approver: &dyn Approver, asked: &[PendingApproval<'_>]) -> Vec<Answered> {
+    let requests: Vec<ApprovalRequest> = asked.iter().map(|asked| (*asked.request).clone()).collect();
     match said(approver, &requests).await {
         Ok(said) => said.into_iter().map(|decision| Ok(ApprovalOutcome::Answer(decision))).collect(),
         Err(error) => requests.iter().map(|_| Err(could_not_ask(&error))).collect(),
@@ -141,7 +146,7 @@ struct Listed<'a> {
     ports: &'a Ports,
     approver: &'a dyn Approver,
     list: &'a dyn TenantStore,
-    asked: &'a [PendingApproval],
+    asked: &'a [PendingApproval<'a>],
 }
 
 impl Listed<'_> {
@@ -151,7 +156,8 @@ impl Listed<'_> {
         self.look(&mut answers, false).await;
         let open: Vec<usize> = (0..answers.len()).filter(|place| answers[*place].is_none()).collect();
         if !open.is_empty() {
-            let requests: Vec<_> = open.iter().map(|place| self.asked[*place].request.clone()).collect();
+            let requests: Vec<ApprovalRequest> =
+                open.iter().map(|place| (*self.asked[*place].request).clone()).collect();
             self.ask_here(&open, &requests, &mut answers).await;
         }
         let unanswered = || Ok(ApprovalOutcome::Answer(Decision::Unanswered));
@@ -190,7 +196,7 @@ impl Listed<'_> {
 
     /// Writes down what the approver said, and takes what counts: this, or what somebody else said a moment before.
     async fn settle(&self, place: usize, decision: Decision) -> Option<Answered> {
-        let request = &self.asked[place].request;
+        let request = &*self.asked[place].request;
         match decision {
             // Somebody may have answered elsewhere in the very last moment.
             Decision::Unanswered => return self.take(place).await,
@@ -215,8 +221,8 @@ impl Listed<'_> {
     }
 
     async fn take(&self, place: usize) -> Option<Answered> {
-        let PendingApproval { ready, request, .. } = &self.asked[place];
-        Some(match self.list.take_answer(&request.id, ready.call.id).await {
+        let PendingApproval { call, request } = &self.asked[place];
+        Some(match self.list.take_answer(&request.id, call.id).await {
             Ok(TakenAnswer::Open) => return None,
             Ok(TakenAnswer::Expired) => Ok(ApprovalOutcome::Answer(Decision::Expired)),
             Ok(TakenAnswer::Gone) => Ok(ApprovalOutcome::Again),

@@ -5,7 +5,7 @@ use crate::{
     panic_guard::{guarded, guarded_async},
     pipeline::{
         plan::confirm_reason,
-        types::{Attempt, AttemptFacts, CallState, Ready, containment, principal},
+        types::{Attempt, AttemptFacts, CallRecord, CallState, Ready, containment, principal},
     },
     ports::Ports,
 };
@@ -59,6 +59,7 @@ pub(super) async fn approval_request(
         footprint: &ready.footprint,
         isolation: ready.containment.level,
         technology: call.options.isolation_technology,
+        is_staged: ready.containment.is_staged,
         limits: call.options.limits.as_deref(),
         reach: &reach,
         sandbox,
@@ -93,6 +94,70 @@ pub(super) async fn approval_request(
         replaces: cause.replaces,
         expires_at: now.checked_add(ports.settings.approval_expiry).ok(),
         summary,
+    })
+}
+
+/// The approval that the changes of a call need, which has run, as a person is asked for it.
+pub(super) fn changes_request(
+    ports: &Ports,
+    call: &CallRecord,
+    asked: &super::ChangesQuestion<'_>,
+) -> Result<ApprovalRequest, ToolError> {
+    let diff = whole_text(ports, asked.diff.to_owned())?;
+    let definition = call.registered.get().map(|registered| &*registered.definition);
+    let mut secrets = Shown::new(&ports.redaction);
+    let shown = secrets.arguments(call.arguments());
+    let does = Shown::new(&ports.redaction).text(asked.does);
+    let sandbox = call.sandbox.get().map(|sandbox| &sandbox.grant);
+    let now = ports.clock.now();
+    let reach = containment::reach(call);
+    let mut passed = call.passed();
+    let fingerprint = Covered {
+        tenant: &call.context.tenant,
+        principal: &principal(&call.context),
+        session: call.context.session.as_deref(),
+        tool: call.tool_name(),
+        definition,
+        arguments: call.arguments(),
+        footprint: asked.footprint,
+        isolation: asked.level,
+        technology: call.options.isolation_technology,
+        is_staged: true,
+        limits: call.options.limits.as_deref(),
+        reach: &reach,
+        sandbox,
+        passed: &passed,
+        // Which change set of which call: an answer is for no other one.
+        preview: Some(&format!("{} {}", call.id, asked.fingerprint)),
+    }
+    .fingerprint();
+    ports.redaction.value(&mut passed);
+    Ok(ApprovalRequest {
+        id: ApprovalId::random(),
+        execution_id: call.id,
+        call_id: Arc::clone(&call.tool_call.id),
+        tool: Arc::clone(call.tool_name()),
+        risk: Risk::High,
+        reason: ports.redaction.model_string(asked.reason.to_owned()),
+        arguments: shown,
+        fingerprint,
+        preview: Some(diff),
+        detail: ApprovalDetail {
+            isolation: asked.level,
+            reach: containment::shown_reach(&reach, asked.level),
+            limits: call.options.limits.as_deref().cloned(),
+            sandbox: sandbox.cloned(),
+            passed,
+            hidden: secrets.hidden(),
+            does: does.clone(),
+        },
+        asker: Asker::of(&call.context),
+        batch_id: call.batch.as_ref().map(|(batch, _)| batch.id),
+        footprint: Shown::new(&ports.redaction).footprint(asked.footprint),
+        offers: Vec::new(),
+        replaces: None,
+        expires_at: now.checked_add(ports.settings.approval_expiry).ok(),
+        summary: text::spelled_summary(does.trim(), SUMMARY),
     })
 }
 
@@ -183,6 +248,11 @@ async fn whole_change(ports: &Ports, ready: &Ready, follows: bool) -> Result<Opt
         Some(Err(error)) if cannot_succeed(error.code) && !follows => return Err(error),
         Some(Err(error)) => not_known(&error),
     };
+    whole_text(ports, text).map(Some)
+}
+
+/// A text for a person who is asked: all of it, or the reason why it cannot be shown.
+fn whole_text(ports: &Ports, text: String) -> Result<String, ToolError> {
     let refused = |why: String| {
         let text = format!("This call needs approval, and {why}, so nobody can agree to it. Not run");
         ToolError::new(ErrorCode::ConfirmationDenied, text)
@@ -193,7 +263,7 @@ async fn whole_change(ports: &Ports, ready: &Ready, follows: bool) -> Result<Opt
     }
     let hidden = |_| refused("what it would change holds a secret behind control characters".to_owned());
     let shown = Shown::new(&ports.redaction).text(&text);
-    ports.redaction.for_people(text).map(|_| Some(shown)).map_err(hidden)
+    ports.redaction.for_people(text).map(|_| shown).map_err(hidden)
 }
 
 /// What a call would change, for a dry run.
@@ -243,6 +313,7 @@ struct Covered<'a> {
     footprint: &'a Footprint,
     isolation: IsolationLevel,
     technology: IsolationTechnology,
+    is_staged: bool,
     limits: Option<&'a Limits>,
     reach: &'a Value,
     sandbox: Option<&'a ParentGrant>,
@@ -264,6 +335,7 @@ impl Covered<'_> {
             footprint,
             isolation,
             technology,
+            is_staged,
             limits,
             reach,
             sandbox,
@@ -280,6 +352,7 @@ impl Covered<'_> {
             "footprint": footprint,
             "isolation": isolation,
             "technology": technology,
+            "staged": is_staged,
             "limits": limits,
             "reach": reach,
             "sandbox": sandbox,
@@ -313,6 +386,7 @@ mod tests {
             footprint: &footprint,
             isolation: IsolationLevel::Strict,
             technology: IsolationTechnology::Auto,
+            is_staged: true,
             limits: None,
             reach: &json!({"hosts": []}),
             sandbox: None,
@@ -329,6 +403,7 @@ mod tests {
             footprint: _,
             isolation: _,
             technology: _,
+            is_staged: _,
             limits: _,
             reach: _,
             sandbox: _,
@@ -348,6 +423,7 @@ mod tests {
             ("footprint", Covered { footprint: &Footprint::reads([Resource::path("/a")]), ..base }),
             ("writes", Covered { footprint: &Footprint::writes([Resource::path("/a")]), ..base }),
             ("isolation", Covered { isolation: IsolationLevel::Standard, ..base }),
+            ("staged", Covered { is_staged: false, ..base }),
             ("technology", Covered { technology: IsolationTechnology::Process, ..base }),
             ("limits", Covered { limits: Some(&Limits { processes: Some(1), ..Limits::default() }), ..base }),
             ("reach", Covered { reach: &json!({"hosts": ["*"]}), ..base }),

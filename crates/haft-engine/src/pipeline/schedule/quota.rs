@@ -131,6 +131,7 @@ mod tests {
             metrics: metrics.map(Box::new),
             violations: Vec::new(),
             side_effects: Vec::new(),
+            changes: None,
             coercions: Vec::new(),
             correlation_id: None,
         }

@@ -7,12 +7,12 @@ use super::{
     call::CallState,
     cancelled::cancelled,
     containment::Containment,
-    facts::{AttemptFacts, Bounds},
+    facts::{AttemptFacts, Bounds, StagedRun},
     planned::Ready,
 };
 use haft_core::{
-    CallContext, Enforcement, ExecutionId, Footprint, OutputStream, ToolCall, ToolError,
-    port::{GuestEnd, GuestSpec},
+    CallContext, Enforcement, ErrorCode, ExecutionId, Footprint, OutputStream, ToolCall, ToolError,
+    port::{BoxFuture, GuestEnd, GuestSpec, Stage, StagedCall, Unstageable, Writes},
 };
 use haft_sdk::{
     CallHost, Cancel, CancelReason, ToolCtx,
@@ -32,6 +32,8 @@ pub(crate) struct Attempt {
     /// Ends this attempt, and no other.
     cancel: Arc<Cancel>,
     containment: Containment,
+    /// What the call does, in one line, where what it writes is kept apart.
+    does: String,
     /// What was decided on. Files are held to it.
     footprint: Footprint,
     bounds: Bounds,
@@ -55,6 +57,7 @@ impl Attempt {
             number,
             cancel: Arc::clone(&ready.cancel),
             containment: ready.containment,
+            does: call.facts.staging.as_ref().map(|staging| staging.does.clone()).unwrap_or_default(),
             footprint: ready.footprint.clone(),
             files: OnceLock::new(),
         }
@@ -155,6 +158,34 @@ impl CallHost for Attempt {
         self.containment.fit(&self.call, self.bounds.timeout, spec)
     }
 
+    fn stage<'a>(&'a self, mut spec: GuestSpec) -> BoxFuture<'a, Result<GuestSpec, ToolError>> {
+        Box::pin(async move {
+            // Nothing to write is nothing to keep apart.
+            if !self.containment.is_staged || spec.writable.is_empty() {
+                return Ok(spec);
+            }
+            let sets = self.call.reach().commands.change_sets();
+            let sets = sets.ok_or_else(|| Unstageable::by("present").error())?;
+            if self.facts.found().guest.as_ref().is_some_and(|guest| guest.staged.is_some()) {
+                let text = "This call has run a program whose writes are kept apart, and another one would not see \
+                            them. Run it with `writes` = \"live\"";
+                return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+            }
+            let Stage { spec: stage, held } = sets
+                .open(StagedCall {
+                    execution_id: self.call.id,
+                    tenant: self.call.context.tenant.to_string(),
+                    tool: self.call.tool_name().to_string(),
+                    summary: self.does.clone(),
+                })
+                .await?;
+            spec.writes = Writes::Staged(stage);
+            let staged = StagedRun { sets, held, roots: None, is_own_exit: false };
+            self.facts.found().guest.get_or_insert_default().staged = Some(staged);
+            Ok(spec)
+        })
+    }
+
     fn contained(&self, sandbox: &str, by: &Enforcement) {
         let mut found = self.facts.found();
         found.guest.get_or_insert_default().sandbox = Some(sandbox.to_owned());
@@ -165,6 +196,10 @@ impl CallHost for Attempt {
         let mut found = self.facts.found();
         let guest = found.guest.get_or_insert_default();
         guest.violations.extend_from_slice(&end.violations);
+        if let Some(staged) = &mut guest.staged {
+            staged.is_own_exit = end.exit_code.is_some() && end.exceeded.is_none();
+            staged.roots = Some(end.staged.clone());
+        }
         if let Some(sandbox) = self.call.sandbox.get() {
             sandbox.add(&end.metrics);
         }

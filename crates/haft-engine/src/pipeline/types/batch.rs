@@ -4,7 +4,7 @@ use crate::{
     events::{EventLog, Feeds, Logged, Source},
     ports::Ports,
 };
-use haft_core::{BatchId, EventPayload, ModelBudget};
+use haft_core::{BatchId, EventPayload, Footprint, ModelBudget};
 use haft_sdk::Cancel;
 use jiff::Timestamp;
 use std::{
@@ -30,6 +30,8 @@ pub(crate) struct Batch {
     pub(crate) capacity: AtomicUsize,
     /// Which of its calls run at the same time.
     pub(crate) overlap: Overlap,
+    /// Calls whose changes are neither applied nor thrown away, by their place, with what they touch.
+    unsettled: Mutex<Vec<(u32, Footprint)>>,
     /// More calls of it may come: it is a flow that has not ended.
     pub(crate) goes_on: AtomicBool,
 }
@@ -63,8 +65,14 @@ impl Batch {
             feeds: Arc::clone(&ports.feeds),
             capacity: AtomicUsize::new(model.available_bytes()),
             overlap: Overlap::default(),
+            unsettled: Mutex::default(),
             goes_on: AtomicBool::new(false),
         }
+    }
+
+    /// Calls whose changes are neither applied nor thrown away.
+    pub(crate) fn unsettled(&self) -> MutexGuard<'_, Vec<(u32, Footprint)>> {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn emit(&self, payload: EventPayload, is_last: bool) {

@@ -4,7 +4,7 @@ use super::call::CallState;
 use crate::{ports::Ports, registry::Registered};
 use haft_core::{
     ErrorCode, Footprint, IsolationLevel, IsolationTechnology, Limits, ParentGrant, Resource, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail, covers_host},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Writes, covers_host},
 };
 use haft_sdk::{PassedOn, capability::Commands};
 use serde_json::{Value, json};
@@ -21,11 +21,13 @@ pub(crate) struct Containment {
     pub(crate) level: IsolationLevel,
     /// The tool says that it changes nothing, and is held to it.
     changes_nothing: bool,
+    /// What its program writes is kept apart from the files.
+    pub(crate) is_staged: bool,
 }
 
 impl Containment {
-    pub(crate) fn new(level: IsolationLevel, registered: &Registered) -> Self {
-        Containment { level, changes_nothing: !registered.definition.has_side_effects() }
+    pub(crate) fn new(level: IsolationLevel, registered: &Registered, is_staged: bool) -> Self {
+        Containment { level, changes_nothing: !registered.definition.has_side_effects(), is_staged }
     }
 
     /// A program as the call may run it: at its level, within its limits and those of the sandbox around it.
@@ -73,6 +75,8 @@ impl Containment {
         limits = limits.within(&call.context.tier.limits());
         limits.wall_time = limits.wall_time.or(Some(timeout));
         spec.limits = limits;
+        // Room for writes that are kept apart is made when it starts, if at all.
+        spec.writes = Writes::Live;
         // By which a program tells whether it did this very thing before.
         spec.environment.insert("HAFT_EFFECT_ID".to_owned(), call.id.to_string());
         // Only what was really handed on is there under these names.
@@ -166,6 +170,7 @@ pub(crate) fn reach(call: &CallState) -> Value {
         technology: _, // chosen by the call and its sandbox, and covered on its own
         parent: _,     // the sandbox is covered on its own
         grace: _,
+        writes: _,
     } = &template;
     let names = |paths: &[PathBuf]| paths.iter().map(|path| path_name(path)).collect::<Vec<_>>();
     json!({

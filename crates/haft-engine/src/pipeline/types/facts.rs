@@ -1,10 +1,12 @@
 //! What the stages find out about a call, for the record at its end.
 
 use haft_core::{
-    ApprovalId, Arguments, AttemptRecord, Enforcement, ErrorCode, Metrics, Scheduling, Violation,
-    port::{ClaimRequest, RuleName},
+    ApprovalId, Arguments, AttemptRecord, Enforcement, ErrorCode, Footprint, Metrics, Scheduling,
+    SettledChanges, Violation,
+    port::{ChangeSets, ClaimRequest, RuleName, StagedRoot},
 };
 use std::{
+    any::Any,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -45,13 +47,26 @@ pub(crate) struct Facts {
     pub(crate) scheduling: Option<Box<Scheduling>>,
     /// The idempotency key that this call owns.
     pub(crate) claim: Option<Box<ClaimRequest>>,
+    /// What is known about a call whose command writes apart from the files, or should have. Apart, because most do
+    /// not.
+    pub(crate) staging: Option<Box<StagingFacts>>,
 }
 
 impl Facts {
+    /// Whether what the present attempt writes is kept apart.
+    pub(crate) fn is_staged(&self) -> bool {
+        let guest = |found: &AttemptFound| found.guest.as_ref().is_some_and(|guest| guest.staged.is_some());
+        self.present.as_ref().is_some_and(|present| guest(&present.found()))
+    }
+
     /// Begins the next attempt. Gives its number, from 1, and where what is found out about it goes.
     pub(crate) fn next_attempt(&mut self, enforcement: Enforcement) -> (u32, Arc<AttemptFacts>) {
         let next = Arc::new(AttemptFacts::new(enforcement));
-        self.earlier.extend(self.present.replace(Arc::clone(&next)));
+        if let Some(past) = self.present.replace(Arc::clone(&next)) {
+            // Its folders are free for the next attempt, which throws away what it wrote.
+            past.found().guest.as_mut().and_then(|guest| guest.staged.take());
+            self.earlier.push(past);
+        }
         self.attempts += 1;
         (self.attempts, next)
     }
@@ -62,7 +77,8 @@ impl Facts {
         let last = last.take();
         if self.earlier.is_empty() {
             let AttemptFound { enforcement, guest, code: _ } = last;
-            let GuestFacts { sandbox, metrics, violations } = guest.map(|guest| *guest).unwrap_or_default();
+            let GuestFacts { sandbox, metrics, violations, staged: _ } =
+                guest.map(|guest| *guest).unwrap_or_default();
             return Attempts { records: Vec::new(), enforcement, sandbox, metrics, violations };
         }
         let enforcement = last.enforcement.clone();
@@ -72,7 +88,7 @@ impl Facts {
         let every = earlier.chain([AttemptFound { code, ..last }]);
         for (number, found) in (1..).zip(every) {
             let AttemptFound { code, enforcement, guest } = found;
-            let GuestFacts { sandbox: sandbox_id, metrics, violations } =
+            let GuestFacts { sandbox: sandbox_id, metrics, violations, staged: _ } =
                 guest.map(|guest| *guest).unwrap_or_default();
             if let Some(used) = &metrics {
                 let so_far = all.metrics.take().unwrap_or_default();
@@ -151,6 +167,33 @@ pub(crate) struct GuestFacts {
     pub(crate) sandbox: Option<String>,
     pub(crate) metrics: Option<Box<Metrics>>,
     pub(crate) violations: Vec<Violation>,
+    /// What its program writes apart from the files.
+    pub(crate) staged: Option<StagedRun>,
+}
+
+/// A program whose writes are kept apart.
+pub(crate) struct StagedRun {
+    /// Where they are kept.
+    pub(crate) sets: Arc<dyn ChangeSets>,
+    /// Keeps others from changing the same folders.
+    pub(crate) held: Box<dyn Any + Send + Sync>,
+    /// What it wrote, once it has ended.
+    pub(crate) roots: Option<Vec<StagedRoot>>,
+    /// It ended by itself, with an exit code.
+    pub(crate) is_own_exit: bool,
+}
+
+/// What is known about a call whose command writes apart from the files, or should have.
+#[derive(Default)]
+pub(crate) struct StagingFacts {
+    /// What the call does, in one line.
+    pub(crate) does: String,
+    /// What it touches, as it was decided on.
+    pub(crate) footprint: Footprint,
+    /// Where its changes are, while they are settled.
+    pub(crate) settling: Option<Arc<dyn ChangeSets>>,
+    /// What became of its changes.
+    pub(crate) settled: Option<SettledChanges>,
 }
 
 /// How long a call may take, and how much of its output reaches the caller.

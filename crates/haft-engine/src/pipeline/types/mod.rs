@@ -14,7 +14,7 @@ pub(crate) use batch::Batch;
 pub(crate) use call::{Arrival, CallState, OutputClaim, TaskOrigin, principal};
 pub(crate) use cancelled::{cancelled, cancelled_with, shutting_down, unless_cancelled};
 pub(crate) use containment::Containment;
-pub(crate) use facts::{AttemptFacts, Bounds, Facts};
+pub(crate) use facts::{AttemptFacts, Bounds, Facts, StagedRun, StagingFacts};
 pub(crate) use planned::{
     AttemptOutcome, Decided, EarlyExit, NeedsApproval, Planned, Ready, RunOutcome, Start,
 };

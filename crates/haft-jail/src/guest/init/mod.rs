@@ -9,6 +9,7 @@
 
 mod child;
 mod mounts;
+mod numbers;
 mod system;
 
 use super::{
@@ -21,6 +22,7 @@ pub(crate) use mounts::{HOME, PROC_HIDDEN, bind_place};
 
 use child::Program;
 use mounts::{Proc, Tree};
+use numbers::{children, own_number, read_io};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fd::{AsFd as _, AsRawFd as _, OwnedFd},
@@ -30,7 +32,6 @@ use rustix::{
 use std::{
     cell::Cell,
     fs::{self, File},
-    io::{Read as _, Seek as _},
     net::TcpListener,
     time::{Duration, Instant},
 };
@@ -138,6 +139,7 @@ impl<'a> JailInit<'a> {
         let _ = rustix::thread::set_name(c"haft-init");
         set_parent_process_death_signal(Some(Signal::KILL)).stage("be ended with its parent")?;
         let signals = sys::signals().stage("take signals")?;
+        let pid = own_number().stage("find its own number")?;
         // Belongs to root as long as its memory cannot be read; nobody is here yet who could read it.
         let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
         let io = File::open("/proc/self/io").ok();
@@ -171,7 +173,8 @@ impl<'a> JailInit<'a> {
             }
         };
         let proc = tree.as_ref().is_none_or(|tree| tree.has_proc);
-        wire::send(&setup.socket, &FromInit::Ready { landlock, proc }, &[]).stage("say that it is ready")?;
+        wire::send(&setup.socket, &FromInit::Ready { landlock, proc, pid }, &[])
+            .stage("say that it is ready")?;
         Ok(JailInit { setup, signals, tree, rules, io, killed: Cell::new(false) })
     }
 
@@ -192,12 +195,14 @@ impl<'a> JailInit<'a> {
                 }
             };
         }
-        let Some((ToInit::Start(request), descriptors)) = request else {
+        let Some((ToInit::Start(request), mut descriptors)) = request else {
             self.end_all();
             return Ok(self.cgroup());
         };
         let working_dir = request.working_dir.clone();
-        let rules = self.walls(&request)?;
+        let mounts = descriptors.split_off(descriptors.len().min(3));
+        let rules = self.walls(&request, &mounts)?;
+        drop(mounts);
         if request.gate {
             if self.setup.kind == InitKind::Runtime {
                 sys::own_network_namespace().stage("leave the network of the machine")?;
@@ -211,7 +216,6 @@ impl<'a> JailInit<'a> {
         if request.landlock && ruleset.is_none() {
             return Err(Failure { stage: "restrict files with Landlock".into(), errno: Errno::NOSYS });
         }
-        let mut descriptors = descriptors;
         if request.no_input {
             let empty = File::open("/dev/null").stage("open /dev/null")?;
             *descriptors.first_mut().ok_or(Errno::BADF).stage("read the request")? = empty.into();
@@ -279,11 +283,13 @@ impl<'a> JailInit<'a> {
     }
 
     /// Makes what depends on the guest: its part of the tree, its rules.
-    fn walls(&mut self, request: &InitRequest) -> Result<Option<Rules>, Failure> {
+    fn walls(&mut self, request: &InitRequest, mounts: &[OwnedFd]) -> Result<Option<Rules>, Failure> {
         let mut rules = self.rules.take();
         match (self.tree.take(), &request.container) {
             (Some(tree), Some(container)) => tree.hand_over(request, container).map(|()| None),
-            (Some(tree), None) if self.setup.kind == InitKind::Namespace => tree.finish(request, rules),
+            (Some(tree), None) if self.setup.kind == InitKind::Namespace => {
+                tree.finish(request, mounts, rules)
+            }
             (Some(_), None) | (None, Some(_)) => {
                 Err(Failure { stage: "read the request".into(), errno: Errno::INVAL })
             }
@@ -451,32 +457,6 @@ fn until_none_is_left(signals: &OwnedFd, kill: impl Fn()) -> u32 {
         let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], Some(&pause));
         sys::drain_signals(signals);
     }
-}
-
-/// The children of this process.
-fn children() -> Vec<i32> {
-    let list = fs::read_to_string("/proc/thread-self/children");
-    if let Ok(list) = list {
-        return list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
-    }
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let parent_of = |pid: i32| -> Option<i32> {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| parent_of(*pid) == Some(own)).collect()
-}
-
-fn read_io(io: &mut File) -> Option<[u64; 3]> {
-    let mut text = String::new();
-    io.rewind().ok()?;
-    io.read_to_string(&mut text).ok()?;
-    let field = |name: &str| -> Option<u64> {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")?.parse().ok())
-    };
-    Some([field("rchar")?, field("wchar")?, field("syscr")? + field("syscw")?])
 }
 
 /// Users, mounts, network and name of a new set of namespaces.

@@ -76,7 +76,8 @@ impl Cleaner<'_> {
         if is_shut {
             let _ = chmod(&handle, there.st_mode | 0o700);
         }
-        let search = Search { denied: None, protected: Some(self.names), skip: &self.watched.skip };
+        let search =
+            Search { denied: None, protected: Some(self.names), writer: None, skip: &self.watched.skip };
         let meet = &mut |met: &Met<'_>| Ok::<_, Infallible>(self.meet(met));
         match survey::walk_from(handle.as_fd(), OsStr::new("."), root, search, meet, &mut || Ok(())) {
             Ok(()) => {}
@@ -116,8 +117,8 @@ impl Cleaner<'_> {
 
     fn meet(&mut self, met: &Met<'_>) -> Step {
         let why = match met.what {
-            // Nothing is denied here.
-            What::Denied => return Step::Enter,
+            // Nothing is denied here, and nothing kept apart.
+            What::Denied | What::Foreign => return Step::Enter,
             What::Closed => return self.closed(met),
             What::Repository => {
                 "git runs programs that its settings name, when its owner next uses git there"

@@ -2,6 +2,21 @@
 
 use super::*;
 
+/// A limit that haft itself saw passed.
+pub(super) fn of_a_limit(passed: &Passed) -> Violation {
+    blocked(passed.kind, passed.exceeded.limit, passed.exceeded.error().message)
+}
+
+fn blocked(kind: &str, resource: &str, description: String) -> Violation {
+    Violation {
+        kind: kind.to_owned(),
+        resource: resource.to_owned(),
+        description,
+        timestamp: jiff::Timestamp::now(),
+        was_blocked: true,
+    }
+}
+
 impl InitGuest {
     /// What became of it.
     pub(super) fn sum_up(&self, end: InitEnd, passed: Option<Passed>) -> GuestEnd {
@@ -40,20 +55,14 @@ impl InitGuest {
                 network_bytes_sent: report.as_ref().map(|report| report.bytes_sent),
             },
             violations,
+            staged: Vec::new(),
         }
     }
 
     fn violations(&self, counted: &Counted, end: &InitEnd, passed: Option<&Passed>) -> Vec<Violation> {
-        let now = jiff::Timestamp::now();
         let mut all = Vec::new();
         let mut add = |kind: &str, resource: &str, description: String| {
-            all.push(Violation {
-                kind: kind.to_owned(),
-                resource: resource.to_owned(),
-                description,
-                timestamp: now,
-                was_blocked: true,
-            });
+            all.push(blocked(kind, resource, description));
         };
         if counted.out_of_memory > 0 {
             let limit = self.limits.memory_bytes.unwrap_or(0);
@@ -68,8 +77,11 @@ impl InitGuest {
             add("RestrictedResourceAccess", "processes", text);
         }
         if let Some(passed) = passed {
-            add(passed.kind, passed.exceeded.limit, passed.exceeded.error().message);
+            all.push(of_a_limit(passed));
         }
+        let mut add = |kind: &str, resource: &str, description: String| {
+            all.push(blocked(kind, resource, description));
+        };
         if end.signal == Some(libc::SIGSYS) || end.exit_code == Some(128 + libc::SIGSYS) {
             let text = "the program was ended by a system call that no guest may make";
             add("SandboxEscapeAttempt", "system call", text.to_owned());

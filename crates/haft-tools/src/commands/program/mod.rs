@@ -196,6 +196,10 @@ impl Prepared for Invocation {
         self.footprint.clone()
     }
 
+    fn stages(&self) -> bool {
+        true
+    }
+
     fn summary(&self) -> String {
         let words: Vec<String> = self.argv.iter().map(|word| invocation::quoted(word)).collect();
         let input = match &self.stdin {

@@ -51,6 +51,10 @@ impl Prepared for SignedCall {
         self.prepared.timeout()
     }
 
+    fn stages(&self) -> bool {
+        self.prepared.stages()
+    }
+
     fn preview(&self, cx: ToolCtx) -> Option<BoxFuture<'_, Result<String, ToolError>>> {
         self.prepared.preview(cx)
     }

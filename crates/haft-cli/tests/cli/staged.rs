@@ -1,0 +1,121 @@
+//! Staged commands at the command line: diff, apply, discard, undo, and a haft that is killed.
+
+use crate::{
+    stop::Running,
+    support::{Place, Said},
+};
+use std::{fs, time::Duration};
+
+const STAGED: &str = "\
+[tools.approval]
+denylist = []
+mode = 'auto'
+
+[tools.commands]
+writes = 'staged'
+ask = 'never'
+";
+
+/// A place where commands are staged; `None` where they cannot be.
+fn place(name: &str) -> Option<Place> {
+    let place = Place::new();
+    place.own_config(STAGED);
+    let said = run(&place, "true");
+    if said.code != 0 {
+        haft_testkit::not_run(&format!("staged::{name}"), said.shown().trim());
+        return None;
+    }
+    Some(place)
+}
+
+fn run(place: &Place, command: &str) -> Said {
+    place.haft(&["call", "run_command", "--json", &format!("command={command}")])
+}
+
+fn id(said: &Said) -> String {
+    said.json()["metadata"]["executionId"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned()
+}
+
+fn state(said: &Said) -> String {
+    said.json()["metadata"]["changes"]["state"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned()
+}
+
+#[test]
+fn what_is_kept_is_shown_applied_and_undone() {
+    let Some(place) = place("what_is_kept_is_shown_applied_and_undone") else { return };
+    // Stopped by its deadline: haft never applies that itself.
+    let command = "command=echo 'layout node' > b; echo one > a; sleep 100";
+    let kept = place.haft(&["call", "run_command", "--json", "--timeout", "3s", command]);
+    assert_eq!(state(&kept), "kept", "{kept:?}");
+    let id = id(&kept);
+    let listed = place.haft(&["diff"]);
+    assert!(listed.stdout.contains(&id) && listed.stdout.contains("echo one > a"), "{listed:?}");
+    let diff = place.haft(&["diff", &id[..13]]);
+    assert!(diff.stdout.contains("+layout node") && diff.stdout.contains("2 created"), "{diff:?}");
+    let json = place.haft(&["diff", &id, "--json"]).json();
+    assert_eq!(json["changes"]["created"], 2);
+    assert!(!place.work().join("a").exists());
+    let applied = place.haft(&["apply", &id]);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    assert_eq!(fs::read_to_string(place.work().join("a")).unwrap(), "one\n");
+    assert!(place.haft(&["diff"]).stdout.contains("no changes wait"));
+    assert_ne!(place.haft(&["apply", &id]).code, 0, "once");
+    let audited = place.haft(&["audit", "query", "--json"]);
+    assert!(audited.stdout.contains("apply_changes"), "it is on record: {audited:?}");
+    let undone = place.haft(&["undo", &id]);
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert!(!place.work().join("a").exists() && !place.work().join("b").exists());
+}
+
+#[test]
+fn what_is_discarded_is_gone() {
+    let Some(place) = place("what_is_discarded_is_gone") else { return };
+    let kept = run(&place, "echo x > .envrc");
+    assert_eq!(place.haft(&["discard", &id(&kept)]).code, 0);
+    assert!(!place.work().join(".envrc").exists());
+    assert!(place.haft(&["diff"]).stdout.contains("no changes wait"));
+    assert_ne!(place.haft(&["apply", &id(&kept)]).code, 0);
+}
+
+/// However far a haft came that is killed: all of what the command changed is there, or nothing of it, and the next haft
+/// says so.
+#[test]
+fn killed_at_any_moment_all_is_applied_or_nothing() {
+    const FILES: usize = 300;
+    let Some(place) = place("killed_at_any_moment_all_is_applied_or_nothing") else { return };
+    let command = format!(
+        "command=echo rea''dy; for n in $(seq {FILES}); do echo $n > new-$n; done; rm -f old; echo fin''ished"
+    );
+    let mut seen = (0, 0);
+    // Denser where it is settled: the command says when it has written everything.
+    let delays = (0..6).map(|step| ("ready", step * 5)).chain((0..18).map(|step| ("finished", step * 4)));
+    for (marker, delay) in delays {
+        let work = place.work();
+        for entry in fs::read_dir(&work).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        fs::write(work.join("old"), "old").unwrap();
+        let mut running = Running::program(&place, &["call", "run_command", &command, "--events"]);
+        running.wait_for(marker);
+        std::thread::sleep(Duration::from_millis(delay));
+        running.kill();
+        let after = place.haft(&["diff", "--json"]);
+        let new = fs::read_dir(&work)
+            .unwrap()
+            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("new-"));
+        match (new.count(), work.join("old").exists()) {
+            (0, true) => {
+                seen.0 += 1;
+                let said = format!("{}{}", after.stdout, after.stderr);
+                assert!(said.contains("nothing") && said.contains("applied"), "{marker} {delay}: {after:?}");
+                for kept in after.json().as_array().unwrap() {
+                    let id = kept["executionId"].as_str().unwrap();
+                    assert_eq!(place.haft(&["discard", id]).code, 0);
+                }
+            }
+            (FILES, false) => seen.1 += 1,
+            other => panic!("{marker} {delay}: {other:?} {after:?}"),
+        }
+    }
+    assert!(seen.0 > 0, "{seen:?}");
+}
