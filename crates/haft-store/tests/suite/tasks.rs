@@ -142,14 +142,15 @@ async fn what_is_over_stays_as_it_ended(store: &dyn Store, tasks: &dyn TaskStore
     tasks.begin(&task.id, claimed.execution_id).await.unwrap();
     let progress =
         |message: &str| TaskProgress { message: Some(message.to_owned()), ..TaskProgress::default() };
-    tasks.note(vec![(task.id.clone(), progress("last"))]).await.unwrap();
+    tasks.note(vec![(task.id.clone(), progress("early"))]).await.unwrap();
     store.outcome(end(&claimed, success(&claimed))).await.unwrap();
     // What comes late: a process that did not hear that its task has ended.
     let failed = ToolResult { status: Status::Failed, ..success(&claimed) };
     tasks.finish(&task.id, Arc::new(failed)).await.unwrap();
-    tasks.note(vec![(task.id.clone(), progress("late"))]).await.unwrap();
+    tasks.note(vec![(task.id.clone(), progress("last"))]).await.unwrap();
     let found = tasks.find("over", &task.id).await.unwrap().unwrap();
     assert_eq!((found.state, found.result.unwrap().status), (TaskState::Completed, Status::Success));
+    // What it said last may be written down after its end, and changes nothing else.
     assert_eq!(found.progress.message.as_deref(), Some("last"));
 }
 
