@@ -157,7 +157,7 @@ pub(crate) fn options(options: CallOptions) -> Result<CallOptions, Problem> {
     options.check()?;
     if options.detached && options.execution_id.is_some() {
         let text = "A detached call is known by its task: leave out `executionId`";
-        return Err(Problem::bad_request(text));
+        return Err(Problem::new(ErrorCode::ValidationFailed, text));
     }
     Ok(options)
 }
@@ -215,6 +215,7 @@ pub(crate) fn bounds() -> Vec<(&'static str, &'static str, Value)> {
         ("Limits", "wallTime"),
         ("Retry", "base"),
         ("CallOptions", "timeout"),
+        ("CallOptions", "attemptTimeout"),
         ("CallOptions", "idleTimeout"),
     ];
     all.extend(times.map(|(kind, member)| (kind, member, time())));

@@ -44,8 +44,8 @@ macro_rules! stand_for {
 }
 
 stand_for! {
-    Accepted BatchResult CallOptions FlowResult Plan Problem ResultMetadata RunningCalls Sandbox SandboxSpec SharedOptions
-    Status Strategy Task TaskPage TaskState ToolResult
+    Accepted BatchResult CallOptions FlowResult Plan Problem ResultMetadata RunningCalls Sandbox SandboxSpec
+    SharedOptions Status Strategy Task TaskPage TaskState ToolResult
 }
 
 /// The schema of every type of the engine that the document names, by its name.

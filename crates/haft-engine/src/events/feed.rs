@@ -1,8 +1,8 @@
 //! Everything that happens in an engine, as it happens: one feed for each tenant that somebody listens to.
 //!
-//! A feed is a bounded ring of the newest events. Listeners are cursors into it: nobody who writes ever waits for one who
-//! reads, and a listener that is too slow is told how many events it missed. Where nobody listens, an event costs one
-//! load.
+//! A feed is a bounded ring of the newest events. Listeners are cursors into it: nobody who writes ever waits for one
+//! who reads, and a listener that is too slow is told how many events it missed. Where nobody listens, an event costs
+//! one load.
 
 use super::log::Source;
 use haft_core::{Event, EventPayload};

@@ -238,8 +238,8 @@ async fn is_executing_follows_a_call_and_a_batch() {
     assert!(!house.engine.is_executing(batch));
 }
 
-/// seeds/000 §4.4, §4.5, §5.1: Started is the first event of every call, InProgress comes when its tool starts, and every
-/// event says in words what happened.
+/// seeds/000 §4.4, §4.5, §5.1: Started is the first event of every call, InProgress comes when its tool starts, and
+/// every event says in words what happened.
 #[tokio::test]
 async fn started_is_first_also_where_a_call_is_refused_and_every_event_has_words() {
     let house = house([chatty().asks(), failing()]);

@@ -112,7 +112,8 @@ fn not_elsewhere(sql: &mut dyn Sql) -> Result<(), Fault> {
     if migrations::version(sql)? > 0 {
         return Ok(());
     }
-    let question = "SELECT 1::BIGINT FROM pg_tables WHERE schemaname::TEXT = 'haft' AND tablename::TEXT = 'haft_migrations'";
+    let question = "SELECT 1::BIGINT FROM pg_tables \
+         WHERE schemaname::TEXT = 'haft' AND tablename::TEXT = 'haft_migrations'";
     match sql.query_one(question, &[])? {
         None => Ok(()),
         Some(_) => Err(Fault::new(

@@ -158,7 +158,8 @@ fn insert(work: &mut Work<'_>, seq: i64, record: &AuditRecord, body: &str) -> Re
     work.sql.execute(
         "INSERT INTO tool_executions (seq, execution_id, tenant, call_id, tool_name, status, error_code, started_at, \
          completed_at, duration_ms, output_size_bytes, output_truncated, output_handle, sandbox_id, agent_id, user_id, \
-         session_id, batch_id, batch_index, correlation_id, id, parameters_json, error_message, metadata_json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+         session_id, batch_id, batch_index, correlation_id, id, parameters_json, error_message, \
+         metadata_json) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
          ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24) ON CONFLICT (seq) DO NOTHING",
         &[
             Value::Int(seq),
