@@ -115,7 +115,7 @@ impl<'s> Walk<'s> {
 }
 
 /// The schema of an item.
-fn item<'s>(part: &'s Map<String, Value>, index: usize) -> Option<&'s Value> {
+fn item(part: &Map<String, Value>, index: usize) -> Option<&Value> {
     let first = part.get("prefixItems").and_then(Value::as_array);
     let first = first.map_or(&[][..], Vec::as_slice);
     first.get(index).or_else(|| part.get("items"))
