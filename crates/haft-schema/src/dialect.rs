@@ -91,7 +91,7 @@ pub struct Converted<'s> {
     pub draft: Draft,
     /// Whether `format` is checked: up to draft-07 it was, since then it is a note.
     pub checks_formats: bool,
-    /// The pointers of its schemas, each with that of the same schema in the source.
+    /// The pointers of its schemas whose last step has another name than in the source, each with that.
     places: BTreeMap<String, String>,
 }
 

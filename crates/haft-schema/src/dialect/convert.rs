@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 use serde_json::{Map, Value};
 
@@ -41,6 +42,8 @@ const UNKNOWN_UP_TO: [(&str, Draft); 21] = [
 ];
 /// What stays beside a `$ref` up to draft-07, where nothing else counts: what others refer to, and words.
 const BESIDE_REFERENCE: [&str; 6] = ["$schema", "definitions", "$defs", "title", "description", "$comment"];
+/// Keywords whose values are no schemas, whatever refers to them.
+const VALUES: [&str; 5] = ["const", "enum", "default", "examples", "required"];
 /// The formats that came with each draft. One that a draft does not have was not checked.
 const FORMATS: [(Draft, &[&str]); 3] = [
     (Draft::Four, &["date-time", "email", "hostname", "ipv4", "ipv6", "uri"]),
@@ -84,8 +87,8 @@ pub(super) fn whole(source: &Value, draft: Draft) -> Result<Converted<'static>, 
         places: BTreeMap::new(),
         checks_formats: false,
     };
-    let schema =
-        conversion.schema(source, Spot { from: String::new(), to: String::new(), recursive: false })?;
+    let schema = conversion
+        .schema(source, Spot { from: String::new(), to: String::new(), recursive: false, renamed: false })?;
     let Conversion { places, checks_formats, .. } = conversion;
     Ok(Converted { schema: Cow::Owned(schema), draft, checks_formats, places })
 }
@@ -138,6 +141,8 @@ struct Spot {
     to: String,
     /// Whether the document that it is in has a `$recursiveAnchor`.
     recursive: bool,
+    /// Whether a step has another name now, since the schema around it.
+    renamed: bool,
 }
 
 impl Spot {
@@ -145,6 +150,7 @@ impl Spot {
         let mut below = self.clone();
         push_segment(&mut below.from, from);
         push_segment(&mut below.to, to);
+        below.renamed |= from != to;
         below
     }
 
@@ -165,7 +171,9 @@ struct Conversion {
 
 impl Conversion {
     fn schema(&mut self, source: &Value, mut at: Spot) -> Result<Value, Unconvertible> {
-        self.places.insert(at.to.clone(), at.from.clone());
+        if std::mem::take(&mut at.renamed) {
+            self.places.insert(at.to.clone(), at.from.clone());
+        }
         let Value::Object(object) = source else { return Ok(source.clone()) };
         let alone = self.draft.reference_alone() && object.get("$ref").is_some_and(Value::is_string);
         let counts = |keyword: &str| {
@@ -260,6 +268,11 @@ impl Conversion {
             }
             _ => {
                 let below = at.below(keyword, keyword);
+                if VALUES.contains(&keyword) && self.refers_below(&below.from) {
+                    let message =
+                        "expected no reference to a value; move what it refers to into `definitions`";
+                    return Err(at.refused(keyword, message));
+                }
                 let part = match (holds(keyword), value) {
                     (Some(Holds::Several), Value::Array(list)) => self.list(list, &below)?,
                     (Some(Holds::Several), Value::Object(map)) if keyword != "items" => {
@@ -285,13 +298,19 @@ impl Conversion {
         Ok(Value::Object(converted.collect::<Result<Object, Unconvertible>>()?))
     }
 
+    /// Whether a reference leads to a place whose pointer begins so.
+    fn refers_below(&self, start: &str) -> bool {
+        let next = self.elsewhere.range::<str, _>((Bound::Included(start), Bound::Unbounded)).next();
+        next.is_some_and(|pointer| pointer.starts_with(start))
+    }
+
     /// What no keyword holds as a schema, but a reference may: those places are schemas, too.
     fn other(&mut self, value: &Value, at: Spot) -> Result<Value, Unconvertible> {
         if self.elsewhere.contains(&at.from) {
             return self.schema(value, at);
         }
         let start = format!("{}/", at.from);
-        if !self.elsewhere.iter().any(|pointer| pointer.starts_with(&start)) {
+        if !self.refers_below(&start) {
             return Ok(value.clone());
         }
         Ok(match value {

@@ -100,10 +100,7 @@ fn what_cannot_be_said_in_2020_12_is_refused_with_its_place() {
             "rename one of them",
         ),
         (
-            named(
-                Draft::Seven,
-                json!({"not": {"$id": "http://a/b", "$ref2": 1}, "if": {"$ref": "#/x"}, "x": {}}),
-            ),
+            named(Draft::Seven, json!({"not": {"$id": "http://a/b"}, "if": {"$ref": "#/x"}, "x": {}})),
             "/if/$ref",
             "move it to `definitions`",
         ),
@@ -111,6 +108,11 @@ fn what_cannot_be_said_in_2020_12_is_refused_with_its_place() {
             named(Draft::Nineteen, json!({"contains": {}, "unevaluatedItems": false})),
             "/contains",
             "write the schema in 2020-12",
+        ),
+        (
+            named(Draft::Seven, json!({"not": {"$ref": "#/enum/0"}, "enum": [{"items": [{}]}]})),
+            "/enum",
+            "move what it refers to",
         ),
         (named(Draft::Seven, json!({"not": {"$ref": address(Draft::Seven)}})), "/not/$ref", "refer to"),
         (json!({"items": {"$schema": address(Draft::Seven)}}), "/items/$schema", "expected one draft"),
