@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 pub(crate) const VARIABLE: &str = "HAFT_DATA_KIT";
 
 /// Asking for other packages makes a new folder: count this up with them.
-const NAME: &str = "data-kit-1";
+const NAME: &str = "data-kit-2";
 
 const SCRIPT: &str = include_str!("data_kit.py");
 
@@ -44,6 +44,10 @@ const PACKAGES: &[Package] = &[
         sha256: "0c26707e2efad8aa1bfc5b7ce170f3fccc2e4918ff85989ba9ffa9facb2be326",
         files: &[
             ("json/LICENSE", "jsonschema/LICENSE"),
+            ("json/tests/draft4", "jsonschema/tests/draft4"),
+            ("json/tests/draft6", "jsonschema/tests/draft6"),
+            ("json/tests/draft7", "jsonschema/tests/draft7"),
+            ("json/tests/draft2019-09", "jsonschema/tests/draft2019-09"),
             ("json/tests/draft2020-12", "jsonschema/tests/draft2020-12"),
             ("json/remotes", "jsonschema/remotes"),
         ],

@@ -41,6 +41,8 @@ pub use check::{check, locate, read_checked};
 pub use document::Document;
 pub use error::{Position, ReadError, ReadErrors};
 pub use format::{Format, read_file_name_format};
+/// What a person should know about the schemas of a definition, such as the draft that they were written in.
+pub use haft_schema::dialect_notes;
 pub use read::{FILE_SCHEMA, read};
 pub use several::read_all_checked;
 pub use write::write;

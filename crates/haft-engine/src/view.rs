@@ -9,7 +9,7 @@ use crate::{
 };
 use haft_core::{
     CallOptions, ErrorCode, ExecutionId, SearchFilter, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::BoxFuture,
+    port::{AuditQuery, BoxFuture},
 };
 use haft_sdk::capability::EngineView;
 use serde_json::{Map, Value, json};
@@ -45,6 +45,65 @@ impl EngineView for View {
             }
         }
         json!({"all": sum.to_json(), "tools": tools})
+    }
+
+    fn state(&self, tenant: &str) -> Value {
+        let Some(engine) = self.engine.upgrade() else { return Value::Null };
+        let calls =
+            engine.live.executions.unfinished().into_iter().filter(|call| *call.context.tenant == *tenant);
+        let calls: Vec<Value> = calls
+            .map(|call| {
+                json!({
+                    "executionId": call.id,
+                    "tool": &**call.tool_name(),
+                    "arrivedAt": call.arrived_at.to_string(),
+                    "agent": &*call.context.agent,
+                })
+            })
+            .collect();
+        let mut sandboxes: Vec<_> =
+            engine.ports.sandboxes.all_of(tenant).iter().map(|entry| entry.status()).collect();
+        sandboxes.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
+        let sandboxes: Vec<Value> = sandboxes
+            .iter()
+            .map(|one| json!({"id": one.id, "running": one.running, "expiresAt": one.expires_at.to_string()}))
+            .collect();
+        json!({
+            "mode": engine.ports.settings.mode,
+            "calls": calls,
+            "sandboxes": sandboxes,
+            "tasks": engine.tasks.count_of(tenant),
+        })
+    }
+
+    fn logs<'a>(&'a self, tenant: &'a str, query: AuditQuery) -> BoxFuture<'a, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let gone = || ToolError::new(ErrorCode::Cancelled, "the engine is gone");
+            let engine = self.engine.upgrade().ok_or_else(gone)?;
+            let tool = query.tool.map(|name| match self.registry.lookup(&name) {
+                Some(registered) => registered.name.to_string(),
+                None => name,
+            });
+            let store = engine.ports.store.for_tenant(tenant);
+            let page = store.audit_page(AuditQuery { tool, ..query }).await.map_err(|error| {
+                ToolError::failed("The records of earlier calls cannot be read").with_diagnostics(error)
+            })?;
+            // The store keeps to the tenant; a record of another one must not get out even where one does not.
+            let own = page.records.iter().filter(|(_, record)| *record.context.tenant == *tenant);
+            let calls: Vec<Value> = own
+                .map(|(_, record)| {
+                    json!({
+                        "executionId": record.metadata.execution_id,
+                        "tool": &*record.tool,
+                        "status": record.status,
+                        "code": record.code,
+                        "startedAt": record.metadata.started_at.to_string(),
+                        "durationMs": record.metadata.duration.as_secs_f64() * 1000.0,
+                    })
+                })
+                .collect();
+            Ok(json!({"calls": calls, "more": page.next.is_some()}))
+        })
     }
 
     fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {

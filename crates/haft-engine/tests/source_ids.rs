@@ -18,7 +18,7 @@ use common::{
     within,
 };
 use haft_core::{
-    BatchOptions, BatchOrigin, CallContext, ErrorCode, Event, Status, ToolCall, ToolError, ToolsMode,
+    BatchOptions, BatchOrigin, CallContext, ErrorCode, Event, Risk, Status, ToolCall, ToolError, ToolsMode,
 };
 use haft_engine::{BatchRequest, Request, Settings};
 use haft_sdk::{CancelReason, ToolCtx};
@@ -521,5 +521,30 @@ async fn acceptance_8_batch_execution_processes_all_inputs() {
     for (index, result) in results.iter().enumerate() {
         assert_eq!(&*result.call_id, format!("call_{index}"), "results are in call order");
         house.ended_once(result.metadata.execution_id).await;
+    }
+}
+
+// --- seeds/004 FR-MODE-01, FR-REG-01 ---------------------------------------------------------------------------------
+
+#[tokio::test]
+async fn fr_mode_01_no_tools_are_offered_in_disabled_mode() {
+    for (mode, offered) in [(ToolsMode::Disabled, 0), (ToolsMode::ParseOnly, 1), (ToolsMode::Enabled, 1)] {
+        let house = in_mode(mode).build([counting("ping", &Count::default())]);
+        let context = CallContext::new("local", "agent");
+        assert_eq!(house.engine.tools().listed(&context).await.len(), offered, "{mode:?}");
+        assert_eq!(house.engine.tools().available(&context).await.len(), offered, "{mode:?}");
+    }
+}
+
+#[test]
+fn fr_reg_01_risk_is_low_without_side_effects_and_otherwise_medium_unless_said() {
+    let mut definition = haft_core::ToolDefinition::new("touch", "Touches a file");
+    definition.constraints.allow_side_effects = false;
+    assert_eq!(definition.risk(), Risk::Low);
+    definition.constraints.allow_side_effects = true;
+    assert_eq!(definition.risk(), Risk::Medium);
+    for risk in [Risk::Low, Risk::Medium, Risk::High] {
+        definition.risk = Some(risk);
+        assert_eq!(definition.risk(), risk);
     }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
+use crate::dialect::to_2020_12;
 use crate::keywords::each_schema;
 use crate::place::Place;
+use crate::pointer::encoded;
 use crate::words::SchemaProblem;
-use crate::{Checker, Options};
+use crate::{Checker, Formats, Options};
 
 /// Where a schema without an address is while its parts are checked.
 const HERE: &str = "haft:///schema";
@@ -29,6 +31,8 @@ const MOST: usize = 1000;
 /// assert_eq!(problems, [("/properties/depth/default".to_owned(), "expected at most 10, got 20".to_owned())]);
 /// ```
 pub fn check_defaults(schema: &Value) -> Vec<(String, String)> {
+    let Ok(converted) = to_2020_12(schema) else { return Vec::new() };
+    let schema = &*converted.schema;
     let declared = declared(schema);
     if declared.is_empty() {
         return Vec::new();
@@ -45,7 +49,8 @@ pub fn check_defaults(schema: &Value) -> Vec<(String, String)> {
     if let Some(draft) = schema.get("$schema") {
         all["$schema"] = draft.clone();
     }
-    let problems = problems(&address, schema, &all, &Value::Object(value)).unwrap_or_default();
+    let formats = if converted.checks_formats { Formats::Checked } else { Formats::OfTheDraft };
+    let problems = problems(&address, schema, formats, &all, &Value::Object(value)).unwrap_or_default();
     let mut by_default: BTreeMap<usize, Vec<SchemaProblem>> = BTreeMap::new();
     for mut problem in problems {
         let (index, below) = split(&problem.pointer);
@@ -61,7 +66,7 @@ pub fn check_defaults(schema: &Value) -> Vec<(String, String)> {
                 more => format!(" (and {more} more)"),
             };
             let first = problems.into_iter().min_by(|a, b| a.pointer.cmp(&b.pointer))?;
-            Some((format!("{pointer}/default"), format!("{first}{more}")))
+            Some((format!("{}/default", converted.source_pointer(pointer)), format!("{first}{more}")))
         })
         .collect()
 }
@@ -70,8 +75,7 @@ pub fn check_defaults(schema: &Value) -> Vec<(String, String)> {
 fn declared(schema: &Value) -> Vec<(String, &Value)> {
     let (mut declared, mut apart) = (Vec::new(), Vec::new());
     each_schema(schema, &mut |pointer, part| {
-        if !pointer.is_empty() && (part.get("$id").is_some() || part.get("id").is_some_and(Value::is_string))
-        {
+        if !pointer.is_empty() && part.get("$id").is_some() {
             apart.push(pointer.to_owned());
         }
         if let Some(default) = part.get("default").filter(|default| !default.is_null()) {
@@ -84,8 +88,14 @@ fn declared(schema: &Value) -> Vec<(String, &Value)> {
     declared
 }
 
-fn problems(address: &str, schema: &Value, all: &Value, value: &Value) -> Option<Vec<SchemaProblem>> {
-    let mut options = Options::default();
+fn problems(
+    address: &str,
+    schema: &Value,
+    formats: Formats,
+    all: &Value,
+    value: &Value,
+) -> Option<Vec<SchemaProblem>> {
+    let mut options = Options { formats, ..Options::default() };
     options.documents.add(address, schema.clone()).ok()?;
     Some(Checker::with_options(all, &options).ok()?.check(value).ok()?.problems)
 }
@@ -95,20 +105,6 @@ fn split(pointer: &str) -> (usize, String) {
     let pointer = pointer.strip_prefix('/').unwrap_or(pointer);
     let end = pointer.find('/').unwrap_or(pointer.len());
     (pointer[..end].parse().unwrap_or(usize::MAX), pointer[end..].to_owned())
-}
-
-/// A pointer as the fragment of an address.
-fn encoded(pointer: &str) -> String {
-    let mut encoded = String::new();
-    for byte in pointer.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'~' | b'-' | b'.' | b'_' | b'$' => {
-                encoded.push(char::from(byte));
-            }
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ impl fmt::Debug for Checker {
 }
 
 impl Checker {
-    /// Compiles `schema`: JSON Schema 2020-12, or the draft that its `$schema` names.
+    /// Compiles `schema`: JSON Schema 2020-12, or an older draft that its `$schema` names and that is converted to it.
     ///
     /// # Errors
     ///
@@ -112,11 +112,11 @@ impl Checker {
 
     pub(crate) fn of_plan(plan: CompilePlan<'_>) -> Result<Self, BadSchema> {
         let (validator, patterns) = plan.compile()?;
-        let CompilePlan { schema, documents, shape, .. } = plan;
-        Ok(Self { schema: schema.clone(), documents, shape, validator, patterns })
+        let CompilePlan { converted, documents, shape, .. } = plan;
+        Ok(Self { schema: converted.schema.into_owned(), documents, shape, validator, patterns })
     }
 
-    /// The schema that it was made from.
+    /// The schema that it was made from, in 2020-12.
     pub(crate) fn schema(&self) -> &Value {
         &self.schema
     }

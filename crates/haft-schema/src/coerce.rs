@@ -14,6 +14,7 @@ use serde_json::{Map, Number, Value};
 
 use self::kinds::Kinds;
 use crate::bounds::MAX_DEPTH;
+use crate::dialect::to_2020_12;
 use crate::local::Local;
 use crate::pointer::push_segment;
 
@@ -44,6 +45,8 @@ const LONGEST_SCALAR: usize = 64;
 /// assert_eq!(arguments, *json!({"n": 5, "s": "5", "list": [1, 2]}).as_object().unwrap());
 /// ```
 pub fn coerce(schema: &Value, arguments: &mut Map<String, Value>) -> Vec<String> {
+    let Ok(converted) = to_2020_12(schema) else { return Vec::new() };
+    let schema = &*converted.schema;
     let Some(local) = Local::of(schema) else {
         return Vec::new();
     };
@@ -80,19 +83,11 @@ impl<'s> Walk<'s> {
 
     fn items(&mut self, parts: &[&'s Map<String, Value>], items: &mut [Value], at: &str, depth: usize) {
         for (index, value) in items.iter_mut().enumerate() {
-            let schemas: Vec<&Value> = parts.iter().filter_map(|part| self.item(part, index)).collect();
+            let schemas: Vec<&Value> = parts.iter().filter_map(|part| item(part, index)).collect();
             if !schemas.is_empty() {
                 self.one(&schemas, value, format!("{at}/{index}"), depth + 1);
             }
         }
-    }
-
-    /// The schema of an item.
-    fn item(&self, part: &'s Map<String, Value>, index: usize) -> Option<&'s Value> {
-        let first = part.get("prefixItems").filter(|_| self.local.newest).and_then(Value::as_array);
-        let first = first.map_or(&[][..], Vec::as_slice);
-        // In old drafts `items` may be a list.
-        first.get(index).or_else(|| part.get("items").filter(|items| !items.is_array()))
     }
 
     /// `schemas` all hold for the value.
@@ -117,6 +112,13 @@ impl<'s> Walk<'s> {
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+}
+
+/// The schema of an item.
+fn item(part: &Map<String, Value>, index: usize) -> Option<&Value> {
+    let first = part.get("prefixItems").and_then(Value::as_array);
+    let first = first.map_or(&[][..], Vec::as_slice);
+    first.get(index).or_else(|| part.get("items"))
 }
 
 /// The schema of a member.

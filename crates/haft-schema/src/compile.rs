@@ -11,6 +11,7 @@ use crate::bounds::{
     MAX_ALL_PATTERN_BYTES, MAX_BACKTRACKS, MAX_CHAIN, MAX_DEPTH, MAX_PATTERN_BYTES, MAX_STEPS,
     STACK_PER_LEVEL, STACK_PER_SCHEMA, count_patterns, depth_and_size, with_stack,
 };
+use crate::dialect::{Converted, Draft, convert_as, to_2020_12};
 use crate::documents::Document;
 use crate::keywords::has_references;
 use crate::metered::Patterns;
@@ -23,8 +24,9 @@ const PLAIN_DEPTH: usize = 32;
 
 /// A schema whose cost is known and bounded, ready to be compiled.
 pub(crate) struct CompilePlan<'s> {
-    pub(crate) schema: &'s Value,
-    /// Those that it can lead to.
+    /// In 2020-12, whatever draft it came in.
+    pub(crate) converted: Converted<'s>,
+    /// Those that it can lead to, in 2020-12 as well.
     pub(crate) documents: Vec<Arc<Document>>,
     pub(crate) shape: Shape,
     formats: Formats,
@@ -37,27 +39,39 @@ impl<'s> CompilePlan<'s> {
                 format!("expected at most {MAX_DEPTH} arrays and objects inside each other, got more");
             return Err(BadSchema::new("", message));
         }
+        let converted = to_2020_12(schema)?;
         let documents = options.documents.reached_from(schema);
-        let shape =
-            shape::measure(schema, documents.iter().map(|document| &**document)).map_err(unmeasured)?;
+        let (documents, formats) = in_one_dialect(documents, &converted, options.formats)?;
+        let measured = shape::measure(&converted.schema, documents.iter().map(|document| &**document));
+        let shape = measured.map_err(|why| converted.at_source(unmeasured(why)))?;
         if shape.steps > MAX_STEPS {
             return Err(BadSchema::new("", TOO_MANY_CHECKS));
         }
         if shape.chain > MAX_CHAIN {
             return Err(BadSchema::new("", TOO_LONG_CHAIN));
         }
-        Ok(Self { schema, documents, shape, formats: options.formats })
+        Ok(Self { documents, shape, formats, converted })
+    }
+
+    /// The schema, in 2020-12.
+    pub(crate) fn schema(&self) -> &Value {
+        &self.converted.schema
+    }
+
+    /// What `format` does.
+    pub(crate) fn formats(&self) -> Formats {
+        self.formats
     }
 
     /// Whether the schema has no references and is not deep: then what a check costs grows with the value and no
     /// faster, and it needs no bounds.
     pub(crate) fn is_plain(&self) -> bool {
-        self.shape.depth <= PLAIN_DEPTH && !has_references(self.schema)
+        self.shape.depth <= PLAIN_DEPTH && !has_references(self.schema())
     }
 
     /// Compiles it, with patterns that take one pass over a string where that is possible.
     pub(crate) fn compile<F: Json>(&self) -> Result<(Validator<F>, Patterns), BadSchema> {
-        let patterns = |kind| self.build::<F>(self.schema, kind).map(|validator| (validator, kind));
+        let patterns = |kind| self.build::<F>(self.schema(), kind).map(|validator| (validator, kind));
         self.stacked(|| {
             patterns(Patterns::Linear).or_else(|error| match error.kind() {
                 // Perhaps it needs more than one pass.
@@ -77,7 +91,7 @@ impl<'s> CompilePlan<'s> {
         work: impl FnOnce() -> Result<T, ValidationError<'static>> + Send,
     ) -> Result<T, BadSchema> {
         let stack = self.shape.chain * STACK_PER_SCHEMA + self.shape.depth * STACK_PER_LEVEL;
-        with_stack(stack, work)?.map_err(|error| uncompiled(&error))
+        with_stack(stack, work)?.map_err(|error| self.converted.at_source(uncompiled(&error)))
     }
 
     fn build<F: Json>(
@@ -107,6 +121,33 @@ impl<'s> CompilePlan<'s> {
         let shelf = Registry::new().retriever(Never).extend(documents)?.prepare()?;
         options.with_registry(&shelf).build(schema)
     }
+}
+
+/// The documents in 2020-12, and what `format` does in all. A document that names no draft is in that of the schema
+/// which leads to it.
+fn in_one_dialect(
+    documents: Vec<Arc<Document>>,
+    schema: &Converted<'_>,
+    formats: Formats,
+) -> Result<(Vec<Arc<Document>>, Formats), BadSchema> {
+    let checked = schema.checks_formats || formats == Formats::Checked;
+    let mut converted = Vec::with_capacity(documents.len());
+    for document in documents {
+        let address = document.address().to_owned();
+        let own = convert_as(document.contents(), schema.draft)
+            .map_err(|why| BadSchema::new(format!("{address}#{}", why.pointer), why.message))?;
+        if own.checks_formats && !checked && schema.draft > Draft::Seven {
+            let message = format!(
+                "expected a document without `format`, got one in {}, where it is checked; write it in 2020-12",
+                own.draft
+            );
+            return Err(BadSchema::new(address, message));
+        }
+        let own = (own.draft != Draft::Newest).then(|| own.schema.into_owned());
+        converted
+            .push(own.map_or_else(|| Arc::clone(&document), |own| Arc::new(document.with_contents(own))));
+    }
+    Ok((converted, if checked { Formats::Checked } else { formats }))
 }
 
 /// Fetches nothing.

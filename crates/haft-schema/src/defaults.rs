@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::dialect::to_2020_12;
 use crate::local::Local;
 use crate::pointer::push_segment;
 
@@ -51,6 +52,8 @@ pub(crate) struct Added<'d>(String, &'d str);
 impl Defaults {
     /// Those that the schema's members declare.
     pub fn of(schema: &Value) -> Self {
+        let Ok(converted) = to_2020_12(schema) else { return Self::default() };
+        let schema = &*converted.schema;
         Local::of(schema)
             .map(|local| Builder { local, open: vec![schema], left: MAX_MEMBERS }.inside(&[schema], 0))
             .unwrap_or_default()
@@ -169,11 +172,9 @@ impl<'s> Builder<'s> {
         let mut waiting: Vec<&'s Value> = schemas.iter().rev().copied().collect();
         while let Some(schema) = waiting.pop() {
             let Value::Object(schema) = schema else { continue };
-            if self.local.counts(schema) {
-                parts.push(schema);
-                let all = schema.get("allOf").and_then(Value::as_array);
-                waiting.extend(all.into_iter().flatten().rev());
-            }
+            parts.push(schema);
+            let all = schema.get("allOf").and_then(Value::as_array);
+            waiting.extend(all.into_iter().flatten().rev());
             let target = self.local.target(schema);
             if let Some(target) =
                 target.filter(|target| !self.open.iter().any(|open| std::ptr::eq(*open, *target)))

@@ -135,6 +135,13 @@ impl Document {
         &self.contents
     }
 
+    /// The same document, in another draft.
+    pub(crate) fn with_contents(&self, contents: Value) -> Self {
+        let (mut answers, refers) = addresses(Place::document(&contents, &self.address));
+        answers.insert(self.address.clone());
+        Self { address: self.address.clone(), contents, answers, refers }
+    }
+
     pub(crate) fn place(&self) -> Place<'_> {
         Place::document(&self.contents, &self.address)
     }

@@ -29,14 +29,15 @@ const NOTES: [&str; 8] =
 
 /// How the value of a keyword holds schemas.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
+pub(crate) enum Holds {
     /// It is one.
     One,
     /// It is a list or a map of them; where it is neither, one.
     Several,
 }
 
-fn holds(keyword: &str) -> Option<Holds> {
+/// How the value of a keyword holds schemas, if it does.
+pub(crate) fn holds(keyword: &str) -> Option<Holds> {
     // In old drafts `items` may be a list.
     let several = keyword == "items"
         || SAME_LIST.contains(&keyword)

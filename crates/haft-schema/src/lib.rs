@@ -1,4 +1,4 @@
-//! JSON Schema 2020-12, through one entry: compiled once, problems in words that a model can act on, defaults, and
+//! JSON Schema 2020-12, the one dialect (older drafts are converted to it), through one entry: compiled once, problems in words that a model can act on, defaults, and
 //! coercion that loses nothing.
 //!
 //! References to other documents are never fetched, from the network or from the disk. What a schema may cost is
@@ -12,6 +12,7 @@ mod coerce;
 mod compile;
 mod defaults;
 mod definition;
+mod dialect;
 mod documents;
 mod keywords;
 mod level;
@@ -31,6 +32,7 @@ pub use checker::{Checked, Checker};
 pub use coerce::coerce;
 pub use defaults::Defaults;
 pub use definition::check_definition;
+pub use dialect::{Converted, Draft, Unconvertible, dialect_notes, to_2020_12};
 pub use documents::Documents;
 pub use level::beyond_basic;
 pub use options::{Formats, Options};

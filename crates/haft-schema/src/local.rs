@@ -2,52 +2,34 @@
 
 use serde_json::{Map, Value};
 
+use crate::dialect::OURS;
 use crate::keywords::each_schema;
 use crate::place::decode;
 
-const PUBLISHED_2020: &str = "https://json-schema.org/draft/2020-12/schema";
-
-/// A schema and what its draft has to say.
+/// A schema in 2020-12.
 #[derive(Clone, Copy)]
 pub(crate) struct Local<'s> {
     root: &'s Value,
     /// Whether `#/…` always means a place in this schema: not where a part of it has an address of its own.
     follows: bool,
-    /// Whether nothing beside a `$ref` counts, as up to draft 7.
-    reference_alone: bool,
-    /// Whether it is draft 2020-12.
-    pub(crate) newest: bool,
 }
 
 impl<'s> Local<'s> {
-    /// None where the schema, or a part of it, is in a draft that nobody knows: its words could mean anything.
+    /// None where the schema, or a part of it, is in another draft: its words could mean anything.
     pub(crate) fn of(root: &'s Value) -> Option<Self> {
-        let draft = match root.get("$schema") {
-            Some(draft) => draft.as_str()?.trim_end_matches('#'),
-            None => PUBLISHED_2020,
-        };
-        let old = draft.starts_with("http://json-schema.org/draft-0");
-        if !old && !draft.starts_with("https://json-schema.org/draft/20") {
+        if root
+            .get("$schema")
+            .is_some_and(|draft| draft.as_str().map(|draft| draft.trim_end_matches('#')) != Some(OURS))
+        {
             return None;
         }
         let (mut parts_with_address, mut parts_in_other_drafts) = (false, false);
         each_schema(root, &mut |pointer, part| {
             let has = |keyword: &str| !pointer.is_empty() && part.get(keyword).is_some();
-            parts_with_address |= has("$id") || has("id");
+            parts_with_address |= has("$id");
             parts_in_other_drafts |= has("$schema");
         });
-        let newest = draft == PUBLISHED_2020;
-        (!parts_in_other_drafts).then_some(Self {
-            root,
-            follows: !parts_with_address,
-            reference_alone: old,
-            newest,
-        })
-    }
-
-    /// Whether the members of a schema beside its `$ref` count.
-    pub(crate) fn counts(&self, schema: &Map<String, Value>) -> bool {
-        !(self.reference_alone && schema.contains_key("$ref"))
+        (!parts_in_other_drafts).then_some(Self { root, follows: !parts_with_address })
     }
 
     /// What a schema's `$ref` leads to, where that is a place in this schema, given by a pointer.
@@ -83,7 +65,7 @@ mod tests {
     fn unknown_drafts_say_nothing() {
         let known = |draft: &str| Local::of(&json!({"$schema": draft})).is_some();
         assert!(known("https://json-schema.org/draft/2020-12/schema"));
-        assert!(known("http://json-schema.org/draft-07/schema#"));
+        assert!(!known("http://json-schema.org/draft-07/schema#"), "it is converted before");
         assert!(!known("https://example.com/my-draft"));
         assert!(
             Local::of(&json!({"items": {"$schema": "http://json-schema.org/draft-07/schema#"}})).is_none()

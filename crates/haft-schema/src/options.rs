@@ -28,7 +28,7 @@ pub struct Options {
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Formats {
-    /// From draft 2019-09 on it is a note; before that it is checked.
+    /// From draft 2019-09 on it is a note; in a schema that names an older draft it is checked.
     #[default]
     OfTheDraft,
     /// It is checked, where the format is known.

@@ -17,3 +17,17 @@ pub fn push_segment(pointer: &mut String, segment: &str) {
         }
     }
 }
+
+/// A pointer as the fragment of an address.
+pub(crate) fn encoded(pointer: &str) -> String {
+    let mut encoded = String::new();
+    for byte in pointer.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'~' | b'-' | b'.' | b'_' | b'$' => {
+                encoded.push(char::from(byte));
+            }
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
+}

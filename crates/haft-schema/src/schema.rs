@@ -45,7 +45,7 @@ enum Way {
 const NAMED: usize = 5;
 
 impl Schema {
-    /// Compiles it: draft 2020-12, or the draft that its `$schema` names.
+    /// Compiles it: draft 2020-12, or an older draft that its `$schema` names and that is converted to it.
     ///
     /// # Errors
     ///
@@ -79,11 +79,13 @@ impl Schema {
         if patterns == Patterns::Backtracking {
             return Checker::of_plan(plan).map(Schema::bounded);
         }
+        let schema = plan.schema();
         let bare = without_notes(schema);
         let validator = if bare == *schema { validator } else { plan.compile_bare(&bare)? };
         let source = schema.to_string().into_boxed_str();
-        let given = !options.documents.is_empty() || options.formats != crate::Formats::default();
-        let options = given.then(|| Box::new(options.clone()));
+        let formats = plan.formats();
+        let given = !options.documents.is_empty() || formats != crate::Formats::default();
+        let options = given.then(|| Box::new(Options { formats, ..options.clone() }));
         Ok(Schema(Way::Quick { validator, source, options }))
     }
 
@@ -134,7 +136,7 @@ impl Schema {
         (sentence, named)
     }
 
-    /// The schema that it was made from.
+    /// The schema that it was made from, in 2020-12.
     ///
     /// ```
     /// use serde_json::json;

@@ -1,4 +1,4 @@
-//! The JSON Schema test suite, draft 2020-12, through haft's own entries. The documents that it refers to are given
+//! The JSON Schema test suite through haft's own entries: draft 2020-12, and older drafts that are converted to it. The documents that it refers to are given
 //! beforehand; nothing is fetched.
 
 #![allow(
@@ -88,12 +88,21 @@ fn outcome(checker: &Checker, schema: &Schema, test: &Value) -> Result<(), Strin
 }
 
 fn run(folder: &Path, options: &Options) -> Tally {
+    run_in(folder, None, options)
+}
+
+/// Runs cases whose schemas are in `draft`, also where they do not name it.
+fn run_in(folder: &Path, draft: Option<&str>, options: &Options) -> Tally {
     let mut tally = Tally::default();
     for (file, groups) in json_files(folder) {
         for group in groups.as_array().expect("groups") {
             let tests = group["tests"].as_array().expect("tests");
-            let checker = Checker::with_options(&group["schema"], options);
-            let schema = Schema::compile_with(&group["schema"], options);
+            let mut source = group["schema"].clone();
+            if let (Some(draft), Value::Object(object)) = (draft, &mut source) {
+                object.entry("$schema").or_insert_with(|| draft.into());
+            }
+            let checker = Checker::with_options(&source, options);
+            let schema = Schema::compile_with(&source, options);
             assert_eq!(checker.as_ref().err(), schema.as_ref().err(), "both take the same schemas");
             for test in tests {
                 let case = format!("{}: {}", group["description"], test["description"]);
@@ -139,4 +148,37 @@ fn all_required_cases_of_draft_2020_12() {
     // Names in other scripts take a library that haft does without.
     let without = [("idn-email.json".to_owned(), 2), ("idn-hostname.json".to_owned(), *host_names)];
     assert_eq!(formats.wrong, BTreeMap::from(without), "{:#?}", formats.first);
+}
+
+/// The older drafts: the folder of the suite, and the address of the draft.
+const OLDER: [(&str, &str); 4] = [
+    ("draft4", "http://json-schema.org/draft-04/schema#"),
+    ("draft6", "http://json-schema.org/draft-06/schema#"),
+    ("draft7", "http://json-schema.org/draft-07/schema#"),
+    ("draft2019-09", "https://json-schema.org/draft/2019-09/schema"),
+];
+
+#[test]
+fn all_required_cases_of_older_drafts_through_the_conversion() {
+    const NAME: &str = "all_required_cases_of_older_drafts_through_the_conversion";
+    let Some(folder) =
+        shared_data("jsonschema/tests/draft7").and_then(|tests| Some(tests.parent()?.parent()?.to_owned()))
+    else {
+        return not_run(NAME, "the folder jsonschema/tests/draft7 is not in the test data");
+    };
+    let mut known = Documents::new();
+    documents(&folder.join("remotes"), Path::new(""), &mut known);
+    let given = Options { documents: known, ..Options::default() };
+    for (draft, address) in OLDER {
+        let tally = run_in(&folder.join("tests").join(draft), Some(address), &given);
+        println!("{draft}: {} of {}; wrong: {:?}", tally.right, tally.total(), tally.wrong);
+        // A schema of an older draft cannot refer to that draft's meta-schema, which is not in 2020-12.
+        let refused = |problem: &&String| problem.contains("to the meta-schema of another draft");
+        let wrong: Vec<&String> = tally.first.iter().filter(|problem| !refused(problem)).collect();
+        assert_eq!(wrong, Vec::<&String>::new(), "{draft}");
+        let of_definitions = if draft == "draft2019-09" { "defs.json" } else { "definitions.json" };
+        let files = [(of_definitions.to_owned(), 2), ("ref.json".to_owned(), 2)];
+        assert_eq!(tally.wrong, BTreeMap::from(files), "{draft}");
+        assert!(tally.right > 600, "{draft}: {}", tally.right);
+    }
 }

@@ -3,7 +3,7 @@
 pub use crate::files::Workspace;
 use haft_core::{
     ErrorCode, ExecutionId, Limits, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{BoxFuture, ChangeSets, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
+    port::{AuditQuery, BoxFuture, ChangeSets, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -119,6 +119,14 @@ pub trait EngineView: Send + Sync {
     fn definitions(&self) -> Vec<Arc<ToolDefinition>>;
     /// Counts and times of a tenant's calls, for all tools or for one.
     fn metrics(&self, tenant: &str, tool: Option<&str>) -> Value;
+    /// What runs for a tenant now: the mode, the calls that have no result yet, the sandboxes, the number of tasks.
+    fn state(&self, _tenant: &str) -> Value {
+        Value::Null
+    }
+    /// The calls of a tenant that ended lately, newest first, without what went in and out.
+    fn logs<'a>(&'a self, _tenant: &'a str, _query: AuditQuery) -> BoxFuture<'a, Result<Value, ToolError>> {
+        refuse(ErrorCode::PermissionDenied, "records of calls")
+    }
     /// The tools that a caller of that tier may call and that fit a question in words, best first; refused where the
     /// tier does not include such a search.
     fn search(&self, question: &str, most: usize, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError>;

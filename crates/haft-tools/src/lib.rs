@@ -25,7 +25,9 @@ pub mod changing;
 pub mod commands;
 pub mod describe;
 pub mod files;
+mod get_logs;
 mod get_metrics;
+mod get_state;
 pub mod http;
 mod inspect_tool;
 mod read_output;
@@ -39,7 +41,9 @@ pub use call_tool::{CallTool, CallToolArgs};
 pub use changing::change_set_tools;
 pub use commands::{CommandTool, CommandToolSettings, command_tools};
 pub use files::{Encoding, FileToolSettings, Glob, ListDirectory, ReadFile, SearchFiles, file_tools};
+pub use get_logs::{GetLogs, GetLogsArgs};
 pub use get_metrics::GetMetrics;
+pub use get_state::GetState;
 pub use http::HttpTool;
 pub use inspect_tool::InspectTool;
 pub use read_output::{OutputPart, ReadOutput, ReadOutputArgs};
@@ -57,7 +61,9 @@ use haft_sdk::{Tool, capability::EngineView, typed};
 pub fn builtin() -> Vec<Box<dyn Tool>> {
     vec![
         Box::new(typed(CallTool)),
+        Box::new(typed(GetLogs)),
         Box::new(typed(GetMetrics)),
+        Box::new(typed(GetState)),
         Box::new(typed(InspectTool)),
         Box::new(typed(ReadOutput)),
         Box::new(typed(SearchTools)),

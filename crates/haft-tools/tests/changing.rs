@@ -389,3 +389,14 @@ async fn line_ends_permissions_and_the_final_newline_stay() {
     let mode = fs::metadata(ground.root.path().join("dos.txt")).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode, 0o600);
 }
+
+/// FR-TOOL-PATCH-01: a fixed text where a patch leaves every file as it was.
+#[tokio::test]
+async fn a_patch_that_changes_nothing_says_so() {
+    let ground = Ground::new();
+    ground.write("a.txt", "one\n");
+    ground.ok("read_file", json!({"path": "a.txt"})).await;
+    let patch = "LP1\nF a.txt\nR\none\n.\none\n.\nEND\n";
+    assert_eq!(ground.ok("apply_patch", json!({"patch": patch})).await.text(), "No changes applied.");
+    assert_eq!(ground.text("a.txt"), "one\n");
+}

@@ -229,3 +229,66 @@ async fn wait_until(mut done: impl FnMut() -> bool) {
     };
     tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it happens");
 }
+
+/// A call of somebody in a tenant.
+fn by(tenant: &str, name: &str, arguments: Value) -> haft_engine::Request {
+    haft_engine::Request::from(ToolCall::new(name, arguments))
+        .context(haft_core::CallContext::new(tenant, "agent"))
+}
+
+/// seeds/001 §5 GetState.
+#[tokio::test]
+async fn get_state_says_what_runs_for_this_tenant_and_no_other() {
+    let house = house();
+    let engine = house.engine.clone();
+    let hanging = tokio::spawn(async move { engine.execute(by("acme", "hang_about", json!({}))).await });
+    while house.hanging.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let own = house.engine.execute(by("acme", "GetState", json!({}))).await;
+    let state = own.output.unwrap();
+    assert_eq!((&state["mode"], &state["tasks"]), (&json!("enabled"), &json!(0)), "{state}");
+    let calls = state["calls"].as_array().unwrap();
+    assert_eq!((calls.len(), &calls[0]["tool"]), (1, &json!("hang_about")), "without itself: {state}");
+    let other = house.engine.execute(by("rival", "get_state", json!({}))).await;
+    assert_eq!(other.output.as_ref().unwrap()["calls"], json!([]));
+    assert_eq!(other.text(), "Mode enabled; 0 calls running, 0 sandboxes, 0 tasks under way");
+    hanging.abort();
+}
+
+/// seeds/001 §5 GetLogs.
+#[tokio::test]
+async fn get_logs_lists_calls_of_this_tenant_and_no_other() {
+    let house = house();
+    for (tenant, name) in [("acme", "denied_tool"), ("acme", "get_metrics"), ("rival", "inspect_tool")] {
+        house.engine.execute(by(tenant, name, json!({}))).await;
+    }
+    let logs = async |tenant: &str, arguments: Value| {
+        let result = house.engine.execute(by(tenant, "GetLogs", arguments)).await;
+        let output = result.output.unwrap();
+        let calls = output["calls"].as_array().unwrap();
+        calls.iter().map(|call| (call["tool"].to_string(), call["code"].clone())).collect::<Vec<_>>()
+    };
+    let metrics = ("\"get_metrics\"".to_owned(), Value::Null);
+    let denied = ("\"denied_tool\"".to_owned(), json!("TOOL_DENIED"));
+    assert_eq!(logs("acme", json!({})).await, [metrics.clone(), denied.clone()]);
+    assert_eq!(logs("acme", json!({"status": "PermissionDenied"})).await, [denied]);
+    assert_eq!(logs("acme", json!({"tool": "GetMetrics", "limit": 1})).await, [metrics]);
+    assert_eq!(logs("nobody", json!({})).await, []);
+}
+
+/// FR-APR-06: a person sees the command, and that it is of high risk.
+#[test]
+fn run_command_says_its_command_and_is_of_high_risk() {
+    let tools = haft_tools::command_tools(
+        &haft_tools::CommandToolSettings::default(),
+        &haft_tools::commands::BackgroundCommands::default(),
+    );
+    let tool = tools.iter().find(|tool| tool.definition().name == "run_command").unwrap();
+    let original = haft_core::Arguments::from(json!({"command": "rm -r target"}));
+    let value = original.parse().unwrap();
+    let prepared = tool.prepare(&haft_sdk::Args { value, original }).unwrap();
+    assert_eq!(prepared.summary(), "Run command: rm -r target");
+    assert_eq!(tool.definition().risk(), haft_core::Risk::High);
+    assert!(tool.definition().requires_confirmation);
+}

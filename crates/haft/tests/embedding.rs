@@ -126,7 +126,16 @@ async fn the_built_in_tools_answer() {
     let names: Vec<String> = haft.definitions().iter().map(|definition| definition.name.clone()).collect();
     assert_eq!(
         names,
-        ["call_tool", "get_metrics", "inspect_tool", "read_output", "search_tools", "validate_content"]
+        [
+            "call_tool",
+            "get_logs",
+            "get_metrics",
+            "get_state",
+            "inspect_tool",
+            "read_output",
+            "search_tools",
+            "validate_content"
+        ]
     );
 
     let calls = vec![

@@ -80,6 +80,11 @@ pub(super) fn add(
         .map_err(|problem| bad(&[problem]))?;
     let source = source.unwrap_or_else(|| written_out(&definitions, folder));
     let taken = take(&name, &definitions, &source, adding, setup)?;
+    for definition in &definitions {
+        for note in haft_definition::dialect_notes(definition) {
+            console.say(format!("note: {}: {note}", definition.name));
+        }
+    }
     if adding.json {
         return console.print_json(&json!({"added": taken.added, "replaced": taken.replaced}));
     }

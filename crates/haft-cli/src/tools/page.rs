@@ -76,6 +76,7 @@ fn here(registration: &Registration) -> Vec<String> {
     } else if let Some(what) = only_described(&registration.definition) {
         lines.push(format!("{what}; nothing here can run it yet"));
     }
+    lines.extend(haft_definition::dialect_notes(&registration.definition));
     for (key, value) in registration.settings.iter() {
         lines.push(format!("Setting {} = {}", one_line(key, 80), one_line(&value.to_string(), 200)));
     }

@@ -371,3 +371,25 @@ fn every_member_of_a_definition_is_documented() {
         }
     }
 }
+
+/// FR-VAL-01a: one dialect for all tools. What names an older draft is converted, and a person is told.
+#[test]
+fn a_schema_of_an_older_draft_is_read_as_2020_12_and_that_is_said() {
+    let place = Place::new();
+    let with = |draft: &str| {
+        let schema = json!({"$schema": draft, "type": "object", "properties": {"at": {"items": [{"type": "integer"}]}}});
+        json!({"name": "mark", "description": "Marks a place", "parameters": schema}).to_string()
+    };
+    place.write("mark.tool.json", with("http://json-schema.org/draft-07/schema#"));
+    let said = place.haft(&["tools", "add", "mark.tool.json"]);
+    let note = "parameters: written in JSON Schema draft-07, read as 2020-12";
+    assert_eq!((said.code, said.stderr.as_str()), (0, format!("note: mark: {note}\n").as_str()), "{said:?}");
+    assert!(place.ok(&["tools", "show", "mark"]).stdout.contains(note));
+    // The definition is as it came.
+    let shown = place.ok(&["tools", "show", "mark", "--json"]).json();
+    assert_eq!(shown["parameters"]["$schema"], "http://json-schema.org/draft-07/schema#");
+    place.write("mark.tool.json", with("http://json-schema.org/draft-03/schema#"));
+    let refused = place.haft(&["tools", "add", "mark.tool.json", "--replace"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("write the schema in 2020-12"), "{refused:?}");
+}

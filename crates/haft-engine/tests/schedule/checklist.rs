@@ -193,3 +193,39 @@ async fn acceptance_12_batch_of_ten_tools_under_5_s_at_the_95th_percentile() {
         assert!(p95(times.clone()) < Duration::from_secs(5), "{strategy:?}: {:?}", p95(times));
     }
 }
+
+// --- seeds/003 §9 and §13, seeds/004 NFR-PERF-01 ---------------------------------------------------------------------
+
+/// How long each of them took.
+fn times<T>(names: &[String], mut run: impl FnMut(&str) -> T) -> Vec<Duration> {
+    let time = |name: &String| {
+        let started = std::time::Instant::now();
+        run(name);
+        started.elapsed()
+    };
+    names.iter().map(time).collect()
+}
+
+#[tokio::test]
+async fn among_a_thousand_tools_one_is_found_within_5_ms_at_the_95th_percentile() {
+    let names: Vec<String> = (0..1000).map(|n| format!("tool_{n}")).collect();
+    let house = house(names.iter().map(|name| Diary::default().tool(name)));
+    assert_eq!(house.engine.tools().count(None), names.len());
+    let found = times(&names, |name| assert!(house.engine.tools().exists(name), "{name}"));
+    assert!(p95(found.clone()) < MS(5), "{:?}", p95(found));
+    let missing = times(&names, |name| assert!(!house.engine.tools().exists(&format!("{name}_not"))));
+    assert!(p95(missing.clone()) < MS(5), "{:?}", p95(missing));
+}
+
+#[tokio::test]
+async fn arguments_are_checked_within_10_ms_at_the_95th_percentile() {
+    let house = house([Diary::default().tool("x")]);
+    let mut times = Vec::new();
+    for n in 0..200 {
+        let started = std::time::Instant::now();
+        let previews = house.engine.plan(BatchRequest::from(vec![call_with("x", json!({"n": n}))])).await;
+        times.push(started.elapsed());
+        assert_eq!(previews.len(), 1);
+    }
+    assert!(p95(times.clone()) < MS(10), "{:?}", p95(times));
+}

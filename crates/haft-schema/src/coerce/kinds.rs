@@ -90,9 +90,6 @@ impl<'s> Walk<'s> {
         };
         let target = self.local.target(schema);
         let mut allowed = target.map_or(Kinds::ALL, |target| self.allowed(target, nested + 1));
-        if !self.local.counts(schema) {
-            return allowed;
-        }
         allowed = allowed
             & match schema.get("type") {
                 Some(Value::Array(names)) => union(names.iter().map(Kinds::named)),
@@ -136,9 +133,6 @@ impl<'s> Walk<'s> {
         }
         if let Some(target) = self.local.target(schema) {
             self.flatten(target, kind, nested + 1, parts);
-        }
-        if !self.local.counts(schema) {
-            return;
         }
         parts.push(schema);
         for part in list(schema, "allOf") {

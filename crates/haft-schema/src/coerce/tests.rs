@@ -181,7 +181,7 @@ fn each_draft_in_its_own_words() {
         (
             json!({"$schema": seven, "properties": {"x": {"items": [{"type": "integer"}]}}}),
             json!(["5"]),
-            json!(["5"]),
+            json!([5]),
         ),
         (
             json!({"$schema": "http://example.com/mine", "properties": {"x": {"type": "integer"}}}),

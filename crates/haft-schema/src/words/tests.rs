@@ -248,7 +248,7 @@ fn words_for_each_keyword() {
         (
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}], "additionalItems": false}),
             json!([1, 2]),
-            &[" [additionalItems] expected at most 1 item, got 2"],
+            &["/1 [items] no item is allowed here, got the number 2"],
         ),
         (
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "format": "ipv4"}),

@@ -328,3 +328,35 @@ impl Workspace for Broken {
         self.files.held_to(footprint)
     }
 }
+
+/// FR-APR-06, FR-TOOL-LIST: what a person is shown.
+#[test]
+fn it_says_path_and_depth_and_is_of_low_risk() {
+    let house = House::new(&[]);
+    let tool = house.tool("list_directory");
+    let summary = |args: Value| {
+        let original = haft_core::Arguments::from(args);
+        let value = original.parse().unwrap();
+        tool.prepare(&haft_sdk::Args { value, original }).unwrap().summary()
+    };
+    assert_eq!(summary(json!({"path": "src"})), "List src");
+    assert_eq!(summary(json!({"path": "src", "recursive": true, "max_depth": 3})), "List src [depth 3]");
+    assert_eq!(tool.definition().risk(), haft_core::Risk::Low);
+}
+
+/// seeds/001 §5: the names under which a caller knows them.
+#[test]
+fn read_only_file_tools_have_the_names_of_the_source_document() {
+    let house = House::new(&[]);
+    for (name, alias) in [
+        ("read_file", "ReadFile"),
+        ("list_directory", "ListFiles"),
+        ("search_files", "SearchFiles"),
+        ("glob", "QueryVFS"),
+    ] {
+        let tool = house.tool(name);
+        let definition = tool.definition();
+        assert!(definition.aliases.iter().any(|known| known == alias), "{name}: {:?}", definition.aliases);
+        assert!(!definition.has_side_effects(), "{name}");
+    }
+}

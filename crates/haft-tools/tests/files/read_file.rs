@@ -281,3 +281,33 @@ fn what_it_says_about_itself() {
     assert!(!definition.has_side_effects() && definition.idempotent && definition.check().is_empty());
     assert_eq!(definition.risk(), haft_core::Risk::Low);
 }
+
+/// FR-TOOL-READ-01: 200 KB, or less where the model has less room.
+#[test]
+fn a_file_is_read_up_to_200_kb_and_up_to_what_fits_into_the_model() {
+    const MOST: usize = 200 * 1024;
+    let (fits, too_large) = ("a".repeat(MOST), "a".repeat(MOST + 1));
+    let mut house = House::new(&[("fits.txt", fits.as_bytes()), ("large.txt", too_large.as_bytes())]);
+    assert_eq!(house.call("read_file", json!({"path": "fits.txt"})).unwrap().text.unwrap().len(), MOST);
+    let (code, message) = failure(house.call("read_file", json!({"path": "large.txt"})));
+    assert_eq!(code, ErrorCode::ExecutionFailed);
+    assert!(message.contains("use start_line/end_line") && message.contains("204800"), "{message}");
+    house.output_limit = 1000;
+    let (_, message) = failure(house.call("read_file", json!({"path": "fits.txt"})));
+    assert!(message.contains("at most 1000 are read at once"), "{message}");
+}
+
+/// NFR-PERF-02: the check of a path that is there takes less than a millisecond, typically.
+#[test]
+fn nfr_perf_02_a_path_that_is_there_is_checked_within_a_millisecond() {
+    let house = House::new(&[("a/b/c.txt", b"hello")]);
+    let mut times: Vec<std::time::Duration> = (0..1001)
+        .map(|_| {
+            let started = std::time::Instant::now();
+            house.files.locate("a/b/c.txt", haft_sdk::files::Access::Read).unwrap();
+            started.elapsed()
+        })
+        .collect();
+    times.sort();
+    assert!(times[500] < std::time::Duration::from_millis(1), "{:?}", times[500]);
+}
