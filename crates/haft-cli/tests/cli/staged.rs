@@ -129,6 +129,33 @@ fn changes_are_shown_and_applied_over_http() {
     assert_eq!(server.end().code, 0);
 }
 
+/// A state folder inside the folder that commands write cannot hold what they write.
+#[test]
+fn doctor_says_whether_commands_can_be_staged_here_and_what_is_in_the_way() {
+    let Some(place) = place("doctor_says_whether_commands_can_be_staged_here") else { return };
+    let fine = place.haft(&["doctor", "--json"]).json();
+    assert_eq!(fine["staged"]["available"], true, "{fine}");
+    let wished = ["call", "run_command", "command=true", "--json", "--set"];
+    let wished = place.haft(&[&wished[..], &["tools.commands.writes=staged_if_possible"]].concat());
+    assert_eq!(state(&wished), "nothing", "staged where that can be had: {wished:?}");
+    let inside = place.work().join("state");
+    fs::create_dir(&inside).unwrap();
+    let doctor =
+        |args: &[&str]| Said::of(place.program(args).env("HAFT_STATE_DIR", &inside).output().unwrap());
+    let refused = doctor(&["doctor", "--json"]).json();
+    assert_eq!(refused["staged"]["available"], false, "{refused}");
+    assert!(refused["staged"]["reason"].as_str().unwrap().contains("state"), "{refused}");
+    let said = doctor(&["doctor"]);
+    assert!(said.stdout.contains("cannot be staged") && said.stdout.contains("fix:"), "{said:?}");
+    let call = doctor(&["call", "run_command", "command=echo x > a"]);
+    assert!(call.code != 0 && !place.work().join("a").exists(), "{call:?}");
+    // Where it is only wished for, the command writes to the files, and the result says so.
+    let live = ["call", "run_command", "command=echo x > a", "--json"];
+    let live = doctor(&[&live[..], &["--set", "tools.commands.writes=staged_if_possible"]].concat());
+    assert_eq!(state(&live), "live", "{live:?}");
+    assert!(place.work().join("a").exists());
+}
+
 /// However far a haft came that is killed: all of what the command changed is there, or nothing of it, and the next haft
 /// says so.
 #[test]
