@@ -74,7 +74,7 @@ impl Layers {
     pub(super) fn profile(&self, pinned: bool) -> Vec<Entry> {
         let folder: &[Entry] = if pinned { &self.folder } else { &[] };
         let named = [&self.user[..], &self.chosen, folder, &self.env, &self.flags].into_iter().flatten();
-        let last = named.filter(|entry| entry.key.path() == PROFILE).last();
+        let last = named.rev().find(|entry| entry.key.path() == PROFILE);
         let profile = last.and_then(|entry| match entry.value {
             Value::Level(name) => name.parse::<Profile>().ok().map(|profile| (profile, &entry.place)),
             _ => None,
