@@ -288,6 +288,13 @@ pub(super) enum PolicyCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Choose what tools may do in this folder, as one profile
+    #[command(after_help = examples::POLICY_USE)]
+    Use {
+        /// locked, read-only, careful or coding
+        #[arg(value_name = "PROFILE", value_parser = ["locked", "read-only", "careful", "coding"])]
+        profile: String,
+    },
     /// Show the lists, the mode and the rules in effect here
     #[command(after_help = examples::POLICY_SHOW)]
     Show {

@@ -9,7 +9,7 @@ use super::{
     watch,
 };
 use haft::{
-    assembly::LazyJail,
+    assembly::{LazyJail, can_stage},
     doctor::{JailReport, examine},
     port::Jail as _,
 };
@@ -46,10 +46,23 @@ pub(super) fn run(args: &DoctorArgs, ground: CliContext, console: &mut Console) 
         "strict": auto(haft::IsolationLevel::Strict),
         "restricted": auto(haft::IsolationLevel::Restricted),
     });
+    let staged = can_stage(&setup.resolved.config, &folders, &jail);
     if args.json {
-        console.print_json(&json!({"jails": reports, "auto": chosen}))?;
+        let staged = match &staged {
+            Ok(()) => json!({"available": true}),
+            Err(why) => json!({"available": false, "path": why.path, "reason": why.reason, "fix": why.fix}),
+        };
+        console.print_json(&json!({"jails": reports, "auto": chosen, "staged": staged}))?;
     } else {
         console.print(shown(&reports, &chosen, console.width()))?;
+        console.print(match staged {
+            Ok(()) => "commands in this folder can be staged\n".to_owned(),
+            Err(why) => {
+                let text = format!("commands in this folder cannot be staged: {}", why.reason);
+                let fix = layout::indented(&format!("fix: {}", why.fix), 2, console.width());
+                format!("{}{fix}", layout::indented(&text, 0, console.width()))
+            }
+        })?;
     }
     Ok(u8::from(chosen["strict"].is_null()))
 }

@@ -157,6 +157,14 @@ Examples:
   haft policy test
   haft policy test rules.toml";
 
+pub(super) const POLICY_USE: &str = "\
+haft remembers the choice for this folder and those in it. What haft.toml, a variable or a flag says about a key counts
+more than the profile.
+
+Examples:
+  haft policy use careful
+  haft policy use coding";
+
 pub(super) const POLICY_SHOW: &str = "\
 Examples:
   haft policy show

@@ -11,6 +11,7 @@ use super::{
 };
 use haft::{
     Arguments, BatchRequest, ErrorCode, Explanation, PolicySet, Preview, Request, Rule, ToolCall, ToolError,
+    config::Profile,
 };
 use haft_core::text::{one_line, people_text};
 use haft_guard::policy::{Effect, PolicyProblems, read_policy_section, read_rules};
@@ -28,12 +29,31 @@ pub(super) fn run(command: &PolicyCommand, ground: CliContext, console: &mut Con
             let configured = ground.configured(console)?;
             tested(&configured.resolved.config.policy.rules, *json, console)
         }
+        PolicyCommand::Use { profile } => choose(profile, &ground, console),
         PolicyCommand::Show { json } => {
             let setup = ground.setup(console)?;
             let policy = setup.haft.policy().ok_or(Failure::NoPolicy)?;
+            if !json {
+                let profile = setup.resolved.config.policy.profile;
+                console.print(format!("profile: {profile} ({})\n\n", profile.means()))?;
+            }
             show(&policy, *json, console)
         }
     }
+}
+
+/// Chooses what holds in this folder where no key says otherwise, and remembers who chose what, and when.
+fn choose(profile: &str, ground: &CliContext, console: &mut Console) -> Result<u8, Failure> {
+    let profile: Profile =
+        profile.parse().map_err(|text: String| Failure::Changes(Box::new(ToolError::bad_args(text))))?;
+    let store = ground.surroundings.trust_store()?;
+    let folder =
+        store.choose_profile(&ground.surroundings.working_folder, profile, jiff::Timestamp::now())?;
+    console.print(format!("{}: {profile}: {}\n", words::path(&folder), profile.means()))?;
+    for (key, value) in profile.sets() {
+        console.print(format!("  {} = {value}\n", key.path()))?;
+    }
+    Ok(0)
 }
 
 fn explain(args: &PolicyExplainArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {

@@ -199,9 +199,17 @@ pub fn gather(
         }
         None => None,
     };
+    let chosen = surroundings.trust_store().and_then(|store| store.profile_of(&surroundings.working_folder));
+    let chosen = chosen.unwrap_or_else(|why| {
+        if why != TrustError::NoFolder {
+            notes.push(Note::NothingTrusted { why });
+        }
+        None
+    });
     let inputs = Inputs {
         user,
         folder,
+        chosen,
         env: variables(surroundings)?,
         flags: options.flags.clone(),
         working_folder: surroundings.working_folder.clone(),

@@ -69,8 +69,13 @@ pub struct Change {
 pub fn explain(inputs: &Inputs) -> Result<Explanation, ConfigError> {
     let layers = Layers::read(inputs)?;
     let mut without = Stack::default();
+    without.apply(&layers.profile(false));
     without.apply(&layers.user);
-    let mut with = without.clone();
+    without.apply(&layers.chosen);
+    let mut with = Stack::default();
+    with.apply(&layers.profile(true));
+    with.apply(&layers.user);
+    with.apply(&layers.chosen);
     with.apply(&layers.folder);
     let changes = layers.folder.into_iter().map(|Entry { key, place, .. }| {
         let (from, to) = (without.value(key), with.value(key));

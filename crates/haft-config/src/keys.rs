@@ -14,11 +14,12 @@ use haft_guard::policy::Rule as PolicyRule;
 use serde::Serialize;
 
 use super::from_folder::FromFolder;
+use super::profile::Profile;
 use super::rule::{self, Kind, Rule};
 use super::value::{
     APPROVAL_MODES, ASK_COMMANDS, COMMAND_WRITES, DeclaredTool, ISOLATION_LEVELS, ISOLATION_TECHNOLOGIES,
-    IsolationTechnology, MCP_APPROVALS, McpApprovals, STORE_BACKENDS, STORE_DURABILITIES, STRATEGIES,
-    Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
+    IsolationTechnology, MCP_APPROVALS, McpApprovals, PROFILES, STORE_BACKENDS, STORE_DURABILITIES,
+    STRATEGIES, Setting, StoreBackend, StoreDurability, TOOLS_MODES, Value,
 };
 
 const MIB: u64 = 1 << 20;
@@ -496,6 +497,8 @@ key_table! {
 
     /// Rules that allow, ask or deny, beyond the lists of [tools.approval].
     [policy] = PolicyConfig {
+        /// What holds where no key says otherwise: locked, read-only, careful or coding.
+        profile: Profile = Profile::Locked, rule::own(Kind::Level(PROFILES));
         /// The rules. A folder's file adds its own; until you trust it, only those that ask or deny.
         rules: Vec<PolicyRule> = Vec::new(), rule::policy_rules();
     }

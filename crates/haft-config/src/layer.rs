@@ -7,6 +7,7 @@ use super::keys::{Config, ENV_PREFIX, Key, key, keys, sections};
 use super::note::{Ignored, Note};
 use super::place::{Owner, Place};
 use super::problem::{ConfigError, Problem};
+use super::profile::Profile;
 use super::read::{self, Entry, Reading, Start};
 use super::resolve::{Inputs, Origin, SourceText};
 use super::rule::{Configured, FolderComparison};
@@ -26,10 +27,15 @@ const RESERVED: &[&str] = &[
     "HAFT_CALL_CONTEXT",
 ];
 
+/// The key that names a profile.
+const PROFILE: &str = "policy.profile";
+
 /// What each source says.
 #[derive(Debug)]
 pub(super) struct Layers {
     pub(super) user: Vec<Entry>,
+    /// The profile that was chosen for the folder.
+    pub(super) chosen: Vec<Entry>,
     pub(super) folder: Vec<Entry>,
     pub(super) env: Vec<Entry>,
     pub(super) flags: Vec<Entry>,
@@ -66,7 +72,23 @@ impl Layers {
         if !all.problems.is_empty() {
             return Err(ConfigError::new(all.problems, all.left_out));
         }
-        Ok(Self { user, folder, env, flags, notes })
+        let chosen = inputs.chosen.as_ref().and_then(|(profile, folder)| {
+            let place = Place::Chosen { folder: inputs.shown(folder) };
+            Some(Entry { key: key(PROFILE)?, value: Value::Level(profile.as_str()), place })
+        });
+        Ok(Self { user, chosen: chosen.into_iter().collect(), folder, env, flags, notes })
+    }
+
+    /// What the profile sets that counts here: the last one that is named, by somebody who may.
+    pub(super) fn profile(&self, pinned: bool) -> Vec<Entry> {
+        let folder: &[Entry] = if pinned { &self.folder } else { &[] };
+        let named = [&self.user[..], &self.chosen, folder, &self.env, &self.flags].into_iter().flatten();
+        let last = named.rev().find(|entry| entry.key.path() == PROFILE);
+        let profile = last.and_then(|entry| match entry.value {
+            Value::Level(name) => name.parse::<Profile>().ok().map(|profile| (profile, &entry.place)),
+            _ => None,
+        });
+        profile.map(|(profile, place)| profile.entries(place)).unwrap_or_default()
     }
 }
 

@@ -31,6 +31,11 @@ pub enum Place {
         /// The name of the variable.
         name: String,
     },
+    /// By `haft policy use`, for a folder.
+    Chosen {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// On the command line.
     Flag {
         /// The key it sets.
@@ -74,6 +79,7 @@ impl fmt::Display for Place {
                 write!(f, "{}:{line}:{column}", visible::path(path))
             }
             Self::Variable { name } => f.write_str(&visible::plain(name)),
+            Self::Chosen { folder } => write!(f, "the profile chosen for {}", visible::path(folder)),
             Self::Flag { .. } => f.write_str("the command line"),
         }
     }
@@ -83,7 +89,7 @@ impl Place {
     /// `in haft.toml:7:1`, `in HAFT_TOOLS_MODE`, `on the command line`.
     pub(super) fn within(&self) -> String {
         match self {
-            Self::File { .. } | Self::Variable { .. } => format!("in {self}"),
+            Self::File { .. } | Self::Variable { .. } | Self::Chosen { .. } => format!("in {self}"),
             Self::Flag { .. } => format!("on {self}"),
         }
     }
@@ -91,7 +97,7 @@ impl Place {
     pub(super) fn position(&self) -> Option<Position> {
         match self {
             Self::File { position, .. } => *position,
-            Self::Variable { .. } | Self::Flag { .. } => None,
+            Self::Variable { .. } | Self::Chosen { .. } | Self::Flag { .. } => None,
         }
     }
 

@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
             Ok(rules) => {
                 let file = match &self.place {
                     Place::File { .. } => Some(self.place.to_string()),
-                    Place::Variable { .. } | Place::Flag { .. } => None,
+                    Place::Variable { .. } | Place::Chosen { .. } | Place::Flag { .. } => None,
                 };
                 let place = |rule: haft_guard::policy::Rule| haft_guard::policy::Rule {
                     line: rule.line.filter(|_| file.is_some()),

@@ -16,6 +16,7 @@ use super::layer::{Layers, Stack};
 use super::note::Note;
 use super::place::{self, Place};
 use super::problem::ConfigError;
+use super::profile::Profile;
 use super::rule::FolderComparison;
 
 /// A file as it was read: once, so that what is hashed is what is parsed.
@@ -68,6 +69,8 @@ pub struct Inputs {
     pub user: Option<SourceText>,
     /// The file in the working folder or above it.
     pub folder: Option<FolderSource>,
+    /// The profile that was chosen for the working folder or one around it, with that folder.
+    pub chosen: Option<(Profile, PathBuf)>,
     /// Environment variables; those that are none of haft's are passed over.
     pub env: Vec<(String, String)>,
     /// Keys set on the command line, with their values as text.
@@ -99,6 +102,7 @@ impl Default for Inputs {
         Self {
             user: None,
             folder: None,
+            chosen: None,
             env: Vec::new(),
             flags: Vec::new(),
             working_folder: PathBuf::from("/"),
@@ -179,7 +183,9 @@ pub fn resolve(inputs: &Inputs) -> Result<Resolved, ConfigError> {
     let layers = Layers::read(inputs)?;
     let pinned = inputs.folder.as_ref().is_some_and(|folder| folder.pinned);
     let mut stack = Stack::default();
+    stack.apply(&layers.profile(pinned));
     stack.apply(&layers.user);
+    stack.apply(&layers.chosen);
     if pinned {
         stack.apply(&layers.folder);
     }

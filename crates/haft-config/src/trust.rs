@@ -214,13 +214,28 @@ impl TrustStore {
     }
 
     fn load(&self) -> Result<Record, TrustError> {
-        let path = self.folder.join(RECORD);
+        let record: Record = self.load_from(RECORD)?;
+        match record.version {
+            VERSION => Ok(record),
+            version => {
+                let what = format!("it has the version {version}, not {VERSION}");
+                Err(TrustError::Damaged { path: self.folder.join(RECORD), what })
+            }
+        }
+    }
+
+    /// A record of the state folder that only its owner can have written.
+    pub(super) fn load_from<R: Default + for<'de> Deserialize<'de>>(
+        &self,
+        name: &str,
+    ) -> Result<R, TrustError> {
+        let path = self.folder.join(name);
         let unreadable =
             |reason: io::Error| TrustError::Unreadable { path: path.clone(), reason: reason.kind() };
         let damaged = |what: String| TrustError::Damaged { path: path.clone(), what };
         // Not through a pipe or a device, which could keep haft waiting.
         match fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Record::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(R::default()),
             Err(error) => return Err(unreadable(error)),
             Ok(metadata) if !metadata.is_file() => return Err(damaged("it is not a file".to_owned())),
             Ok(_) => {}
@@ -234,15 +249,21 @@ impl TrustStore {
         if text.len() as u64 > MAX_RECORD_BYTES {
             return Err(damaged(format!("it is larger than {MAX_RECORD_BYTES} bytes")));
         }
-        let record: Record = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-        if record.version != VERSION {
-            return Err(damaged(format!("it has the version {}, not {VERSION}", record.version)));
-        }
-        Ok(record)
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))
     }
 
     /// Reads, changes and replaces the record, one process at a time.
     fn update<T>(&self, change: impl FnOnce(&mut Record) -> T) -> Result<T, TrustError> {
+        self.update_in(RECORD, Self::load, change)
+    }
+
+    /// The same with another record of the state folder.
+    pub(super) fn update_in<R: Serialize, T>(
+        &self,
+        name: &str,
+        load: impl FnOnce(&Self) -> Result<R, TrustError>,
+        change: impl FnOnce(&mut R) -> T,
+    ) -> Result<T, TrustError> {
         let failed =
             |path: PathBuf| move |error: io::Error| TrustError::Unwritable { path, reason: error.kind() };
         private_file::create_folder(&self.folder).map_err(failed(self.folder.clone()))?;
@@ -250,9 +271,9 @@ impl TrustStore {
         let lock_path = self.folder.join(LOCK);
         let _lock = private_file::lock(&lock_path).map_err(failed(lock_path.clone()))?;
 
-        let mut record = self.load()?;
+        let mut record = load(self)?;
         let outcome = change(&mut record);
-        let path = self.folder.join(RECORD);
+        let path = self.folder.join(name);
         let mut text = serde_json::to_vec_pretty(&record).map_err(|error| TrustError::Unwritable {
             path: path.clone(),
             reason: io::Error::from(error).kind(),

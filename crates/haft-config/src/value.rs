@@ -8,6 +8,8 @@ use haft_core::{
     Strategy, ToolDefinition, ToolsMode,
 };
 use haft_guard::policy::Rule as PolicyRule;
+
+use super::profile::Profile;
 use serde::Serialize;
 
 use super::visible;
@@ -365,6 +367,9 @@ levels! {
     McpApprovals: MCP_APPROVALS = ["queue" => Queue, "client" => Client, "host" => Host];
     StoreDurability: STORE_DURABILITIES = ["full" => Full, "effects" => Effects];
     Strategy: STRATEGIES = ["sequential" => Sequential, "smart" => Smart, "parallel" => Parallel];
+    Profile: PROFILES = [
+        "locked" => Locked, "read-only" => ReadOnly, "careful" => Careful, "coding" => Coding
+    ];
     AskCommands: ASK_COMMANDS = ["before" => Before, "effects" => Effects, "never" => Never];
     CommandWrites: COMMAND_WRITES = ["staged" => Staged, "staged_if_possible" => StagedIfPossible, "live" => Live];
     ApprovalMode: APPROVAL_MODES = ["deny" => Deny, "prompt" => Prompt, "auto" => Auto];

@@ -83,6 +83,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.max_processes", "0", "1"),
     ("tools.commands.max_scratch_bytes", "0", "1"),
     ("tools.commands.max_open_files", "0", "1"),
+    ("policy.profile", "'locked'", "'coding'"),
     ("tools.commands.ask", "'before'", "'effects'"),
     ("tools.commands.writes", "'staged'", "'live'"),
     ("tools.commands.staged_bytes", "1048576", "4294967297"),
@@ -258,7 +259,7 @@ fn what_a_folder_tightens_counts() {
 
 /// The keys that a folder has no say in, written down: one that is given another rule fails here.
 const OWN: &str = "\
-    tools.commands.isolation_technology tools.commands.staged_keep_hours \
+    tools.commands.isolation_technology tools.commands.staged_keep_hours policy.profile \
     tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
     tools.signatures.trusted_keys redaction.patterns redaction.values_from_environment redaction.values_file \
     permissions.roles permissions.agents permissions.local_roles license.authority license.file store.backend store.url \

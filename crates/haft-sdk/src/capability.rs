@@ -3,7 +3,10 @@
 pub use crate::files::Workspace;
 use haft_core::{
     ErrorCode, ExecutionId, Limits, OutputHandle, Tier, ToolCall, ToolDefinition, ToolError, ToolResult,
-    port::{AuditQuery, BoxFuture, ChangeSets, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch, StoredPart},
+    port::{
+        AuditQuery, BoxFuture, ChangeSets, FoundLines, Guest, GuestSpec, OutputRange, OutputSearch,
+        StoredPart,
+    },
 };
 use serde_json::Value;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::{
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError, Violation,
-    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, Unavailable, Unstageable},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Preset, Sandbox, StageSpec, Unavailable, Unstageable, Writes},
 };
 use haft_guard::names::{DEFAULT_DENIES, ProtectedNames};
 use haft_jail::guest::{self, Auto};
@@ -151,6 +151,16 @@ impl Jail for LazyJail {
             }),
         }
     }
+}
+
+/// Whether what commands write in these folders can be kept apart, or what is in the way.
+pub fn can_stage(config: &Config, folders: &Folders, jail: &dyn Jail) -> Result<(), Unstageable> {
+    let broken = |reason: String| Unstageable { path: None, reason, fix: "correct the configuration".into() };
+    let template = template(config, folders).map_err(broken)?;
+    let stage = StageSpec { layers: folders.state.join("staged"), ..StageSpec::default() };
+    // Any program: it is not run.
+    let argv = vec!["/bin/sh".to_owned()];
+    jail.can_stage(&GuestSpec { argv, writes: Writes::Staged(stage), ..template })
 }
 
 /// Takes away what programs of a killed haft left that would run later, and says what that was.

@@ -6,6 +6,30 @@ use crate::{
 };
 use std::{fs, time::Duration};
 
+/// What holds until a profile is chosen denies commands, and says how to choose one.
+#[test]
+fn a_profile_is_chosen_for_a_folder_and_remembered() {
+    let place = Place::new();
+    let denied = run(&place, "true");
+    assert_eq!(denied.code, 3, "{denied:?}");
+    assert!(denied.stdout.contains("haft policy use"), "{denied:?}");
+    assert!(place.haft(&["policy", "show"]).stdout.starts_with("profile: locked"), "nothing was chosen");
+    let chosen = place.haft(&["policy", "use", "coding"]);
+    assert!(chosen.code == 0 && chosen.stdout.contains("tools.commands.ask"), "{chosen:?}");
+    assert!(place.haft(&["policy", "show"]).stdout.starts_with("profile: coding"));
+    let planned = place.haft(&["call", "run_command", "command=make", "--dry-run"]);
+    assert_eq!(planned.code, 0, "unasked: {planned:?}");
+    let background = place.haft(&["call", "start_command", "command=make", "--dry-run"]);
+    assert_eq!(background.code, 5, "asked about before: {background:?}");
+    // A key of the user's own file counts more than the profile.
+    place.own_config("[tools.approval]\ndenylist = ['run_command']\n");
+    assert_eq!(place.haft(&["call", "run_command", "command=make", "--dry-run"]).code, 3);
+    place.own_config("");
+    assert_eq!(place.haft(&["policy", "use", "read-only"]).code, 0);
+    assert_eq!(place.haft(&["call", "write_file", "path=a", "content=x", "--dry-run"]).code, 3);
+    assert_ne!(place.haft(&["policy", "use", "lax"]).code, 0);
+}
+
 const STAGED: &str = "\
 [tools.approval]
 denylist = []
@@ -75,6 +99,61 @@ fn what_is_discarded_is_gone() {
     assert!(!place.work().join(".envrc").exists());
     assert!(place.haft(&["diff"]).stdout.contains("no changes wait"));
     assert_ne!(place.haft(&["apply", &id(&kept)]).code, 0);
+}
+
+#[test]
+fn changes_are_shown_and_applied_over_http() {
+    use crate::serve::{listening, state, talk};
+    use std::os::unix::net::UnixStream;
+    let Some(place) = place("changes_are_shown_and_applied_over_http") else { return };
+    let kept = run(&place, "echo 'layout node' > .envrc; echo one > a");
+    let id = id(&kept);
+    let (server, _) = listening(Running::program(&place, &["serve", "--listen", "127.0.0.1:0"]));
+    let ask = |path: &str, body: Option<&str>| {
+        let socket = UnixStream::connect(state(&place).join("haft.sock")).unwrap();
+        talk(socket, path, None, body)
+    };
+    let (status, listed) = ask("/v1/changes", None);
+    assert!(status == 200 && listed.contains(&id), "{status} {listed}");
+    let (status, shown) = ask(&format!("/v1/changes/{id}"), None);
+    assert!(
+        status == 200 && shown.contains("+layout node") && shown.contains("\"created\":2"),
+        "{status} {shown}"
+    );
+    assert!(!place.work().join("a").exists());
+    let (status, applied) = ask(&format!("/v1/changes/{id}/apply"), Some("{}"));
+    assert!(status == 200 && applied.contains("2 created"), "{status} {applied}");
+    assert_eq!(fs::read_to_string(place.work().join("a")).unwrap(), "one\n");
+    assert_eq!(ask(&format!("/v1/changes/{id}/discard"), Some("{}")).0, 404, "once");
+    server.signal("TERM");
+    assert_eq!(server.end().code, 0);
+}
+
+/// A state folder inside the folder that commands write cannot hold what they write.
+#[test]
+fn doctor_says_whether_commands_can_be_staged_here_and_what_is_in_the_way() {
+    let Some(place) = place("doctor_says_whether_commands_can_be_staged_here") else { return };
+    let fine = place.haft(&["doctor", "--json"]).json();
+    assert_eq!(fine["staged"]["available"], true, "{fine}");
+    let wished = ["call", "run_command", "command=true", "--json", "--set"];
+    let wished = place.haft(&[&wished[..], &["tools.commands.writes=staged_if_possible"]].concat());
+    assert_eq!(state(&wished), "nothing", "staged where that can be had: {wished:?}");
+    let inside = place.work().join("state");
+    fs::create_dir(&inside).unwrap();
+    let doctor =
+        |args: &[&str]| Said::of(place.program(args).env("HAFT_STATE_DIR", &inside).output().unwrap());
+    let refused = doctor(&["doctor", "--json"]).json();
+    assert_eq!(refused["staged"]["available"], false, "{refused}");
+    assert!(refused["staged"]["reason"].as_str().unwrap().contains("state"), "{refused}");
+    let said = doctor(&["doctor"]);
+    assert!(said.stdout.contains("cannot be staged") && said.stdout.contains("fix:"), "{said:?}");
+    let call = doctor(&["call", "run_command", "command=echo x > a"]);
+    assert!(call.code != 0 && !place.work().join("a").exists(), "{call:?}");
+    // Where it is only wished for, the command writes to the files, and the result says so.
+    let live = ["call", "run_command", "command=echo x > a", "--json"];
+    let live = doctor(&[&live[..], &["--set", "tools.commands.writes=staged_if_possible"]].concat());
+    assert_eq!(state(&live), "live", "{live:?}");
+    assert!(place.work().join("a").exists());
 }
 
 /// However far a haft came that is killed: all of what the command changed is there, or nothing of it, and the next haft

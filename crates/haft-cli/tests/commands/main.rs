@@ -17,6 +17,8 @@ mod attempts;
 #[cfg(target_os = "linux")]
 mod background;
 #[cfg(target_os = "linux")]
+mod census;
+#[cfg(target_os = "linux")]
 mod effects;
 #[cfg(target_os = "linux")]
 mod program;
@@ -44,6 +46,7 @@ fn main() {
     trials.extend(attempts::trials());
     trials.extend(staged::trials());
     trials.extend(effects::trials());
+    trials.extend(census::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

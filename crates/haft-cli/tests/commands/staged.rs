@@ -10,7 +10,7 @@ use std::{fs, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
     let tests: [crate::world::Test; 9] = [
-        ("staged::what_a_command_changed_is_applied_and_named", applied_and_named),
+        ("staged::what_a_command_changed_is_applied_and_named", what_a_command_changed_is_applied_and_named),
         ("staged::a_failed_command_is_settled_like_any_other", failed_is_settled),
         ("staged::what_a_stopped_command_wrote_is_kept_and_not_applied", stopped_is_kept),
         ("staged::a_masked_file_is_not_touched_and_named", masked_is_a_violation),
@@ -37,7 +37,7 @@ fn read(world: &World, name: &str) -> Option<String> {
     fs::read_to_string(world.work().join(name)).ok()
 }
 
-fn applied_and_named(name: &str) {
+fn what_a_command_changed_is_applied_and_named(name: &str) {
     in_world_with(name, STAGED, async |world| {
         world.write("old.txt", "old\n");
         world.write("gone.txt", "gone\n");

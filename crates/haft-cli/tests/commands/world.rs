@@ -58,12 +58,21 @@ impl World {
         for name in ["work", "state"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        World { haft: engine(folder.path(), more), folder }
+        World { haft: engine(folder.path(), &format!("{CONFIG}{more}")), folder }
+    }
+
+    /// A world of that configuration, and nothing else.
+    pub fn with(config: &str) -> World {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["work", "state"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        World { haft: engine(folder.path(), config), folder }
     }
 
     /// Another engine on the same folders.
     pub fn another(&self, more: &str) -> Haft {
-        engine(self.folder.path(), more)
+        engine(self.folder.path(), &format!("{CONFIG}{more}"))
     }
 
     pub fn work(&self) -> PathBuf {
@@ -91,7 +100,7 @@ impl World {
         path
     }
 
-    fn jail_at_hand(&self) -> Result<(), String> {
+    pub fn jail_at_hand(&self) -> Result<(), String> {
         let mut options =
             haft_jail::guest::JailOptions::new(self.folder.path().join("probe"), "/nonexistent");
         options.warm = 0;
@@ -116,8 +125,8 @@ impl World {
     }
 }
 
-fn engine(folder: &Path, more: &str) -> Haft {
-    let config = config::parse(&format!("{CONFIG}{more}")).unwrap_or_else(|error| panic!("{error}"));
+fn engine(folder: &Path, config: &str) -> Haft {
+    let config = config::parse(config).unwrap_or_else(|error| panic!("{error}"));
     Haft::builder()
         .config(&config)
         .files(Folders::new(folder.join("work"), folder.join("state")))

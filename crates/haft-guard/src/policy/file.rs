@@ -77,6 +77,9 @@ struct RawWhole {
 struct RawSection {
     #[serde(default)]
     rules: Vec<Spanned<RawRule>>,
+    /// A key of the configuration, which reads it itself.
+    #[serde(default, rename = "profile")]
+    _profile: Option<serde::de::IgnoredAny>,
 }
 
 #[derive(Deserialize)]

@@ -90,6 +90,12 @@ impl ListPolicy {
             |known: &String| self.denylist.iter().any(|denied| denied.eq_ignore_ascii_case(known));
         let denied = is_denied(name) || definition.aliases.iter().any(is_denied);
         denied.then(|| {
+            if COMMAND_TOOLS.contains(&name.as_str()) {
+                return format!(
+                    "`{name}` is on the denylist, so it was not run. Use another tool, or ask the person who runs this \
+                     to choose a profile that allows commands: `haft policy use careful` or `haft policy use coding`"
+                );
+            }
             format!(
                 "`{name}` is on the denylist, so it was not run. Use another tool, or ask the person who runs this \
                  to remove it from [tools.approval] denylist"
@@ -97,6 +103,9 @@ impl ListPolicy {
         })
     }
 }
+
+/// Tools that run commands: what holds until a profile is chosen denies them.
+const COMMAND_TOOLS: &[&str] = &["run_command", "start_command", "execute_code"];
 
 impl Policy for ListPolicy {
     fn is_enabled(&self) -> bool {

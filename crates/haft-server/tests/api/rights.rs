@@ -169,7 +169,12 @@ async fn every_route_needs_its_right_and_no_other() {
             status != StatusCode::FORBIDDEN && status != StatusCode::UNAUTHORIZED && status.as_u16() < 500,
             "{method} {template} with {needed:?}: {status}"
         );
-        assert!(status.is_success() || *template == "/mcp", "{method} {template} with {needed:?}: {status}");
+        // No command is staged in this program: `haft-cli/tests/cli/serve.rs` has one.
+        let is_empty = template.starts_with("/v1/changes/{id}") && status == StatusCode::NOT_FOUND;
+        assert!(
+            status.is_success() || *template == "/mcp" || is_empty,
+            "{method} {template} with {needed:?}: {status}"
+        );
         drop(answer);
         changed += usize::from(snapshot(&world, &all).await != before);
     }

@@ -289,7 +289,7 @@ impl Inner {
                 kept.push(KeptChanges { call: record.call(), why: why.clone(), since: record.at, can_apply });
             }
         }
-        kept.sort_by(|a, b| b.since.cmp(&a.since));
+        kept.sort_by_key(|kept| std::cmp::Reverse(kept.since));
         Ok(kept)
     }
 }

@@ -81,7 +81,9 @@ fn unstageable(ports: &Ports, call: &CallState, level: IsolationLevel) -> Option
     let Some(sets) = commands.change_sets() else { return Some(Unstageable::by(ports.jail.name())) };
     let template = commands.template();
     let level = template.level.max(level);
-    let spec = GuestSpec { level, writes: Writes::Staged(sets.place()), ..template };
+    // Any program: it is not run.
+    let argv = vec!["/bin/sh".to_owned()];
+    let spec = GuestSpec { level, argv, writes: Writes::Staged(sets.place()), ..template };
     ports.jail.can_stage(&spec).err()
 }
 

@@ -35,7 +35,7 @@ pub(super) fn changes_definition() -> &'static ToolDefinition {
 /// The paths that a change set touches. Where there are too many to name, it may touch anything.
 pub(super) fn touched(found: &FoundChanges) -> Footprint {
     match &found.paths {
-        Some(paths) => Footprint::writes(paths.iter().map(|path| Resource::path(path))),
+        Some(paths) => Footprint::writes(paths.iter().map(Resource::path)),
         None => Footprint::writes([Resource::Anything]),
     }
 }
