@@ -157,7 +157,7 @@ pub struct KeptChanges {
 pub enum KeepOutcome {
     /// It is kept until then.
     Kept(Timestamp),
-    /// It was applied a moment before: whoever began that did not wait for its end.
+    /// It was applied a moment before: the caller that began that did not wait for its end.
     Applied(ChangeSummary),
     /// There is none: nothing was written.
     Nothing,
