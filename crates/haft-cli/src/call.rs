@@ -1,7 +1,7 @@
 //! `haft call`: one tool, once.
 
 use super::{
-    args::CallArgs,
+    call_args::CallArgs,
     console::Console,
     failure::Failure,
     help,

@@ -46,6 +46,7 @@ mod args;
 mod batch;
 mod batch_file;
 mod call;
+mod call_args;
 mod call_view;
 mod changes;
 mod console;

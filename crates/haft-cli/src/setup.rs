@@ -4,16 +4,18 @@ use super::{args::Global, console::Console, failure::Failure, observe::Observing
 use crate::live_runs::{Running, Shown};
 use haft::assembly::{AuditPlaces, HeadsTo, LazyStore, StorePlace};
 use haft::{
-    CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, RegisterError, Settings, Target,
-    Tool,
+    CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, Settings, Target, Tool,
     assembly::{Signatures, environment, licensing, local},
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
 };
 use haft_core::text::one_line;
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+mod added;
 mod person;
 
+pub(super) use added::described;
+use added::restore;
 #[cfg(unix)]
 pub(super) use person::editor;
 use person::own_file;
@@ -456,43 +458,6 @@ pub(super) fn say_taken_back(taken_back: &[haft::TakenBack], console: &Console) 
             console.warn(&format!("{} changed since, so haft did not restore it", words::path(path)));
         }
     }
-}
-
-/// A tool that somebody added, from its definition.
-pub(super) fn described(
-    definition: haft::ToolDefinition,
-    commands: &CommandToolSettings,
-    signatures: &Signatures,
-    haft: &Haft,
-) -> Result<Box<dyn Tool>, String> {
-    signatures.checked(definition, |definition| haft::assembly::described(definition, commands, haft))
-}
-
-/// Brings back the tools that were added, and what was switched and configured.
-fn restore(
-    haft: &Haft,
-    file: Option<PathBuf>,
-    commands: &CommandToolSettings,
-    signatures: &Signatures,
-    console: &Console,
-) -> Result<(), Failure> {
-    let described = |definition| described(definition, commands, signatures, haft);
-    let skipped = match (now(haft.tools().restore(described))?, file) {
-        (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
-            return Err(Failure::CannotRemember { path, reason });
-        }
-        (restored, _) => restored?,
-    };
-    if !skipped.is_empty() {
-        let skipped: Vec<String> = skipped.iter().map(|skipped| one_line(skipped, 400)).collect();
-        console.warn(&format!(
-            "what is remembered about {} has no effect, until it fits again or `haft tools remove NAME` forgets \
-             it:\n{}",
-            words::count(skipped.len(), "tool"),
-            skipped.join("\n")
-        ));
-    }
-    Ok(())
 }
 
 /// What a future gives that waits for files only.

@@ -10,6 +10,7 @@
 mod agent;
 mod approval;
 mod approval_view;
+mod batch_summary;
 mod call;
 mod change_summary;
 mod checks;
@@ -44,6 +45,7 @@ mod tightening;
 pub use agent::AgentDefinition;
 pub use approval::{ApprovalRequest, Asker, Decision, GrantOffer};
 pub use approval_view::{ApprovalDetail, ApprovalView, ViewKind, ViewLine};
+pub use batch_summary::BatchSummary;
 pub use call::{Arguments, ToolCall};
 pub use change_summary::{ChangeSummary, ChangedEntry, ChangesState, EntryChange, EntryKind, SettledChanges};
 pub use checks::{BadOption, COUNTABLE, LONGEST_NAME, LONGEST_REASON, check_name, check_reason};
@@ -67,8 +69,8 @@ pub use output::{ContentPart, SideEffect, SideEffectKind, ToolOutput};
 pub use parameters::{Parameter, ParameterType, Parameters};
 pub use rates::{Quota, RateLimit, RateScope};
 pub use result::{
-    AttemptRecord, BatchSummary, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata,
-    Scheduling, ToolResult, Violation,
+    AttemptRecord, Enforcement, ErrorInfo, FailedTry, FromCache, Metrics, ResultMetadata, Scheduling,
+    ToolResult, Violation,
 };
 pub use task::{LONGEST_TTL, Task, TaskKey, TaskPage, TaskProgress, TaskQuery, TaskState};
 pub use tightening::Tightening;
