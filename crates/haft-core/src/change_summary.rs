@@ -46,7 +46,7 @@ impl ChangeSummary {
         match (&entry.change, entry.kind) {
             (_, EntryKind::Folder) => self.folders += 1,
             (EntryChange::Created, _) => self.created += 1,
-            (EntryChange::Modified | EntryChange::Moved { .. }, _) => self.modified += 1,
+            (EntryChange::Modified | EntryChange::Moved(_), _) => self.modified += 1,
             (EntryChange::Deleted, _) => self.deleted += 1,
         }
         if entry.change != EntryChange::Deleted {
@@ -136,11 +136,8 @@ pub enum EntryChange {
     Modified,
     /// It was deleted.
     Deleted,
-    /// It has another name, with all that is in it.
-    Moved {
-        /// Where it was.
-        from: String,
-    },
+    /// It has another name, with all that is in it: where it was.
+    Moved(String),
 }
 
 /// What is at a path.
@@ -167,7 +164,7 @@ mod tests {
             let path = format!("/w/{number}");
             summary.add(ChangedEntry { path, change, kind: EntryKind::File, bytes: 3 }, 4);
         }
-        let folder = EntryChange::Moved { from: "/w/a".into() };
+        let folder = EntryChange::Moved("/w/a".into());
         let entry = ChangedEntry { path: "/w/b".into(), change: folder, kind: EntryKind::Folder, bytes: 0 };
         summary.add(entry, 4);
         assert_eq!((summary.created, summary.deleted, summary.folders), (5, 5, 1));

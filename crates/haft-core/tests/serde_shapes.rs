@@ -328,7 +328,7 @@ fn changes() -> haft_core::SettledChanges {
     let mut summary = ChangeSummary::default();
     let (path, kind) = ("/w/b.txt".to_owned(), EntryKind::File);
     summary.add(ChangedEntry { path, change: EntryChange::Created, kind, bytes: 5 }, 1);
-    let change = EntryChange::Moved { from: "/w/a".into() };
+    let change = EntryChange::Moved("/w/a".into());
     summary.add(ChangedEntry { path: "/w/c".into(), change, kind: EntryKind::Folder, bytes: 0 }, 1);
     let kept = SettledChanges::new(ChangesState::Kept, summary).because("it timed out");
     SettledChanges { kept_until: Some(at("2026-11-22T10:00:00Z")), ..kept }

@@ -123,7 +123,7 @@ fn its_own_error_passes_byte_for_byte(name: &str) {
         assert_eq!((result.status, result.text()), (Status::Failed, error));
         let info = result.error.unwrap();
         assert_eq!((info.code, info.message.as_str()), (ErrorCode::ExecutionFailed, error));
-        assert_eq!(info.data.as_deref(), Some(&json!({"exitCode": 9})));
+        assert_eq!(info.data.as_deref(), Some(&json!({"exitCode": 9, "tool": "my_tool"})));
     });
 }
 

@@ -142,7 +142,7 @@ impl Visitor for Looker<'_> {
                 if let Some(low) = low {
                     self.removed(at, low, true)?;
                 }
-                let from = EntryChange::Moved { from: self.shown(from) };
+                let from = EntryChange::Moved(self.shown(from));
                 self.count(at.path, from, up);
             }
             Touch::Lost { why } => {

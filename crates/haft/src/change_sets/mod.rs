@@ -309,7 +309,7 @@ fn found(findings: Findings) -> FoundChanges {
     let mut paths = Vec::new();
     for entry in &summary.changes {
         paths.push(entry.path.clone());
-        if let EntryChange::Moved { from } = &entry.change {
+        if let EntryChange::Moved(from) = &entry.change {
             paths.push(from.clone());
         }
     }

@@ -35,12 +35,12 @@ fn line(entry: &ChangedEntry) -> String {
         EntryChange::Created => "created",
         EntryChange::Modified => "modified",
         EntryChange::Deleted => "deleted",
-        EntryChange::Moved { .. } => "moved",
+        EntryChange::Moved(_) => "moved",
     };
     let slash = if entry.kind == EntryKind::Folder { "/" } else { "" };
     let path = haft_core::text::one_line(&entry.path, 500);
     match &entry.change {
-        EntryChange::Moved { from } => {
+        EntryChange::Moved(from) => {
             format!("  {what} {} to {path}{slash}", haft_core::text::one_line(from, 500))
         }
         EntryChange::Created | EntryChange::Modified | EntryChange::Deleted => {
