@@ -35,6 +35,8 @@ mod programs;
 mod prompt;
 #[cfg(unix)]
 mod protected;
+#[cfg(target_os = "linux")]
+mod real_work;
 #[cfg(unix)]
 mod recover;
 mod serve;
