@@ -360,3 +360,26 @@ fn layers_are_removed_whatever_their_permissions() {
     haft_files::discard(&stage.path("layers")).unwrap();
     assert!(!stage.path("layers").exists());
 }
+
+/// A diff goes to whoever sent the command: it shows nothing that the command could not see.
+#[test]
+fn a_diff_shows_nothing_that_was_hidden_from_the_command() {
+    if !can("a_diff_shows_nothing_that_was_hidden_from_the_command") {
+        return;
+    }
+    for lines in ["echo new > d/.env", "rm d/.env", "rm -rf d", "mv d/.env e; echo x > d/.env"] {
+        let stage = ground();
+        let free = stage.shell(lines);
+        assert!(free.diff(10_000).unwrap().contains("-SECRET=1"), "the control: {lines}");
+        let mut set = free;
+        set.roots[0].hidden = vec![PathBuf::from("d/.env")];
+        let diff = set.diff(10_000).unwrap();
+        assert!(!diff.contains("-SECRET=1") && diff.contains("d/.env"), "{lines}: {diff}");
+        // What the owner wrote while it ran is not shown, either.
+        let stage = ground();
+        let set = stage.shell("echo new > top");
+        fs::write(stage.root().join("top"), "written meanwhile").unwrap();
+        let diff = set.diff(10_000).unwrap();
+        assert!(!diff.contains("meanwhile") && diff.contains("top"), "{diff}");
+    }
+}

@@ -47,7 +47,7 @@ impl Visitor for Differ<'_> {
                 let low = low.filter(|low| !low.is_folder()).zip(at.lower);
                 if !up.is_folder() || low.is_some() {
                     let up = (!up.is_folder()).then_some((*up, at.upper));
-                    self.compare(at.path, at.name, low, up)?;
+                    self.compare((at.path, at.lower_path), at.name, low, up)?;
                 }
             }
             Touch::Gone { low } => self.removed(at, low)?,
@@ -83,20 +83,30 @@ impl Differ<'_> {
     fn removed(&mut self, at: &At<'_>, low: &Known) -> io::Result<()> {
         let (Some(lower), Some(below)) = (at.lower, at.lower_path) else { return Ok(()) };
         if !low.is_folder() {
-            return self.compare(at.path, at.name, Some((low, lower)), None);
+            return self.compare((at.path, Some(below)), at.name, Some((low, lower)), None);
         }
         let folder = lower.folder(Path::new(at.name), Opener::best())?;
         let layer = self.layer;
-        lower_tree(layer, &folder, (at.path, below), &mut |path, folder, name, known| match known.is_folder()
+        lower_tree(layer, &folder, (at.path, below), &mut |path, below, folder, name, known| match known
+            .is_folder()
         {
             true => Ok(()),
-            false => self.compare(path, name, Some((known, folder)), None),
+            false => self.compare((path, Some(below)), name, Some((known, folder)), None),
         })
+    }
+
+    /// Whether the command could not see what is below: it was hidden, or came after the command had begun. A diff goes
+    /// to whoever sent the command, who must not learn more by it than the command did.
+    fn is_unseen(&self, below: Option<&Path>, low: &Known) -> bool {
+        let spec = &self.layer.spec;
+        let is_hidden =
+            |below: &Path| below.ancestors().any(|at| spec.hidden.iter().any(|hidden| hidden == at));
+        below.is_none_or(is_hidden) || low.changed > spec.since
     }
 
     fn compare(
         &mut self,
-        path: &Path,
+        (path, below): (&Path, Option<&Path>),
         name: &OsStr,
         before: Option<(&Known, &Folder)>,
         after: Option<(&Known, &Folder)>,
@@ -107,6 +117,11 @@ impl Differ<'_> {
             return Ok(());
         }
         let shown = path.to_string_lossy();
+        if before.is_some_and(|(low, _)| self.is_unseen(below, low)) {
+            let why = "what was there before was hidden from the command, and is not shown";
+            self.add(&format!("diff --git a/{shown} b/{shown}\n{why}\n"));
+            return Ok(());
+        }
         let read = |side: Option<(&Known, &Folder)>| {
             side.map(|(known, folder)| bytes(folder, name, known)).transpose()
         };

@@ -186,7 +186,7 @@ impl Looker<'_> {
         };
         let folder = lower.folder(Path::new(at.name), Opener::best())?;
         let layer = self.layer;
-        lower_tree(layer, &folder, (at.path, below), &mut |path, _, _, known| {
+        lower_tree(layer, &folder, (at.path, below), &mut |path, _, _, _, known| {
             self.taken_away(path, known, counts);
             Ok(())
         })
@@ -213,7 +213,7 @@ impl Looker<'_> {
         self.conflict(from, source);
         let layer = self.layer;
         let folder = layer.lower.folder(from, Opener::best())?;
-        lower_tree(layer, &folder, (at.path, from), &mut |path, folder, name, known| {
+        lower_tree(layer, &folder, (at.path, from), &mut |path, _, folder, name, known| {
             let below = path.strip_prefix(at.path).unwrap_or(path);
             let old = from.join(below);
             self.conflict(&old, known);

@@ -394,13 +394,16 @@ fn refuse_deep(path: &Path) -> io::Result<()> {
     }
 }
 
+/// An entry of a folder below a layer: its path, where it is below, its folder, its name, and what it is.
+pub(crate) type EachLower<'a> = dyn FnMut(&Path, &Path, &Folder, &OsStr, &Known) -> io::Result<()> + 'a;
+
 /// Goes through what is in a folder below a layer: each entry with its path, which is `path` and what comes after.
 /// What is moved elsewhere is left out. A folder comes before what is in it.
 pub(crate) fn lower_tree(
     layer: &Layer,
     folder: &Folder,
     (path, lower_path): (&Path, &Path),
-    each: &mut dyn FnMut(&Path, &Folder, &OsStr, &Known) -> io::Result<()>,
+    each: &mut EachLower<'_>,
 ) -> io::Result<()> {
     refuse_deep(lower_path)?;
     for name in folder.sorted()? {
@@ -410,7 +413,7 @@ pub(crate) fn lower_tree(
         }
         // Gone between being listed and being looked at: who took it is found by the time of the folder.
         let Some(known) = folder.known(&name)? else { continue };
-        each(&path, folder, &name, &known)?;
+        each(&path, &lower_path, folder, &name, &known)?;
         if known.is_folder() && known.device == layer.device {
             let inner = folder.folder(Path::new(&name), Opener::best())?;
             lower_tree(layer, &inner, (&path, &lower_path), each)?;
