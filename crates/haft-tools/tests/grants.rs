@@ -85,6 +85,7 @@ const FREE: &[&str] = &[
     "edit_file.new_text",
     "edit_file.old_text",
     "edit_file.path",
+    "get_logs.tool",
     "get_metrics.tool",
     "glob.path",
     "glob.pattern",

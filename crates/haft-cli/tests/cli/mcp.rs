@@ -56,6 +56,31 @@ impl Lines {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_a_staged_command_changed_is_a_resource() {
+    let place = Place::new();
+    place.own_config("[tools.approval]\ndenylist = []\nmode = 'auto'\n[tools.commands]\nwrites = 'staged'\nask = 'never'\n");
+    place.write(".env", "SECRET=of-the-owner\n");
+    let mut lines = Lines::start(&place, &["mcp"]);
+    lines.begin();
+    let ran = lines.call("run_command", json!({"command": "echo mine > .env; echo 'layout node' > .envrc"}));
+    let id =
+        ran["_meta"]["haft/executionId"].as_str().or(ran["_meta"]["haft/metadata"]["executionId"].as_str());
+    let Some(id) = id.map(str::to_owned).filter(|_| ran.to_string().contains("NOT applied")) else {
+        return haft_testkit::not_run("what_a_staged_command_changed_is_a_resource", &ran.to_string());
+    };
+    let mut read = |id: &str| {
+        let params = json!({"uri": format!("haft://changes/{id}")});
+        lines.ask(&json!({"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": params}))
+    };
+    let diff = read(&id)["result"]["contents"][0]["text"].as_str().unwrap().to_owned();
+    assert!(diff.contains("+layout node"), "{diff}");
+    assert!(diff.contains(".env") && !diff.contains("of-the-owner"), "what was hidden stays so: {diff}");
+    assert!(read("0197a1b0-0000-7000-8000-000000000000")["error"].is_object());
+    lines.end();
+}
+
 #[test]
 fn a_client_on_pipes_is_served_and_the_choice_explained_once() {
     let place = Place::new();

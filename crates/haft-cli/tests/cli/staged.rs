@@ -108,7 +108,10 @@ fn changes_are_shown_and_applied_over_http() {
     let Some(place) = place("changes_are_shown_and_applied_over_http") else { return };
     let kept = run(&place, "echo 'layout node' > .envrc; echo one > a");
     let id = id(&kept);
-    let (server, _) = listening(Running::program(&place, &["serve", "--listen", "127.0.0.1:0"]));
+    let key =
+        ["keys", "create", "rival", "--right", "approve", "--role", "admin", "--tenant", "rival", "--json"];
+    let rival = place.haft(&key).json()["secret"].as_str().unwrap().to_owned();
+    let (server, address) = listening(Running::program(&place, &["serve", "--listen", "127.0.0.1:0"]));
     let ask = |path: &str, body: Option<&str>| {
         let socket = UnixStream::connect(state(&place).join("haft.sock")).unwrap();
         talk(socket, path, None, body)
@@ -121,6 +124,18 @@ fn changes_are_shown_and_applied_over_http() {
         "{status} {shown}"
     );
     assert!(!place.work().join("a").exists());
+    // For another tenant it is not there, whatever its key may do.
+    let rivals = |path: &str, body: Option<&str>| {
+        talk(std::net::TcpStream::connect(&address).unwrap(), path, Some(&rival), body)
+    };
+    let (status, listed) = rivals("/v1/changes", None);
+    assert!(status == 200 && !listed.contains(&id), "{status} {listed}");
+    let never = "0197a1b0-0000-7000-8000-000000000000";
+    for (path, body) in [("", None), ("/apply", Some("{}")), ("/discard", Some("{}"))] {
+        let (status, theirs) = rivals(&format!("/v1/changes/{id}{path}"), body);
+        let nobodys = rivals(&format!("/v1/changes/{never}{path}"), body);
+        assert_eq!((status, theirs.replace(&id, "ID")), (404, nobodys.1.replace(never, "ID")), "{path}");
+    }
     let (status, applied) = ask(&format!("/v1/changes/{id}/apply"), Some("{}"));
     assert!(status == 200 && applied.contains("2 created"), "{status} {applied}");
     assert_eq!(fs::read_to_string(place.work().join("a")).unwrap(), "one\n");

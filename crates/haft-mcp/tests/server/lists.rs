@@ -83,7 +83,7 @@ async fn definitions_are_resources() {
         let text = read["result"]["contents"][0]["text"].as_str().unwrap();
         assert_eq!(serde_json::from_str::<Value>(text).unwrap()["name"], "echo");
         let templates = wire.ask("resources/templates/list", json!({})).await;
-        assert_eq!(templates["result"]["resourceTemplates"].as_array().unwrap().len(), 2);
+        assert_eq!(templates["result"]["resourceTemplates"].as_array().unwrap().len(), 3);
         let expected = if version == STATELESS { -32602 } else { -32002 };
         assert_eq!(
             wire.ask("resources/read", json!({"uri": "x://y"})).await["error"]["code"],
