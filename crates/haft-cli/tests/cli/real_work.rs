@@ -188,8 +188,8 @@ fn everyday_work(name: &str, who: Who) {
             );
         }
         let there = |path: &&str| desk.place.work().join(path).symlink_metadata().is_ok();
-        assert!(work.made.iter().all(|path| there(path)), "{who:?} {}: {said:?}", work.command);
-        assert!(!work.gone.iter().any(|path| there(path)), "{who:?} {}: {said:?}", work.command);
+        assert!(work.made.iter().all(&there), "{who:?} {}: {said:?}", work.command);
+        assert!(!work.gone.iter().any(there), "{who:?} {}: {said:?}", work.command);
     }
     let folder = desk.run("mkdir -p e && echo x > e/f && mv d e/d");
     assert_eq!(folder.code, 0, "mv copies where it cannot rename: {folder:?}");
