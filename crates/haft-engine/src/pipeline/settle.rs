@@ -215,11 +215,14 @@ fn stopped(outcome: &RunOutcome) -> ToolError {
     ToolError::new(code, format!("{why}. Nothing of what it wrote was applied"))
 }
 
-/// The error with what a person can do about it.
+/// The error with what a person can do about it. What is never applied has no step that would.
 fn with_next_step(error: ToolError, id: haft_core::ExecutionId) -> ToolError {
+    let apply = match error.code {
+        ErrorCode::FilesystemPolicyViolation => String::new(),
+        _ => format!("`haft apply {id}` applies it, "),
+    };
     let text = format!(
-        "{}. What it changed is kept apart: `haft diff {id}` shows it, `haft apply {id}` applies it, `haft discard {id}` \
-         throws it away",
+        "{}. What it changed is kept apart: `haft diff {id}` shows it, {apply}`haft discard {id}` throws it away",
         error.message.trim_end_matches('.')
     );
     ToolError { message: text, ..error }

@@ -60,9 +60,12 @@ pub(super) fn was_stopped(outcome: &RunOutcome) -> bool {
 /// The first of some, in words.
 pub(super) fn some_of(all: &[String]) -> String {
     const NAMED: usize = 5;
+    let mut seen = std::collections::BTreeSet::new();
+    // One change may be found twice: a file that is put in the place of another.
+    let all: Vec<&String> = all.iter().filter(|one| seen.insert(*one)).collect();
     let more = all.len().saturating_sub(NAMED);
     let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("{}{more}", all.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; "))
+    format!("{}{more}", all.into_iter().take(NAMED).cloned().collect::<Vec<_>>().join("; "))
 }
 
 /// Decides. `confirm` is what needs an approval of its own, `verdict` what policy says to a change of these files.
