@@ -12,12 +12,12 @@ use super::{
     watch::{self, Ended, Watch},
 };
 use haft::{
-    Arguments, BatchOptions, BatchRequest, CallOptions, ExecutionId, IsolationLevel, Plan, Preview, Request,
-    Target, ToolCall, ToolResult, port::AuditRecord,
+    Arguments, BatchOptions, BatchRequest, CallOptions, Decision, ExecutionId, IsolationLevel, Plan, Preview,
+    Request, Target, ToolCall, ToolResult, ask_with, port::AuditRecord,
 };
 use haft_core::text::people_text;
 use serde_json::{Value, json};
-use std::{io::IsTerminal as _, path::Path};
+use std::{io::IsTerminal as _, path::Path, sync::Arc};
 
 pub(super) fn run(args: &CallArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
     let working_folder = ground.surroundings.working_folder.clone();
@@ -144,6 +144,30 @@ pub(super) async fn run_request(
     }
     let stopped = stopped_by.filter(|_| result.status == haft::Status::Cancelled);
     Ok(stopped.map_or(result.exit_code(), watch::Signal::exit))
+}
+
+/// Runs one call that a person typed as a decision of theirs, such as an undo: whoever would be asked about it is the
+/// one who typed it.
+pub(super) fn run_agreed(
+    setup: Setup,
+    call: ToolCall,
+    json: bool,
+    console: &mut Console,
+) -> Result<u8, Failure> {
+    let id = ExecutionId::at(jiff::Timestamp::now());
+    let calls = vec![(call.name.to_string(), String::new())];
+    let shown = setup.show_running(Target::Call(id), &calls);
+    let what = Watch { target: Target::Call(id), calls, events: false, shown };
+    let agreed = ask_with(|questions| questions.iter().map(|_| Decision::Approve).collect());
+    let request = Request::new(call)
+        .options(CallOptions { execution_id: Some(id), ..CallOptions::default() })
+        .context(setup.caller(None))
+        .approver(Arc::new(agreed));
+    let runtime = watch::runtime()?;
+    let ended = runtime.block_on(run_request(&setup, request, what, Form::of(json), console));
+    runtime.shutdown_background();
+    setup.end(console)?;
+    ended
 }
 
 /// The text goes to standard output, so that it can be piped on; everything about it to standard error.

@@ -2,19 +2,15 @@
 
 use super::{
     args::{ChangesArgs, DiffArgs},
-    call::{Form, run_request},
+    call::run_agreed,
     console::Console,
     failure::Failure,
     setup::{CliContext, Setup},
-    watch::{self, Watch},
-    words,
+    watch, words,
 };
-use haft::{
-    CallOptions, Decision, ExecutionId, Request, Target, ToolCall, ToolError, ask_with, port::KeptChanges,
-};
+use haft::{ExecutionId, ToolCall, ToolError, port::KeptChanges};
 use haft_core::text::{one_line, people_text};
 use serde_json::json;
-use std::sync::Arc;
 
 /// What a person decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,21 +99,7 @@ pub(super) fn settle(
         Verb::Discard => "discard_changes",
     };
     let call = ToolCall::new(tool, json!({"execution_id": execution}));
-    let id = ExecutionId::at(jiff::Timestamp::now());
-    let calls = vec![(call.name.to_string(), String::new())];
-    let shown = setup.show_running(Target::Call(id), &calls);
-    let what = Watch { target: Target::Call(id), calls, events: false, shown };
-    // The person who types this is the one who would be asked.
-    let agreed = ask_with(|questions| questions.iter().map(|_| Decision::Approve).collect());
-    let request = Request::new(call)
-        .options(CallOptions { execution_id: Some(id), ..CallOptions::default() })
-        .context(setup.caller(None))
-        .approver(Arc::new(agreed));
-    let runtime = watch::runtime()?;
-    let ended = runtime.block_on(run_request(&setup, request, what, Form::of(args.json), console));
-    runtime.shutdown_background();
-    setup.end(console)?;
-    ended
+    run_agreed(setup, call, args.json, console)
 }
 
 fn kept(setup: &Setup) -> Result<Vec<KeptChanges>, Failure> {
