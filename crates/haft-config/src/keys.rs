@@ -517,7 +517,7 @@ key_table! {
     [permissions] = PermissionsConfig {
         /// Roles besides viewer, contributor, editor and admin, such as "auditor: tool.*.read !tool.secrets.*".
         roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
-        /// What named agents have, and no more: tools, permissions, limits. Written as [[agents]].
+        /// What named agents have, and no more: tools, permissions, limits. Each is a table, as below.
         agents: Vec<AgentDefinition> = Vec::new(), rule::own(Kind::Agents);
         /// The roles that you have on this machine, in place of every permission.
         local_roles: Vec<String> = Vec::new(), rule::own(Kind::Names);
