@@ -5,6 +5,8 @@
 //! | `validate_content` | says whether a text is valid JSON or TOML, and whether it fits a JSON Schema |
 //! | `inspect_tool` | says what a tool takes, gives and may do |
 //! | `get_metrics` | says how often tools were called, how it went, and how long it took |
+//! | `get_state` | says what runs for the tenant: calls, sandboxes, tasks |
+//! | `get_logs` | lists calls that ended lately |
 //! | `read_output` | reads on in an output that was too long for its result: bytes, lines, what matches |
 //! | `search_tools` | finds the tools that can do something, from a few words about it |
 //! | `call_tool` | calls another tool, through every check that a direct call goes through |
@@ -17,7 +19,8 @@
 //!
 //! ```
 //! let names: Vec<_> = haft_tools::builtin().iter().map(|tool| tool.definition().name.clone()).collect();
-//! assert_eq!(names, ["call_tool", "get_metrics", "inspect_tool", "read_output", "search_tools", "validate_content"]);
+//! let all = "call_tool get_logs get_metrics get_state inspect_tool read_output search_tools validate_content";
+//! assert_eq!(names.join(" "), all);
 //! ```
 
 mod call_tool;

@@ -25,7 +25,7 @@ const MOST_SPARE: usize = 64;
 ///
 /// ```
 /// let lanes = haft_engine::Lanes::default();
-/// assert_eq!((lanes.per_agent, lanes.per_tenant, lanes.global), (Some(4), None, None));
+/// assert_eq!((lanes.per_agent, lanes.per_tenant, lanes.global), (Some(10), None, None));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lanes {
