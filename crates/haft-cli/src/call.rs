@@ -146,8 +146,8 @@ pub(super) async fn run_request(
     Ok(stopped.map_or(result.exit_code(), watch::Signal::exit))
 }
 
-/// Runs one call that a person typed as a decision of theirs, such as an undo: whoever would be asked about it is the
-/// one who typed it.
+/// Runs one call that a person typed as a decision of theirs, such as an undo: the person who would be asked about it is
+/// the one who typed it.
 pub(super) fn run_agreed(
     setup: Setup,
     call: ToolCall,

@@ -361,7 +361,7 @@ fn layers_are_removed_whatever_their_permissions() {
     assert!(!stage.path("layers").exists());
 }
 
-/// A diff goes to whoever sent the command: it shows nothing that the command could not see.
+/// A diff goes to the sender of the command: it shows nothing that the command could not see.
 #[test]
 fn a_diff_shows_nothing_that_was_hidden_from_the_command() {
     if !can("a_diff_shows_nothing_that_was_hidden_from_the_command") {

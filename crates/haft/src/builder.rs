@@ -403,7 +403,7 @@ impl Builder {
             Some(authoriser) => authoriser,
             None => Arc::new(permissions(&self.config)?),
         };
-        // Whoever else decides, an agent with a definition has no more than that.
+        // Whatever else is decided, an agent with a definition has no more than that.
         let authoriser = Arc::new(AgentTools::new(Arc::clone(&self.settings.agents), authoriser));
         let builder = Engine::builder(policy, authoriser, store).settings(self.settings);
         let builder = self.admission.put(builder);

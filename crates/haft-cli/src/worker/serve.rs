@@ -123,7 +123,7 @@ impl Worker<'_> {
         if let Some(listening) = listening {
             listening.abort();
         }
-        // Whoever told it to stop gets an answer first: each that is on its way holds a sender until it is written.
+        // The one who told it to stop gets an answer first: each that is on its way holds a sender until it is written.
         let written = async { while heard.recv().await.is_some() {} };
         let _ = tokio::time::timeout(Duration::from_secs(1), written).await;
         self.end(end, &mut stops).await;

@@ -96,7 +96,7 @@ impl Differ<'_> {
     }
 
     /// Whether the command could not see what is below: it was hidden, or came after the command had begun. A diff goes
-    /// to whoever sent the command, who must not learn more by it than the command did.
+    /// to the sender of the command, who must not learn more by it than the command did.
     fn is_unseen(&self, below: Option<&Path>, low: &Known) -> bool {
         let spec = &self.layer.spec;
         let is_hidden =

@@ -49,24 +49,13 @@ pub(super) async fn approval_request(
     let now = ports.clock.now();
     let reach = containment::reach(call);
     let mut passed = call.passed();
-    let fingerprint = Covered {
-        tenant: &call.context.tenant,
-        principal: &principal(&call.context),
-        session: call.context.session.as_deref(),
-        tool: call.tool_name(),
-        definition,
-        arguments: call.arguments(),
+    let asks = Asks {
         footprint: &ready.footprint,
         isolation: ready.containment.level,
-        technology: call.options.isolation_technology,
         is_staged: ready.containment.is_staged,
-        limits: call.options.limits.as_deref(),
-        reach: &reach,
-        sandbox,
-        passed: &passed,
         preview: preview.as_deref(),
-    }
-    .fingerprint();
+    };
+    let fingerprint = fingerprint(call, asks, &reach, &passed);
     ports.redaction.value(&mut passed);
     Ok(ApprovalRequest {
         id: cause.asked_before.or_else(|| waited_for(call)).unwrap_or_else(ApprovalId::random),
@@ -104,7 +93,6 @@ pub(super) fn changes_request(
     asked: &super::ChangesQuestion<'_>,
 ) -> Result<ApprovalRequest, ToolError> {
     let diff = whole_text(ports, asked.diff.to_owned())?;
-    let definition = call.registered.get().map(|registered| &*registered.definition);
     let mut secrets = Shown::new(&ports.redaction);
     let shown = secrets.arguments(call.arguments());
     let does = Shown::new(&ports.redaction).text(asked.does);
@@ -112,25 +100,11 @@ pub(super) fn changes_request(
     let now = ports.clock.now();
     let reach = containment::reach(call);
     let mut passed = call.passed();
-    let fingerprint = Covered {
-        tenant: &call.context.tenant,
-        principal: &principal(&call.context),
-        session: call.context.session.as_deref(),
-        tool: call.tool_name(),
-        definition,
-        arguments: call.arguments(),
-        footprint: asked.footprint,
-        isolation: asked.level,
-        technology: call.options.isolation_technology,
-        is_staged: true,
-        limits: call.options.limits.as_deref(),
-        reach: &reach,
-        sandbox,
-        passed: &passed,
-        // Which change set of which call: an answer is for no other one.
-        preview: Some(&format!("{} {}", call.id, asked.fingerprint)),
-    }
-    .fingerprint();
+    // Which change set of which call: an answer is for no other one.
+    let which = format!("{} {}", call.id, asked.fingerprint);
+    let asks =
+        Asks { footprint: asked.footprint, isolation: asked.level, is_staged: true, preview: Some(&which) };
+    let fingerprint = fingerprint(call, asks, &reach, &passed);
     ports.redaction.value(&mut passed);
     Ok(ApprovalRequest {
         id: ApprovalId::random(),
@@ -159,6 +133,37 @@ pub(super) fn changes_request(
         expires_at: now.checked_add(ports.settings.approval_expiry).ok(),
         summary: text::spelled_summary(does.trim(), SUMMARY),
     })
+}
+
+/// What differs between an approval of a call and one of the changes that it made.
+struct Asks<'a> {
+    footprint: &'a Footprint,
+    isolation: IsolationLevel,
+    is_staged: bool,
+    preview: Option<&'a str>,
+}
+
+/// The fingerprint of what a yes to this covers.
+fn fingerprint(call: &CallRecord, asks: Asks<'_>, reach: &Value, passed: &Value) -> String {
+    let Asks { footprint, isolation, is_staged, preview } = asks;
+    Covered {
+        tenant: &call.context.tenant,
+        principal: &principal(&call.context),
+        session: call.context.session.as_deref(),
+        tool: call.tool_name(),
+        definition: call.registered.get().map(|registered| &*registered.definition),
+        arguments: call.arguments(),
+        footprint,
+        isolation,
+        technology: call.options.isolation_technology,
+        is_staged,
+        limits: call.options.limits.as_deref(),
+        reach,
+        sandbox: call.sandbox.get().map(|sandbox| &sandbox.grant),
+        passed,
+        preview,
+    }
+    .fingerprint()
 }
 
 /// The approval that a task waited for.
