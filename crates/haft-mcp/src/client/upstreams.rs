@@ -219,7 +219,7 @@ impl Upstreams {
         let shared = &self.0.shared;
         let program = match &server.program {
             Some(_) => {
-                let mut spec = program::spec(server, shared, shared.reach.commands.template())?;
+                let mut spec = program::spec(server, shared, shared.reach.commands.template().clone())?;
                 spec.level = shared.settings.isolation.max(IsolationLevel::Standard);
                 Some(spec)
             }
@@ -252,7 +252,9 @@ impl Upstreams {
     pub(super) fn instance(&self, server: &McpSource, cx: &ToolCtx) -> Result<Arc<Instance>, ToolError> {
         let program = match &server.program {
             // As this call may run commands: it may keep to fewer folders.
-            Some(_) => Some(fitted(program::spec(server, &self.0.shared, cx.commands().template())?, cx)?),
+            Some(_) => {
+                Some(fitted(program::spec(server, &self.0.shared, cx.commands().template().clone())?, cx)?)
+            }
             None => None,
         };
         let key = Key { tenant: Arc::clone(&cx.context().tenant), server: server.without_tool(), program };

@@ -45,8 +45,10 @@ mod engine_tasks;
 mod extension;
 #[cfg(feature = "http")]
 pub mod http;
+mod message;
 mod methods;
 mod page;
+mod pipes;
 mod refusal;
 mod relay;
 mod resources;
@@ -54,7 +56,6 @@ mod roots;
 mod round;
 mod session;
 mod stdio;
-mod strict;
 mod tasks;
 mod tools;
 

@@ -35,22 +35,25 @@ pub(super) struct Refusal {
 }
 
 /// Why a message is not taken. A blank one is no message, and is taken: those who read it pass over it.
+#[cfg(any(feature = "http", test))]
 pub(super) fn refusal(message: &[u8]) -> Option<Refusal> {
+    match parsed(message) {
+        Ok(value) => value.as_ref().and_then(shapeless),
+        Err(refusal) => Some(refusal),
+    }
+}
+
+/// The JSON of a message, in which no key is there twice; nothing of a blank one.
+pub(super) fn parsed(message: &[u8]) -> Result<Option<Value>, Refusal> {
     let message = message.strip_prefix(MARK).unwrap_or(message);
     if message.trim_ascii().is_empty() {
-        return None;
+        return Ok(None);
     }
-    let text = match std::str::from_utf8(message) {
-        Ok(text) => text,
-        Err(_) => return Some(unparseable("it is not UTF-8")),
-    };
-    match json::parse(text) {
-        Ok(value) => shapeless(&value),
-        Err(problem) => Some(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => strictly(text, problem),
-            Err(_) => unparseable(&problem.message),
-        }),
-    }
+    let text = std::str::from_utf8(message).map_err(|_| unparseable("it is not UTF-8"))?;
+    json::parse(text).map(Some).map_err(|problem| match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => strictly(text, problem),
+        Err(_) => unparseable(&problem.message),
+    })
 }
 
 /// A message that is longer than is read.
@@ -133,7 +136,7 @@ fn in_arguments(text: &str) -> Option<Problem> {
 }
 
 /// Why JSON is no message of JSON-RPC.
-fn shapeless(value: &Value) -> Option<Refusal> {
+pub(super) fn shapeless(value: &Value) -> Option<Refusal> {
     let Some(message) = value.as_object() else {
         let why = match value.is_array() {
             true => "MCP has no batches; send each message for itself",
@@ -146,14 +149,24 @@ fn shapeless(value: &Value) -> Option<Refusal> {
     if ClientJsonRpcMessage::deserialize(value).is_ok() {
         return None;
     }
+    Some(invalid(sender(message), why))
+}
+
+/// What has the shape of a message of JSON-RPC, and is none that MCP knows.
+pub(super) fn unlike_a_message(value: &Value) -> Refusal {
+    let to = value.as_object().map_or(To::Unnamed, sender);
+    invalid(to, "it is no message that MCP knows")
+}
+
+/// Who gets the answer to a message that can be read.
+fn sender(message: &Map<String, Value>) -> To {
     let is_answer = message.contains_key("result") || message.contains_key("error");
-    let to = match (message.get("id"), message.get("method")) {
+    match (message.get("id"), message.get("method")) {
         (_, None) if is_answer => To::Nobody,
         (None, Some(method)) if method.is_string() => To::Nobody,
         (None, _) => To::Unnamed,
         (Some(id), _) => named(id),
-    };
-    Some(invalid(to, why))
+    }
 }
 
 fn invalid(to: To, why: &str) -> Refusal {

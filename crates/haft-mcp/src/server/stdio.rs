@@ -1,15 +1,10 @@
 //! The way in through pipes.
 
-use super::{
-    beginning::FromTheBeginning,
-    builder::McpServer,
-    strict::{Lines, Strict},
-};
+use super::{beginning::FromTheBeginning, builder::McpServer, pipes::Pipes};
 use crate::bounded::{Beyond, Bounded, Bounds};
 use rmcp::{
-    RoleServer,
     service::{QuitReason, ServerInitializeError, serve_server_with_ct},
-    transport::{IntoTransport, io::stdio_pipes},
+    transport::io::stdio_pipes,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -33,9 +28,7 @@ pub enum ServeError {
 /// Nothing else may write to standard output meanwhile.
 pub async fn serve_stdio(server: &McpServer, stop: CancellationToken) -> Result<(), ServeError> {
     let (from, to) = stdio_pipes();
-    let (lines, refusals) = Lines::new(from);
-    let pipes = IntoTransport::<RoleServer, _, _>::into_transport((lines, to));
-    let transport = FromTheBeginning::new(Bounded::new(Strict::new(pipes, refusals), BOUNDS));
+    let transport = FromTheBeginning::new(Bounded::new(Pipes::new(from, to), BOUNDS));
     let running = match serve_server_with_ct(server.session(), transport, stop).await {
         Ok(running) => running,
         // A client that looked and went is none that failed.
