@@ -102,7 +102,7 @@ fn template() -> GuestSpec {
 /// A tool that starts a program, fails, and starts it again at its next attempt.
 fn starts() -> Scripted {
     let started = tool("starts", |_: Args, cx: ToolCtx| async move {
-        let spec = GuestSpec { argv: vec!["x".into()], ..cx.commands().template() };
+        let spec = GuestSpec { argv: vec!["x".into()], ..cx.commands().template().clone() };
         let refused = cx.start(spec).await.err().expect("nothing is started here");
         match (cx.attempt(), refused.code) {
             (1, ErrorCode::ExecutionFailed) => Err(ToolError::new(ErrorCode::RateLimited, "not now")),
@@ -376,7 +376,7 @@ async fn an_attempt_that_is_over_starts_nothing() {
         async move {
             tokio::spawn(async move {
                 cx.cancelled().await;
-                let refused = cx.start(cx.commands().template()).await.err().map(|error| error.code);
+                let refused = cx.start(cx.commands().template().clone()).await.err().map(|error| error.code);
                 let _ = done.send(refused);
             });
             std::future::pending::<Result<&str, ToolError>>().await
@@ -466,7 +466,7 @@ async fn the_limit_of_a_tool_is_not_raised_by_a_call() {
     for (asked, expected) in [(9, Some(9)), (10, Some(10)), (11, None)] {
         let jail = Seen::default();
         let own = tool("starts", |_: Args, cx: ToolCtx| async move {
-            let mut spec = cx.commands().template();
+            let mut spec = cx.commands().template().clone();
             spec.limits.processes = Some(10);
             match cx.start(spec).await.err().expect("nothing is started here") {
                 error if error.code == ErrorCode::ExecutionFailed => Ok("started"),

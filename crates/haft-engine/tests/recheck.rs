@@ -15,7 +15,7 @@ use haft_core::{
     Strategy, ToolDefinition, ToolError, ToolResult,
     port::{GuardError, Policy, Subject, Verdict},
 };
-use haft_engine::BatchRequest;
+use haft_engine::{BatchRequest, Lanes};
 use serde_json::json;
 use std::sync::{
     Arc,
@@ -127,6 +127,39 @@ async fn after_a_question(change: Change) -> (ToolResult, usize) {
     (house.engine.execute(call("acts")).await, runs.get())
 }
 
+/// Another call held the only slot.
+async fn after_waiting_for_a_slot(change: Change) -> (ToolResult, usize) {
+    let (now, runs, holds) = (Now::default(), Count::default(), Count::default());
+    let go = Arc::new(tokio::sync::Notify::new());
+    let holder = {
+        let (holds, go) = (holds.clone(), Arc::clone(&go));
+        tool("holds", move |_, _| {
+            holds.up();
+            let go = Arc::clone(&go);
+            async move {
+                go.notified().await;
+                Ok("held")
+            }
+        })
+    };
+    let setup = Setup {
+        policy: Arc::new(now.clone()),
+        around: |builder| builder.lanes(Lanes { per_agent: Some(1), ..Lanes::default() }),
+        ..Setup::default()
+    };
+    // What does not say what it reads is decided about once where it does not wait.
+    let acts = acts(&now, &runs, Change::Nothing).on_footprint(|_| Footprint::undeclared(false));
+    let engine = setup.build([holder, acts]).engine;
+    let held = tokio::spawn(engine.execute(call("holds")));
+    until("the other call runs", || holds.get() == 1).await;
+    let waits = tokio::spawn(engine.execute(call("acts")));
+    until("it waits", || engine.stats().lanes.is_some_and(|lanes| lanes.queued == 1)).await;
+    now.set(change);
+    go.notify_one();
+    held.await.unwrap();
+    (waits.await.unwrap(), runs.get())
+}
+
 /// The first attempt failed.
 async fn before_another_attempt(change: Change) -> (ToolResult, usize) {
     let (now, runs) = (Now::default(), Count::default());
@@ -164,6 +197,17 @@ async fn nothing_runs_that_was_decided_otherwise_since() {
     ] {
         let (result, ran) = after_a_question(change).await;
         assert_eq!((code(&result), ran), (expected, runs), "{change:?} while a person was asked");
+    }
+    for (change, expected, runs) in [
+        (Nothing, "OK", 1),
+        (SwitchedOff, "TOOL_DISABLED", 0),
+        (Listed, "TOOL_DENIED", 0),
+        (Denied, "TOOL_DENIED", 0),
+        (Asked, "CONFIRMATION_REQUIRED", 0),
+        (Confirms, "CONFIRMATION_REQUIRED", 0),
+    ] {
+        let (result, ran) = after_waiting_for_a_slot(change).await;
+        assert_eq!((code(&result), ran), (expected, runs), "{change:?} while it waited for a slot");
     }
     for (change, expected) in [
         (SwitchedOff, "TOOL_DISABLED"),

@@ -9,12 +9,12 @@ use haft_core::{
     },
 };
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Programs, in a jail.
 pub trait Commands: Send + Sync {
     /// What a program is granted unless it asks for less: paths, patterns that are denied, environment, hosts, limits.
-    fn template(&self) -> GuestSpec;
+    fn template(&self) -> &GuestSpec;
 
     /// The most that a call may ask for. What the template has is what it gets where it does not ask.
     fn ceiling(&self) -> Limits;
@@ -211,8 +211,9 @@ fn refuse<'a, T: Send + 'a>(code: ErrorCode, what: &'static str) -> BoxFuture<'a
 }
 
 impl Commands for NotGranted {
-    fn template(&self) -> GuestSpec {
-        GuestSpec::default()
+    fn template(&self) -> &GuestSpec {
+        static NOTHING: LazyLock<GuestSpec> = LazyLock::new(GuestSpec::default);
+        &NOTHING
     }
 
     fn ceiling(&self) -> Limits {

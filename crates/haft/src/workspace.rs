@@ -195,8 +195,8 @@ impl Workspace for FolderOfCalls {
 }
 
 impl Commands for FolderOfCalls {
-    fn template(&self) -> GuestSpec {
-        self.template.clone()
+    fn template(&self) -> &GuestSpec {
+        &self.template
     }
 
     fn ceiling(&self) -> Limits {

@@ -9,14 +9,24 @@ use super::{
     types::{Ready, containment},
 };
 use crate::{panic_guard::guarded, ports::Ports};
-use haft_core::{ErrorCode, Footprint, ToolError, port::Verdict};
+use haft_core::{ErrorCode, Footprint, Resource, ToolError, port::Verdict};
+
+/// Whether what a call touches has no name that could stand for something else by now.
+fn leads_nowhere_else(footprint: &Footprint, has_side_effects: bool) -> bool {
+    let mut touched = footprint.reads.iter().chain(&footprint.writes);
+    match has_side_effects {
+        true => touched.next().is_none(),
+        false => touched.all(|resource| *resource == Resource::Anything),
+    }
+}
 
 /// Whether the call may still run as it was decided. Where it may, its footprint is what it would touch now.
 pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError> {
     let (call, facts) = ready.call.parts();
     let (is_approved, is_first) = (facts.approval.is_some(), facts.attempts == 0);
-    // It was planned just now, and touches nothing that could lead elsewhere.
-    if ready.footprint == Footprint::default() && is_first && !is_approved && call.batch.is_none() {
+    let has_waited = facts.scheduling.is_some() || !facts.waited.is_zero();
+    let was_planned_just_now = is_first && !is_approved && call.batch.is_none() && !has_waited;
+    if was_planned_just_now && leads_nowhere_else(&ready.footprint, ready.has_side_effects) {
         return Ok(());
     }
     let Some(registered) = call.registered.get() else { return Err(ErrorCode::ExecutionFailed.into()) };

@@ -202,7 +202,7 @@ pub(super) async fn spec(
     working_dir: Option<String>,
     env: BTreeMap<String, String>,
 ) -> Result<GuestSpec, ToolError> {
-    let mut spec = cx.commands().template();
+    let mut spec = cx.commands().template().clone();
     spec.argv = shell(command);
     spec.environment.extend(env);
     if let Some(dir) = working_dir {

@@ -83,7 +83,7 @@ fn unstageable(ports: &Ports, call: &CallState, level: IsolationLevel) -> Option
     let level = template.level.max(level);
     // Any program: it is not run.
     let argv = vec!["/bin/sh".to_owned()];
-    let spec = GuestSpec { level, argv, writes: Writes::Staged(sets.place()), ..template };
+    let spec = GuestSpec { level, argv, writes: Writes::Staged(sets.place()), ..template.clone() };
     ports.jail.can_stage(&spec).err()
 }
 

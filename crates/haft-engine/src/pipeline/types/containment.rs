@@ -9,6 +9,7 @@ use haft_core::{
 use haft_sdk::{PassedOn, capability::Commands};
 use serde_json::{Value, json};
 use std::{
+    borrow::Cow,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -207,16 +208,18 @@ pub(crate) fn folder(call: &CallState) -> String {
 }
 
 /// Where a program of that template starts, in a sandbox that grants that.
-pub(crate) fn start(mut template: GuestSpec, parent: Option<&ParentGrant>) -> String {
+pub(crate) fn start(template: &GuestSpec, parent: Option<&ParentGrant>) -> String {
+    let mut template = Cow::Borrowed(template);
     if let Some(parent) = parent {
+        let template = template.to_mut();
         if !grants(parent, template.working_dir.as_deref()) {
             template.working_dir = None;
         }
-        if narrow(&mut template, parent).is_err() {
+        if narrow(template, parent).is_err() {
             return String::new();
         }
     }
-    let GuestSpec { working_dir, writable, readable, .. } = &template;
+    let GuestSpec { working_dir, writable, readable, .. } = &*template;
     let chosen = working_dir.as_ref().or_else(|| writable.first()).or_else(|| readable.first());
     chosen.map(|path| path_name(path)).unwrap_or_default()
 }
@@ -300,8 +303,8 @@ pub(crate) struct Jailed {
 }
 
 impl Commands for Jailed {
-    fn template(&self) -> GuestSpec {
-        self.template.clone()
+    fn template(&self) -> &GuestSpec {
+        &self.template
     }
 
     /// The limits of the template: nobody named others.

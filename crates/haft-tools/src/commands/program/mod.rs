@@ -229,7 +229,7 @@ impl CommandTool {
     /// What the program is granted: no more than every command, and of that what the definition names.
     async fn spec(&self, cx: &ToolCtx, args: Map<String, Value>) -> Result<GuestSpec, ToolError> {
         let (command, name) = (&self.command, &self.definition.name);
-        let mut spec = cx.commands().template();
+        let mut spec = cx.commands().template().clone();
         if let Some(host) =
             command.hosts.iter().find(|host| !spec.hosts.iter().any(|granted| covers_host(granted, host)))
         {
