@@ -230,6 +230,23 @@ async fn aliases_and_names_cannot_take_each_others_place() {
     assert!(!engine.tools().exists("twice"));
 }
 
+/// Schemas that somebody else has checked are not looked at when a tool comes in. One that is wrong for all that is no
+/// way around it.
+#[tokio::test]
+async fn a_schema_that_nobody_checked_refuses_calls() {
+    let broken = || {
+        defined("broken", |definition| {
+            definition.parameters = haft_core::Parameters::Schema(json!({"type": "object", "required": 5}));
+        })
+    };
+    assert!(matches!(builder().tool(broken()).build(), Err(RegisterError::BadDefinition { .. })));
+    let engine = builder().checked_tool(Box::new(broken())).build().unwrap();
+    assert_eq!(code(&engine, "broken").await, Some(ErrorCode::BadDefinition));
+    // Everything else about it is still looked at.
+    let nameless = || Box::new(defined("run", |_| {}));
+    assert!(matches!(builder().checked_tool(nameless()).build(), Err(RegisterError::BadDefinition { .. })));
+}
+
 #[tokio::test]
 async fn custom_tools_are_bounded_by_tier() {
     for (tier, most) in [(Tier::Core, 0), (Tier::WriterPro, 10), (Tier::Teams, 50)] {

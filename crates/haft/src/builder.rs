@@ -394,10 +394,10 @@ impl Builder {
             }
             tools.extend(haft_tools::command_tools(&wiring::command_tools(&self.config), &background));
         }
-        wiring::put_declared(&mut tools, &self.config);
-        tools.extend(self.tools);
+        let mut others = wiring::declared_instead(&mut tools, &self.config);
+        others.extend(self.tools);
         let (store, kept) = self.store.open()?;
-        let definitions = tools.iter().map(|tool| &**tool.definition());
+        let definitions = tools.iter().chain(&others).map(|tool| &**tool.definition());
         let (policy, live) = self.policy.put(definitions, self.grants, kept)?;
         let authoriser = match self.authoriser {
             Some(authoriser) => authoriser,
@@ -437,7 +437,9 @@ impl Builder {
         if let Some(capabilities) = capabilities {
             builder = builder.capabilities(capabilities);
         }
-        let engine = tools.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
+        // Tests look at the schemas of what comes with haft; they need not be compiled each time that it starts.
+        let builder = tools.into_iter().fold(builder, |builder, tool| builder.checked_tool(tool));
+        let engine = others.into_iter().fold(builder, |builder, tool| builder.boxed_tool(tool)).build()?;
         let licensing = Arc::new(self.licensing);
         Ok(Haft {
             engine,

@@ -319,14 +319,14 @@ pub(crate) fn declared(config: &Config) -> impl Iterator<Item = ToolDefinition> 
 
 /// Adds the tools that are declared. Where nothing runs, a declaration takes the place of the built-in tool of its
 /// name: it is what the model is to be told.
-pub(crate) fn put_declared(tools: &mut Vec<Box<dyn Tool>>, config: &Config) {
+pub(crate) fn declared_instead(tools: &mut Vec<Box<dyn Tool>>, config: &Config) -> Vec<Box<dyn Tool>> {
     let declared: Vec<_> = declared(config).collect();
     let is_declared = |name: &String| declared.iter().any(|tool| tool.name.eq_ignore_ascii_case(name));
     tools.retain(|tool| {
         let definition = tool.definition();
         !is_declared(&definition.name) && !definition.aliases.iter().any(is_declared)
     });
-    tools.extend(declared.into_iter().map(|tool| Box::new(DeclaredTool::new(tool)) as Box<dyn Tool>));
+    declared.into_iter().map(|tool| Box::new(DeclaredTool::new(tool)) as Box<dyn Tool>).collect()
 }
 
 /// The same lists with the canonical name of every tool that they name by an alias or in another case: policy

@@ -19,7 +19,7 @@ use crate::{
     },
     ports::{AskedNow, Ports, StoredOutputs, SystemClock},
     redaction::{Redaction, RedactionLevels},
-    registry::{Origin, RegisterError, Registry},
+    registry::{Origin, RegisterError, Registry, Schemas},
     sandboxes::SandboxTable,
     settings::Settings,
     task_table::TaskTable,
@@ -51,7 +51,7 @@ pub struct EngineBuilder {
     template: Option<GuestSpec>,
     adaptive: Option<AdaptiveTimeout>,
     controls: AdmissionControls,
-    tools: Vec<Box<dyn Tool>>,
+    tools: Vec<(Box<dyn Tool>, Schemas)>,
 }
 
 impl EngineBuilder {
@@ -198,7 +198,14 @@ impl EngineBuilder {
 
     /// One more tool, boxed.
     pub fn boxed_tool(mut self, tool: Box<dyn Tool>) -> Self {
-        self.tools.push(tool);
+        self.tools.push((tool, Schemas::Unknown));
+        self
+    }
+
+    /// One more tool, whose schemas a test of the program has checked ([`haft_definition::check`]): compiling them takes
+    /// longer than a short run of a program. One that cannot be used for all that is refused when the tool is called.
+    pub fn checked_tool(mut self, tool: Box<dyn Tool>) -> Self {
+        self.tools.push((tool, Schemas::CheckedBefore));
         self
     }
 
@@ -206,8 +213,11 @@ impl EngineBuilder {
     pub fn build(self) -> Result<Engine, RegisterError> {
         let registry = Arc::new(Registry::default());
         let at = self.clock.now();
-        for tool in self.tools {
-            registry.register(tool, Origin::BuiltIn, at, None)?;
+        for (tool, schemas) in self.tools {
+            match schemas {
+                Schemas::Unknown => registry.register(tool, Origin::BuiltIn, at, None)?,
+                Schemas::CheckedBefore => registry.register_checked(tool, Origin::BuiltIn, at)?,
+            };
         }
         let inner = Arc::new_cyclic(|engine| Inner {
             live: LiveCalls::new(self.settings.observable_after_end),

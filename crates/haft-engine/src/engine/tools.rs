@@ -280,7 +280,8 @@ impl Tools<'_> {
             Some(definition) => {
                 let by = stored.registered_by.as_deref().unwrap_or("unknown").into();
                 let at = stored.registered_at.unwrap_or_else(|| self.0.ports.clock.now());
-                registry.register(make(ToolDefinition::clone(definition))?, Origin::Custom { by }, at, None)
+                // It was checked when it was remembered.
+                registry.register_checked(make(ToolDefinition::clone(definition))?, Origin::Custom { by }, at)
             }
         };
         let registered = registered.map_err(|error| error.to_string())?;

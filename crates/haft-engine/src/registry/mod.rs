@@ -11,7 +11,7 @@ mod terms;
 pub use event::ToolsEvent;
 pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
-pub(crate) use registered::{Origin, Registered};
+pub(crate) use registered::{Origin, Registered, Schemas};
 
 use crate::stats;
 use arc_swap::ArcSwap;
@@ -255,6 +255,20 @@ impl Registry {
         self.register_switched(tool, origin, at, most_custom, true)
     }
 
+    /// Adds a tool whose schemas were checked before.
+    pub(crate) fn register_checked(
+        &self,
+        tool: Box<dyn Tool>,
+        origin: Origin,
+        at: Timestamp,
+    ) -> Result<Arc<Registered>, RegisterError> {
+        let registered = self.make(tool, origin, at, Schemas::CheckedBefore).and_then(|registered| {
+            self.change(|current| Ok((current.with(&registered)?, Arc::clone(&registered))))
+        });
+        self.counts.registered(&registered);
+        registered
+    }
+
     /// Adds a tool that is switched on or off before anybody can call it.
     pub(crate) fn register_switched(
         &self,
@@ -264,7 +278,7 @@ impl Registry {
         most_custom: Option<(Tier, usize)>,
         enabled: bool,
     ) -> Result<Arc<Registered>, RegisterError> {
-        let registered = self.make(tool, origin, at).and_then(|registered| {
+        let registered = self.make(tool, origin, at, Schemas::Unknown).and_then(|registered| {
             registered.set_enabled(enabled);
             self.change(|current| {
                 let next = current.with(&registered)?;
@@ -284,8 +298,9 @@ impl Registry {
         tool: Box<dyn Tool>,
         origin: Origin,
         at: Timestamp,
+        schemas: Schemas,
     ) -> Result<Arc<Registered>, RegisterError> {
-        self.counts.validated(|| Registered::new(tool.into(), origin, at)).map(Arc::new)
+        self.counts.validated(|| Registered::new(tool.into(), origin, at, schemas)).map(Arc::new)
     }
 
     /// Puts a tool in the place of a custom one of the same name.
@@ -295,7 +310,7 @@ impl Registry {
         origin: Origin,
         at: Timestamp,
     ) -> Result<Arc<Registered>, RegisterError> {
-        let registered = self.make(tool, origin, at).and_then(|registered| {
+        let registered = self.make(tool, origin, at, Schemas::Unknown).and_then(|registered| {
             self.change(|current| {
                 let old = current.custom(self, &registered.name)?;
                 registered.set_enabled(old.is_enabled());

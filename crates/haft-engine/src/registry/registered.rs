@@ -27,6 +27,16 @@ pub(crate) enum Origin {
     Custom { by: Arc<str> },
 }
 
+/// Whether somebody looked at the schemas of a definition already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Schemas {
+    /// They are checked when the tool is registered.
+    Unknown,
+    /// They were checked when the program was tested, or when the tool was first registered. One that cannot be used
+    /// for all that is refused when the tool is called.
+    CheckedBefore,
+}
+
 /// For how many tenants a tool counts by itself. It is some kilobyte each; further ones see no counts, and nobody sees
 /// theirs.
 const MOST_TENANTS: usize = 256;
@@ -70,9 +80,17 @@ impl Registered {
         &self.state
     }
 
-    pub(super) fn new(tool: Arc<dyn Tool>, origin: Origin, at: Timestamp) -> Result<Self, RegisterError> {
+    pub(super) fn new(
+        tool: Arc<dyn Tool>,
+        origin: Origin,
+        at: Timestamp,
+        schemas: Schemas,
+    ) -> Result<Self, RegisterError> {
         let definition = Arc::clone(tool.definition());
-        let problems = haft_definition::check(&definition);
+        let problems = match schemas {
+            Schemas::Unknown => haft_definition::check(&definition),
+            Schemas::CheckedBefore => definition.check(),
+        };
         if !problems.is_empty() {
             return Err(RegisterError::BadDefinition { name: definition.name.clone(), problems });
         }

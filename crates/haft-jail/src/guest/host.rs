@@ -18,7 +18,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
 };
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     io,
     path::PathBuf,
     process::{Child, Command, Stdio},
@@ -83,6 +83,8 @@ struct Spawner {
 struct Shared {
     dead: bool,
     ready: HashMap<InitKind, Vec<Init>>,
+    /// Kinds of which one was asked for.
+    asked: HashSet<InitKind>,
     waiting: HashMap<u64, (Init, oneshot::Sender<io::Result<Init>>)>,
     coming: HashMap<u64, (InitKind, Init)>,
 }
@@ -297,7 +299,8 @@ impl Inner {
             Some(init) => init,
             None => self.new_init(&spawner, kind, parent).await?,
         };
-        if parent.is_none() {
+        // One program says nothing about another: most runs of haft start a single one, and would only pay.
+        if parent.is_none() && spawner.is_asked_again(kind) {
             self.refill_soon(&spawner, kind);
         }
         into_ready(init).await
@@ -412,6 +415,11 @@ pub(super) async fn hear(socket: &AsyncFd<OwnedFd>) -> io::Result<Option<wire::R
 }
 
 impl Spawner {
+    /// Whether a jail init of that kind was asked for before.
+    fn is_asked_again(&self, kind: InitKind) -> bool {
+        !lock(&self.shared).asked.insert(kind)
+    }
+
     fn take(&self, kind: InitKind) -> Option<Init> {
         let mut shared = lock(&self.shared);
         let ready = shared.ready.get_mut(&kind)?;

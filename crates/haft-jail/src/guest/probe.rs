@@ -2,6 +2,8 @@
 //!
 //! The guest is this very program, so that nothing has to be installed.
 
+mod kept;
+
 use super::{
     host::Inner,
     plan::{self, JailKind},
@@ -68,11 +70,23 @@ pub(super) fn checked(
     let mut answers = host.answers.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let known = answers.iter().find(|(known, _)| *known == jail_kind).map(|(_, answer)| answer.clone());
     let answer = known.unwrap_or_else(|| {
-        let answer = probe(host, jail_kind);
+        let answer = tried(host, jail_kind);
         answers.push((jail_kind, answer.clone()));
         answer
     });
     answer.map(|()| enforcement)
+}
+
+/// Whether walls hold: as it was seen before in this situation, or as it is tried now.
+fn tried(host: &Arc<Inner>, jail_kind: JailKind) -> Result<(), Unavailable> {
+    let state = &host.options.state;
+    if kept::has_held(state, jail_kind) {
+        return Ok(());
+    }
+    probe(host, jail_kind)?;
+    // Where it cannot be remembered it is tried again next time; that is all.
+    let _ = kept::remember(state, jail_kind);
+    Ok(())
 }
 
 /// Runs one, on a thread of its own: the caller may be in the middle of a runtime.
