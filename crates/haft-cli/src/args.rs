@@ -82,6 +82,10 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: FlowCommand,
     },
+    /// Run any program in a jail, connected to your terminal
+    #[cfg(unix)]
+    #[command(after_help = examples::EXEC)]
+    Exec(super::exec_args::ExecArgs),
     /// Restore the files that a call changed
     #[command(after_help = examples::UNDO)]
     Undo(UndoArgs),

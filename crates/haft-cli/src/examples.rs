@@ -54,6 +54,14 @@ Examples:
   haft grants revoke grant_3f2a
   haft grants revoke --all";
 
+#[cfg(unix)]
+pub(super) const EXEC: &str = "\
+Examples:
+  haft exec -- ./run-tests.sh                in a jail: this folder, no network
+  haft exec --host crates.io -- cargo fetch  with one host
+  haft exec --staged -- ./migrate.sh         decide about its changes when it has ended
+  haft exec -- claude                        an agent: its provider's hosts, a folder of its own";
+
 pub(super) const ROOT: &str = "\
 Examples:
   haft tools list

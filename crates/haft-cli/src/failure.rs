@@ -10,6 +10,8 @@ use std::{io, path::PathBuf};
 
 /// The exit code of a command line that makes no sense.
 pub(super) const USAGE: u8 = 2;
+/// The exit code where there is no such program, as shells have it.
+const NO_PROGRAM: u8 = 127;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failure {
@@ -80,6 +82,10 @@ pub(super) enum Failure {
     Trust(#[from] TrustError),
     #[error("the working folder cannot be found: {}", words::reason(reason))]
     NoWorkingFolder { reason: io::Error },
+    #[error("there is no program `{}`", words::name(name))]
+    NoProgram { name: String },
+    #[error("the variable `{}` is not set", words::name(name))]
+    NoVariable { name: String },
     #[error("there is no file {}", words::path(path))]
     NoConfigFile { path: PathBuf },
     #[error("`{}` is not KEY=VALUE", words::name(pair))]
@@ -184,7 +190,9 @@ impl Failure {
             | Failure::NoKey { .. }
             | Failure::Changed { .. }
             | Failure::NoPolicy
+            | Failure::NoVariable { .. }
             | Failure::NobodyToAsk { .. } => USAGE,
+            Failure::NoProgram { .. } => NO_PROGRAM,
             Failure::Mcp { .. } => USAGE,
             Failure::Changes(error) => error.code.exit(),
             Failure::Upstream { error, .. } => error.code.exit(),
@@ -246,6 +254,13 @@ impl Failure {
                 "give the tool another name, or correct its definition".to_owned()
             }
             Failure::Register(error) => return of_register(error),
+            Failure::NoProgram { .. } => {
+                "give the name of a program in PATH, or the path of one; a line of shell is `sh -c '…'`"
+                    .to_owned()
+            }
+            Failure::NoVariable { name } => {
+                format!("set it, or give its value: --env {}=VALUE", words::name(name))
+            }
             Failure::NameTaken { replaceable: true, .. } => {
                 "add --replace to replace it; it stays enabled or disabled, and keeps its settings".to_owned()
             }

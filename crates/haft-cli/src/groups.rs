@@ -6,7 +6,7 @@ use std::io;
 
 /// Every command, once.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Run", &["call", "batch", "flow", "undo"]),
+    ("Run", &["call", "batch", "flow", "exec", "undo"]),
     ("Tools", &["tools"]),
     ("Decide", &["approvals", "grants", "policy", "diff", "apply", "discard"]),
     ("History", &["runs", "audit", "recover", "backup", "gc"]),

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `args`, `examples`, `groups` | what can be typed, and the first page of the help |
 //! | `setup` | configuration, and the engine that it gives |
-//! | `call`, `batch`, `flow`, `undo`, `diff`, `apply`, `discard`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
+//! | `call`, `batch`, `flow`, `exec`, `undo`, `diff`, `apply`, `discard`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
 //! | `mcp` | serving programs that speak MCP, and making haft known to them |
 //! | `serve`, `api_keys` | serving over HTTP, and the keys by which programs are known there |
@@ -55,6 +55,10 @@ mod definition_file;
 mod detach;
 mod doctor;
 mod examples;
+#[cfg(unix)]
+mod exec;
+#[cfg(unix)]
+mod exec_args;
 mod failure;
 mod flow;
 mod following;
@@ -172,6 +176,8 @@ fn dispatch(command: Command, ground: CliContext, console: &mut Console) -> Resu
         Command::Keys { command } => keys::run(&command, &ground, console),
         Command::License { command } => license::run(&command, ground, console),
         Command::Doctor(args) => doctor::run(&args, ground, console),
+        #[cfg(unix)]
+        Command::Exec(args) => exec::run(&args, ground, console),
         Command::Undo(args) => undo::run(&args, ground, console),
         Command::Diff(args) => changes::diff(&args, ground, console),
         Command::Apply(args) => changes::settle(changes::Verb::Apply, &args, ground, console),

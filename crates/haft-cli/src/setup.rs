@@ -259,6 +259,20 @@ impl CliContext {
         self.build(console, true, Runs::Worker)
     }
 
+    /// The engine, for one call that is granted more than what is configured.
+    #[cfg(unix)]
+    pub(super) fn setup_with_config(
+        self,
+        console: &Console,
+        mut configured: Configured,
+        grant: impl FnOnce(&mut config::Config),
+    ) -> Result<Setup, Failure> {
+        grant(&mut configured.resolved.config);
+        let observing = Observing::begin(self.global.log, true, &configured, console);
+        let memory = configured.memory();
+        self.build_engine(console, configured, observing, memory, Runs::Worker)
+    }
+
     /// The engine of `haft mcp`: its tasks are its own.
     pub(super) fn setup_for_mcp(self, console: &Console) -> Result<Setup, Failure> {
         self.build(console, true, Runs::Mcp)

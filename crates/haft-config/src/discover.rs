@@ -62,6 +62,17 @@ impl Surroundings {
         Some(self.base_folder("XDG_STATE_HOME", ".local/state")?.join("haft"))
     }
 
+    /// The folder below which programs keep their data: `XDG_DATA_HOME`, else `~/.local/share`.
+    ///
+    /// ```
+    /// let surroundings = haft_config::Surroundings { home: Some("/home/ada".into()), ..Default::default() };
+    /// assert_eq!(surroundings.data_folder().unwrap(), std::path::Path::new("/home/ada/.local/share"));
+    /// ```
+    #[must_use]
+    pub fn data_folder(&self) -> Option<PathBuf> {
+        self.base_folder("XDG_DATA_HOME", ".local/share")
+    }
+
     /// Every file that is the user's own configuration, here or where `HAFT_CONFIG` is not set.
     pub(super) fn user_files(&self) -> Vec<PathBuf> {
         let usual =

@@ -88,6 +88,7 @@ impl CallOptions {
             timeout: _,      // the tool and its sandbox say how long is too long
             idle_timeout: _, // the same
             attempt_timeout,
+            attended: _, // said by the program that embeds haft, and by nobody else
             require_confirmation: _,
             isolation: _,
             isolation_technology: _,

@@ -67,6 +67,10 @@ pub struct CallOptions {
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     #[schemars(with = "Option<String>")]
     pub timeout: Option<Duration>,
+    /// Whether a person sits in front of the call and ends it when they like: then it has no deadline but `timeout`, and
+    /// the maximum of its tool does not count. Only a program that embeds haft can say so; it is no part of the JSON.
+    #[serde(skip)]
+    pub attended: bool,
     /// How long one attempt may take. An attempt that takes longer is stopped, and retried while the deadline allows.
     #[serde(skip_serializing_if = "Option::is_none", with = "iso_duration::option")]
     #[schemars(with = "Option<String>")]

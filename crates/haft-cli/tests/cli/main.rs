@@ -14,6 +14,8 @@ mod bounds;
 mod calls;
 mod config;
 mod dialects;
+#[cfg(target_os = "linux")]
+mod exec;
 mod files;
 mod flow;
 mod guard;
@@ -39,6 +41,8 @@ mod protected;
 mod real_work;
 #[cfg(unix)]
 mod recover;
+#[cfg(unix)]
+mod screen;
 mod serve;
 mod signed;
 #[cfg(target_os = "linux")]

@@ -1,97 +1,21 @@
 //! The question at a terminal, in a terminal: tmux shows what a person would see.
 
-use crate::support::Place;
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use crate::{screen::Screen, support::Place};
+use std::time::{Duration, Instant};
 
-/// A terminal of its own, with a shell in it.
-struct Screen<'a> {
-    place: &'a Place,
-    socket: String,
-}
-
-impl<'a> Screen<'a> {
-    /// `None`, and said to be not run, where there is no tmux.
-    fn new(place: &'a Place, test: &str, width: usize, variables: &[(&str, &str)]) -> Option<Screen<'a>> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            haft_testkit::not_run(&format!("prompt::{test}"), "tmux is not installed");
-            return None;
-        }
-        let socket = format!("haft-{}-{test}", std::process::id());
-        let screen = Screen { place, socket };
-        let mut start = screen.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "s", "-y", "40", "-x"]);
-        start.arg(width.to_string()).current_dir(place.work());
-        let mut shell = vec![
-            "env".to_owned(),
-            "-i".into(),
-            "TERM=screen".into(),
-            "USER=ada".into(),
-            "LANG=C.UTF-8".into(),
-        ];
-        shell.push(format!("HOME={}", place.home().display()));
-        shell.push(format!("PATH={}", std::env::var("PATH").unwrap()));
-        shell.push(format!("haft={}", env!("CARGO_BIN_EXE_haft")));
-        shell.extend(variables.iter().map(|(name, value)| format!("{name}={value}")));
-        shell.extend(["sh".to_owned()]);
-        assert!(start.args(shell).status().unwrap().success());
-        Some(screen)
+/// Types a call, on a clean screen, and waits for its question.
+fn ask(screen: &Screen<'_>, call: &str) -> String {
+    // The question before must be gone, or it would be taken for this one.
+    screen.keys("clear; echo clean");
+    screen.press("Enter");
+    let begun = Instant::now();
+    while screen.shown().contains("q later") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", screen.shown());
+        std::thread::sleep(Duration::from_millis(20));
     }
-
-    fn tmux(&self, args: &[&str]) -> Command {
-        let mut tmux = Command::new("tmux");
-        tmux.env_remove("TMUX").env("LC_ALL", "C.UTF-8").args(["-u", "-L", &self.socket]).args(args);
-        tmux
-    }
-
-    fn keys(&self, keys: &str) {
-        assert!(self.tmux(&["send-keys", "-t", "s", "-l", keys]).status().unwrap().success());
-    }
-
-    fn press(&self, key: &str) {
-        assert!(self.tmux(&["send-keys", "-t", "s", key]).status().unwrap().success());
-    }
-
-    fn shown(&self) -> String {
-        let captured = self.tmux(&["capture-pane", "-p", "-t", "s"]).output().unwrap();
-        String::from_utf8(captured.stdout).unwrap()
-    }
-
-    /// Waits until that is on the screen, and gives all that is.
-    fn until(&self, text: &str) -> String {
-        let begun = Instant::now();
-        loop {
-            let shown = self.shown();
-            if shown.contains(text) {
-                return shown;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(60), "waited in vain for {text:?}:\n{shown}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    /// Types a call, on a clean screen, and waits for its question.
-    fn call(&self, call: &str) -> String {
-        // The question before must be gone, or it would be taken for this one.
-        self.keys("clear; echo clean");
-        self.press("Enter");
-        let begun = Instant::now();
-        while self.shown().contains("q later") {
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}", self.shown());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        self.keys(&format!("clear; \"$haft\" {call}; echo \"ended $?\""));
-        self.press("Enter");
-        self.until("q later")
-    }
-}
-
-impl Drop for Screen<'_> {
-    fn drop(&mut self) {
-        let _ = self.tmux(&["kill-server"]).status();
-        let _ = self.place;
-    }
+    screen.keys(&format!("clear; \"$haft\" {call}; echo \"ended $?\""));
+    screen.press("Enter");
+    screen.until("q later")
 }
 
 /// The screens of docs/approvals.md, line by line: all but the rows whose values are another machine's.
@@ -108,7 +32,7 @@ fn the_screens_are_those_of_the_page() {
         |line: &&str| !line.contains("/home/ada") && !line.starts_with("  call  ") && !line.contains("┆");
 
     let shown =
-        screen.call("call write_file --args '{\"path\": \"notes.txt\", \"content\": \"one\\ntwo\\n\"}'");
+        ask(&screen, "call write_file --args '{\"path\": \"notes.txt\", \"content\": \"one\\ntwo\\n\"}'");
     for line in fence("May `write_file` run?").lines().filter(others) {
         assert!(shown.lines().any(|on_screen| on_screen.trim_end() == line.trim_end()), "{line}\n{shown}");
     }
@@ -134,7 +58,7 @@ fn a_person_is_asked_at_eighty_columns() {
     };
     let call = "call write_file path=new.txt content=three";
 
-    let shown = screen.call(call);
+    let shown = ask(&screen, call);
     for part in [
         "May `write_file` run?  medium risk",
         "Write new file: new.txt",
@@ -159,25 +83,25 @@ fn a_person_is_asked_at_eighty_columns() {
     let shown = screen.until("ended 3");
     assert!(shown.contains("Tool call denied by user"), "{shown}");
 
-    screen.call(call);
+    ask(&screen, call);
     screen.keys("rnot yet");
     screen.press("Enter");
     let shown = screen.until("ended 3");
     assert!(shown.contains("denied by user: not yet"), "{shown}");
 
-    screen.call(call);
+    ask(&screen, call);
     screen.keys("q");
     screen.until("ended 5");
     assert!(!place.work().join("new.txt").exists());
 
-    screen.call(call);
+    ask(&screen, call);
     screen.press("C-c");
     let shown = screen.until("ended 130");
     assert!(shown.contains("Cancelled by user"), "{shown}");
     assert!(!place.work().join("new.txt").exists());
 
     // Changed: it is shown as it is now, and runs so.
-    screen.call(call);
+    ask(&screen, call);
     screen.keys("e");
     let shown = screen.until("a person changed the arguments");
     assert!(shown.contains("+four"), "{shown}");
@@ -187,7 +111,7 @@ fn a_person_is_asked_at_eighty_columns() {
     assert_eq!(std::fs::read_to_string(place.work().join("new.txt")).unwrap(), "four");
 
     // Remembered: what will be is shown first, and then nobody is asked again.
-    screen.call("call write_file path=a.txt content=a");
+    ask(&screen, "call write_file path=a.txt content=a");
     screen.keys("a");
     screen.until("1-9 choose");
     screen.keys("2");
@@ -240,7 +164,7 @@ fn a_batch_is_asked_about_together_in_forty_columns() {
         .to_vec();
     place.write("calls.json", serde_json::Value::from(calls).to_string());
     let Some(screen) = Screen::new(&place, "batch", 40, &[]) else { return };
-    let shown = screen.call("batch calls.json");
+    let shown = ask(&screen, "batch calls.json");
     assert!(shown.contains("(1 of 4)") && shown.lines().all(|line| line.chars().count() <= 40), "{shown}");
     screen.keys("y");
     screen.until("(2 of 4)");
@@ -273,7 +197,7 @@ fn what_a_call_hides_from_a_terminal_is_shown() {
     ];
     for (name, content, seen) in cases {
         place.write(&format!("{name}.txt"), content);
-        screen.call(&format!("call write_file path={name} content=@{name}.txt"));
+        ask(&screen, &format!("call write_file path={name} content=@{name}.txt"));
         let whole = screen.tmux(&["capture-pane", "-p", "-J", "-S", "-", "-t", "s"]).output().unwrap();
         let whole = String::from_utf8(whole.stdout).unwrap();
         assert!(whole.matches(seen).count() >= 2, "{seen} in content and change:\n{whole}");

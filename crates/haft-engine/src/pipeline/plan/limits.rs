@@ -35,6 +35,9 @@ pub(super) fn within_licence(
     Ok(())
 }
 
+/// The deadline of a call that a person sits in front of: longer than anybody sits.
+const ATTENDED: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// The deadline and the room for output, or why the call cannot have them.
 pub(super) fn bounds(
     ports: &Ports,
@@ -45,14 +48,19 @@ pub(super) fn bounds(
 ) -> Result<Bounds, ToolError> {
     let constraints = &registered.definition.constraints;
     let parent_limits = call.parent_limits();
-    let timeout = resolve_timeout(
-        requested,
-        constraints.default_timeout.or_else(|| constraints.stated_execution_time()),
-        constraints.max_execution_time,
-        parent_limits.wall_time,
-        ports.settings.default_timeout,
-    )?;
-    let timeout = adapted(ports, call, facts, registered, timeout);
+    let timeout = match call.options.attended {
+        true => resolve_timeout(requested, None, ATTENDED, parent_limits.wall_time, ATTENDED)?,
+        false => {
+            let timeout = resolve_timeout(
+                requested,
+                constraints.default_timeout.or_else(|| constraints.stated_execution_time()),
+                constraints.max_execution_time,
+                parent_limits.wall_time,
+                ports.settings.default_timeout,
+            )?;
+            adapted(ports, call, facts, registered, timeout)
+        }
+    };
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
     let output = tool_most.min(ports.settings.max_output_bytes);
     if let Some(limits) = &call.options.limits {
