@@ -90,6 +90,7 @@ mod trust;
 mod undo;
 mod waiting;
 mod watch;
+mod watchers;
 mod words;
 #[cfg(unix)]
 mod worker;

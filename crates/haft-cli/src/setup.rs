@@ -350,8 +350,6 @@ impl CliContext {
             },
             ..settings
         };
-        #[cfg(not(unix))]
-        let _ = runs;
         let registrations = surroundings.state_folder().map(FileRegistrations::new);
         let haft = registrations.iter().cloned().fold(haft, haft::Builder::registrations);
         let haft = memory.iter().cloned().fold(haft, |haft, memory| {
@@ -359,6 +357,11 @@ impl CliContext {
             haft.store(memory).grants(haft::StoredGrants::reached(move || grants.open().cloned()))
         });
         let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, haft::Builder::files);
+        let waits = surroundings.state_folder().filter(|_| !matches!(runs, Runs::Worker));
+        let haft = waits.into_iter().fold(haft, |haft, state| {
+            let wait = Duration::from_secs(resolved.config.tools.approval.wait_seconds);
+            haft.approver(super::waiting::WhileWatched { state, wait })
+        });
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(haft.taken_back(), console);
         for call in haft.unsettled() {

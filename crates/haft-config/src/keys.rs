@@ -362,6 +362,8 @@ key_table! {
         accept_from: Vec<Channel> = vec![Channel::Terminal, Channel::CommandLine, Channel::Mcp], rule::allow_list();
         /// Seconds until an unanswered question expires, and until an unused approval does.
         expire_seconds: u64 = 24 * 60 * 60, rule::at_most(1, WEEK);
+        /// Seconds that a call over MCP or HTTP waits for an answer while somebody runs `haft approvals watch`.
+        wait_seconds: u64 = 50, rule::own(Kind::Count { min: 0, max: 60 * 60 });
     }
 
     /// Limits of read_file.

@@ -53,6 +53,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.approval.prompt_side_effects", "true", "false"),
     ("tools.approval.accept_from", "[\"terminal\"]", "[\"terminal\", \"command_line\", \"http\"]"),
     ("tools.approval.expire_seconds", "60", "172800"),
+    ("tools.approval.wait_seconds", "50", "51"),
     ("tools.read_file.max_file_read_bytes", "204800", "204801"),
     ("tools.read_file.max_scan_bytes", "2097152", "2097153"),
     ("tools.apply_patch.max_patch_bytes", "524288", "524289"),
@@ -259,7 +260,7 @@ fn what_a_folder_tightens_counts() {
 
 /// The keys that a folder has no say in, written down: one that is given another rule fails here.
 const OWN: &str = "\
-    tools.commands.isolation_technology tools.commands.staged_keep_hours policy.profile \
+    tools.commands.isolation_technology tools.commands.staged_keep_hours tools.approval.wait_seconds policy.profile \
     tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
     tools.signatures.trusted_keys redaction.patterns redaction.values_from_environment redaction.values_file \
     permissions.roles permissions.agents permissions.local_roles license.authority license.file store.backend store.url \

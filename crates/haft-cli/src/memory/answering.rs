@@ -4,7 +4,7 @@ use super::{
     Memory,
     approvals::{ApproveArgs, DenyArgs, covered, short, shown},
 };
-use crate::{console::Console, failure::Failure, words};
+use crate::{console::Console, failure::Failure, watchers::Watcher, words};
 use haft::{
     Answered, ApprovalError, Approvals, Arguments, Channel, Decision, GrantTime, Remember, Reply, WhichOffer,
     port::{ApprovalState, Approver, StoredApproval},
@@ -189,6 +189,11 @@ pub(super) async fn watch(
 ) -> Result<u8, Failure> {
     let approvals = memory.approvals(tenant);
     let prompt = if json { None } else { prompt(memory, console) };
+    // Only who can answer is waited for: lines that a program reads are no answer.
+    let watcher = prompt.is_some().then(|| Watcher::new(&memory.state, &super::tenant_or_own(tenant)));
+    if let Some(Err(error)) = &watcher {
+        console.warn(&format!("calls do not wait for answers from here: {error}"));
+    }
     if prompt.is_some() {
         console.say("waiting for calls that need approval; Ctrl-C stops");
     }

@@ -53,4 +53,6 @@ mod support;
 #[cfg(unix)]
 mod tasks;
 mod tools;
+#[cfg(unix)]
+mod watched;
 mod words;

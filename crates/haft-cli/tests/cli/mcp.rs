@@ -179,7 +179,7 @@ fn answers_through_mcp_count_only_where_they_are_accepted() {
             lines.ask(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}));
         if answer["method"] == "elicitation/create" {
             assert_eq!(approvals, "client");
-            let yes = json!({"action": "accept", "content": {"approve": true}});
+            let yes = json!({"action": "accept", "content": {"decision": "approve"}});
             answer = lines.ask(&json!({"jsonrpc": "2.0", "id": answer["id"], "result": yes}));
         }
         let result = &answer["result"];

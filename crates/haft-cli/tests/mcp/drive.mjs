@@ -17,7 +17,7 @@ const { StdioClientTransport } = await load('@modelcontextprotocol/client/stdio'
 
 const work = path.join(folder, 'work');
 const asked = [];
-let answer = { approve: true };
+let answer = { decision: "approve" };
 const changes = [];
 
 const negotiation = mode === 'legacy' ? { mode: 'legacy' } : { mode: { pin: mode } };
@@ -61,7 +61,7 @@ answer = null;
 const denied = await client.callTool({ name: 'write_file', arguments: file });
 assert.equal(code(denied), 'CONFIRMATION_DENIED');
 assert(!fs.existsSync(path.join(work, file.path)));
-answer = { approve: true };
+answer = { decision: "approve" };
 const progress = [];
 // The SDK forgets a progress report that it reads together with the answer, so one try may see none.
 for (let attempt = 1; attempt <= 5 && progress.length === 0; attempt += 1) {

@@ -25,7 +25,7 @@ class Person:
 
     def __init__(self):
         self.asked = []
-        self.answer = {"approve": True}
+        self.answer = {"decision": "approve"}
 
     async def __call__(self, context, params):
         self.asked.append(params.message)
@@ -101,7 +101,7 @@ class Tasks(ClientExtension):
 
 
 async def drive_tasks(client, person, tasks):
-    person.answer = {"approve": True}
+    person.answer = {"decision": "approve"}
     done = await client.call_tool("run_command", {"command": "sleep 2"})
     assert not done.is_error, done
     assert "input_required" in tasks.seen and "working" in tasks.seen, tasks.seen
@@ -158,7 +158,7 @@ async def drive(client, person):
     person.answer = None
     denied = await client.call_tool("write_file", new)
     assert code(denied) == "CONFIRMATION_DENIED" and not (WORK / new["path"]).exists(), denied
-    person.answer = {"approve": True}
+    person.answer = {"decision": "approve"}
     written = await client.call_tool("write_file", new, progress_callback=progress)
     assert not written.is_error and (WORK / new["path"]).read_text() == "written", written
     assert len(person.asked) == 2 and "write_file" in person.asked[1], person.asked

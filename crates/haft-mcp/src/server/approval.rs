@@ -30,6 +30,10 @@ pub enum Approvals {
 pub(super) const CHANNEL: Channel = Channel::Mcp;
 /// The name of the question about a call.
 const QUESTION: &str = "haft_approval";
+/// The two answers of a form. None is chosen before a person chooses: a box that is empty by itself would be a no that
+/// nobody said.
+const APPROVE: &str = "approve";
+const DENY: &str = "deny";
 /// How many characters a form has room for. What a client does with more is not known: it may cut it, and then a person
 /// would agree to what they have not seen.
 const MOST_SHOWN: usize = 4000;
@@ -128,9 +132,9 @@ pub(super) fn decision(answer: Value) -> Decision {
     let reason = content.get("reason").and_then(Value::as_str).map(str::trim).filter(|said| !said.is_empty());
     let reason = reason.map(|said| text::one_line(said, 500));
     match answer.action {
-        ElicitationAction::Accept => match content.get("approve") {
-            Some(Value::Bool(true)) => Decision::Approve,
-            Some(Value::Bool(false)) => Decision::Deny { reason },
+        ElicitationAction::Accept => match content.get("decision").and_then(Value::as_str) {
+            Some(APPROVE) => Decision::Approve,
+            Some(DENY) => Decision::Deny { reason },
             _ => Decision::Unanswered,
         },
         ElicitationAction::Decline => Decision::Deny { reason },
@@ -149,10 +153,10 @@ pub(super) fn form(request: &ApprovalRequest) -> Result<Option<InputRequest>, ha
     let schema = json!({
         "type": "object",
         "properties": {
-            "approve": {"type": "boolean", "title": "Run it, this once", "default": false},
+            "decision": {"type": "string", "title": "Run it, this once?", "enum": [APPROVE, DENY]},
             "reason": {"type": "string", "title": "If not, why", "maxLength": 500},
         },
-        "required": ["approve"],
+        "required": ["decision"],
     });
     Client::form(message, schema).map(Some)
 }
@@ -216,7 +220,7 @@ mod tests {
                 asks: Some(request),
                 result: None,
             };
-            let answer = json!({"action": "accept", "content": {"approve": approve}});
+            let answer = json!({"action": "accept", "content": {"decision": if approve { "approve" } else { "deny" }}});
             let answers = [("haft_approval_apr_1".to_owned(), answer)].into_iter().collect();
             task.answered(&answers).map(|(_, decision)| decision)
         };
@@ -230,18 +234,18 @@ mod tests {
     fn only_a_clear_yes_is_one() {
         let denied = |reason: Option<&str>| Decision::Deny { reason: reason.map(str::to_owned) };
         for (answer, expected) in [
-            (json!({"action": "accept", "content": {"approve": true}}), Decision::Approve),
-            (json!({"action": "accept", "content": {"approve": false}}), denied(None)),
+            (json!({"action": "accept", "content": {"decision": "approve"}}), Decision::Approve),
+            (json!({"action": "accept", "content": {"decision": "deny"}}), denied(None)),
             (
-                json!({"action": "accept", "content": {"approve": false, "reason": " no "}}),
+                json!({"action": "accept", "content": {"decision": "deny", "reason": " no "}}),
                 denied(Some("no")),
             ),
-            (json!({"action": "accept", "content": {"approve": "true"}}), Decision::Unanswered),
+            (json!({"action": "accept", "content": {"decision": true}}), Decision::Unanswered),
             (json!({"action": "accept", "content": {}}), Decision::Unanswered),
             (json!({"action": "accept"}), Decision::Unanswered),
             (json!({"action": "decline"}), denied(None)),
-            (json!({"action": "decline", "content": {"approve": true}}), denied(None)),
-            (json!({"action": "cancel", "content": {"approve": true}}), Decision::Unanswered),
+            (json!({"action": "decline", "content": {"decision": "approve"}}), denied(None)),
+            (json!({"action": "cancel", "content": {"decision": "approve"}}), Decision::Unanswered),
             (json!({"action": "yes"}), Decision::Unanswered),
             (json!(true), Decision::Unanswered),
             (json!(null), Decision::Unanswered),

@@ -214,7 +214,10 @@ mod tests {
             (r#"{"id":1,"method":"tools/call","params":{"name":"a","name":"b","arguments":{}}}"#, true),
             (r#"{"id":1,"method":"tools/call","params":{"arguments":{"a":[{"b":1,"b":2}]}}}"#, true),
             (r#"{"method":"notifications/cancelled","params":{"requestId":1,"requestId":2}}"#, false),
-            (r#"{"id":1,"result":{"action":"accept","content":{"approve":false,"approve":true}}}"#, false),
+            (
+                r#"{"id":1,"result":{"action":"accept","content":{"decision":"deny","decision":"approve"}}}"#,
+                false,
+            ),
         ] {
             let refused = refusal(twice.as_bytes()).unwrap();
             let to = if is_answered { To::Request(RequestId::Number(1)) } else { To::Nobody };

@@ -11,13 +11,30 @@ use std::time::{Duration, Instant};
 
 /// The least time between two reports of a tool that reports a lot.
 const PACE: Duration = Duration::from_millis(25);
+/// How often a client hears that a person is still waited for.
+const REMIND: Duration = Duration::from_secs(10);
 /// By how much progress grows where nobody knows how much is left: it has to grow each time.
 const STEP: f64 = 0.001;
 
 /// Tells a client what an observer sees, until the call has ended.
 pub(super) async fn relay(client: &Client, mut observer: Observer, token: Option<ProgressToken>) {
     let mut progress = token.map(Progress::new);
-    while let Some(event) = observer.next().await {
+    // While a person is waited for, a client hears now and then that the call is not forgotten: many end one that is
+    // silent for a minute.
+    let mut waiting: Option<Event> = None;
+    loop {
+        let event = tokio::select! {
+            biased;
+            event = observer.next() => match event {
+                Some(event) => event,
+                None => break,
+            },
+            () = tokio::time::sleep(REMIND), if waiting.is_some() => {
+                let Some(event) = waiting.clone() else { continue };
+                event
+            }
+        };
+        waiting = matches!(event.payload, EventPayload::ConfirmationRequested { .. }).then(|| event.clone());
         if let EventPayload::Warning { message } = &event.payload
             && client.wants_log()
         {

@@ -24,11 +24,11 @@ async fn asked_now(version: &str, answer: Value) -> Value {
 #[tokio::test]
 async fn a_person_before_the_client_decides_while_the_call_waits() {
     for version in LEGACY {
-        let yes = asked_now(version, json!({"action": "accept", "content": {"approve": true}})).await;
+        let yes = asked_now(version, json!({"action": "accept", "content": {"decision": "approve"}})).await;
         assert_eq!(yes["content"][0]["text"], "deployed", "{version}");
         let no = asked_now(
             version,
-            json!({"action": "accept", "content": {"approve": false, "reason": "not today"}}),
+            json!({"action": "accept", "content": {"decision": "deny", "reason": "not today"}}),
         )
         .await;
         assert_eq!(no["_meta"]["haft/error"]["code"], "CONFIRMATION_DENIED");
@@ -37,7 +37,7 @@ async fn a_person_before_the_client_decides_while_the_call_waits() {
         assert_eq!(declined["_meta"]["haft/error"]["code"], "CONFIRMATION_DENIED");
         for open in [
             json!({"action": "cancel"}),
-            json!({"action": "accept", "content": {"approve": "yes"}}),
+            json!({"action": "accept", "content": {"decision": "yes"}}),
             json!({"action": "accept"}),
         ] {
             let result = asked_now(version, open.clone()).await;
@@ -192,7 +192,7 @@ fn again(arguments: &Value, state: &Value, answer: Value) -> Value {
 }
 
 fn yes() -> Value {
-    json!({"action": "accept", "content": {"approve": true}})
+    json!({"action": "accept", "content": {"decision": "approve"}})
 }
 
 #[tokio::test]
@@ -252,7 +252,7 @@ async fn between_rounds_a_no_is_a_no_and_silence_is_none() {
     let arguments = json!({});
     for (answer, code) in [
         (json!({"action": "decline"}), "CONFIRMATION_DENIED"),
-        (json!({"action": "accept", "content": {"approve": false}}), "CONFIRMATION_DENIED"),
+        (json!({"action": "accept", "content": {"decision": "deny"}}), "CONFIRMATION_DENIED"),
         (json!({"action": "cancel"}), "CONFIRMATION_REQUIRED"),
         (json!(7), "CONFIRMATION_REQUIRED"),
     ] {

@@ -227,7 +227,7 @@ async fn a_task_that_needs_approval_asks_through_the_client() {
     let World { haft, built, _folder, .. } = long_tools(ticking());
     let mut wire = Wire::new(&offering(&haft, Approvals::ThroughClient), STATELESS, knows_tasks()).await;
     for (answer, status, runs) in [
-        (json!({"action": "accept", "content": {"approve": true}}), "completed", 1),
+        (json!({"action": "accept", "content": {"decision": "approve"}}), "completed", 1),
         (json!({"action": "decline"}), "cancelled", 1),
     ] {
         let task = wire.call("build", json!({"n": status})).await["result"].clone();
@@ -275,7 +275,7 @@ async fn a_task_asks_nobody_through_a_client_that_may_not_answer() {
         assert_eq!(task["status"], "working", "{task}");
         let approval = task["statusMessage"].as_str().unwrap().rsplit(": ").next().unwrap().to_owned();
         assert!(approval.starts_with("apr_"), "a person can be told: {task}");
-        let yes = json!({"action": "accept", "content": {"approve": true}});
+        let yes = json!({"action": "accept", "content": {"decision": "approve"}});
         let named = json!({format!("haft_approval_{approval}"): yes});
         wire.ask("tasks/update", json!({"taskId": id, "inputResponses": named})).await;
         tokio::time::sleep(Duration::from_millis(150)).await;
