@@ -14,6 +14,7 @@
 mod lines;
 mod memory;
 mod memory_approvals;
+mod memory_changes;
 mod memory_keys;
 mod memory_tasks;
 pub mod private_file;

@@ -4,6 +4,7 @@ mod approvals;
 mod archive;
 mod audit;
 mod chain;
+mod changes;
 mod claims;
 mod failpoint;
 mod gc;
