@@ -1,7 +1,7 @@
 //! Files as tools are granted them: the path jail, the memory of what was read, and changes that are whole.
 
 use super::{
-    changes::{Changes, Keep, TakenBack},
+    changes::{Became, Changes, Keep, TakenBack},
     jail::{PathJail, special},
     view::View,
     walk,
@@ -45,9 +45,9 @@ impl Files {
         self.gate.as_ref().map(|gate| gate()).transpose()
     }
 
-    /// Whether a call has changed files, and what it changed is still known here.
-    pub fn has_changed(&self, by: ExecutionId) -> std::io::Result<bool> {
-        self.changes.has(by)
+    /// What became of the changes that a call was making.
+    pub fn became_of(&self, by: ExecutionId) -> std::io::Result<Became> {
+        self.changes.became_of(by)
     }
 
     /// Takes back the changes that a crash cut, of this process or another one that ended. To be called at the start.

@@ -22,7 +22,7 @@ mod walk;
 
 #[cfg(target_os = "linux")]
 pub use changes::ApplyStaged;
-pub use changes::{Keep, TakenBack, take_back_cut};
+pub use changes::{Became, Keep, TakenBack, became_of, take_back_cut};
 pub use error::PathError;
 pub use files::{Files, Gate};
 pub use haft_guard::names::{BadPattern, DEFAULT_DENIES};

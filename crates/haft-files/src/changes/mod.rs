@@ -74,6 +74,30 @@ pub struct TakenBack {
     pub problem: Option<String>,
 }
 
+/// What became of the changes that a call was making.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Became {
+    /// Nothing was changed, or that was taken back, or it is too long ago to be known.
+    Nothing,
+    /// They were made, all of them.
+    Made,
+    /// They were cut, or are being made: to be taken back, or to be waited for.
+    Cut,
+}
+
+/// What became of the changes of a call, by the records in that folder.
+///
+/// ```
+/// use haft_core::ExecutionId;
+/// # let folder = tempfile::tempdir()?;
+/// let call = ExecutionId::at(jiff::Timestamp::now());
+/// assert_eq!(haft_files::became_of(folder.path(), call)?, haft_files::Became::Nothing);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn became_of(records: &Path, by: ExecutionId) -> io::Result<Became> {
+    Shelf::new(records).became_of(by)
+}
+
 /// A place in the making of changes, for tests that kill there.
 type Points = Arc<dyn Fn(&str) + Send + Sync>;
 
@@ -153,9 +177,9 @@ impl Changes {
         self.commit(jail, manifest, planner.steps)
     }
 
-    /// Whether there are finished records of a call.
-    pub(crate) fn has(&self, by: ExecutionId) -> io::Result<bool> {
-        Ok(!self.shelf.of(by)?.is_empty())
+    /// What became of the changes of a call.
+    pub(crate) fn became_of(&self, by: ExecutionId) -> io::Result<Became> {
+        self.shelf.became_of(by)
     }
 
     /// Takes back every set that a crash cut.

@@ -4,7 +4,10 @@
 //! moment in which a set of changes counts as made: what is still in `open` after a crash is taken back. A lock beside
 //! it tells whether the process that makes it still lives.
 
-use super::manifest::{Manifest, TREES, VERSION};
+use super::{
+    Became,
+    manifest::{Manifest, TREES, VERSION},
+};
 use haft_core::ExecutionId;
 use std::{
     fs::{self, File, TryLockError},
@@ -99,6 +102,16 @@ impl Shelf {
             names(&self.done)?.into_iter().filter(|name| name.starts_with(&prefix)).collect();
         found.sort();
         Ok(found.into_iter().map(|name| self.done.join(name)).collect())
+    }
+
+    /// What became of the changes of a call. One that is under way, or was cut, counts more than those before.
+    pub(super) fn became_of(&self, by: ExecutionId) -> io::Result<Became> {
+        let prefix = format!("{by}.");
+        let is_open = |name: &String| name.starts_with(&prefix) && !name.ends_with(".lock");
+        if names(&self.open)?.iter().any(is_open) {
+            return Ok(Became::Cut);
+        }
+        Ok(if self.of(by)?.is_empty() { Became::Nothing } else { Became::Made })
     }
 
     /// Removes the oldest finished records until at most so many, of so many bytes, are left.

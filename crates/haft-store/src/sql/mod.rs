@@ -6,7 +6,6 @@ mod audit;
 mod chain;
 mod changes;
 mod claims;
-mod failpoint;
 mod gc;
 mod happened;
 mod history;
