@@ -50,6 +50,18 @@ impl Files {
         self.changes.became_of(by)
     }
 
+    /// What haft itself put back when changes of that call were cut and taken back: see [`StageRules`](crate::StageRules).
+    #[cfg(target_os = "linux")]
+    pub fn restored(&self, of: ExecutionId) -> std::io::Result<crate::Restored> {
+        self.changes.restored(of)
+    }
+
+    /// Forgets that: the changes of the call are applied or thrown away.
+    #[cfg(target_os = "linux")]
+    pub fn forget_restored(&self, of: ExecutionId) {
+        self.changes.forget_restored(of);
+    }
+
     /// Takes back the changes that a crash cut, of this process or another one that ended. To be called at the start.
     pub fn recover(&self) -> std::io::Result<Vec<TakenBack>> {
         self.changes.recover()
@@ -149,6 +161,10 @@ impl Workspace for Files {
         // The change is made, and saying otherwise would be wrong: what is not remembered is read again.
         let _ = self.remember_all(&set.reader, &changed);
         Ok(changed)
+    }
+
+    fn changed_by(&self, of: ExecutionId, tenant: &str) -> Result<Option<Vec<String>>, ToolError> {
+        self.changes.changed_by(&self.jail, of, tenant)
     }
 
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {

@@ -30,6 +30,6 @@ pub use jail::{JailError, JailSpec, Opened, PathJail, RootSpec};
 pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 #[cfg(target_os = "linux")]
 pub use staged::{
-    Ask, Conflict, Findings, Listed, StageRules, StagedKeep, StagedSet, UndoFit, Violation, ViolationKind,
-    discard, sweep,
+    Ask, Conflict, Findings, Listed, Restored, StageRules, StagedKeep, StagedSet, UndoFit, Violation,
+    ViolationKind, discard, sweep,
 };

@@ -40,6 +40,10 @@ mod real_work;
 #[cfg(unix)]
 mod recover;
 mod serve;
+#[cfg(target_os = "linux")]
+mod settle_kill;
+#[cfg(target_os = "linux")]
+mod settle_room;
 mod signed;
 #[cfg(target_os = "linux")]
 mod staged;

@@ -6,6 +6,7 @@
 //! in `open` is taken back at the next start. The kept bytes also serve to undo a set later.
 
 mod apply;
+mod known;
 mod manifest;
 mod plan;
 mod record;
@@ -16,6 +17,8 @@ mod tree;
 
 #[cfg(target_os = "linux")]
 pub use staged::ApplyStaged;
+
+pub use known::{Became, became_of};
 
 use super::{
     PathError,
@@ -72,30 +75,6 @@ pub struct TakenBack {
     pub left: Vec<PathBuf>,
     /// Why it could not be taken back, where it could not. It is tried again at the next start.
     pub problem: Option<String>,
-}
-
-/// What became of the changes that a call was making.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Became {
-    /// Nothing was changed, or that was taken back, or it is too long ago to be known.
-    Nothing,
-    /// They were made, all of them.
-    Made,
-    /// They were cut, or are being made: to be taken back, or to be waited for.
-    Cut,
-}
-
-/// What became of the changes of a call, by the records in that folder.
-///
-/// ```
-/// use haft_core::ExecutionId;
-/// # let folder = tempfile::tempdir()?;
-/// let call = ExecutionId::at(jiff::Timestamp::now());
-/// assert_eq!(haft_files::became_of(folder.path(), call)?, haft_files::Became::Nothing);
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub fn became_of(records: &Path, by: ExecutionId) -> io::Result<Became> {
-    Shelf::new(records).became_of(by)
 }
 
 /// A place in the making of changes, for tests that kill there.
@@ -175,11 +154,6 @@ impl Changes {
         }
         let manifest = new_manifest(by, tenant, &format!("undo: {summary}"));
         self.commit(jail, manifest, planner.steps)
-    }
-
-    /// What became of the changes of a call.
-    pub(crate) fn became_of(&self, by: ExecutionId) -> io::Result<Became> {
-        self.shelf.became_of(by)
     }
 
     /// Takes back every set that a crash cut.

@@ -199,7 +199,8 @@ impl Inner {
             };
             return Err(ToolError::failed(text));
         };
-        let set = StagedSet { roots, rules: self.rules.clone() };
+        let restored = Arc::new(self.files.restored(id).map_err(|error| unread(&error))?);
+        let set = StagedSet { roots, rules: StageRules { restored, ..self.rules.clone() } };
         Ok((place, record, set))
     }
 
@@ -286,6 +287,7 @@ impl Inner {
         if told.is_ok() {
             let _ = throw_away(place);
         }
+        self.files.forget_restored(record.execution_id);
     }
 
     /// Nothing was applied, unless that is not sure: then it stays as it is, and the next start takes it back.
@@ -340,6 +342,7 @@ impl Inner {
                 "what {id} changed could not be thrown away: {error}. It was not applied"
             ))
         })?;
+        self.files.forget_restored(id);
         let _ = self.journal.tell_now(&record, ChangesStep::Settled(ChangesState::Discarded));
         Ok(())
     }
