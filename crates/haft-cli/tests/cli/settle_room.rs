@@ -306,3 +306,70 @@ fn a_set_with_protected_names_is_undone_with_a_question_and_exactly() {
     assert_eq!(undone.code, 0, "{undone:?}");
     assert!(!place.work().join("plain").exists());
 }
+
+/// Through the whole program: the set is kept, each of them is named, and nobody can apply it.
+#[test]
+fn what_is_never_applied_is_kept_and_named_and_nobody_can_apply_it() {
+    let test = "what_is_never_applied_is_kept_and_named_and_nobody_can_apply_it";
+    let Some(place) = staged_place(test) else { return };
+    fs::create_dir(place.work().join("d")).unwrap();
+    place.write("d/.env", "SECRET=1\n");
+    place.write("d/other", "x\n");
+    // what the command does, what is named
+    let cases = [
+        ("ln -s /etc/passwd out; echo y > beside", vec!["out", "/etc/passwd"]),
+        ("mkfifo pipe; ln -s ../../x up; echo y > beside", vec!["pipe", "up"]),
+        ("rm -rf d; echo y > beside", vec!["d", ".env"]),
+        ("echo mine > d/.env; echo y > beside", vec!["d/.env"]),
+        ("mv d e; echo y > beside", vec!["d"]),
+    ];
+    for (command, named) in cases {
+        let refused = run(&place, command);
+        assert_eq!(refused.json()["error"]["code"], "FILESYSTEM_POLICY_VIOLATION", "{command}: {refused:?}");
+        assert_eq!(state(&refused), "kept", "{command}");
+        for name in named {
+            assert!(message(&refused).contains(name), "{command}: {name}: {refused:?}");
+        }
+        assert!(!message(&refused).contains("haft apply"), "there is no such step: {refused:?}");
+        assert_ne!(place.haft(&["apply", &id(&refused)]).code, 0, "{command}");
+        assert_eq!(names(&place.work()), ["d"], "{command}");
+        assert_eq!(fs::read_to_string(place.work().join("d/.env")).unwrap(), "SECRET=1\n", "{command}");
+        assert_eq!(place.haft(&["discard", &id(&refused)]).code, 0, "{command}");
+    }
+    // The control: the same beside it is applied, also a file that tools for files would not touch.
+    assert_eq!(state(&run(&place, "ln -s d/other in; echo y > beside; echo z > cacert.pem")), "applied");
+}
+
+#[test]
+fn what_cannot_be_undone_is_asked_about_and_says_so() {
+    let test = "what_cannot_be_undone_is_asked_about_and_says_so";
+    let Some(place) = staged_place(test) else { return };
+    place.own_config(&format!("{STAGED}\n[tools.undo]\nmax_bytes = 5\n"));
+    place.write("old", "more than five bytes\n");
+    let kept = run(&place, "rm old; echo x > new");
+    assert_eq!(state(&kept), "kept", "{kept:?}");
+    assert!(message(&kept).contains("cannot be undone"), "{kept:?}");
+    assert!(place.work().join("old").exists());
+    assert_eq!(place.haft(&["apply", &id(&kept)]).code, 0);
+    assert_eq!(names(&place.work()), ["new"]);
+    let undone = place.haft(&["undo", &id(&kept)]);
+    assert!(undone.code != 0 && undone.stderr.contains("cannot be undone"), "{undone:?}");
+}
+
+/// Undoing is decided about by what it changes: a rule about a path holds for it as for any other change.
+#[test]
+fn a_rule_about_a_path_holds_for_undoing() {
+    let place = Place::new();
+    place.own_config(STAGED);
+    fs::create_dir(place.work().join("frozen")).unwrap();
+    let written = place.haft(&["call", "write_file", "path=frozen/a", "content=x", "--json"]);
+    assert_eq!(written.code, 0, "{written:?}");
+    let rule = "[[policy.rules]]\nname = 'frozen'\neffect = 'deny'\npath = '**/frozen/**'\n";
+    let undo = ["call", "undo_changes", &format!("execution_id={}", id(&written)), "--json"];
+    place.own_config(&format!("{STAGED}{rule}"));
+    assert_eq!(place.haft(&undo).code, 3);
+    assert!(place.work().join("frozen/a").exists());
+    place.own_config(STAGED);
+    assert_eq!(place.haft(&undo).code, 0, "the control");
+    assert!(!place.work().join("frozen/a").exists());
+}
