@@ -364,16 +364,7 @@ impl CliContext {
         });
         let haft = haft.settings(settings).build().map_err(Failure::Build)?;
         say_taken_back(haft.taken_back(), console);
-        for call in haft.unsettled() {
-            let (id, what) = (call.execution_id, one_line(&call.summary, 200));
-            console.warn(&match call.applied {
-                true => format!("haft was killed after it had applied what an earlier call changed ({what})"),
-                false => format!(
-                    "haft was killed during an earlier call ({what}): nothing of what it changed was applied. `haft \
-                     diff {id}` shows it, `haft apply {id}` applies it, `haft discard {id}` throws it away"
-                ),
-            });
-        }
+        say_unsettled(haft.unsettled(), console);
         for found in haft.quarantined() {
             console.warn(&found.description);
         }
@@ -455,6 +446,20 @@ pub(super) fn folders(surroundings: &Surroundings, config: &config::Config) -> O
         home: surroundings.home.clone(),
         ..Folders::new(&surroundings.working_folder, surroundings.state_folder()?)
     })
+}
+
+/// What became of the changes of staged commands whose haft was killed.
+pub(super) fn say_unsettled(unsettled: &[haft::Unsettled], console: &Console) {
+    for call in unsettled {
+        let (id, what) = (call.execution_id, one_line(&call.summary, 200));
+        console.warn(&match call.applied {
+            true => format!("haft was killed after it had applied what an earlier call changed ({what})"),
+            false => format!(
+                "haft was killed during an earlier call ({what}): nothing of what it changed was applied. `haft diff \
+                 {id}` shows it, `haft apply {id}` applies it, `haft discard {id}` throws it away"
+            ),
+        });
+    }
 }
 
 /// What a process that was killed left half done.

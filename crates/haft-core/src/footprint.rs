@@ -1,5 +1,6 @@
 //! What a call would read and write, so that calls which must not overlap do not.
 
+use crate::ExecutionId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub enum Resource {
     Named(String),
 }
 
+/// What begins the name of what a call changed.
+const CHANGES_OF: &str = "changes-of:";
+
 impl Resource {
     /// A path.
     pub fn path(path: impl Into<String>) -> Self {
@@ -34,6 +38,27 @@ impl Resource {
     /// Something with a name.
     pub fn named(name: impl Into<String>) -> Self {
         Resource::Named(name.into())
+    }
+
+    /// What a call changed, to be undone. The engine puts the paths in its place before anything is decided, so that
+    /// undoing is decided about by what it changes; where they are not known, it may be anything.
+    ///
+    /// ```
+    /// # use haft_core::{ExecutionId, Resource};
+    /// let call = ExecutionId::at(jiff::Timestamp::UNIX_EPOCH);
+    /// assert_eq!(Resource::changes_of(call).as_changes_of(), Some(call));
+    /// assert_eq!(Resource::named("git-index:/repo").as_changes_of(), None);
+    /// ```
+    pub fn changes_of(call: ExecutionId) -> Self {
+        Resource::Named(format!("{CHANGES_OF}{call}"))
+    }
+
+    /// The call whose changes it stands for.
+    pub fn as_changes_of(&self) -> Option<ExecutionId> {
+        match self {
+            Resource::Named(name) => name.strip_prefix(CHANGES_OF)?.parse().ok(),
+            Resource::Anything | Resource::Path(_) | Resource::Host(_) => None,
+        }
     }
 
     /// Whether the two are the same thing, or one contains the other.

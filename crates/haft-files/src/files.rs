@@ -1,7 +1,7 @@
 //! Files as tools are granted them: the path jail, the memory of what was read, and changes that are whole.
 
 use super::{
-    changes::{Changes, Keep, TakenBack},
+    changes::{Became, Changes, Keep, TakenBack},
     jail::{PathJail, special},
     view::View,
     walk,
@@ -45,9 +45,21 @@ impl Files {
         self.gate.as_ref().map(|gate| gate()).transpose()
     }
 
-    /// Whether a call has changed files, and what it changed is still known here.
-    pub fn has_changed(&self, by: ExecutionId) -> std::io::Result<bool> {
-        self.changes.has(by)
+    /// What became of the changes that a call was making.
+    pub fn became_of(&self, by: ExecutionId) -> std::io::Result<Became> {
+        self.changes.became_of(by)
+    }
+
+    /// What haft itself put back when changes of that call were cut and taken back: see [`StageRules`](crate::StageRules).
+    #[cfg(target_os = "linux")]
+    pub fn restored(&self, of: ExecutionId) -> std::io::Result<crate::Restored> {
+        self.changes.restored(of)
+    }
+
+    /// Forgets that: the changes of the call are applied or thrown away.
+    #[cfg(target_os = "linux")]
+    pub fn forget_restored(&self, of: ExecutionId) {
+        self.changes.forget_restored(of);
     }
 
     /// Takes back the changes that a crash cut, of this process or another one that ended. To be called at the start.
@@ -149,6 +161,10 @@ impl Workspace for Files {
         // The change is made, and saying otherwise would be wrong: what is not remembered is read again.
         let _ = self.remember_all(&set.reader, &changed);
         Ok(changed)
+    }
+
+    fn changed_by(&self, of: ExecutionId, tenant: &str) -> Result<Option<Vec<String>>, ToolError> {
+        self.changes.changed_by(&self.jail, of, tenant)
     }
 
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {

@@ -45,6 +45,14 @@ impl Held {
         Held { reads: Paths::of(&footprint.reads), writes: Paths::of(&footprint.writes) }
     }
 
+    /// Whether a change of that path was decided about by name. That anything may be changed names nothing.
+    pub(crate) fn names(&self, path: &Path) -> bool {
+        match &self.writes {
+            Paths::Any => false,
+            Paths::Below(_) => self.writes.covers(path),
+        }
+    }
+
     /// Whether a resolved path may be used like that. What may be written may be read.
     pub(crate) fn covers(&self, path: &Path, access: Access) -> bool {
         match access {
@@ -79,6 +87,8 @@ mod tests {
             let found = [Access::Read, Access::Write].map(|access| held.covers(Path::new(path), access));
             assert_eq!(found, [read, write], "{path}");
         }
+        assert!(held.names(Path::new("/w/out/a")) && !held.names(Path::new("/w/src/x")));
+        assert!(!Held::to(&Footprint::undeclared(true)).names(Path::new("/w/out")), "anything names nothing");
         let none = Held::to(&Footprint::default());
         assert!(!none.covers(Path::new("/w"), Access::Read), "who touches nothing has nothing");
         let reader = Held::to(&Footprint::undeclared(false));

@@ -186,6 +186,11 @@ impl PathJail {
         }
     }
 
+    /// Whether a change of a resolved path was decided about by name, for the call that this jail is for.
+    pub(crate) fn is_named(&self, full: &Path) -> bool {
+        self.held.as_ref().is_some_and(|held| held.names(full))
+    }
+
     /// Where a path leads, and whether it may be used like that. It need not exist.
     pub fn locate(&self, path: &str, access: Access) -> Result<Place, PathError> {
         Ok(self.place(&self.spot(path, access)?))

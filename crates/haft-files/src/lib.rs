@@ -22,7 +22,7 @@ mod walk;
 
 #[cfg(target_os = "linux")]
 pub use changes::ApplyStaged;
-pub use changes::{Keep, TakenBack, take_back_cut};
+pub use changes::{Became, Keep, TakenBack, became_of, take_back_cut};
 pub use error::PathError;
 pub use files::{Files, Gate};
 pub use haft_guard::names::{BadPattern, DEFAULT_DENIES};
@@ -30,6 +30,6 @@ pub use jail::{JailError, JailSpec, Opened, PathJail, RootSpec};
 pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 #[cfg(target_os = "linux")]
 pub use staged::{
-    Ask, Conflict, Findings, Listed, StageRules, StagedKeep, StagedSet, UndoFit, Violation, ViolationKind,
-    discard, sweep,
+    Ask, Conflict, Findings, Listed, Restored, StageRules, StagedKeep, StagedSet, UndoFit, Violation,
+    ViolationKind, discard, sweep,
 };

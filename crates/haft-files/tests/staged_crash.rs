@@ -101,6 +101,16 @@ fn dies() {
     println!("\nanswered");
 }
 
+/// What was noted as put back. Without that, haft's own way back would count as a change of somebody else.
+fn restored(files: &haft_files::Files, state: &Path) -> haft_files::Restored {
+    let mut all = haft_files::Restored::new();
+    for entry in fs::read_dir(state.join("changes/restored")).into_iter().flatten() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        all.extend(files.restored(name.strip_suffix(".json").unwrap().parse().unwrap()).unwrap());
+    }
+    all
+}
+
 /// Kills at every point. With `state` elsewhere, everything is copied.
 fn sweep(state_of: &dyn Fn(&Stage) -> PathBuf, expected_points: &[&str]) {
     let laid = |with: bool| {
@@ -157,7 +167,8 @@ fn sweep(state_of: &dyn Fn(&Stage) -> PathBuf, expected_points: &[&str]) {
             }
             // What was taken back can be applied: its layer is as it was.
             false => {
-                let set = set(&base, stage.now());
+                let mut set = set(&base, since);
+                set.rules.restored = restored(&files, &state).into();
                 apply(&files, &set).unwrap();
                 assert_eq!(snapshot(&stage.root()), new, "killed at {die_at}");
             }
@@ -188,6 +199,50 @@ fn killed_at_every_point_with_the_record_on_another_file_system() {
     let number = AtomicUsize::new(0);
     let state_of = |_: &Stage| elsewhere.path().join(number.fetch_add(1, Ordering::Relaxed).to_string());
     sweep(&state_of, &["image", "manifest", "kept", "put", "carried out", "done"]);
+}
+
+/// Somebody who changes a file after haft has put it back is in conflict, as before.
+#[test]
+fn what_haft_put_back_is_no_conflict_and_what_others_change_after_that_is() {
+    let test = "what_haft_put_back_is_no_conflict_and_what_others_change_after_that_is";
+    if let Err(why) = stage::is_possible() {
+        return haft_testkit::not_run(test, &why);
+    }
+    for meanwhile in [None, Some("a"), Some("gone"), Some("untouched/new")] {
+        let stage = Stage::new();
+        lay_out(&stage);
+        fs::create_dir(stage.root().join("untouched")).unwrap();
+        let since = stage.now();
+        run_staged(&[(stage.base.path().to_path_buf(), program())]).unwrap();
+        let base = stage.base.path().canonicalize().unwrap();
+        let state = stage.path("state");
+        // Killed when everything is carried out, and nothing counts yet.
+        let number = if is_root() { 14 } else { 10 };
+        let plan = format!("{}|{}|{}.{}|{number}", base.display(), state.display(), since.0, since.1);
+        let output = Command::new(env::current_exe().unwrap())
+            .args(["dies", "--exact", "--nocapture", "--test-threads=1"])
+            .env(DIES, plan)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.signal(), Some(9));
+        haft_files::take_back_cut(&state.join("changes")).unwrap();
+        let files = common::files(&stage.root(), &state, Keep::default());
+        let mut plain = set(&base, since);
+        assert!(
+            !plain.look().unwrap().conflicts.is_empty(),
+            "the control: without the note it is in conflict"
+        );
+        plain.rules.restored = restored(&files, &state).into();
+        let diff = plain.diff(1 << 16).unwrap();
+        assert!(diff.contains("+new a"), "{diff}");
+        if let Some(name) = meanwhile {
+            fs::write(stage.root().join(name), "of somebody else").unwrap();
+        }
+        let conflicts = plain.look().unwrap().conflicts;
+        let is_touched = meanwhile.is_some_and(|name| !name.starts_with("untouched"));
+        assert_eq!(!conflicts.is_empty(), is_touched, "{meanwhile:?}: {conflicts:?}");
+        assert_eq!(apply(&files, &plain).is_err(), is_touched);
+    }
 }
 
 /// The layer is on another file system than the folder, so its files are copied; and that one is full.

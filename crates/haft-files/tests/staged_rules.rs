@@ -14,6 +14,7 @@ mod common;
 #[path = "common/stage.rs"]
 mod stage;
 
+use haft_core::{Footprint, Resource};
 use haft_files::{StageRules, StagedSet, UndoFit, ViolationKind};
 use haft_sdk::files::{Reader, Workspace as _};
 use stage::{Stage, apply, how, is_root, snapshot};
@@ -113,6 +114,31 @@ fn what_gives_privileges_or_is_no_file_is_refused() {
     });
     if is_root() {
         refused("mknod x c 1 3", nothing, |kind| *kind == ViolationKind::Special { kind: "device" });
+    }
+    // A socket, and a file with capabilities, as a program in a layer would leave them.
+    for kind in ["socket", "capability"] {
+        let stage = ground();
+        let before = snapshot(&stage.root());
+        let set = stage.shell("echo x > x");
+        let upper = stage.path("layers/upper");
+        let expected = match kind {
+            "socket" => {
+                std::os::unix::net::UnixListener::bind(upper.join("s")).unwrap();
+                ViolationKind::Special { kind: "socket" }
+            }
+            // Only root can give a file capabilities.
+            _ if !is_root() => continue,
+            _ => {
+                let capability = [1, 0, 0, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+                let flags = rustix::fs::XattrFlags::empty();
+                rustix::fs::setxattr(upper.join("x"), "security.capability", &capability, flags).unwrap();
+                ViolationKind::Privileged
+            }
+        };
+        let found = set.look().unwrap();
+        assert!(found.violations.first.iter().any(|one| one.kind == expected), "{kind}: {found:?}");
+        apply(&stage.files(), &set).unwrap_err();
+        assert_eq!(snapshot(&stage.root()), before, "{kind}");
     }
     let stage = ground();
     let set = stage.shell("cp top x; chmod 755 x; mkdir s; chmod g+s s");
@@ -292,6 +318,51 @@ fn what_is_over_the_limits_is_applied_only_with_an_approval_and_not_undone() {
     let error = files.undo(approved.by, common::new_id(), &reader).unwrap_err();
     assert!(error.message.contains("cannot be undone"), "{}", error.message);
     assert_eq!(fs::read_dir(stage.path("state/changes/left")).unwrap().count(), 0);
+}
+
+/// What runs programs later is put back only where the decision was about its path.
+#[test]
+fn protected_names_are_undone_by_name_only_and_exactly() {
+    if !can("protected_names_are_undone_by_name_only_and_exactly") {
+        return;
+    }
+    let stage = ground();
+    fs::create_dir_all(stage.root().join("tree/in")).unwrap();
+    fs::write(stage.root().join("tree/in/.envrc"), "old").unwrap();
+    fs::write(stage.root().join(".envrc"), "old").unwrap();
+    let before = snapshot(&stage.root());
+    let set =
+        stage.shell("echo new > .envrc; rm -r tree; mkdir -p made; echo x > made/.envrc; echo y > plain");
+    let approved = haft_files::ApplyStaged { approved: true, ..how(&set) };
+    let files = stage.files();
+    files.apply_staged(&set, &approved).unwrap();
+    let after = snapshot(&stage.root());
+    let reader = Reader { tenant: "local".into(), conversation: "c".into() };
+    assert_eq!(files.changed_by(approved.by, "rival").unwrap(), None, "it is another tenant's");
+    let paths = files.changed_by(approved.by, "local").unwrap().unwrap();
+    let inside = stage.root().join("tree/in/.envrc").to_string_lossy().into_owned();
+    assert!(paths.contains(&inside), "what comes back is named: {paths:?}");
+    let asked: Vec<_> = paths
+        .iter()
+        .filter_map(|path| files.protects(path, haft_sdk::files::Scope::Everything).unwrap())
+        .collect();
+    for name in ["root/.envrc", "tree/in/.envrc", "made/.envrc"] {
+        assert!(asked.iter().any(|why| why.contains(name)), "{name}: {asked:?}");
+    }
+    // Without a decision, with one about anything, and with one that leaves a path out.
+    let some = |without: &str| {
+        let paths = paths.iter().filter(|path| !path.ends_with(without));
+        Footprint::writes(paths.map(Resource::path))
+    };
+    let anything = files.held_to(&Footprint::undeclared(true));
+    let without_one = files.held_to(&some("root/.envrc"));
+    for held in [&files as &dyn haft_sdk::files::Workspace, &*anything, &*without_one] {
+        let error = held.undo(approved.by, common::new_id(), &reader).unwrap_err();
+        assert!(error.message.contains("protected"), "{}", error.message);
+        assert_eq!(snapshot(&stage.root()), after);
+    }
+    files.held_to(&some("nothing")).undo(approved.by, common::new_id(), &reader).unwrap();
+    assert_eq!(snapshot(&stage.root()), before);
 }
 
 #[test]

@@ -298,7 +298,12 @@ pub trait Workspace: Send + Sync {
     /// Makes changes: all of them, or none. Afterwards, and after a crash, every file is whole.
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError>;
 
-    /// Puts back what a call changed, as a change of its own; refused where something changed since.
+    /// Every path that undoing what a call of that tenant changed would change, resolved; `None` where nothing is known
+    /// of it, or too much to name.
+    fn changed_by(&self, of: ExecutionId, tenant: &str) -> Result<Option<Vec<String>>, ToolError>;
+
+    /// Puts back what a call changed, as a change of its own; refused where something changed since. What runs programs
+    /// later is put back only where these files are [held to](Workspace::held_to) it: then it was decided about by name.
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError>;
 
     /// The SHA-256 that a file had when the reader last read or wrote it.
@@ -354,6 +359,11 @@ impl Workspace for crate::capability::NotGranted {
 
     fn change(&self, _set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
         refused()
+    }
+
+    /// Nothing is known of it.
+    fn changed_by(&self, _of: ExecutionId, _tenant: &str) -> Result<Option<Vec<String>>, ToolError> {
+        Ok(None)
     }
 
     fn undo(&self, _of: ExecutionId, _by: ExecutionId, _reader: &Reader) -> Result<Vec<Changed>, ToolError> {

@@ -11,9 +11,15 @@
 )]
 //! [`FileRegistrations`] lasts: it keeps what is known about tools in one file.
 
+#[cfg(feature = "failpoints")]
+#[doc(hidden)]
+pub mod failpoint;
+#[cfg(all(feature = "sql", not(feature = "failpoints")))]
+mod failpoint;
 mod lines;
 mod memory;
 mod memory_approvals;
+mod memory_changes;
 mod memory_keys;
 mod memory_tasks;
 pub mod private_file;

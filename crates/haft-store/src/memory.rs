@@ -1,14 +1,14 @@
 //! A store that lasts as long as the process.
 
-use crate::{memory_approvals::Approvals, memory_tasks::Tasks};
+use crate::{memory_approvals::Approvals, memory_changes::ChangeSteps, memory_tasks::Tasks};
 use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, ExecutionId, OutputHandle, Status, Task, TaskId, TaskPage,
     TaskProgress, TaskQuery, ToolResult,
     port::{
-        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest,
-        ClaimedTask, FoundLines, Intent, JournalStep, NewTask, OutputRange, OutputSearch, PageKey,
-        Settlement, Store, StoreError, StoredApproval, StoredGrant, StoredPart, TakenAnswer, TaskCancel,
-        TaskStore, TenantStore, ToolStatistics, Wants,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, ChangesStep, Claim,
+        ClaimRequest, ClaimedTask, FoundLines, Intent, JournalStep, NewTask, OutputRange, OutputSearch,
+        PageKey, Settlement, Store, StoreError, StoredApproval, StoredGrant, StoredPart, TakenAnswer,
+        TaskCancel, TaskStore, TenantStore, ToolStatistics, Wants,
     },
 };
 use jiff::Timestamp;
@@ -64,6 +64,7 @@ struct State {
     output_bytes: usize,
     tasks: Tasks,
     approvals: Approvals,
+    changes: ChangeSteps,
 }
 
 /// Tenant, principal, tool and key: nobody can hit another's.
@@ -121,7 +122,11 @@ impl Store for MemoryStore {
         Wants { questions: true, ..Wants::default() }
     }
 
-    fn journal<'a>(&'a self, _step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn journal<'a>(&'a self, step: JournalStep) -> BoxFuture<'a, Result<(), StoreError>> {
+        if let JournalStep::Changes { execution_id, tenant, step, .. } = step {
+            let most = self.0.retention.audit_records;
+            return Box::pin(ready(self.0.state().changes.step(execution_id, tenant, step, most)));
+        }
         // It says that it wants none.
         Box::pin(std::future::ready(Err(StoreError("this store keeps no journal".to_owned()))))
     }
@@ -142,6 +147,7 @@ impl Store for MemoryStore {
         if !state.intents.is_empty() {
             state.intents.remove(&outcome.audit.metadata.execution_id);
         }
+        state.changes.ended(&outcome.audit.metadata);
         if let Some((request, settlement)) = outcome.settles {
             state.settle(request, settlement, retention.settled_keys);
         }
@@ -344,6 +350,10 @@ impl TenantStore for OneTenant {
     ) -> BoxFuture<'a, Result<Option<FoundLines>, StoreError>> {
         let Some(stored) = self.output_of(handle) else { return done(None) };
         Box::pin(ready(crate::lines::search(&stored, &search).map(Some).map_err(StoreError)))
+    }
+
+    fn changes<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<ChangesStep>, StoreError>> {
+        done(self.shared.state().changes.find(&self.tenant, id))
     }
 
     fn audit_page<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {

@@ -6,6 +6,21 @@
 
 #[cfg(feature = "durable")]
 pub use crate::lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, retention};
+/// Finds out what became of the changes of staged commands whose haft was killed, and tells the journal: for commands that
+/// only look. To be called when changes of files that were cut have been taken back.
+pub fn settle_cut(
+    state: &std::path::Path,
+    store: std::sync::Arc<dyn haft_core::port::Store>,
+) -> std::io::Result<Vec<crate::Unsettled>> {
+    #[cfg(target_os = "linux")]
+    return crate::change_sets::recover(state, &crate::change_sets::Journal(store));
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (state, store);
+        Ok(Vec::new())
+    }
+}
+
 pub use crate::{
     commands::{LazyJail, can_stage, recover},
     guards::{Admitted, Payload, Signatures, Source, environment, licensing, local},

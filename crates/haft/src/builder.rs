@@ -380,11 +380,6 @@ impl Builder {
                 .map_err(|error| Error::Files(error.to_string()))?;
             taken_back = files.recover().map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
             quarantined = commands::recover(&self.config, folders).map_err(Error::Files)?;
-            #[cfg(target_os = "linux")]
-            {
-                unsettled = crate::change_sets::recover(&folders.state, &files)
-                    .map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
-            }
             found = Some(files);
             tools.extend(haft_tools::file_tools(&wiring::file_tools(&self.config)));
             #[cfg(feature = "http")]
@@ -397,6 +392,12 @@ impl Builder {
         let mut others = wiring::declared_instead(&mut tools, &self.config);
         others.extend(self.tools);
         let (store, kept) = self.store.open()?;
+        #[cfg(target_os = "linux")]
+        if let Some(folders) = &self.folders {
+            let journal = crate::change_sets::Journal(Arc::clone(&store));
+            unsettled = crate::change_sets::recover(&folders.state, &journal)
+                .map_err(|error| Error::Files(cannot_recover(folders, &error)))?;
+        }
         let definitions = tools.iter().chain(&others).map(|tool| &**tool.definition());
         let (policy, live) = self.policy.put(definitions, self.grants, kept)?;
         let authoriser = match self.authoriser {
@@ -405,7 +406,7 @@ impl Builder {
         };
         // Whatever else is decided, an agent with a definition has no more than that.
         let authoriser = Arc::new(AgentTools::new(Arc::clone(&self.settings.agents), authoriser));
-        let builder = Engine::builder(policy, authoriser, store).settings(self.settings);
+        let builder = Engine::builder(policy, authoriser, Arc::clone(&store)).settings(self.settings);
         let builder = self.admission.put(builder);
         let mut builder = self.redacting.put(&self.config, builder)?;
         if let Some(approver) = self.approver {
@@ -416,7 +417,14 @@ impl Builder {
         if let (Some(folders), Some(files)) = (&self.folders, found) {
             let template = commands::template(&self.config, folders).map_err(Error::Files)?;
             let jail = jail.get_or_insert_with(|| Arc::new(LazyJail::new(&self.config, folders)));
-            let place = FolderOfCalls::new(&self.config, folders, files, template, Arc::clone(jail));
+            let place = FolderOfCalls::new(
+                &self.config,
+                folders,
+                files,
+                template,
+                Arc::clone(jail),
+                Arc::clone(&store),
+            );
             let place = Arc::new(place);
             let granted = capabilities.get_or_insert_default();
             granted.workspace = Arc::clone(&place) as _;

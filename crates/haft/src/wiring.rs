@@ -214,6 +214,12 @@ pub(crate) fn files(config: &Config, folders: &Folders, roots: Vec<RootSpec>) ->
         writable.filter_map(|root| root.path.canonicalize().ok()).collect()
     };
     let files = Files::new(Arc::new(PathJail::new(spec)?), reads, &folders.state.join(CHANGES), keep);
+    #[cfg(feature = "failpoints")]
+    let files = {
+        let mut files = files;
+        files.at_points(Arc::new(|point| haft_store::failpoint::hit("apply", point)));
+        files
+    };
     // haft writes nothing below a folder in which a staged command works.
     #[cfg(target_os = "linux")]
     let files = files.with_gate(crate::change_sets::gate(&folders.state, &writable));
@@ -227,6 +233,7 @@ pub(crate) fn change_sets(
     folders: &Folders,
     files: &Arc<Files>,
     template: &haft_core::port::GuestSpec,
+    journal: &crate::change_sets::Journal,
 ) -> Result<Arc<dyn haft_core::port::ChangeSets>, BadPattern> {
     use crate::change_sets::{StageBounds, StagedCalls};
     use haft_files::{StageRules, StagedKeep};
@@ -247,7 +254,9 @@ pub(crate) fn change_sets(
         },
         ..StageRules::default()
     };
-    let sets = StagedCalls::new(&folders.state, bounds, rules, Arc::clone(files), &template.writable);
+    let journal = journal.clone();
+    let sets =
+        StagedCalls::new(&folders.state, bounds, rules, Arc::clone(files), &template.writable, journal);
     Ok(Arc::new(sets))
 }
 

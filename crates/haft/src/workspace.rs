@@ -9,7 +9,7 @@ use crate::{
 use haft_core::port::ChangeSets;
 use haft_core::{
     ExecutionId, Footprint, Limits, ToolError,
-    port::{BoxFuture, Guest, GuestSpec, Jail},
+    port::{BoxFuture, Guest, GuestSpec, Jail, Store},
 };
 use haft_files::{Files, RootSpec};
 use haft_sdk::{
@@ -34,6 +34,8 @@ pub(crate) struct FolderOfCalls {
     /// What staged programs wrote.
     #[cfg(target_os = "linux")]
     change_sets: Option<Arc<dyn ChangeSets>>,
+    /// Where it is recorded what becomes of that.
+    store: Arc<dyn Store>,
     /// Those of single calls, by their folders, the oldest first.
     kept: Mutex<Vec<(Vec<String>, Arc<FolderOfCalls>)>>,
 }
@@ -48,12 +50,16 @@ impl FolderOfCalls {
         files: Files,
         template: GuestSpec,
         jail: Arc<dyn Jail>,
+        store: Arc<dyn Store>,
     ) -> Self {
         let files = Arc::new(files);
+        #[cfg(target_os = "linux")]
+        let journal = crate::change_sets::Journal(Arc::clone(&store));
         FolderOfCalls {
             // Without them no program is staged.
             #[cfg(target_os = "linux")]
-            change_sets: wiring::change_sets(config, folders, &files, &template).ok(),
+            change_sets: wiring::change_sets(config, folders, &files, &template, &journal).ok(),
+            store,
             config: config.clone(),
             folders: folders.clone(),
             jail,
@@ -110,7 +116,9 @@ impl Roots for FolderOfCalls {
             return None;
         };
         let jail = Arc::clone(&self.jail);
-        let place = Arc::new(FolderOfCalls::new(&self.config, &self.folders, files, template, jail));
+        let store = Arc::clone(&self.store);
+        let place = FolderOfCalls::new(&self.config, &self.folders, files, template, jail, store);
+        let place = Arc::new(place);
         if kept.len() >= MOST_KEPT {
             kept.remove(0);
         }
@@ -175,6 +183,10 @@ impl Workspace for FolderOfCalls {
 
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
         self.files.change(set)
+    }
+
+    fn changed_by(&self, of: ExecutionId, tenant: &str) -> Result<Option<Vec<String>>, ToolError> {
+        self.files.changed_by(of, tenant)
     }
 
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {

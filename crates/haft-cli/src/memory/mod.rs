@@ -69,6 +69,13 @@ impl Memory {
         let Configured { surroundings, resolved } = configured;
         let state = surroundings.state_folder().ok_or(Failure::NoStateFolder)?;
         take_back(&state, console);
+        match haft::assembly::settle_cut(&state, std::sync::Arc::new(store.clone())) {
+            Ok(unsettled) => setup::say_unsettled(&unsettled, console),
+            Err(error) => {
+                console
+                    .warn(&format!("what became of the changes of a command cannot be found out: {error}"));
+            }
+        }
         if let Some(folders) = setup::folders(&surroundings, &resolved.config) {
             match haft::assembly::recover(&resolved.config, &folders) {
                 Ok(found) => found.iter().for_each(|found| console.warn(&found.description)),

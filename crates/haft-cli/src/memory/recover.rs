@@ -10,8 +10,8 @@ use crate::{
 use haft::{
     BatchId, Status,
     port::{
-        CallState, DISCARDED_AFTER_CRASH, MISSING_AFTER_CRASH, RecoveredCall, Recovery, TenantStore as _,
-        Unfinished, UnfinishedCall, UnfinishedId,
+        CallState, ChangesStep, DISCARDED_AFTER_CRASH, MISSING_AFTER_CRASH, RecoveredCall, Recovery,
+        TenantStore as _, Unfinished, UnfinishedCall, UnfinishedId,
     },
 };
 use haft_core::{
@@ -201,8 +201,12 @@ fn call_line(call: &UnfinishedCall) -> String {
         CallState::NeverStarted => format!("{UNSURE}•{UNSURE:#} {tool}  never started"),
         CallState::OutcomeUnknown { since, .. } => {
             let since = since.to_string();
+            let effect = match call.changes {
+                Some(changes) => format!("{}. What it did elsewhere is not known", changes.in_words()),
+                None => "it may have had its effect".to_owned(),
+            };
             format!(
-                "{BAD}✗{BAD:#} {tool}  outcome unknown, not re-run: started {}, it may have had its effect",
+                "{BAD}✗{BAD:#} {tool}  outcome unknown, not re-run: started {}. {effect}",
                 since.get(11..19).unwrap_or(&since)
             )
         }
@@ -245,6 +249,11 @@ fn calls_json(calls: &[RecoveredCall]) -> Vec<Value> {
     calls.iter().map(json).collect()
 }
 
+/// How far a call came with its changes: `applied` is null where that is not known yet.
+pub(super) fn changes_json(changes: ChangesStep) -> Value {
+    json!({"step": changes.as_str(), "applied": changes.is_applied(), "text": changes.in_words()})
+}
+
 fn unfinished_json(one: &Unfinished) -> Value {
     let calls: Vec<Value> = one
         .calls
@@ -256,6 +265,9 @@ fn unfinished_json(one: &Unfinished) -> Value {
                 "arguments": call.arguments.as_str(),
                 "executionId": call.execution_id,
             });
+            if let Some(changes) = call.changes {
+                value["changes"] = changes_json(changes);
+            }
             match &call.state {
                 CallState::Finished(result) => {
                     value["state"] = json!("finished");

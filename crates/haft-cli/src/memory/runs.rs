@@ -5,7 +5,7 @@ use super::{
     args::{Page, RunsCommand},
     filter::{self, Id},
     prefix::{self, Which},
-    record,
+    record, recover,
     table::{Side, table},
     tasks, tenant_or_own, watching,
 };
@@ -18,7 +18,7 @@ use crate::{
 };
 use haft::{
     ResultMetadata, TaskQuery,
-    port::{AuditPage, AuditQuery, StoredRun, TenantStore as _},
+    port::{AuditPage, AuditQuery, ChangesStep, StoredRun, TenantStore as _},
 };
 use haft_core::{
     id_prefix::{self, IdMatch},
@@ -163,7 +163,8 @@ fn running_id(memory: &Memory, typed: &str) -> Result<Id, Failure> {
 
 /// What is known under an id.
 pub(super) enum Found {
-    Call(Box<StoredRun>),
+    /// With how far it came with what its command changed, where its record does not say.
+    Call(Box<StoredRun>, Option<ChangesStep>),
     Batch(AuditPage),
 }
 
@@ -171,7 +172,8 @@ pub(super) enum Found {
 pub(super) async fn found(memory: &Memory, tenant: &str, id: Id) -> Result<Option<Found>, Failure> {
     let tenant = memory.store.tenant(tenant);
     if let Some(run) = tenant.run(id.call).await? {
-        return Ok(Some(Found::Call(Box::new(run))));
+        let changes = tenant.changes(id.call).await?;
+        return Ok(Some(Found::Call(Box::new(run), changes)));
     }
     let query = AuditQuery { batch: Some(id.batch), limit: 1000, ..AuditQuery::default() };
     let mut page = tenant.audit_page(query).await?;
@@ -191,9 +193,9 @@ fn missing(memory: &Memory, id: &str) -> Failure {
 impl Found {
     pub(super) fn print(&self, json: bool, console: &mut Console) -> Result<(), Failure> {
         match (self, json) {
-            (Found::Call(run), true) => console.print_json(&run_json(run)),
-            (Found::Call(run), false) => {
-                let text = run_text(run, console.width());
+            (Found::Call(run, changes), true) => console.print_json(&run_json(run, *changes)),
+            (Found::Call(run, changes), false) => {
+                let text = run_text(run, *changes, console.width());
                 console.print(text)
             }
             (Found::Batch(page), true) => console.print_json(&record::page_json("runs", page)),
@@ -207,7 +209,7 @@ impl Found {
     /// The exit code that it had, or would have had.
     pub(super) fn exit(&self) -> u8 {
         match self {
-            Found::Call(run) => run.record.code.map_or(0, haft::ErrorCode::exit),
+            Found::Call(run, _) => run.record.code.map_or(0, haft::ErrorCode::exit),
             Found::Batch(page) => {
                 page.records.iter().find_map(|(_, record)| record.code).map_or(0, haft::ErrorCode::exit)
             }
@@ -215,8 +217,11 @@ impl Found {
     }
 }
 
-fn run_json(run: &StoredRun) -> Value {
+fn run_json(run: &StoredRun, changes: Option<ChangesStep>) -> Value {
     let mut value = record::to_json(0, &run.record);
+    if let Some(changes) = changes {
+        value["changes"] = recover::changes_json(changes);
+    }
     if let Some(value) = value.as_object_mut() {
         value.remove("seq");
     }
@@ -228,7 +233,16 @@ fn run_json(run: &StoredRun) -> Value {
     value
 }
 
-fn run_text(run: &StoredRun, width: Option<usize>) -> String {
+/// What became of what a command changed: as its record says, unless somebody decided later or its haft was killed.
+fn changes_text(facts: &ResultMetadata, changes: Option<ChangesStep>) -> Option<String> {
+    let settled = facts.changes.as_ref();
+    let step = changes.or(settled.map(|settled| ChangesStep::Settled(settled.state)))?;
+    let summary = settled.filter(|settled| !settled.summary.is_empty());
+    let summary = summary.map(|settled| format!(" ({})", settled.summary)).unwrap_or_default();
+    Some(format!("{}{summary}", step.in_words()))
+}
+
+fn run_text(run: &StoredRun, changes: Option<ChangesStep>, width: Option<usize>) -> String {
     let (record, facts) = (&run.record, &run.record.metadata);
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut row = |name: &str, text: String| rows.push((name.to_owned(), text));
@@ -277,6 +291,9 @@ fn run_text(run: &StoredRun, width: Option<usize>) -> String {
         ),
     );
     attempt_lines(facts).into_iter().for_each(|(name, text)| row(&name, text));
+    if let Some(text) = changes_text(facts, changes) {
+        row("changes", text);
+    }
     for violation in &facts.violations {
         row("sandbox", record::line(&violation.description, 500));
     }

@@ -44,6 +44,10 @@ mod recover;
 #[cfg(unix)]
 mod screen;
 mod serve;
+#[cfg(target_os = "linux")]
+mod settle_kill;
+#[cfg(target_os = "linux")]
+mod settle_room;
 mod signed;
 #[cfg(target_os = "linux")]
 mod staged;

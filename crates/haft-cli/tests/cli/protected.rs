@@ -115,8 +115,13 @@ fn a_yes_is_enough_and_undoing_is_no_way_round() {
     assert_eq!(said.code, 0, "{said:?}");
     let of = said.json()["metadata"]["executionId"].as_str().unwrap().to_owned();
     let undone = call(&place, "undo_changes", &json!({"execution_id": of}));
-    assert_ne!(undone.code, 0, "{undone:?}");
+    assert_eq!(undone.code, 5, "{undone:?}");
     assert!(place.work().join(".envrc").exists());
+    // With a yes of its own it is undone.
+    approve(&place, &undone);
+    let undone = call(&place, "undo_changes", &json!({"execution_id": of}));
+    assert_eq!(undone.code, 0, "{undone:?}");
+    assert!(!place.work().join(".envrc").exists());
 }
 
 #[test]

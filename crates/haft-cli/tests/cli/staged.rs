@@ -30,7 +30,7 @@ fn a_profile_is_chosen_for_a_folder_and_remembered() {
     assert_ne!(place.haft(&["policy", "use", "lax"]).code, 0);
 }
 
-const STAGED: &str = "\
+pub(crate) const STAGED: &str = "\
 [tools.approval]
 denylist = []
 mode = 'auto'
@@ -52,15 +52,20 @@ fn place(name: &str) -> Option<Place> {
     Some(place)
 }
 
-fn run(place: &Place, command: &str) -> Said {
+/// The same for tests elsewhere.
+pub(crate) fn staged_place(name: &str) -> Option<Place> {
+    place(name)
+}
+
+pub(crate) fn run(place: &Place, command: &str) -> Said {
     place.haft(&["call", "run_command", "--json", &format!("command={command}")])
 }
 
-fn id(said: &Said) -> String {
+pub(crate) fn id(said: &Said) -> String {
     said.json()["metadata"]["executionId"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
 
-fn state(said: &Said) -> String {
+pub(crate) fn state(said: &Said) -> String {
     said.json()["metadata"]["changes"]["state"].as_str().unwrap_or_else(|| panic!("{said:?}")).to_owned()
 }
 

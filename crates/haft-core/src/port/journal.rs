@@ -1,6 +1,6 @@
 //! What a crash must not confuse: the steps of a batch, and what is found afterwards.
 
-use crate::{Arguments, BatchId, CallContext, ErrorCode, ExecutionId, ToolResult};
+use crate::{Arguments, BatchId, CallContext, ChangesState, ErrorCode, ExecutionId, ToolResult};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -71,20 +71,133 @@ pub enum JournalStep {
         /// When the batch was closed.
         at: Timestamp,
     },
+    /// How far a call came with what its command wrote apart from the files. It belongs to a call, and to no batch.
+    Changes {
+        /// The call whose command wrote it.
+        execution_id: ExecutionId,
+        /// Whose call it is.
+        tenant: Arc<str>,
+        /// How far it came.
+        step: ChangesStep,
+        /// When it came so far.
+        at: Timestamp,
+    },
+}
+
+/// How far a call came with what its command wrote apart from the files: it was staged, it ran, it was settled.
+///
+/// Two of them are on disk before a call goes on, whatever the durability of the store: [`Staged`](Self::Staged) before
+/// the command runs, and [`Applying`](Self::Applying) before the first file changes. So whatever a crash leaves, the
+/// last step says whether files were changed; only after `Applying` the records of changed files have to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangesStep {
+    /// There is room for what the command writes, and it may run. No file was changed.
+    Staged,
+    /// The command has ended, and nobody decided yet. No file was changed.
+    Ran,
+    /// It is being applied: all of it will be, or nothing.
+    Applying,
+    /// That became of it.
+    Settled(ChangesState),
+}
+
+impl ChangesStep {
+    const ALL: [ChangesStep; 8] = [
+        ChangesStep::Staged,
+        ChangesStep::Ran,
+        ChangesStep::Applying,
+        ChangesStep::Settled(ChangesState::Nothing),
+        ChangesStep::Settled(ChangesState::Applied),
+        ChangesStep::Settled(ChangesState::Kept),
+        ChangesStep::Settled(ChangesState::Discarded),
+        ChangesStep::Settled(ChangesState::Live),
+    ];
+
+    /// In a word, for the record.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ChangesStep::Staged => "staged",
+            ChangesStep::Ran => "ran",
+            ChangesStep::Applying => "applying",
+            ChangesStep::Settled(ChangesState::Nothing) => "nothing",
+            ChangesStep::Settled(ChangesState::Applied) => "applied",
+            ChangesStep::Settled(ChangesState::Kept) => "kept",
+            ChangesStep::Settled(ChangesState::Discarded) => "discarded",
+            ChangesStep::Settled(ChangesState::Live) => "live",
+        }
+    }
+
+    /// The step of that word.
+    ///
+    /// ```
+    /// use haft_core::port::ChangesStep;
+    /// assert_eq!(ChangesStep::of("applying"), Some(ChangesStep::Applying));
+    /// assert_eq!(ChangesStep::of("?"), None);
+    /// ```
+    pub fn of(word: &str) -> Option<Self> {
+        ChangesStep::ALL.into_iter().find(|step| step.as_str() == word)
+    }
+
+    /// Whether a call may go on only when the step is on disk.
+    pub const fn must_wait(self) -> bool {
+        matches!(self, ChangesStep::Staged | ChangesStep::Applying)
+            || matches!(self, ChangesStep::Settled(ChangesState::Applied))
+    }
+
+    /// Whether the files have what the command changed; `None` where the step alone does not tell.
+    ///
+    /// ```
+    /// use haft_core::{ChangesState, port::ChangesStep};
+    /// assert_eq!(ChangesStep::Ran.is_applied(), Some(false));
+    /// assert_eq!(ChangesStep::Settled(ChangesState::Applied).is_applied(), Some(true));
+    /// assert_eq!(ChangesStep::Applying.is_applied(), None);
+    /// ```
+    pub const fn is_applied(self) -> Option<bool> {
+        match self {
+            ChangesStep::Applying => None,
+            ChangesStep::Settled(ChangesState::Applied | ChangesState::Live) => Some(true),
+            ChangesStep::Staged
+            | ChangesStep::Ran
+            | ChangesStep::Settled(ChangesState::Nothing | ChangesState::Kept | ChangesState::Discarded) => {
+                Some(false)
+            }
+        }
+    }
+
+    /// What it says about the files, in a sentence without its end.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            ChangesStep::Staged | ChangesStep::Ran => "Nothing of what it changed was applied",
+            ChangesStep::Applying => {
+                "haft was applying what it changed: all of it will be there, or nothing. The next start of haft in its \
+                 folder says which"
+            }
+            ChangesStep::Settled(ChangesState::Nothing) => "It changed nothing",
+            ChangesStep::Settled(ChangesState::Applied) => "All of what it changed was applied",
+            ChangesStep::Settled(ChangesState::Kept) => {
+                "Nothing of what it changed was applied; it was kept apart from the files"
+            }
+            ChangesStep::Settled(ChangesState::Discarded) => {
+                "Nothing of what it changed was applied; it was thrown away"
+            }
+            ChangesStep::Settled(ChangesState::Live) => "What it changed is in the files",
+        }
+    }
 }
 
 impl JournalStep {
-    /// The batch that it belongs to.
-    pub fn batch(&self) -> BatchId {
+    /// The batch that it belongs to; none where it belongs to a call.
+    pub fn batch(&self) -> Option<BatchId> {
         match self {
-            JournalStep::Begin(begin) => begin.batch,
+            JournalStep::Changes { .. } => None,
+            JournalStep::Begin(begin) => Some(begin.batch),
             JournalStep::Text { batch, .. }
             | JournalStep::CallStart { batch, .. }
             | JournalStep::ArgsDelta { batch, .. }
             | JournalStep::Seal { batch, .. }
             | JournalStep::Calls { batch, .. }
             | JournalStep::Decided { batch, .. }
-            | JournalStep::Close { batch, .. } => *batch,
+            | JournalStep::Close { batch, .. } => Some(*batch),
         }
     }
 }
@@ -187,6 +300,8 @@ pub struct UnfinishedCall {
     pub execution_id: Option<ExecutionId>,
     /// How far it got.
     pub state: CallState,
+    /// What became of what its command wrote apart from the files; absent where it wrote to the files themselves.
+    pub changes: Option<ChangesStep>,
 }
 
 /// How far a call got before its process ended.

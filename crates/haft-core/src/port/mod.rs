@@ -32,8 +32,8 @@ pub use jail::{
     Preset, Sandbox, TerminalSize, Unavailable, covers_host,
 };
 pub use journal::{
-    BatchBegin, CallState, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH, PlannedStep,
-    RecoveredCall, Recovery, Unfinished, UnfinishedCall, UnfinishedId,
+    BatchBegin, CallState, ChangesStep, DISCARDED_AFTER_CRASH, JournalCall, JournalStep, MISSING_AFTER_CRASH,
+    PlannedStep, RecoveredCall, Recovery, Unfinished, UnfinishedCall, UnfinishedId,
 };
 pub use keys::{ApiKey, KeyStore, NotARight, Right, SecretHash};
 pub use reads::{ReadHashes, ReadRecord};

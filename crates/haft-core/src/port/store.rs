@@ -1,9 +1,9 @@
 //! What is remembered.
 
 use super::{
-    Answer, ApprovalFilter, AuditPage, AuditQuery, BoxFuture, FoundLines, JournalStep, OutputSearch,
-    RecoveredCall, Recovery, StoredApproval, StoredGrant, StoredRun, TakenAnswer, TaskStore, ToolStatistics,
-    Unfinished, UnfinishedId,
+    Answer, ApprovalFilter, AuditPage, AuditQuery, BoxFuture, ChangesStep, FoundLines, JournalStep,
+    OutputSearch, RecoveredCall, Recovery, StoredApproval, StoredGrant, StoredRun, TakenAnswer, TaskStore,
+    ToolStatistics, Unfinished, UnfinishedId,
 };
 use crate::{
     ApprovalId, ApprovalRequest, Arguments, BatchId, CallContext, ErrorCode, ExecutionId, OutputHandle,
@@ -195,7 +195,9 @@ pub trait Store: Send + Sync {
         Wants::default()
     }
 
-    /// Takes down a step of a batch: see [`JournalStep`]. Steps of one batch are handed over in their order.
+    /// Takes down a step of a batch or of a call: see [`JournalStep`]. Steps of one batch are handed over in their order.
+    /// Those of batches come only where they are [wanted](Store::wants); [`JournalStep::Changes`] always comes, and a
+    /// store that refuses it keeps commands from being staged and their changes from being applied.
     ///
     /// As with [`outcome`](Store::outcome) the call hands it over; the future waits until it is as safe as the
     /// durability of the store says.
@@ -276,6 +278,13 @@ pub trait TenantStore: Send + Sync {
         _query: AuditQuery,
     ) -> BoxFuture<'a, Result<Vec<ToolStatistics>, StoreError>> {
         Box::pin(ready(Err(StoreError::not_kept("statistics"))))
+    }
+
+    /// How far the call came with what its command wrote apart from the files: the last step that was taken down of it.
+    /// `None` where its command wrote to the files themselves, and where its record says it all: see
+    /// [`ResultMetadata::changes`](crate::ResultMetadata::changes).
+    fn changes<'a>(&'a self, _id: ExecutionId) -> BoxFuture<'a, Result<Option<ChangesStep>, StoreError>> {
+        Box::pin(ready(Err(StoreError::not_kept("what became of changes"))))
     }
 
     /// What processes that are gone left unfinished, oldest first. Those of living processes are not in it.

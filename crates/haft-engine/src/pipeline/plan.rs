@@ -256,7 +256,7 @@ async fn check_call(
             })
             .unwrap_or_default();
         let workspace = &*call.reach().workspace;
-        let footprint = resolved(workspace, footprint)?;
+        let footprint = resolved(workspace, footprint, &call.context.tenant)?;
         let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
         Ok((prepared, footprint, confirm, own))
     })?;

@@ -38,7 +38,7 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
         Ok(prepared.map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default())
     })?;
     let workspace = &*call.reach().workspace;
-    let footprint = resolved(workspace, footprint)?;
+    let footprint = resolved(workspace, footprint, &call.context.tenant)?;
     // A path that leads elsewhere may lead to a protected name now.
     let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
     // What was approved is what runs: paths lead where they led when a person was asked.

@@ -71,9 +71,8 @@ async fn left(ports: &Ports, call: &mut CallRecord, outcome: RunOutcome) -> RunO
             SettledChanges { kept_until: Some(until), ..kept }
         }
         Ok(KeepOutcome::Applied(summary)) => SettledChanges::new(ChangesState::Applied, summary),
-        Ok(KeepOutcome::Nothing) | Err(_) => {
-            SettledChanges::new(ChangesState::Nothing, ChangeSummary::default())
-        }
+        Ok(KeepOutcome::Nothing) => SettledChanges::new(ChangesState::Nothing, ChangeSummary::default()),
+        Err(error) => not_kept(ChangeSummary::default(), &why, &error),
     };
     if let Some(staging) = &mut call.facts.staging {
         staging.settled = Some(shown(ports, settled));
@@ -169,9 +168,8 @@ impl Settlement<'_> {
                 Err((SettledChanges::new(ChangesState::Nothing, ChangeSummary::default()), why))
             }
             Err(error) => {
-                let text = format!("{}. It could not be kept, either: {}", why.message, error.message);
-                let settled = SettledChanges::new(ChangesState::Discarded, summary).because(text);
-                Err((settled, why))
+                self.block_others();
+                Err((not_kept(summary, &why, &error), why))
             }
         }
     }
@@ -196,6 +194,16 @@ impl Settlement<'_> {
             batch.unsettled().push((*index, staging.footprint.clone()));
         }
     }
+}
+
+/// Changes of which nobody could write down that they are kept: they are where they were, and the next start does it.
+fn not_kept(summary: ChangeSummary, why: &ToolError, error: &ToolError) -> SettledChanges {
+    let text = format!(
+        "{}. That could not be written down: {}. The next start of haft does",
+        why.message.trim_end_matches('.'),
+        error.message.trim_end_matches('.')
+    );
+    SettledChanges::new(ChangesState::Kept, summary).because(text)
 }
 
 fn level(call: &CallRecord) -> IsolationLevel {

@@ -6,6 +6,7 @@
 //! in `open` is taken back at the next start. The kept bytes also serve to undo a set later.
 
 mod apply;
+mod known;
 mod manifest;
 mod plan;
 mod record;
@@ -16,6 +17,8 @@ mod tree;
 
 #[cfg(target_os = "linux")]
 pub use staged::ApplyStaged;
+
+pub use known::{Became, became_of};
 
 use super::{
     PathError,
@@ -151,11 +154,6 @@ impl Changes {
         }
         let manifest = new_manifest(by, tenant, &format!("undo: {summary}"));
         self.commit(jail, manifest, planner.steps)
-    }
-
-    /// Whether there are finished records of a call.
-    pub(crate) fn has(&self, by: ExecutionId) -> io::Result<bool> {
-        Ok(!self.shelf.of(by)?.is_empty())
     }
 
     /// Takes back every set that a crash cut.

@@ -4,7 +4,12 @@
 //! moment in which a set of changes counts as made: what is still in `open` after a crash is taken back. A lock beside
 //! it tells whether the process that makes it still lives.
 
-use super::manifest::{Manifest, TREES, VERSION};
+use super::{
+    Became,
+    manifest::{Manifest, TREES, VERSION},
+};
+#[cfg(target_os = "linux")]
+use crate::staged::Restored;
 use haft_core::ExecutionId;
 use std::{
     fs::{self, File, TryLockError},
@@ -24,6 +29,9 @@ pub(super) struct Shelf {
     /// Notes about folders that sets have below roots while they are made, and what is only still to be removed.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only staged commands leave something"))]
     left: PathBuf,
+    /// Notes about what was put back when sets were taken back.
+    #[cfg(target_os = "linux")]
+    restored: PathBuf,
 }
 
 /// A record that this process works on. Nobody else touches it as long as this lives.
@@ -37,7 +45,13 @@ pub(super) struct Record {
 
 impl Shelf {
     pub(super) fn new(folder: &Path) -> Self {
-        Shelf { open: folder.join("open"), done: folder.join("done"), left: folder.join("left") }
+        Shelf {
+            open: folder.join("open"),
+            done: folder.join("done"),
+            left: folder.join("left"),
+            #[cfg(target_os = "linux")]
+            restored: folder.join("restored"),
+        }
     }
 
     /// A record for the changes of a call; one call may make several sets.
@@ -99,6 +113,16 @@ impl Shelf {
             names(&self.done)?.into_iter().filter(|name| name.starts_with(&prefix)).collect();
         found.sort();
         Ok(found.into_iter().map(|name| self.done.join(name)).collect())
+    }
+
+    /// What became of the changes of a call. One that is under way, or was cut, counts more than those before.
+    pub(super) fn became_of(&self, by: ExecutionId) -> io::Result<Became> {
+        let prefix = format!("{by}.");
+        let is_open = |name: &String| name.starts_with(&prefix) && !name.ends_with(".lock");
+        if names(&self.open)?.iter().any(is_open) {
+            return Ok(Became::Cut);
+        }
+        Ok(if self.of(by)?.is_empty() { Became::Nothing } else { Became::Made })
     }
 
     /// Removes the oldest finished records until at most so many, of so many bytes, are left.
@@ -268,6 +292,53 @@ impl Shelf {
         serde_json::to_writer(&mut file, &areas)?;
         file.sync_data()?;
         sync_folder(&self.left)
+    }
+
+    /// Notes what was put back when a set was taken back, beside what was noted before.
+    pub(super) fn note_restored(&self, name: &str, restored: Restored) -> io::Result<()> {
+        if restored.is_empty() {
+            return Ok(());
+        }
+        create_folder(&self.restored)?;
+        self.forget_old_restored();
+        let call = name.split('.').next().unwrap_or(name);
+        let mut all = self.restored(call)?;
+        all.extend(restored);
+        let raw: Vec<_> = all.into_iter().map(|(path, at)| (super::tree::Raw(path), at)).collect();
+        let path = self.restored.join(format!("{call}.json"));
+        let fresh = path.with_extension("new");
+        let mut file = private().create(true).truncate(true).open(&fresh)?;
+        serde_json::to_writer(&mut file, &raw)?;
+        file.flush()?;
+        file.sync_data()?;
+        fs::rename(fresh, path)
+    }
+
+    /// What was put back of the changes of a call.
+    pub(super) fn restored(&self, call: &str) -> io::Result<Restored> {
+        let text = match fs::read(self.restored.join(format!("{call}.json"))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Restored::new()),
+            text => text?,
+        };
+        // What cannot be read counts as changed by somebody else.
+        let raw: Vec<(super::tree::Raw, (i64, u32))> = serde_json::from_slice(&text).unwrap_or_default();
+        Ok(raw.into_iter().map(|(path, at)| (path.0, at)).collect())
+    }
+
+    /// The changes are applied or thrown away: nobody asks any more.
+    pub(super) fn forget_restored(&self, call: &str) {
+        let _ = fs::remove_file(self.restored.join(format!("{call}.json")));
+    }
+
+    /// Nothing is kept for longer than this.
+    fn forget_old_restored(&self) {
+        const LONGEST: std::time::Duration = std::time::Duration::from_secs(400 * 24 * 3600);
+        for entry in fs::read_dir(&self.restored).into_iter().flatten().flatten() {
+            let made = entry.metadata().and_then(|known| known.modified());
+            if made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > LONGEST)) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
     }
 
     /// The folders are removed.

@@ -13,8 +13,8 @@ mod undo;
 
 pub(super) use area::{Ground, clean_up};
 pub(super) use plan::plan;
-pub(super) use step::{StepList, TreeStep};
-pub(super) use undo::plan_undo;
+pub(super) use step::{Raw, StepList, TreeStep};
+pub(super) use undo::{plan_undo, touched};
 
 use super::{
     Changes, TakenBack,
@@ -25,6 +25,9 @@ use crate::{PathError, jail::PathJail};
 use haft_core::{ErrorCode, ExecutionId, ToolError};
 use haft_sdk::files::{Changed, FileOutcome};
 use std::{io, path::PathBuf};
+
+/// How many paths are noted as put back. Of more, those that are not count as changed by somebody else.
+const MOST_RESTORED: usize = 100_000;
 
 /// How many paths of a set are named when it is taken back.
 const MOST_NAMED: usize = 1000;
@@ -162,20 +165,25 @@ fn give_up(record: Record, ground: &Ground, error: ToolError) -> ToolError {
 }
 
 /// Takes back what was made of a set: the paths, bounded, and those that somebody else changed. Can be cut and done
-/// again.
+/// again. What was put back is noted, so that nobody takes it for a change of somebody else.
 fn take_back(ground: &Ground) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let (mut paths, mut left) = (Vec::new(), Vec::new());
+    let (mut paths, mut left, mut restored) = (Vec::new(), Vec::new(), Vec::new());
     let mut list = StepList::open(&ground.record)?;
     for index in (0..list.count()?).rev() {
         let step = list.step(index)?;
         let full = ground.full(&step);
-        match carry::back(ground, &step)? {
-            true if paths.len() < MOST_NAMED => paths.push(full),
-            true => {}
-            false => left.push(full),
+        let back = carry::back(ground, &step)?;
+        if back == carry::Back::Restored && restored.len() < MOST_RESTORED {
+            restored.push(step.place_of());
+        }
+        match back {
+            carry::Back::Left => left.push(full),
+            carry::Back::Untouched | carry::Back::Restored if paths.len() < MOST_NAMED => paths.push(full),
+            carry::Back::Untouched | carry::Back::Restored => {}
         }
     }
     ground.sync()?;
+    ground.note_restored(&restored)?;
     paths.sort();
     paths.dedup();
     Ok((paths, left))

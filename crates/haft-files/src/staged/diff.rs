@@ -1,6 +1,9 @@
 //! What a change set does to texts, as a unified diff.
 
-use super::walk::{At, Layer, Next, Touch, Visitor, lower_tree};
+use super::{
+    Restored,
+    walk::{At, Layer, Next, Touch, Visitor, lower_tree},
+};
 use crate::{
     folder::{Folder, Opener},
     tree::{Known, What},
@@ -15,11 +18,11 @@ use std::{
 const MOST_COMPARED: u64 = 1 << 20;
 
 /// The diff of all layers, cut at a file once it is longer than that.
-pub(super) fn diff(layers: &[Layer], most_bytes: usize) -> io::Result<String> {
+pub(super) fn diff(layers: &[Layer], restored: &Restored, most_bytes: usize) -> io::Result<String> {
     let mut text = String::new();
     let mut left_out = 0;
     for layer in layers {
-        let mut differ = Differ { layer, text: &mut text, most_bytes, left_out: &mut left_out };
+        let mut differ = Differ { layer, restored, text: &mut text, most_bytes, left_out: &mut left_out };
         layer.walk(&mut differ)?;
     }
     if left_out > 0 {
@@ -30,6 +33,7 @@ pub(super) fn diff(layers: &[Layer], most_bytes: usize) -> io::Result<String> {
 
 struct Differ<'a> {
     layer: &'a Layer,
+    restored: &'a Restored,
     text: &'a mut String,
     most_bytes: usize,
     left_out: &'a mut u64,
@@ -101,7 +105,8 @@ impl Differ<'_> {
         let spec = &self.layer.spec;
         let is_hidden =
             |below: &Path| below.ancestors().any(|at| spec.hidden.iter().any(|hidden| hidden == at));
-        below.is_none_or(is_hidden) || low.changed > spec.since
+        let is_ours = |below: &Path| self.restored.get(&spec.root.join(below)) == Some(&low.changed);
+        below.is_none_or(|below| is_hidden(below) || (low.changed > spec.since && !is_ours(below)))
     }
 
     fn compare(

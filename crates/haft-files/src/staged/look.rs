@@ -293,7 +293,8 @@ impl Looker<'_> {
     }
 
     fn conflict(&mut self, path: &Path, low: &Known) {
-        if judge::is_newer(low, self.layer.spec.since) {
+        let is_newer = judge::is_newer(low, self.layer.spec.since);
+        if is_newer && self.rules.restored.get(&self.full(path)) != Some(&low.changed) {
             let conflict = Conflict { path: self.full(path), why: CHANGED };
             self.findings.conflicts.add(conflict, self.rules.most_listed);
         }

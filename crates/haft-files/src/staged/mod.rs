@@ -21,7 +21,7 @@ pub(crate) use walk::{At, Layer, Next, Touch, Visitor};
 use crate::Keep;
 use haft_core::port::StagedRoot;
 use haft_guard::names::ProtectedNames;
-use std::{io, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
 
 /// What a change set is judged by.
 #[derive(Clone, Debug)]
@@ -38,7 +38,13 @@ pub struct StageRules {
     pub keep: Keep,
     /// How many changes, violations, questions and conflicts are listed.
     pub most_listed: usize,
+    /// Files and folders that haft itself put back since, when the set was being applied and that was cut, with the time
+    /// of their last change: whoever changed one after that is in conflict, and haft is not.
+    pub restored: Arc<Restored>,
 }
+
+/// What haft put back: whole paths, and when each changed last.
+pub type Restored = BTreeMap<PathBuf, (i64, u32)>;
 
 impl Default for StageRules {
     fn default() -> Self {
@@ -49,6 +55,7 @@ impl Default for StageRules {
             read_only: Vec::new(),
             keep: Keep::default(),
             most_listed: 200,
+            restored: Arc::default(),
         }
     }
 }
@@ -70,7 +77,7 @@ impl StagedSet {
 
     /// What it changes in text files, as a unified diff of at most about so many bytes; of other files, their sizes.
     pub fn diff(&self, most_bytes: usize) -> io::Result<String> {
-        diff::diff(&self.open()?, most_bytes)
+        diff::diff(&self.open()?, &self.rules.restored, most_bytes)
     }
 
     pub(crate) fn open(&self) -> io::Result<Vec<Layer>> {

@@ -1,11 +1,11 @@
 //! Questions to people and confirmations given ahead of time, as tables.
 
 use super::{
-    failpoint,
     recovery::time,
     value::{Fault, Row, Sql, Value},
     work::Work,
 };
+use crate::failpoint;
 use haft_core::{
     ApprovalId, ApprovalRequest, Arguments, Asker, Channel, Decision, ExecutionId, UnknownChannel,
     port::{Answer, ApprovalFilter, ApprovalState, Intent, StoredApproval, StoredGrant, TakenAnswer},

@@ -50,7 +50,8 @@ pub(crate) fn gc(work: &mut Work<'_>) -> Result<Gone, Fault> {
             .execute("DELETE FROM idempotency_keys WHERE state IN (1, 2) AND changed_at < ?1", &[before])?;
     }
     if let Some(age) = keep.batches {
-        let before = Value::Int(before(age));
+        let before_batches = before(age);
+        let before = Value::Int(before_batches);
         work.sql.execute(
             "DELETE FROM batch_calls WHERE batch_id IN (SELECT batch_id FROM batches WHERE state >= 2 \
              AND closed_at < ?1)",
@@ -62,6 +63,7 @@ pub(crate) fn gc(work: &mut Work<'_>) -> Result<Gone, Fault> {
             work.sql.execute("DELETE FROM intents WHERE state = 2 AND begun_at < ?1", &[before])?;
         gone.approvals =
             work.sql.execute("DELETE FROM approvals WHERE state >= 2 AND asked_at < ?1", &[before])?;
+        super::changes::expire(work, before_batches)?;
         work.sql.execute("DELETE FROM instances WHERE ended_at < ?1", &[before])?;
     }
     super::tasks::sweep(work)?;

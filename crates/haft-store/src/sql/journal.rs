@@ -1,7 +1,7 @@
 //! What is written before, while and after a call runs.
 
 use super::{
-    chain, claims, record,
+    chain, changes, claims, record,
     value::{Fault, Value},
     work::Work,
 };
@@ -78,6 +78,9 @@ pub(crate) fn outcome(work: &mut Work<'_>, outcome: &CallEnd) -> Result<(), Faul
             &[Value::Text(&id), Value::Text(work.instance)],
         )?;
     }
+    if let Some(settled) = &outcome.audit.metadata.changes {
+        changes::ended(work, &id, settled)?;
+    }
     if let Some((request, settlement)) = &outcome.settles {
         claims::settle(work, request, settlement)?;
     }
@@ -124,10 +127,13 @@ pub(crate) fn keep_result(
         .map(drop)
 }
 
-/// Writes one step of a batch.
+/// Writes one step of a batch, or of a call.
 pub(crate) fn step(work: &mut Work<'_>, step: &JournalStep) -> Result<(), Fault> {
-    let batch = step.batch().to_string();
+    let batch = step.batch().map(|batch| batch.to_string()).unwrap_or_default();
     match step {
+        JournalStep::Changes { execution_id, tenant, step, at } => {
+            changes::step(work, *execution_id, tenant, *step, at.as_microsecond())
+        }
         JournalStep::Begin(begun) => begin(work, &batch, begun),
         JournalStep::Text { delta, .. } => add_delta(work, &batch, -1, delta),
         JournalStep::CallStart { index, call_id, tool, .. } => {

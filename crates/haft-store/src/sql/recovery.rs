@@ -1,7 +1,7 @@
 //! What processes that are gone left behind. Nothing is ever run again; the evidence stays.
 
 use super::{
-    claims, history, instances, journal, projection,
+    changes, claims, history, instances, journal, projection,
     record::{self, Happening},
     running, tasks,
     value::{Fault, FaultKind, Row, Value},
@@ -60,6 +60,9 @@ pub(crate) fn sweep(work: &mut Work<'_>, instance: &str) -> Result<(), Fault> {
             ended.message.push_str(&more);
         }
         let tenant = Arc::clone(&ended.context.tenant);
+        if let Some(step) = changes::find(work.sql, &tenant, id)? {
+            ended.message.push_str(&format!(" {}.", step.in_words()));
+        }
         let result = ended.write(work)?;
         tasks::unknown(work, instance, &tenant, &text, &result)?;
         work.sql.execute("UPDATE intents SET state = 1 WHERE execution_id = ?1", &[Value::Text(&text)])?;
@@ -188,7 +191,8 @@ pub(crate) fn unfinished(work: &mut Work<'_>, tenant: &str) -> Result<Vec<Unfini
         &[Value::Text(tenant)],
     )?;
     for row in rows {
-        found.push(single(row)?);
+        let (id, one) = single(row)?;
+        found.push(with_changes(work, tenant, id, one)?);
     }
     found.sort_by_key(|unfinished| unfinished.begun_at);
     Ok(found)
@@ -216,8 +220,20 @@ pub(crate) fn waiting(work: &mut Work<'_>, tenant: &str) -> Result<u64, Fault> {
 const INTENT: &str = "SELECT execution_id, context, call_id, tool_name, arguments, attempt, attempted_at, begun_at \
                       FROM intents";
 
+/// A call that was in no batch, with what became of its changes.
+fn with_changes(
+    work: &mut Work<'_>,
+    tenant: &str,
+    id: ExecutionId,
+    mut one: Unfinished,
+) -> Result<Unfinished, Fault> {
+    let step = changes::find(work.sql, tenant, id)?;
+    one.calls.iter_mut().for_each(|call| call.changes = step);
+    Ok(one)
+}
+
 /// A call that was in no batch.
-fn single(mut row: Row) -> Result<Unfinished, Fault> {
+fn single(mut row: Row) -> Result<(ExecutionId, Unfinished), Fault> {
     let id: ExecutionId = row.parsed(0)?;
     let context: CallContext = serde_json::from_str(&row.text(1)?)?;
     let call = UnfinishedCall {
@@ -229,8 +245,9 @@ fn single(mut row: Row) -> Result<Unfinished, Fault> {
             attempt: u32::try_from(row.int(5)?).unwrap_or(u32::MAX),
             since: time(row.int(6)?)?,
         },
+        changes: None,
     };
-    Ok(Unfinished {
+    let unfinished = Unfinished {
         id: UnfinishedId::Call(id),
         agent: context.agent,
         session: context.session,
@@ -239,7 +256,8 @@ fn single(mut row: Row) -> Result<Unfinished, Fault> {
         sealed: true,
         begun_at: time(row.int(7)?)?,
         calls: vec![call],
-    })
+    };
+    Ok((id, unfinished))
 }
 
 fn load_batch(work: &mut Work<'_>, tenant: &str, batch: &str) -> Result<Option<Unfinished>, Fault> {
@@ -279,7 +297,11 @@ fn load_batch(work: &mut Work<'_>, tenant: &str, batch: &str) -> Result<Option<U
             Some(id) => state_of(work, tenant, id)?,
         };
         let arguments = Arguments::from_text(arguments);
-        unfinished.calls.push(UnfinishedCall { call_id, tool, arguments, execution_id, state });
+        let changes = match execution_id {
+            Some(id) => changes::find(work.sql, tenant, id)?,
+            None => None,
+        };
+        unfinished.calls.push(UnfinishedCall { call_id, tool, arguments, execution_id, state, changes });
     }
     Ok(Some(unfinished))
 }
@@ -313,7 +335,8 @@ fn find(work: &mut Work<'_>, tenant: &str, which: UnfinishedId) -> Result<Option
                 ),
                 &[Value::Text(&id.to_string()), Value::Text(tenant)],
             )?;
-            row.map(single).transpose()
+            let Some((id, one)) = row.map(single).transpose()? else { return Ok(None) };
+            with_changes(work, tenant, id, one).map(Some)
         }
         UnfinishedId::Batch(batch) => {
             let batch = batch.to_string();
@@ -425,7 +448,11 @@ fn recovered(call: UnfinishedCall, how: Recovery) -> RecoveredCall {
         (
             Recovery::Resume,
             CallState::Finished(None) | CallState::NeverStarted | CallState::OutcomeUnknown { .. },
-        ) => (MISSING_AFTER_CRASH.to_owned(), true),
+        ) => {
+            // A conversation that goes on has to know what is in the files.
+            let changes = call.changes.map(|step| format!(". {}", step.in_words())).unwrap_or_default();
+            (format!("{MISSING_AFTER_CRASH}{changes}"), true)
+        }
     };
     RecoveredCall { call_id: call.call_id, tool: call.tool, text, is_error, outcome_unknown }
 }

@@ -17,9 +17,9 @@ use haft_core::{
     ApprovalId, ErrorCode, ExecutionId, OutputHandle, Task, TaskId, TaskPage, TaskProgress, TaskQuery,
     ToolResult,
     port::{
-        ApiKey, BoxFuture, CallEnd, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep, KeyStore, NewTask,
-        Registrations, RunningOutput, SecretHash, Store, StoreError, StoredTool, TaskCancel, TaskStore,
-        TenantStore, Wants,
+        ApiKey, BoxFuture, CallEnd, ChangesStep, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep,
+        KeyStore, NewTask, Registrations, RunningOutput, SecretHash, Store, StoreError, StoredTool,
+        TaskCancel, TaskStore, TenantStore, Wants,
     },
 };
 use std::{
@@ -242,8 +242,15 @@ impl Store for DurableStore {
             JournalStep::Calls { .. } => "calls",
             JournalStep::Decided { .. } => "decided",
             JournalStep::Close { .. } => "close",
+            JournalStep::Changes { step, .. } => match step {
+                ChangesStep::Staged => "staged",
+                ChangesStep::Ran => "ran",
+                ChangesStep::Applying => "applying",
+                ChangesStep::Settled(_) => "settled",
+            },
         };
-        if self.0.is_full() {
+        let must_wait = matches!(&step, JournalStep::Changes { step, .. } if step.must_wait());
+        if must_wait || self.0.is_full() {
             let answer = self.0.writer.submit(name, false, move |work| journal::step(work, &step));
             return Box::pin(answer.wait());
         }

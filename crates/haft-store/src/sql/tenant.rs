@@ -1,12 +1,12 @@
 //! What one tenant may read and decide.
 
-use super::{approvals, history, outputs, recovery, store::Inner, value::Sql};
+use super::{approvals, changes, history, outputs, recovery, store::Inner, value::Sql};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, FoundLines, OutputRange,
-        OutputSearch, RecoveredCall, Recovery, StoreError, StoredApproval, StoredGrant, StoredPart,
-        StoredRun, TakenAnswer, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, ChangesStep, FoundLines,
+        OutputRange, OutputSearch, RecoveredCall, Recovery, StoreError, StoredApproval, StoredGrant,
+        StoredPart, StoredRun, TakenAnswer, TenantStore, ToolStatistics, Unfinished, UnfinishedId,
     },
 };
 use std::{future::ready, sync::Arc};
@@ -80,6 +80,12 @@ impl TenantStore for Tenant {
     fn audit_page<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {
         let tenant = Arc::clone(&self.tenant);
         Box::pin(self.inner.read(move |sql| history::page(sql, &tenant, &query)))
+    }
+
+    fn changes<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<ChangesStep>, StoreError>> {
+        let tenant = Arc::clone(&self.tenant);
+        // By the writer, after everything that was handed over before.
+        Box::pin(self.inner.write("changes", move |work| changes::find(work.sql, &tenant, id)))
     }
 
     fn run<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {

@@ -7,13 +7,13 @@
 
 use super::{
     chain::{self, Bytes32},
-    failpoint,
     instances::Lives,
     options::{AuditHead, Options},
     projection,
     value::{Fault, FaultKind, Sql},
     work::Work,
 };
+use crate::failpoint;
 use haft_core::port::StoreError;
 use std::{
     collections::VecDeque,

@@ -5,10 +5,10 @@ use super::{
     make::{after, call, noon},
 };
 use haft_core::{
-    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, Decision, ErrorCode,
-    ExecutionId, Footprint, GrantOffer, IsolationLevel, Resource, Risk, Status,
+    ApprovalDetail, ApprovalId, ApprovalRequest, Arguments, Asker, BatchId, CallContext, ChangesState,
+    Decision, ErrorCode, ExecutionId, Footprint, GrantOffer, IsolationLevel, Resource, Risk, Status,
     port::{
-        Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, Claim,
+        Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, ChangesStep, Claim,
         DISCARDED_AFTER_CRASH, JournalCall, JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange,
         OutputSearch, PlannedStep, Recovery, Registrations as _, Right, Store, StoredGrant, StoredTool,
         TakenAnswer, TenantStore as _, UnfinishedId,
@@ -24,6 +24,7 @@ pub async fn run(home: &dyn Home) {
     a_run_has_its_input_and_result(home).await;
     what_was_started_and_not_ended_is_unknown(home).await;
     output_on_its_way_survives_a_crash(home).await;
+    what_became_of_changes_is_known_after_a_crash(home).await;
     living_processes_are_left_alone(home).await;
     keys_survive_a_crash(home).await;
     a_crash_while_calls_stream_in(home).await;
@@ -105,6 +106,59 @@ async fn what_was_started_and_not_ended_is_unknown(home: &dyn Home) {
     assert!(tenant.unfinished().await.unwrap().is_empty());
     assert!(tenant.recover(left.id, Recovery::Resume).await.unwrap().is_none(), "once");
     assert!(store.intent(started.intent()).await.is_err(), "its id cannot be used again");
+}
+
+/// The journal knows how far each call came with its changes: whatever the crash cut, it never guesses.
+async fn what_became_of_changes_is_known_after_a_crash(home: &dyn Home) {
+    use ChangesStep::{Applying, Ran, Settled, Staged};
+    let last = [
+        (None, None),
+        (Some(Staged), Some(false)),
+        (Some(Ran), Some(false)),
+        (Some(Applying), None),
+        (Some(Settled(ChangesState::Applied)), Some(true)),
+        (Some(Settled(ChangesState::Kept)), Some(false)),
+        (Some(Settled(ChangesState::Discarded)), Some(false)),
+    ];
+    let store = home.open();
+    let mut calls = Vec::new();
+    for (step, applied) in last {
+        let made = call("changes-crash", "run_command");
+        store.intent(made.intent()).await.unwrap();
+        for step in [Staged, Ran].into_iter().filter(|_| step.is_some()).chain(step) {
+            store.journal(changes(&made, step)).await.unwrap();
+        }
+        calls.push((made, step, applied));
+    }
+    store.flush().await.unwrap();
+    home.crash(store);
+    let store = home.open();
+    let tenant = store.for_tenant("changes-crash");
+    let unfinished = tenant.unfinished().await.unwrap();
+    assert_eq!(unfinished.len(), calls.len());
+    for (made, step, applied) in &calls {
+        let one = unfinished.iter().find(|one| one.id == UnfinishedId::Call(made.id)).unwrap();
+        assert_eq!(one.calls[0].changes, *step);
+        assert_eq!(one.calls[0].changes.and_then(ChangesStep::is_applied), *applied);
+        assert_eq!(tenant.changes(made.id).await.unwrap(), *step);
+        let record = tenant.run(made.id).await.unwrap().unwrap().record;
+        let said = record.error.unwrap();
+        match step {
+            Some(step) => assert!(said.contains(step.in_words()), "{said}"),
+            None => assert!(!said.contains("applied"), "{said}"),
+        }
+    }
+    // The records of changed files tell what the journal alone does not, and the journal is told.
+    let (cut, _, _) = &calls[3];
+    store.journal(changes(cut, Settled(ChangesState::Applied))).await.unwrap();
+    assert_eq!(tenant.changes(cut.id).await.unwrap(), Some(Settled(ChangesState::Applied)));
+    let decided = tenant.recover(UnfinishedId::Call(cut.id), Recovery::Resume).await.unwrap().unwrap();
+    assert_eq!(decided[0].text, format!("{MISSING_AFTER_CRASH}. All of what it changed was applied"));
+}
+
+fn changes(made: &super::make::Call, step: ChangesStep) -> JournalStep {
+    let tenant = Arc::clone(&made.context.tenant);
+    JournalStep::Changes { execution_id: made.id, tenant, step, at: noon() }
 }
 
 async fn output_on_its_way_survives_a_crash(home: &dyn Home) {

@@ -2,8 +2,11 @@
 
 use super::make::{after, call, noon};
 use haft_core::{
-    ApprovalId, Arguments, ErrorCode, ExecutionId, OutputHandle, Status,
-    port::{AuditQuery, CallEnd, Claim, OutputRange, OutputSearch, Settlement, Store},
+    ApprovalId, Arguments, ChangeSummary, ChangesState, ErrorCode, ExecutionId, OutputHandle, SettledChanges,
+    Status,
+    port::{
+        AuditQuery, CallEnd, ChangesStep, Claim, JournalStep, OutputRange, OutputSearch, Settlement, Store,
+    },
 };
 
 const ALL: OutputRange = OutputRange { offset: 0, length: u64::MAX };
@@ -19,7 +22,54 @@ pub async fn run(store: &dyn Store) {
     only_the_owner_settles_a_key(store).await;
     outputs_come_back_by_range(store).await;
     numbers_are_right(store).await;
+    the_journal_knows_how_far_changes_came(store).await;
     super::tasks::port(store).await;
+}
+
+async fn the_journal_knows_how_far_changes_came(store: &dyn Store) {
+    use ChangesStep::{Applying, Ran, Settled, Staged};
+    let made = call("changes", "run_command");
+    let view = store.for_tenant("changes");
+    let step = |tenant: &str, step| {
+        let tenant = tenant.into();
+        store.journal(JournalStep::Changes { execution_id: made.id, tenant, step, at: noon() })
+    };
+    assert_eq!(view.changes(made.id).await.unwrap(), None);
+    store.intent(made.intent()).await.unwrap();
+    for next in [Staged, Ran, Applying, Settled(ChangesState::Kept), Applying] {
+        step("changes", next).await.unwrap();
+        assert_eq!(view.changes(made.id).await.unwrap(), Some(next));
+    }
+    assert_eq!(store.for_tenant("rival").changes(made.id).await.unwrap(), None);
+    // A word of another tenant counts nothing, and what was applied stays applied. Where nobody waits for a step, its
+    // refusal is not waited for, either.
+    let _ = step("rival", Settled(ChangesState::Discarded)).await;
+    assert_eq!(view.changes(made.id).await.unwrap(), Some(Applying));
+    let applied = Settled(ChangesState::Applied);
+    step("changes", applied).await.unwrap();
+    step("changes", applied).await.unwrap();
+    let _ = step("changes", Settled(ChangesState::Kept)).await;
+    assert!(step("changes", Applying).await.is_err(), "nothing is applied twice");
+    assert_eq!(view.changes(made.id).await.unwrap(), Some(applied));
+    // From its outcome on, the record of the call says it; what is kept can still be applied later.
+    let ends = [(ChangesState::Applied, None), (ChangesState::Kept, Some(Settled(ChangesState::Kept)))];
+    for (state, left) in ends {
+        let made = call("changes", "run_command");
+        store.intent(made.intent()).await.unwrap();
+        let settled = JournalStep::Changes {
+            execution_id: made.id,
+            tenant: "changes".into(),
+            step: Settled(state),
+            at: noon(),
+        };
+        store.journal(settled).await.unwrap();
+        let mut outcome = made.outcome();
+        let mut facts = (*outcome.audit.metadata).clone();
+        facts.changes = Some(Box::new(SettledChanges::new(state, ChangeSummary::default())));
+        outcome.audit.metadata = facts.into();
+        store.outcome(outcome).await.unwrap();
+        assert_eq!(view.changes(made.id).await.unwrap(), left);
+    }
 }
 
 async fn records_are_there_newest_first(store: &dyn Store) {

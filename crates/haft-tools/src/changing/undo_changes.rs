@@ -4,7 +4,7 @@ use super::{
     changing,
     report::{Reported, lines},
 };
-use haft_core::{ExecutionId, Risk, ToolDefinition, ToolError};
+use haft_core::{ExecutionId, Footprint, Resource, Risk, ToolDefinition, ToolError, port::BoxFuture};
 use haft_sdk::{ToolCtx, TypedTool, files::Reader};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -34,6 +34,28 @@ impl TypedTool for UndoChanges {
 
     fn check(&self, args: &UndoChangesArgs) -> Result<(), ToolError> {
         id(&args.execution_id).map(|_| ())
+    }
+
+    /// The paths come in its place: a person is asked about protected names, and rules about paths hold.
+    fn footprint(&self, args: &UndoChangesArgs) -> Option<Footprint> {
+        Some(Footprint::writes([Resource::changes_of(id(&args.execution_id).ok()?)]))
+    }
+
+    fn preview(
+        &self,
+        args: &UndoChangesArgs,
+        cx: ToolCtx,
+    ) -> Option<BoxFuture<'static, Result<String, ToolError>>> {
+        let of = id(&args.execution_id);
+        Some(Box::pin(async move {
+            let of = of?;
+            cx.blocking(move |cx| {
+                let paths = cx.workspace().changed_by(of, &cx.context().tenant)?;
+                let paths = paths.unwrap_or_else(|| vec!["more files than can be listed".to_owned()]);
+                Ok(paths.iter().map(|path| format!("put back {path}\n")).collect())
+            })
+            .await
+        }))
     }
 
     fn summary(&self, args: &UndoChangesArgs) -> Option<String> {

@@ -315,6 +315,9 @@ impl Workspace for Broken {
     fn change(&self, set: ChangeSet) -> Result<Vec<Changed>, ToolError> {
         self.files.change(set)
     }
+    fn changed_by(&self, of: ExecutionId, tenant: &str) -> Result<Option<Vec<String>>, ToolError> {
+        self.files.changed_by(of, tenant)
+    }
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError> {
         self.files.undo(of, by, reader)
     }

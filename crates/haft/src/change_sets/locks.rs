@@ -1,11 +1,21 @@
 //! Who works in which folder: a staged command alone, calls that change files together.
+//!
+//! Everybody who works writes a claim: a file of haft's state that names the folders, locked for as long as its owner
+//! works. Two claims are in each other's way where a folder of one is a folder of the other, or is in it, or holds it: so
+//! two haft with different roots keep apart as well, as long as they share the state folder. Claims are made and compared
+//! one after the other. What a killed haft leaves is a claim without a lock, which the next one removes.
 
-use haft_core::{ErrorCode, ToolError};
-use sha2::{Digest as _, Sha256};
+use haft_core::{ErrorCode, ExecutionId, ToolError};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use std::{
-    any::Any,
+    ffi::OsString,
     fs::{self, File, TryLockError},
-    io,
+    io::{self, Read as _, Write as _},
+    os::unix::{
+        ffi::{OsStrExt as _, OsStringExt as _},
+        fs::DirBuilderExt as _,
+    },
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -16,68 +26,95 @@ const COMMAND_WAITS: Duration = Duration::from_secs(120);
 const CHANGE_WAITS: Duration = Duration::from_secs(20);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
+/// The file that is locked while claims are compared.
+const REGISTRY: &str = "registry";
+const CLAIM: &str = ".claim";
 
-/// Locks of folders, as files of haft's state: they hold for every haft of the same user.
+/// What somebody does in the folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Use {
+    /// A staged command works there.
+    Command,
+    /// Files are changed there.
+    Changes,
+}
+
+/// What is in a claim.
+#[derive(Serialize, Deserialize)]
+struct Claimed {
+    by: Use,
+    /// Paths as they are, byte for byte.
+    roots: Vec<Vec<u8>>,
+}
+
+impl Claimed {
+    /// Whether somebody else cannot work beside it.
+    fn is_in_the_way_of(&self, by: Use, roots: &[PathBuf]) -> bool {
+        if (self.by, by) == (Use::Changes, Use::Changes) {
+            return false;
+        }
+        let theirs = || self.roots.iter().map(|root| PathBuf::from(OsString::from_vec(root.clone())));
+        roots.iter().any(|mine| theirs().any(|theirs| mine.starts_with(&theirs) || theirs.starts_with(mine)))
+    }
+}
+
+/// Folders that are held. Dropped, others may work there.
+#[derive(Debug)]
+pub(super) struct Claim {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // Should it stay, it is a claim without a lock.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Claims on folders, as files of haft's state: they hold for every haft that shares it.
 #[derive(Clone, Debug)]
 pub(super) struct RootLocks {
     folder: PathBuf,
-    /// The folders that are locked, in one order for all.
     roots: Vec<PathBuf>,
 }
 
 impl RootLocks {
     pub(super) fn new(folder: PathBuf, roots: &[PathBuf]) -> Self {
-        let mut roots = roots.to_vec();
-        roots.sort();
-        roots.dedup();
-        RootLocks { folder, roots }
+        // Two names of one folder are one folder.
+        let real = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
+        RootLocks { folder, roots: roots.iter().map(real).collect() }
     }
 
-    fn path(&self, root: &Path) -> PathBuf {
-        let digest = Sha256::digest(root.as_os_str().as_encoded_bytes());
-        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-        self.folder.join(name)
-    }
-
-    /// All folders for a staged command, which nobody else uses then; `None` where somebody does.
-    fn try_alone(&self) -> io::Result<Option<Vec<File>>> {
-        fs::create_dir_all(&self.folder)?;
-        let mut locked = Vec::new();
-        for root in &self.roots {
-            let file = open(&self.path(root), true)?;
-            match file.try_lock() {
-                Ok(()) => locked.push(file),
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(error),
+    /// Claims the folders; `None` where somebody is in the way.
+    fn try_claim(&self, by: Use) -> io::Result<Option<Claim>> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let registry = open(&self.folder.join(REGISTRY), true)?;
+        registry.lock()?;
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == &CLAIM[1..])
+                && living(&path)?.is_some_and(|claimed| claimed.is_in_the_way_of(by, &self.roots))
+            {
+                return Ok(None);
             }
         }
-        Ok(Some(locked))
+        let roots = self.roots.iter().map(|root| root.as_os_str().as_bytes().to_vec()).collect();
+        let path = self.folder.join(format!("{}{CLAIM}", ExecutionId::at(Timestamp::now())));
+        let mut file = open(&path, true)?;
+        file.lock()?;
+        let claim = Claim { path, _lock: file.try_clone()? };
+        file.write_all(&serde_json::to_vec(&Claimed { by, roots })?)?;
+        Ok(Some(claim))
     }
 
-    /// All folders for a call that changes files; `None` where a staged command works in one.
-    fn try_together(&self) -> io::Result<Option<Vec<File>>> {
-        let mut locked = Vec::new();
-        for root in &self.roots {
-            let file = match open(&self.path(root), false) {
-                // No command was ever staged there.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                file => file?,
-            };
-            match file.try_lock_shared() {
-                Ok(()) => locked.push(file),
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(error),
-            }
-        }
-        Ok(Some(locked))
-    }
-
-    /// Waits until nobody else uses the folders.
-    pub(super) async fn alone(&self) -> Result<Vec<File>, ToolError> {
+    /// Waits until nobody else works in the folders, around them or below them.
+    pub(super) async fn alone(&self) -> Result<Claim, ToolError> {
         let start = Instant::now();
         loop {
-            if let Some(locked) = self.try_alone().map_err(broken)? {
-                return Ok(locked);
+            if let Some(claim) = self.try_claim(Use::Command).map_err(broken)? {
+                return Ok(claim);
             }
             if start.elapsed() > COMMAND_WAITS {
                 return Err(busy());
@@ -86,12 +123,12 @@ impl RootLocks {
         }
     }
 
-    /// Waits until no staged command works in the folders. On a thread that may wait.
-    pub(super) fn together(&self) -> Result<Box<dyn Any>, ToolError> {
+    /// Waits until no staged command works in the folders, around them or below them. On a thread that may wait.
+    pub(super) fn together(&self) -> Result<Claim, ToolError> {
         let start = Instant::now();
         loop {
-            if let Some(locked) = self.try_together().map_err(broken)? {
-                return Ok(Box::new(locked));
+            if let Some(claim) = self.try_claim(Use::Changes).map_err(broken)? {
+                return Ok(claim);
             }
             if start.elapsed() > CHANGE_WAITS {
                 return Err(busy());
@@ -99,6 +136,27 @@ impl RootLocks {
             std::thread::sleep(LOOK);
         }
     }
+}
+
+/// The claim in a file whose owner lives. One whose owner is gone is removed.
+fn living(path: &Path) -> io::Result<Option<Claimed>> {
+    let mut file = match open(path, false) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => {
+            let _ = fs::remove_file(path);
+            return Ok(None);
+        }
+        Err(TryLockError::WouldBlock) => {}
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    // One that cannot be read, of another haft say, may be about any folder: it is in everybody's way.
+    let anything = Claimed { by: Use::Command, roots: vec![b"/".to_vec()] };
+    Ok(Some(serde_json::from_slice(&text).unwrap_or(anything)))
 }
 
 pub(super) fn open(path: &Path, create: bool) -> io::Result<File> {
@@ -113,8 +171,8 @@ fn broken(error: io::Error) -> ToolError {
 }
 
 fn busy() -> ToolError {
-    let text = "A command works in this folder, and what it changed is not settled yet. Nothing was changed. Send the \
-                call again when that command has ended";
+    let text = "A command works in this folder, or in one around or below it, and what it changed is not settled yet. \
+                Nothing was changed. Send the call again when that command has ended";
     ToolError::new(ErrorCode::Blocked, text)
 }
 
@@ -123,22 +181,67 @@ fn busy() -> ToolError {
 mod tests {
     use super::*;
 
+    fn locks(folder: &Path, roots: &[&str]) -> RootLocks {
+        let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
+        RootLocks::new(folder.join("locks"), &roots)
+    }
+
     #[test]
     fn a_staged_command_is_alone_and_changes_are_together() {
         let folder = tempfile::tempdir().unwrap();
-        let locks = |roots: &[&str]| {
-            let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
-            RootLocks::new(folder.path().join("locks"), &roots)
-        };
+        let locks = |roots: &[&str]| locks(folder.path(), roots);
         let (one, both, other) = (locks(&["/a"]), locks(&["/b", "/a"]), locks(&["/c"]));
-        assert!(one.try_together().unwrap().unwrap().is_empty(), "nothing was staged there yet");
-        let alone = one.try_alone().unwrap().unwrap();
-        assert!(both.try_alone().unwrap().is_none() && both.try_together().unwrap().is_none());
-        assert!(other.try_alone().unwrap().is_some());
+        let alone = one.try_claim(Use::Command).unwrap().unwrap();
+        assert!(both.try_claim(Use::Command).unwrap().is_none());
+        assert!(both.try_claim(Use::Changes).unwrap().is_none());
+        assert!(other.try_claim(Use::Command).unwrap().is_some());
         drop(alone);
-        let together = (one.try_together().unwrap().unwrap(), both.try_together().unwrap().unwrap());
-        assert!(one.try_alone().unwrap().is_none());
+        let together = [&one, &both].map(|locks| locks.try_claim(Use::Changes).unwrap().unwrap());
+        assert!(one.try_claim(Use::Command).unwrap().is_none());
         drop(together);
-        assert_eq!(both.try_alone().unwrap().unwrap().len(), 2);
+        assert!(both.try_claim(Use::Command).unwrap().is_some());
+    }
+
+    #[test]
+    fn folders_around_and_below_are_the_same_folder_to_a_staged_command() {
+        // one, other, whether they are in each other's way
+        let cases = [
+            ("/ws", "/ws/sub", true),
+            ("/ws/sub/deep", "/ws", true),
+            ("/", "/ws", true),
+            ("/ws", "/ws2", false),
+            ("/ws/a", "/ws/b", false),
+            ("/ws/a", "/ws/ab", false),
+        ];
+        for (one, other, expected) in cases {
+            for (first, second) in
+                [(Use::Command, Use::Command), (Use::Command, Use::Changes), (Use::Changes, Use::Command)]
+            {
+                let folder = tempfile::tempdir().unwrap();
+                let _held = locks(folder.path(), &[one]).try_claim(first).unwrap().unwrap();
+                let blocked = locks(folder.path(), &[other]).try_claim(second).unwrap().is_none();
+                assert_eq!(blocked, expected, "{first:?} in {one}, {second:?} in {other}");
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let _held = locks(folder.path(), &[one]).try_claim(Use::Changes).unwrap().unwrap();
+            assert!(locks(folder.path(), &[other]).try_claim(Use::Changes).unwrap().is_some());
+        }
+    }
+
+    #[test]
+    fn a_claim_without_an_owner_is_nobodys_and_one_that_cannot_be_read_is_in_everybodys_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let locks = locks(folder.path(), &["/a"]);
+        std::mem::drop(locks.try_claim(Use::Command).unwrap().unwrap());
+        let left = folder.path().join("locks/left.claim");
+        fs::write(&left, r#"{"by":"command","roots":[[47,97]]}"#).unwrap();
+        assert!(locks.try_claim(Use::Command).unwrap().is_some());
+        assert!(!left.exists(), "it is removed");
+        fs::write(&left, "of another haft").unwrap();
+        let file = open(&left, false).unwrap();
+        file.lock().unwrap();
+        assert!(locks.try_claim(Use::Changes).unwrap().is_none());
+        drop(file);
+        assert!(locks.try_claim(Use::Changes).unwrap().is_some());
     }
 }

@@ -6,30 +6,34 @@
 //! state/staged/EXECUTION/layers/     what its command wrote
 //! state/staged-locks/…               who works in which folder
 //! ```
+//!
+//! How far each call came is also in the journal, which is what recovery reads. A step that changes files is in both
+//! before it begins: first `set.json`, then the journal. So a set that says that it is being applied is looked after at
+//! the next start, and the journal is told what became of it before anything is thrown away.
 
+mod inner;
+mod journal;
 mod locks;
 mod record;
+mod recover;
 
-use crate::facade::Unsettled;
+pub(crate) use journal::Journal;
+pub(crate) use recover::recover;
+
 use haft_core::{
     ChangeSummary, EntryChange, ErrorCode, ExecutionId, ToolError,
     port::{
-        BoxFuture, ChangeSets, FoundChanges, KeepOutcome, KeptChanges, Stage, StageSpec, StagedCall,
-        StagedRoot,
+        BoxFuture, ChangeSets, ChangesStep, FoundChanges, KeepOutcome, KeptChanges, Stage, StageSpec,
+        StagedCall, StagedRoot,
     },
 };
-use haft_files::{ApplyStaged, Files, Findings, Gate, StageRules, StagedKeep, StagedSet, UndoFit};
-use jiff::Timestamp;
+use haft_files::{Files, Findings, Gate, StageRules, StagedKeep, UndoFit};
+use inner::Inner;
 use locks::RootLocks;
-use record::{Record, State};
 use std::{
-    ffi::OsStr,
-    fs::{self, File, TryLockError},
     io,
-    os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::SystemTime,
+    sync::Arc,
 };
 
 /// The folder of the state folder in which change sets are.
@@ -37,8 +41,6 @@ const STAGED: &str = "staged";
 const LOCKS: &str = "staged-locks";
 /// How many paths are named to policy. With more, a change set may touch anything.
 const MOST_PATHS: usize = 20_000;
-/// How many change sets are remembered as applied by this process.
-const MOST_APPLIED: usize = 64;
 
 /// How much is staged and kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,28 +56,10 @@ pub(crate) struct StageBounds {
 /// The change sets of calls in the same folders.
 pub(crate) struct StagedCalls(Arc<Inner>);
 
-struct Inner {
-    folder: PathBuf,
-    bounds: StageBounds,
-    rules: StageRules,
-    files: Arc<Files>,
-    locks: RootLocks,
-    /// One decision about a change set at a time.
-    deciding: Mutex<()>,
-    /// What this process applied last.
-    applied: Mutex<Vec<(ExecutionId, ChangeSummary)>>,
-}
-
-/// Held while the call of a change set lives.
-struct Held {
-    _roots: Vec<File>,
-    _lock: File,
-}
-
 /// The gate of files in these folders: they are not changed while a staged command works there.
 pub(crate) fn gate(state: &Path, roots: &[PathBuf]) -> Gate {
     let locks = RootLocks::new(state.join(LOCKS), roots);
-    Arc::new(move || locks.together())
+    Arc::new(move || Ok(Box::new(locks.together()?)))
 }
 
 impl StagedCalls {
@@ -85,16 +69,11 @@ impl StagedCalls {
         rules: StageRules,
         files: Arc<Files>,
         roots: &[PathBuf],
+        journal: Journal,
     ) -> Self {
-        StagedCalls(Arc::new(Inner {
-            folder: state.join(STAGED),
-            bounds,
-            rules: StageRules { most_listed: MOST_PATHS, ..rules },
-            files,
-            locks: RootLocks::new(state.join(LOCKS), roots),
-            deciding: Mutex::default(),
-            applied: Mutex::default(),
-        }))
+        let rules = StageRules { most_listed: MOST_PATHS, ..rules };
+        let locks = RootLocks::new(state.join(LOCKS), roots);
+        StagedCalls(Arc::new(Inner::new(state.join(STAGED), bounds, rules, files, locks, journal)))
     }
 
     async fn blocking<T: Send + 'static>(
@@ -104,193 +83,6 @@ impl StagedCalls {
         let inner = Arc::clone(&self.0);
         let done = tokio::task::spawn_blocking(move || work(&inner)).await;
         done.unwrap_or_else(|_| Err(ErrorCode::Panicked.into()))
-    }
-}
-
-/// Marks what a killed haft left: nothing of it was applied, unless all of it was.
-pub(crate) fn recover(state: &Path, files: &Files) -> io::Result<Vec<Unsettled>> {
-    let folder = state.join(STAGED);
-    let mut recovered = Vec::new();
-    for name in names(&folder)? {
-        let place = folder.join(&name);
-        // Its process lives, or another one looks after it just now.
-        let Ok(Some(_lock)) = lock(&place) else { continue };
-        let Some(mut record) = Record::read(&place)? else { continue };
-        let applied = match record.state {
-            State::Kept { .. } => continue,
-            State::Running | State::Ran => false,
-            State::Applying => files.has_changed(record.execution_id)?,
-        };
-        let (execution_id, summary) = (record.execution_id, record.summary.clone());
-        match applied {
-            true => haft_files::discard(&place)?,
-            false => {
-                record.state = State::Kept { why: "haft was killed, and nothing was applied".to_owned() };
-                record.write(&place)?;
-            }
-        }
-        recovered.push(Unsettled { execution_id, summary, applied });
-    }
-    Ok(recovered)
-}
-
-fn names(folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
-    let mut names: Vec<_> = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<_>>()?;
-    names.sort();
-    Ok(names)
-}
-
-/// The lock of a change set; `None` where its process lives.
-fn lock(place: &Path) -> io::Result<Option<File>> {
-    let file = locks::open(&place.join("lock"), true)?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-impl Inner {
-    fn place(&self, id: ExecutionId) -> PathBuf {
-        self.folder.join(id.to_string())
-    }
-
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.deciding.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn applied(&self) -> MutexGuard<'_, Vec<(ExecutionId, ChangeSummary)>> {
-        self.applied.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes room for a call that holds its folders.
-    fn make(&self, call: &StagedCall, roots: Vec<File>) -> io::Result<Stage> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        self.sweep();
-        let place = self.place(call.execution_id);
-        haft_files::discard(&place)?;
-        fs::DirBuilder::new().mode(0o700).create(&place)?;
-        let lock = lock(&place)?.ok_or(io::ErrorKind::ResourceBusy)?;
-        Record::new(call, Timestamp::now()).write(&place)?;
-        let spec = self.spec(place.join("layers"));
-        fs::DirBuilder::new().mode(0o700).create(&spec.layers)?;
-        Ok(Stage { spec, held: Box::new(Held { _roots: roots, _lock: lock }) })
-    }
-
-    fn spec(&self, layers: PathBuf) -> StageSpec {
-        let StageBounds { bytes, files, .. } = self.bounds;
-        StageSpec { layers, most_bytes: Some(bytes), most_files: Some(files) }
-    }
-
-    /// Throws away what is kept for too long. What cannot be thrown away now is tried again with the next call.
-    fn sweep(&self) {
-        let is_in_use = |name: &OsStr| !matches!(lock(&self.folder.join(name)), Ok(Some(_)));
-        let _ = haft_files::sweep(&self.folder, self.bounds.keep, SystemTime::now(), &is_in_use);
-    }
-
-    /// The change set of a call of that tenant.
-    fn find(&self, tenant: Option<&str>, id: ExecutionId) -> Result<(PathBuf, Record), ToolError> {
-        let place = self.place(id);
-        let record = Record::read(&place).map_err(|error| unread(&error))?;
-        let record = record.filter(|record| tenant.is_none_or(|tenant| record.tenant == tenant));
-        record.map(|record| (place, record)).ok_or_else(|| none(id))
-    }
-
-    /// The same, with what its command wrote.
-    fn set(&self, tenant: Option<&str>, id: ExecutionId) -> Result<(PathBuf, Record, StagedSet), ToolError> {
-        let (place, record) = self.find(tenant, id)?;
-        let Some(roots) = record.roots() else {
-            let text = match record.state {
-                State::Running => format!("The command of {id} still runs, or was killed with haft"),
-                State::Ran | State::Applying | State::Kept { .. } => format!(
-                    "The command of {id} was stopped before it could be seen what it wrote. It can only be discarded"
-                ),
-            };
-            return Err(ToolError::failed(text));
-        };
-        let set = StagedSet { roots, rules: self.rules.clone() };
-        Ok((place, record, set))
-    }
-
-    fn look(&self, tenant: Option<&str>, id: ExecutionId) -> Result<FoundChanges, ToolError> {
-        let (_, _, set) = self.set(tenant, id)?;
-        set.look().map(found).map_err(|error| unread(&error))
-    }
-
-    fn apply(
-        &self,
-        tenant: &str,
-        id: ExecutionId,
-        fingerprint: &str,
-        approved: bool,
-    ) -> Result<ChangeSummary, ToolError> {
-        let _turn = self.turn();
-        let (place, mut record, set) = self.set(Some(tenant), id)?;
-        let before = std::mem::replace(&mut record.state, State::Applying);
-        record.write(&place).map_err(|error| unwritten(&error))?;
-        let how = ApplyStaged {
-            by: id,
-            tenant: tenant.to_owned(),
-            summary: record.summary.clone(),
-            fingerprint: fingerprint.to_owned(),
-            approved,
-        };
-        let applied = self.files.apply_staged(&set, &how);
-        match &applied {
-            Ok(summary) => {
-                let mut last = self.applied();
-                last.truncate(MOST_APPLIED);
-                last.insert(0, (id, summary.clone()));
-                // Should it stay, it is thrown away at the next start: its changes are on record.
-                let _ = haft_files::discard(&place);
-            }
-            Err(_) => {
-                record.state = before;
-                record.write(&place).map_err(|error| unwritten(&error))?;
-            }
-        }
-        applied
-    }
-
-    fn keep(&self, id: ExecutionId, why: &str) -> Result<KeepOutcome, ToolError> {
-        let _turn = self.turn();
-        let place = self.place(id);
-        let Some(mut record) = Record::read(&place).map_err(|error| unread(&error))? else {
-            let applied = self.applied().iter().find(|(applied, _)| *applied == id).cloned();
-            return Ok(applied.map_or(KeepOutcome::Nothing, |(_, summary)| KeepOutcome::Applied(summary)));
-        };
-        record.state = State::Kept { why: why.to_owned() };
-        record.at = Timestamp::now();
-        record.write(&place).map_err(|error| unwritten(&error))?;
-        let until = record.at.checked_add(self.bounds.keep.age).unwrap_or(Timestamp::MAX);
-        Ok(KeepOutcome::Kept(until))
-    }
-
-    fn discard(&self, tenant: &str, id: ExecutionId) -> Result<(), ToolError> {
-        let _turn = self.turn();
-        let (place, _) = self.find(Some(tenant), id)?;
-        haft_files::discard(&place).map_err(|error| {
-            ToolError::failed(format!(
-                "what {id} changed could not be thrown away: {error}. It was not applied"
-            ))
-        })
-    }
-
-    fn list(&self, tenant: &str) -> io::Result<Vec<KeptChanges>> {
-        let mut kept = Vec::new();
-        for name in names(&self.folder)? {
-            let Some(record) = Record::read(&self.folder.join(name))? else { continue };
-            let can_apply = record.roots().is_some();
-            if let (State::Kept { why }, true) = (&record.state, record.tenant == tenant) {
-                kept.push(KeptChanges { call: record.call(), why: why.clone(), since: record.at, can_apply });
-            }
-        }
-        kept.sort_by_key(|kept| std::cmp::Reverse(kept.since));
-        Ok(kept)
     }
 }
 
@@ -323,6 +115,12 @@ fn found(findings: Findings) -> FoundChanges {
     }
 }
 
+/// A place at which a test ends the process. Without the feature it is nothing.
+fn failpoint(_done: &str) {
+    #[cfg(feature = "failpoints")]
+    haft_store::failpoint::hit("set", _done);
+}
+
 fn none(id: ExecutionId) -> ToolError {
     let text = format!(
         "There are no changes of {id} to apply or discard: they were applied or discarded, or kept for too long, or \
@@ -346,15 +144,23 @@ impl ChangeSets for StagedCalls {
 
     fn open<'a>(&'a self, call: StagedCall) -> BoxFuture<'a, Result<Stage, ToolError>> {
         Box::pin(async move {
-            let roots = self.0.locks.alone().await?;
-            self.blocking(move |inner| {
-                inner.make(&call, roots).map_err(|error| {
+            let claim = self.0.locks.alone().await?;
+            let (id, tenant) = (call.execution_id, call.tenant.clone());
+            let stage = self.blocking(move |inner| {
+                inner.make(&call, claim).map_err(|error| {
                     let text =
                         format!("there is no room for what the command writes: {error}. It was not run");
                     ToolError::new(ErrorCode::SandboxCreationFailed, text)
                 })
-            })
-            .await
+            });
+            let stage = stage.await?;
+            failpoint("made");
+            if let Err(error) = self.0.journal.tell(id, &tenant, ChangesStep::Staged).await {
+                let text = "It could not be recorded that the command is staged, so it was not run";
+                self.blocking(move |inner| inner.forget(id)).await?;
+                return Err(ToolError { message: text.to_owned(), ..error });
+            }
+            Ok(stage)
         })
     }
 
@@ -363,13 +169,7 @@ impl ChangeSets for StagedCalls {
         id: ExecutionId,
         roots: Vec<StagedRoot>,
     ) -> BoxFuture<'a, Result<FoundChanges, ToolError>> {
-        Box::pin(self.blocking(move |inner| {
-            let (place, mut record) = inner.find(None, id)?;
-            record.ran(&roots);
-            record.state = State::Ran;
-            record.write(&place).map_err(|error| unwritten(&error))?;
-            inner.look(None, id)
-        }))
+        Box::pin(self.blocking(move |inner| inner.ran(id, &roots)))
     }
 
     fn look<'a>(
@@ -388,10 +188,7 @@ impl ChangeSets for StagedCalls {
         most_bytes: usize,
     ) -> BoxFuture<'a, Result<String, ToolError>> {
         let tenant = tenant.to_owned();
-        Box::pin(self.blocking(move |inner| {
-            let (_, _, set) = inner.set(Some(&tenant), id)?;
-            set.diff(most_bytes).map_err(|error| unread(&error))
-        }))
+        Box::pin(self.blocking(move |inner| inner.diff(&tenant, id, most_bytes)))
     }
 
     fn apply<'a>(

@@ -136,11 +136,24 @@ impl Record {
         Ok(record.filter(|record| record.version == VERSION))
     }
 
+    /// Takes it away: what is in the folder is no change set any more.
+    pub(super) fn remove(folder: &Path) -> io::Result<()> {
+        match fs::remove_file(folder.join(FILE)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     /// Writes it down, in one step: what was there before is there until this is.
     pub(super) fn write(&self, folder: &Path) -> io::Result<()> {
         let new = folder.join("set.json.new");
-        fs::write(&new, serde_json::to_vec(self)?)?;
-        fs::rename(new, folder.join(FILE))
+        let written = fs::write(&new, serde_json::to_vec(self)?);
+        if let Err(error) = written.and_then(|()| fs::rename(&new, folder.join(FILE))) {
+            // On a full disk the room is better used otherwise.
+            let _ = fs::remove_file(new);
+            return Err(error);
+        }
+        Ok(())
     }
 }
 

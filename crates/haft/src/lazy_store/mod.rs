@@ -12,10 +12,10 @@ pub use place::{StorePlace, age, retention};
 use haft_core::{
     ApprovalId, ApprovalRequest, ExecutionId, OutputHandle,
     port::{
-        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, Claim, ClaimRequest,
-        FoundLines, Intent, JournalStep, OutputRange, OutputSearch, RecoveredCall, Recovery, RunningOutput,
-        Store, StoreError, StoredApproval, StoredGrant, StoredPart, StoredRun, TakenAnswer, TaskStore,
-        TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
+        Answer, ApprovalFilter, AuditPage, AuditQuery, AuditRecord, BoxFuture, CallEnd, ChangesStep, Claim,
+        ClaimRequest, FoundLines, Intent, JournalStep, OutputRange, OutputSearch, RecoveredCall, Recovery,
+        RunningOutput, Store, StoreError, StoredApproval, StoredGrant, StoredPart, StoredRun, TakenAnswer,
+        TaskStore, TenantStore, ToolStatistics, Unfinished, UnfinishedId, Wants,
     },
 };
 use haft_store::{DurableStore, Tenant};
@@ -169,6 +169,10 @@ impl TenantStore for LazyTenant {
 
     fn audit_page<'a>(&'a self, query: AuditQuery) -> BoxFuture<'a, Result<AuditPage, StoreError>> {
         Box::pin(async move { self.view()?.audit_page(query).await })
+    }
+
+    fn changes<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<ChangesStep>, StoreError>> {
+        Box::pin(async move { self.view()?.changes(id).await })
     }
 
     fn run<'a>(&'a self, id: ExecutionId) -> BoxFuture<'a, Result<Option<StoredRun>, StoreError>> {

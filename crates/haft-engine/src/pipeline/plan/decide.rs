@@ -51,8 +51,13 @@ pub(crate) fn decide(
     guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)
 }
 
-/// The footprint with every path as the path jail resolves it; one that leads out is refused.
-pub(crate) fn resolved(workspace: &dyn Workspace, mut footprint: Footprint) -> Result<Footprint, ToolError> {
+/// The footprint with every path as the path jail resolves it; one that leads out is refused. What a call of that tenant
+/// changed, to be undone, becomes its paths.
+pub(crate) fn resolved(
+    workspace: &dyn Workspace,
+    mut footprint: Footprint,
+    tenant: &str,
+) -> Result<Footprint, ToolError> {
     let sides = [(&mut footprint.reads, Access::Read), (&mut footprint.writes, Access::Write)];
     for (resources, access) in sides {
         for resource in resources {
@@ -61,7 +66,31 @@ pub(crate) fn resolved(workspace: &dyn Workspace, mut footprint: Footprint) -> R
             }
         }
     }
+    if footprint.writes.iter().any(|resource| resource.as_changes_of().is_some()) {
+        footprint.writes = undone(workspace, footprint.writes, tenant)?;
+    }
     Ok(footprint)
+}
+
+/// The paths that undoing changes, in the place of the call that changed them: they were resolved then.
+#[cold]
+fn undone(
+    workspace: &dyn Workspace,
+    writes: Vec<Resource>,
+    tenant: &str,
+) -> Result<Vec<Resource>, ToolError> {
+    let mut all = Vec::with_capacity(writes.len());
+    for resource in writes {
+        let Some(of) = resource.as_changes_of() else {
+            all.push(resource);
+            continue;
+        };
+        match workspace.changed_by(of, tenant)? {
+            Some(paths) => all.extend(paths.into_iter().map(Resource::Path)),
+            None => all.push(Resource::Anything),
+        }
+    }
+    Ok(all)
 }
 
 /// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for

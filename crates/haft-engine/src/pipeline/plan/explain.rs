@@ -31,7 +31,7 @@ pub(crate) fn explain<T>(
     let folder = containment::start(reached.commands.template(), request.context.parent.as_ref());
     let (footprint, confirm) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
-        let footprint = resolved(workspace, prepared.footprint())?;
+        let footprint = resolved(workspace, prepared.footprint(), &request.context.tenant)?;
         let confirm = confirm_reason(workspace, definition, prepared.confirm(), &footprint)?;
         Ok((footprint, confirm))
     })?;

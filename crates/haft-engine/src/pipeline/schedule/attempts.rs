@@ -180,7 +180,8 @@ fn prepare_again(ready: &mut Ready) -> Result<bool, ToolError> {
     let (prepared, footprint) = guarded(|| {
         let prepared = PanicGuard::new(registered.tool.prepare(&ready.arguments)?);
         let footprint = prepared.get().map(|prepared| prepared.footprint()).unwrap_or_default();
-        Ok((prepared, resolved(&*ready.call.reach().workspace, footprint)?))
+        let tenant = &ready.call.context.tenant;
+        Ok((prepared, resolved(&*ready.call.reach().workspace, footprint, tenant)?))
     })?;
     ready.prepared = prepared;
     ready.call.forget_spool();

@@ -28,9 +28,9 @@ impl Planner<'_> {
     }
 
     /// A yes to undo a call says nothing of what is in the files. Those that run programs later are changed by name
-    /// only.
+    /// only: where the decision was about that path.
     fn refuse_protected(&self, path: &Path) -> Result<(), ToolError> {
-        match self.jail.reason(path) {
+        match self.jail.reason(path).filter(|_| !self.jail.is_named(path)) {
             Some(why) => {
                 let text = format!(
                     "'{}' is protected: {why}. Undoing does not change it; use write_file or delete_file, which asks",

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     folder::{Folder, Opener},
+    staged::Restored,
     tree::{Entered, enter, remove_tree},
 };
 use std::{
@@ -122,6 +123,19 @@ impl Ground {
             remove_tree(folder, OsStr::new(&self.area))?;
         }
         self.shelf.forget_left(&self.name)
+    }
+
+    /// Notes what was put back, with the time of its last change as it is now: the folders that it is in have changed
+    /// for the last time as well.
+    pub(crate) fn note_restored(&self, places: &[(usize, PathBuf)]) -> io::Result<()> {
+        let mut restored = Restored::new();
+        for (root, path) in places {
+            let Ok((reached, name)) = self.live(*root, path) else { continue };
+            if let Some(known) = reached.folder().known(name)? {
+                restored.insert(self.root_path(*root).join(path), known.changed);
+            }
+        }
+        self.shelf.note_restored(&self.name, restored)
     }
 
     /// Writes every file system that is used to disk, each once.

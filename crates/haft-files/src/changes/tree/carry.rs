@@ -57,14 +57,30 @@ pub(super) fn forward(ground: &Ground, step: &TreeStep, point: &dyn Fn(&str)) ->
     }
 }
 
-/// Takes a step back, whether it was made, half made or not begun. Whether all is as before: else somebody else changed
-/// what is there, and it is left alone.
-pub(super) fn back(ground: &Ground, step: &TreeStep) -> io::Result<bool> {
+/// What became of a step that is taken back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Back {
+    /// It was not made: what is there was not touched.
+    Untouched,
+    /// What was there is there again.
+    Restored,
+    /// Somebody else changed what is there, and it is left alone.
+    Left,
+}
+
+impl Back {
+    fn when(is_back: bool) -> Self {
+        if is_back { Back::Untouched } else { Back::Left }
+    }
+}
+
+/// Takes a step back, whether it was made, half made or not begun.
+pub(super) fn back(ground: &Ground, step: &TreeStep) -> io::Result<Back> {
     let (root, path) = step.place();
     let (reached, name) = match ground.live(root, path) {
         // Its folder was not made, or is taken back: then nothing is there.
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(true);
+            return Ok(Back::Untouched);
         }
         reached => reached?,
     };
@@ -74,24 +90,24 @@ pub(super) fn back(ground: &Ground, step: &TreeStep) -> io::Result<bool> {
             if let Some(new) = new
                 && !put_back(ground, live, name, new)?
             {
-                return Ok(false);
+                return Ok(Back::Left);
             }
             match old {
                 Some(old) => bring_back(ground, live, name, old),
-                None => Ok(true),
+                None => Ok(Back::Untouched),
             }
         }
-        TreeStep::Make { .. } => unmake(live, name),
+        TreeStep::Make { .. } => unmake(live, name).map(Back::when),
         TreeStep::Unmake { meta, .. } => match live.known(name)? {
-            Some(_) => Ok(true),
+            Some(_) => Ok(Back::Untouched),
             None => {
                 live.create_folder(name, 0o700)?;
-                apply_meta(live, name, meta).map(|()| true)
+                apply_meta(live, name, meta).map(|()| Back::Restored)
             }
         },
         TreeStep::Meta { number, before, .. } => match live.known(name)? {
-            Some(there) if there.number == *number => apply_meta(live, name, before).map(|()| true),
-            _ => Ok(false),
+            Some(there) if there.number == *number => apply_meta(live, name, before).map(|()| Back::Restored),
+            _ => Ok(Back::Left),
         },
     }
 }
@@ -134,18 +150,18 @@ fn is_other(live: &Folder, name: &OsStr, there: &Known, new: &New) -> io::Result
 }
 
 /// What went comes back.
-fn bring_back(ground: &Ground, live: &Folder, name: &OsStr, old: &Old) -> io::Result<bool> {
+fn bring_back(ground: &Ground, live: &Folder, name: &OsStr, old: &Old) -> io::Result<Back> {
     let (to, kept) = match ground.own(&old.to) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Back::Untouched),
         reached => reached?,
     };
     match (to.folder().known(&kept)?, live.known(name)?) {
         (Some(kept_there), None) if kept_there.number == old.number => {
-            carry(to.folder(), &kept, live, name).map(|()| true)
+            carry(to.folder(), &kept, live, name).map(|()| Back::Restored)
         }
         // It never went.
-        (None, _) => Ok(true),
-        (Some(_), _) => Ok(false),
+        (None, _) => Ok(Back::Untouched),
+        (Some(_), _) => Ok(Back::Left),
     }
 }
 

@@ -143,6 +143,12 @@ impl Meta {
 }
 
 impl TreeStep {
+    /// The same, to be kept.
+    pub(crate) fn place_of(&self) -> (usize, PathBuf) {
+        let (root, path) = self.place();
+        (root, path.to_path_buf())
+    }
+
     pub(crate) fn place(&self) -> (usize, &Path) {
         match self {
             TreeStep::Put { root, path, .. }

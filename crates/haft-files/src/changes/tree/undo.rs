@@ -9,12 +9,13 @@ use crate::{
     PathError,
     folder::Folder,
     jail::PathJail,
-    tree::{Known, digest},
+    tree::{Known, digest, enter},
 };
 use haft_core::{ErrorCode, ToolError};
 use haft_sdk::files::Scope;
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
 };
@@ -136,7 +137,9 @@ impl Undo<'_, '_> {
             return Err(changed_since(full));
         }
         let full_now = self.builder.ground.root_path(root).join(&now);
-        if let Some(why) = self.jail.protects(&full_now, Scope::Everything) {
+        if !self.jail.is_named(&full_now)
+            && let Some(why) = self.jail.protects(&full_now, Scope::Everything)
+        {
             return Err(protected(&why));
         }
         let passes = matches!(new.from, Spot::Kept { .. } | Spot::Area { .. }) && new.digest.is_none();
@@ -157,7 +160,7 @@ impl Undo<'_, '_> {
 
     /// What the record put aside comes back.
     fn comes(&mut self, root: usize, path: &Path, full: &Path, old: &Old) -> Result<New, ToolError> {
-        if old.protected {
+        if old.protected && !self.is_agreed_to(root, full, old) {
             return Err(protected(&format!("{} is or holds something protected", full.display())));
         }
         if let Some(Passing { to: from, number, now }) = self.places.remove(&old.to) {
@@ -175,16 +178,84 @@ impl Undo<'_, '_> {
         })
     }
 
-    /// Undoing changes what is below a root that may be changed, and nothing that runs programs later.
+    /// Whether the decision was about what comes back: everything protected in it was named, and is known by its name.
+    fn is_agreed_to(&self, root: usize, full: &Path, old: &Old) -> bool {
+        let Some(name) = kept_name(old) else { return self.jail.is_named(full) };
+        let spot = Spot::Other { record: self.record.clone(), name: name.to_owned() };
+        let inside = self.builder.ground.own(&spot).and_then(|(reached, name)| {
+            protected_inside(self.jail, reached.folder(), &name, full, self.builder.ground.root_path(root))
+        });
+        inside.is_ok_and(|paths| !paths.is_empty() && paths.iter().all(|path| self.jail.is_named(path)))
+    }
+
+    /// Undoing changes what is below a root that may be changed, and what runs programs later only by name.
     fn permit(&self, full: &Path) -> Result<(), ToolError> {
         let text = full.to_string_lossy();
         let spot = self.jail.spot_of(full).ok_or_else(|| PathError::outside(&text, Some(full)))?;
         self.jail.permit_root(&text, &spot)?;
-        match self.jail.reason(full) {
+        match self.jail.reason(full).filter(|_| !self.jail.is_named(full)) {
             Some(why) => Err(protected(&format!("{} is protected: {why}", full.display()))),
             None => Ok(()),
         }
     }
+}
+
+/// The name under which a record has what went; none where it only passed.
+fn kept_name(old: &Old) -> Option<&str> {
+    match (&old.to, &old.copy) {
+        (Spot::Kept { name }, _) | (_, Some(name)) => Some(name),
+        _ => None,
+    }
+}
+
+/// The paths that are protected by their names in something that is kept, as they are when it is back at `full`.
+fn protected_inside(
+    jail: &PathJail,
+    folder: &Folder,
+    name: &OsStr,
+    full: &Path,
+    root: &Path,
+) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    if full.strip_prefix(root).is_ok_and(|below| jail.names().reason(below).is_some()) {
+        found.push(full.to_path_buf());
+    }
+    let known = folder.known(name)?.ok_or(io::ErrorKind::NotFound)?;
+    if known.is_folder() {
+        let inner = enter(folder, name)?;
+        for name in inner.sorted()? {
+            found.extend(protected_inside(jail, &inner, &name, &full.join(&name), root)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Every path that taking back what a record made would change: those of its steps, and what is protected in what comes
+/// back. `None` where there are more than that.
+pub(crate) fn touched(
+    jail: &PathJail,
+    record: &Path,
+    roots: &[PathBuf],
+    most: usize,
+) -> io::Result<Option<Vec<PathBuf>>> {
+    let mut list = StepList::open(record)?;
+    let mut paths = Vec::new();
+    while let Some(step) = list.next_step()? {
+        let (root, path) = step.place();
+        let root = roots.get(root).map(PathBuf::as_path).unwrap_or(Path::new(""));
+        let full = root.join(path);
+        if let TreeStep::Put { old: Some(old @ Old { protected: true, .. }), .. } = &step
+            && let Some(name) = kept_name(old)
+        {
+            let kept = Folder::open(&super::kept_folder(record))?;
+            paths.extend(protected_inside(jail, &kept, OsStr::new(name), &full, root)?);
+        }
+        paths.push(full);
+        if paths.len() > most {
+            return Ok(None);
+        }
+    }
+    Ok(Some(paths))
 }
 
 fn is_other(folder: &Folder, name: &std::ffi::OsStr, known: &Known, new: &New) -> io::Result<bool> {

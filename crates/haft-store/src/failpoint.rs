@@ -7,7 +7,7 @@ pub(crate) fn hit(_what: &str, _done: &str) {}
 /// With `HAFT_FAILPOINT=what:done:n` the n-th time ends the process at once, as a power cut would: no destructor runs,
 /// no buffer is written.
 #[cfg(feature = "failpoints")]
-pub(crate) fn hit(what: &str, done: &str) {
+pub fn hit(what: &str, done: &str) {
     use std::sync::{
         LazyLock,
         atomic::{AtomicU64, Ordering},
