@@ -19,6 +19,8 @@ mod flow;
 mod guard;
 mod help;
 mod http_tools;
+#[cfg(unix)]
+mod l03;
 mod mcp;
 mod memory;
 #[cfg(unix)]
