@@ -433,6 +433,8 @@ key_table! {
         /// The jail that holds commands: auto, process, namespace, runc or gvisor. What it cannot hold is refused.
         isolation_technology: IsolationTechnology = IsolationTechnology::Auto,
             rule::own(Kind::Level(ISOLATION_TECHNOLOGIES));
+        /// A folder of yours in which jails make their own folders for commands; empty: haft's state folder.
+        sandbox_base_dir: String = String::new(), rule::own(Kind::Text);
         /// Hosts that commands may reach, such as "crates.io", "*.example.com" or "host:8080".
         hosts: Vec<String> = Vec::new(), rule::allow_list();
         /// Toolchains whose caches and settings commands see: rust, node, python, git.
@@ -633,7 +635,7 @@ key_table! {
 
     /// Telemetry. Only your own file sets this section.
     [telemetry] = TelemetryConfig {
-        /// The OTLP collector for spans, such as "http://localhost:4318"; else OTEL_EXPORTER_OTLP_ENDPOINT.
+        /// The OTLP collector, such as "http://localhost:4318" or "https://…"; else OTEL_EXPORTER_OTLP_ENDPOINT.
         otlp_endpoint: String = String::new(), rule::own(Kind::Text);
     }
 

@@ -71,6 +71,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.undo.max_file_bytes", "134217728", "134217729"),
     ("tools.commands.isolation", "'restricted'", "'strict'"),
     ("tools.commands.isolation_technology", "'auto'", "'process'"),
+    ("tools.commands.sandbox_base_dir", "''", "'/var/lib/sandboxes'"),
     ("tools.commands.hosts", "[]", "['crates.io']"),
     ("tools.commands.presets", "['git']", "['git', 'rust']"),
     ("tools.commands.pass_environment", "[]", "['CI']"),
@@ -260,7 +261,8 @@ fn what_a_folder_tightens_counts() {
 
 /// The keys that a folder has no say in, written down: one that is given another rule fails here.
 const OWN: &str = "\
-    tools.commands.isolation_technology tools.commands.staged_keep_hours tools.approval.wait_seconds policy.profile \
+    tools.commands.isolation_technology tools.commands.sandbox_base_dir tools.commands.staged_keep_hours \
+    tools.approval.wait_seconds policy.profile \
     tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
     tools.signatures.trusted_keys redaction.patterns redaction.values_from_environment redaction.values_file \
     permissions.roles permissions.agents permissions.local_roles license.authority license.file store.backend store.url \

@@ -224,6 +224,43 @@ fn every_other_end_is_told_too() {
     assert!(!text.contains("needle"), "arguments are in no log: {text}");
 }
 
+/// seeds/001 §2, executeWithRetry: `logger.warn` with the attempt, how many there are, the tool and the error's text.
+#[test]
+fn each_retry_is_a_warning_with_the_errors_text() {
+    let retry = haft_core::Retry {
+        max_retries: 2,
+        base: std::time::Duration::from_millis(1),
+        ..haft_core::Retry::default()
+    };
+    let (lines, text, _) = seen(async {
+        let secrets = KnownSecrets::new([("TOKEN", SECRET.to_owned())]);
+        let setup = Setup { redactor: Some(Arc::new(secrets)), ..Setup::default() };
+        let house = setup.build([
+            tool("flaky", |_, _| async {
+                let text = format!("no answer to {SECRET}\nsecond line");
+                Err::<(), _>(ToolError::new(haft_core::ErrorCode::UpstreamUnavailable, text))
+            }),
+            tool("fails", |_, _| async { Err::<(), _>(ToolError::failed("for good")) }),
+        ]);
+        let options = || haft_core::CallOptions { retry: Some(retry.clone()), ..Default::default() };
+        house.engine.execute(Request::new(call("fails")).options(options())).await;
+        house.engine.execute(Request::new(call("flaky")).options(options())).await;
+    });
+    let warnings = messages(&lines, "Attempt failed, retrying.");
+    let [first, second] = warnings[..] else { panic!("{} warnings in {lines:#?}", warnings.len()) };
+    for (attempt, line) in [(1, first), (2, second)] {
+        let fields = &line["fields"];
+        assert_eq!((&line["level"], &fields["code"]), (&json!("WARN"), &json!("TLS-EXE")), "{line}");
+        assert_eq!((&fields["tool"], &fields["attempt"]), (&json!("flaky"), &json!(attempt)), "{line}");
+        assert_eq!(fields["max_attempts"], 3, "{line}");
+        assert!(fields["execution_id"].is_string(), "{line}");
+        let error = fields["error"].as_str().unwrap();
+        assert!(error.contains("no answer to") && error.contains("second line"), "{line}");
+        assert!(!error.contains('\n'), "a line of a log is one line: {line}");
+    }
+    assert!(!text.contains(SECRET), "no secret is in a log: {text}");
+}
+
 /// seeds/000 §7: every call is counted, and no counter falls.
 #[test]
 fn unknown_tools_are_counted_and_counters_never_fall() {

@@ -30,6 +30,12 @@ pub struct LazyJail {
     names: Result<Arc<ProtectedNames>, String>,
     /// Folders that programs may write.
     writable: Vec<std::path::PathBuf>,
+    /// All folders that programs may reach.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
+    roots: Vec<std::path::PathBuf>,
+    /// The folder in which jails make theirs, where one is configured.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
+    base: Option<std::path::PathBuf>,
     made: OnceLock<Result<Auto, Unavailable>>,
 }
 
@@ -37,14 +43,17 @@ impl LazyJail {
     /// The jails that this configuration asks for, in these folders. Makes none yet.
     pub fn new(config: &Config, folders: &Folders) -> Self {
         let commands = &config.tools.commands;
-        let writable = wiring::roots(config, folders).into_iter().filter(|root| !root.read_only);
+        let roots = wiring::roots(config, folders);
+        let real = |root: &haft_files::RootSpec| root.path.canonicalize().ok();
         LazyJail {
             folders: folders.clone(),
             per_process_limits_do: commands.per_process_limits,
             unix_sockets: commands.unix_sockets,
             only: commands.isolation_technology.jail(),
             names: wiring::protected_names(config).map_err(|error| error.to_string()),
-            writable: writable.filter_map(|root| root.path.canonicalize().ok()).collect(),
+            writable: roots.iter().filter(|root| !root.read_only).filter_map(real).collect(),
+            roots: roots.iter().filter_map(real).collect(),
+            base: (!commands.sandbox_base_dir.is_empty()).then(|| (&commands.sandbox_base_dir).into()),
             made: OnceLock::new(),
         }
     }
@@ -76,6 +85,7 @@ impl LazyJail {
             });
         }
         let options = guest::JailOptions {
+            base: self.base()?,
             protected: private.clone(),
             names: self.names.clone().map_err(|reason| Unavailable {
                 reason,
@@ -91,6 +101,32 @@ impl LazyJail {
             fix: format!("make {} writable for you alone", state.display()),
         })?;
         Ok(Auto::new(&host))
+    }
+
+    /// The folder in which jails make theirs, looked at: nobody else can change it, and no program reaches it.
+    #[cfg(target_os = "linux")]
+    fn base(&self) -> Result<Option<std::path::PathBuf>, Unavailable> {
+        let Some(base) = &self.base else { return Ok(None) };
+        let refused = |reason: String| Unavailable {
+            reason: format!("tools.commands.sandbox_base_dir: {reason}"),
+            fix: format!(
+                "name a folder that is yours alone and outside of your workspaces, such as one that \
+                 `install -d -m 700 {}` makes, or leave the key out",
+                base.display()
+            ),
+        };
+        let real = guest::check_base(base).map_err(refused)?;
+        match self.roots.iter().find(|root| real.starts_with(root) || root.starts_with(&real)) {
+            Some(root) if real.starts_with(root) => Err(refused(format!(
+                "{} is inside of {}, which programs reach",
+                base.display(),
+                root.display()
+            ))),
+            Some(root) => {
+                Err(refused(format!("{} is around {}, which programs reach", base.display(), root.display())))
+            }
+            None => Ok(Some(real)),
+        }
     }
 
     #[cfg(windows)]

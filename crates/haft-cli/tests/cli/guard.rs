@@ -541,7 +541,9 @@ fn an_agent_has_the_tools_permissions_and_limits_that_are_listed_and_no_more() {
 #[test]
 fn a_call_chooses_its_jail_and_gets_no_other() {
     let place = Place::new();
-    place.own_config("[tools.approval]\nmode = 'auto'\ndenylist = []\n");
+    let usual = "[tools.approval]\nmode = 'auto'\ndenylist = []\n[tools.commands]\nask = 'never'\n";
+    place.own_config(usual);
+    let only_process = format!("{usual}isolation_technology = 'process'\n");
     let run = |more: &[&str]| {
         let mut args = vec!["call", "run_command", "command=true", "--json"];
         args.extend(more);
@@ -551,6 +553,7 @@ fn a_call_chooses_its_jail_and_gets_no_other() {
     if !contained("a_call_chooses_its_jail_and_gets_no_other", &usual) {
         return;
     }
+    assert_eq!(usual.code, 0, "{usual:?}");
     for jail in ["namespace", "process", "runc", "gvisor"] {
         let said = run(&["--jail", jail]);
         let result = said.json();
@@ -558,8 +561,12 @@ fn a_call_chooses_its_jail_and_gets_no_other() {
             None => assert_eq!(result["metadata"]["enforcement"]["jail"], jail, "{said:?}"),
             Some(code) => assert_eq!(code, "SANDBOX_CREATION_FAILED", "no other takes its place: {said:?}"),
         }
+        // The one that is taken anyway can be named.
+        if usual.json()["metadata"]["enforcement"]["jail"] == jail {
+            assert_eq!(said.code, 0, "{said:?}");
+        }
     }
-    place.own_config("[tools.commands]\nisolation_technology = 'process'\n[tools.approval]\nmode = 'auto'\ndenylist = []\n");
+    place.own_config(&only_process);
     let other = run(&["--jail", "namespace"]);
     assert_eq!(other.json()["error"]["code"], "SANDBOX_CREATION_FAILED", "{other:?}");
     let typo = run(&["--jail", "docker"]);

@@ -21,6 +21,8 @@ mod flow;
 mod guard;
 mod help;
 mod http_tools;
+#[cfg(unix)]
+mod l03;
 mod mcp;
 mod memory;
 #[cfg(unix)]

@@ -139,3 +139,52 @@ fn commands_are_denied_until_somebody_allows_them_and_then_ask() {
         assert_eq!(said.json()["status"], json!("RequiresConfirmation"), "{said:?}");
     }
 }
+
+/// Document 002, sandbox_base_dir: every value that would not do is refused, with the key and what to do.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_base_folder_that_programs_could_reach_is_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let usual = "[tools.approval]\nmode = 'auto'\ndenylist = []\n[tools.commands]\nask = 'never'\n";
+    let run = |base: &str| {
+        place.own_config(&format!("{usual}sandbox_base_dir = '{base}'\n"));
+        place.haft(&["call", "run_command", "command=echo ran; true", "--json"])
+    };
+    let usual = run("");
+    if usual.json()["error"]["code"] == json!("SANDBOX_CREATION_FAILED") {
+        let why = usual.json()["error"]["message"].to_string();
+        return haft_testkit::not_run("programs::a_base_folder_that_programs_could_reach", &why);
+    }
+    let folder = |path: PathBuf, mode: u32| {
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let home = place.home();
+    let (inside, open) = (folder(place.work().join("sandboxes"), 0o700), folder(home.join("open"), 0o777));
+    let around = place.work().parent().unwrap().to_str().unwrap().to_owned();
+    for (base, why) in [
+        ("sandboxes", "is not an absolute path"),
+        ("/nowhere/at/all", "cannot be used: No such file"),
+        ("/etc/hostname", "is not a folder"),
+        (&*inside, "which programs reach"),
+        (&*around, "which programs reach"),
+        (&*open, "can be written by others (mode 777)"),
+    ] {
+        let said = run(base);
+        let error = said.json()["error"].clone();
+        let text = error["message"].as_str().unwrap_or_default();
+        assert_eq!(error["code"], "SANDBOX_CREATION_FAILED", "{base}: {said:?}");
+        assert!(text.contains("tools.commands.sandbox_base_dir") && text.contains(why), "{base}: {text}");
+        assert!(text.contains("install -d -m 700"), "{base}: {text}");
+    }
+    let good = folder(home.join("sandboxes"), 0o700);
+    let said = run(&good);
+    assert!(said.code == 0 && said.stdout.contains("ran"), "{said:?}");
+    assert_eq!(std::fs::read_dir(&good).unwrap().count(), 0, "nothing of it is left");
+    // No tool reads what is there.
+    std::fs::write(Path::new(&good).join("of a sandbox"), "x").unwrap();
+    let read = place.haft(&["call", "read_file", &format!("path={good}/of a sandbox"), "--json"]);
+    assert_ne!(read.code, 0, "{read:?}");
+}

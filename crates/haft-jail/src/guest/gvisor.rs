@@ -3,8 +3,8 @@
 //! runsc runs in a jail init as any program does, only that it keeps its privileges: so the cgroups, the end and the
 //! metering are those of every other guest, and runsc is told to leave cgroups alone. It gets pipes, never a terminal.
 //!
-//! Most of its time goes into starting that kernel. So for guests that are granted no paths, kernels stand ready, each
-//! in a jail init of its own and for one guest: it ends with that guest, and nobody else is ever in it.
+//! Most of its time goes into starting that kernel. So kernels stand ready, each in a jail init of its own and for one
+//! guest: it ends with that guest, and nobody else is ever in it. [`warm`] says when such a kernel is the right one.
 //!
 //! A guest that may reach hosts has sockets of the machine's kernel, because a socket cannot be handed to gVisor's own
 //! network stack: they are in a network of the init's, which consists of a loopback with the gate on it.
@@ -12,7 +12,7 @@
 use super::{
     host::{Inner, JailHost, STALE, broken},
     init::{HOME, INNER_ID, bind_place},
-    interpreter, limits,
+    interpreter,
     namespace::ATTEMPTS,
     plan::{self, GuestPlan, JailKind, Network},
     pool::{Pool, Warm},
@@ -36,6 +36,9 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
+use warm::Template;
+
+pub(super) mod warm;
 
 /// Holds programs in a kernel of their own.
 #[derive(Clone)]
@@ -183,8 +186,8 @@ impl Jail for Gvisor {
             let mut attempt = 1;
             let mut granted = None;
             loop {
-                match self.try_start(spec.clone(), &mut granted).await {
-                    // Files were moved since they were looked at.
+                match self.try_start(spec.clone(), &mut granted, attempt == 1).await {
+                    // Files were moved since they were looked at, or since a kernel that stands ready was started.
                     Err(error) if error.diagnostics.as_deref() == Some(STALE) && attempt < ATTEMPTS => {
                         attempt += 1;
                     }
@@ -196,11 +199,13 @@ impl Jail for Gvisor {
 }
 
 impl Gvisor {
-    /// `granted` is what an attempt before this one granted: another file in the place of a grant is refused.
+    /// `granted` is what an attempt before this one granted: another file in the place of a grant is refused. Only where
+    /// `may_be_warm` a kernel that stands ready will do: where one was found not to, the guest gets one of its own.
     fn try_start<'a>(
         &'a self,
         spec: GuestSpec,
         granted: &'a mut Option<Vec<Bind>>,
+        may_be_warm: bool,
     ) -> BoxFuture<'a, Result<Box<dyn Guest>, ToolError>> {
         Box::pin(async move {
             let host = &self.host;
@@ -216,14 +221,14 @@ impl Gvisor {
                 let step = format!("{}{missing}", interpreter::STEP);
                 return Err(running::not_started(&spec, &step, libc::ENOENT));
             }
-            if could_be_warm(&plan, &spec) {
-                let warm = self.pool.take();
-                self.pool.refill(host, &runsc, host.options.warm);
+            if let Some(template) = Template::of(&plan, &spec).map(Arc::new) {
+                let warm = may_be_warm.then(|| self.pool.take(&template)).flatten();
+                self.pool.refill(host, &runsc, &template);
                 if let Some(Warm { init, scratch, .. }) = warm {
-                    prepare_inside(&scratch.0, &plan.request)
+                    warm::prepare_inside(&scratch.0, &plan.request)
                         .map_err(|error| broken("no request for runsc", error))?;
                     plan.enforcement.details.insert("startedBefore".into(), json!(true));
-                    plan.request = request_inside(&runsc, &scratch.0, plan.request);
+                    plan.request = warm::request_inside(&runsc, &scratch.0, plan.request);
                     let init = init.wake()?;
                     let guest = running::start(host, init, plan, spec, Some(scratch)).await?;
                     return Ok(Box::new(guest) as Box<dyn Guest>);
@@ -268,66 +273,6 @@ fn missing_interpreter(request: &InitRequest) -> Option<String> {
     let name = interpreter::named(&head[..length])?;
     let path = Path::new(std::ffi::OsStr::from_bytes(name));
     (path.is_absolute() && !is_seen(request, path)).then(|| interpreter::shown(name))
-}
-
-/// Whether a kernel that was started before anything was known of the guest will do.
-fn could_be_warm(plan: &GuestPlan, spec: &GuestSpec) -> bool {
-    // It has some memory already when the limit is set.
-    const LEAST_MEMORY: u64 = 96 << 20;
-    plan.request.binds.is_empty()
-        && plan.request.masks.is_empty()
-        && spec.parent.is_none()
-        // It was started without a network.
-        && plan.network == Network::None
-        && plan.limits.scratch_bytes == limits::with_defaults(&Limits::default(), spec.level).scratch_bytes
-        && plan.limits.memory_bytes.is_none_or(|bytes| bytes >= LEAST_MEMORY)
-        // runsc gives a program that comes later the limits of the one that waits.
-        && plan.request.limits == warm_limits()
-}
-
-/// The limits that the kernel holds for each process, of one that waits for its guest: those of a guest that says
-/// nothing.
-fn warm_limits() -> Vec<(i32, u64)> {
-    let usual = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
-    limits::for_each_process(&usual, limits::Means { cgroups: true, own_users: true })
-}
-
-/// The bundle of a kernel that waits for its guest.
-pub(super) fn prepare_warm(bundle: &Path) -> std::io::Result<()> {
-    let limits = limits::with_defaults(&Limits::default(), IsolationLevel::Restricted);
-    let waiting = InitRequest {
-        // Signals that are for the guest come to this process, too.
-        argv: ["sh", "-c", "trap '' HUP INT QUIT TERM; exec sleep infinity"].map(str::to_owned).into(),
-        environment: vec![format!("PATH={}", super::environment::PATH)],
-        working_dir: "/".into(),
-        limits: warm_limits(),
-        ..InitRequest::default()
-    };
-    prepare(bundle, &config(&waiting, limits.scratch_bytes), &waiting)
-}
-
-/// The init's request for starting such a kernel.
-pub(super) fn warm_request(runsc: &Path, bundle: &Path) -> InitRequest {
-    let request = runtime_request(runsc, bundle, InitRequest::default());
-    let at = request.argv.len().saturating_sub(1);
-    let mut argv = request.argv;
-    argv.insert(at, "--detach".into());
-    InitRequest { argv, ..request }
-}
-
-fn prepare_inside(bundle: &Path, request: &InitRequest) -> std::io::Result<()> {
-    fs::write(bundle.join("process.json"), serde_json::to_vec(&process(request))?)
-}
-
-/// The init's request for a guest in a kernel that stands ready.
-fn request_inside(runsc: &Path, bundle: &Path, guest: InitRequest) -> InitRequest {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let mut request = runtime_request(runsc, bundle, guest);
-    let id = request.argv.pop().unwrap_or_default();
-    let options = request.argv.iter().position(|word| word == "run").unwrap_or(request.argv.len());
-    request.argv.truncate(options);
-    request.argv.extend(["exec".into(), "--process".into(), text(&bundle.join("process.json")), id]);
-    request
 }
 
 /// A bundle, as container runtimes want it. The root is empty: everything is mounted.

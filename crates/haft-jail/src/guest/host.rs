@@ -1,6 +1,7 @@
 //! haft's side: the spawner that it started, and the jail inits that stand ready.
 
 use super::{
+    base::check_base,
     cgroup::{Hierarchies, InitCgroups},
     gate::Gatekeeper,
     instance::Instance,
@@ -30,14 +31,16 @@ use std::{
 };
 use tokio::{io::unix::AsyncFd, sync::oneshot};
 
+mod mount_table;
 mod options;
+use mount_table::MountTable;
 pub use options::JailOptions;
 
 /// Set by [`init`](super::init): only then does this program know how to be a spawner.
 pub(super) static KNOWS_HOW: AtomicBool = AtomicBool::new(false);
 
 /// A jail init that has waited this long is not used any more: files of the system may have been replaced since.
-const FRESH: Duration = Duration::from_secs(300);
+pub(super) const FRESH: Duration = Duration::from_secs(300);
 /// A guest that was handed a jail init has started by then.
 const AFTER_A_START: Duration = Duration::from_millis(5);
 /// A jail init that is not ready by then never will be.
@@ -64,6 +67,7 @@ pub(super) struct Inner {
     sandboxes: Mutex<HashMap<String, Arc<Around>>>,
     limited: Mutex<HashMap<PathBuf, Held>>,
     next: AtomicU64,
+    mounts: MountTable,
     spawner: Mutex<Option<Arc<Spawner>>>,
 }
 
@@ -95,6 +99,8 @@ pub(super) struct Init {
     pub(super) cgroups: InitCgroups,
     pub(super) socket: Option<OwnedFd>,
     made: Instant,
+    /// What was mounted when it was ordered.
+    mounts: u64,
 }
 
 /// How long jail inits and what is prepared in them are used.
@@ -125,10 +131,12 @@ impl JailHost {
     /// Looks what this machine has, ends what killed runs of haft left, and begins a run of its own.
     pub fn new(options: JailOptions) -> io::Result<Self> {
         let hierarchies = Hierarchies::find();
-        let instance = Instance::begin(&options.state, hierarchies.roots())?;
+        let base = options.base.as_deref().map(check_base).transpose().map_err(io::Error::other)?;
+        let instance = Instance::begin(&options.state, base.as_deref(), hierarchies.roots())?;
         let recovered = quarantine::catch_up(&options.state, &options.names);
         let mut protected = options.protected.clone();
         protected.push(options.state.clone());
+        protected.extend(base);
         let facts = Facts {
             home: options.home.clone(),
             state: options.state.clone(),
@@ -152,6 +160,7 @@ impl JailHost {
             sandboxes: Mutex::default(),
             limited: Mutex::default(),
             next: AtomicU64::new(0),
+            mounts: MountTable::new(),
             spawner: Mutex::new(None),
         };
         Ok(JailHost(Arc::new(inner)))
@@ -200,7 +209,8 @@ impl Inner {
         let child = command.spawn()?;
         // The other end now is the spawner's alone, so that its end shows here.
         drop(command);
-        wire::send(&ours, &ToSpawner::Begin { folder: self.instance.folder.clone() }, &[])?;
+        let Instance { folder, scratch, .. } = &self.instance;
+        wire::send(&ours, &ToSpawner::Begin { folder: folder.clone(), scratch: scratch.clone() }, &[])?;
         self.instance.record(i32::try_from(child.id()).ok())?;
         let shared = Mutex::new(Shared::default());
         let spawner = Arc::new(Spawner { socket: ours, child: Mutex::new(child), shared });
@@ -259,7 +269,8 @@ impl Inner {
     fn order(&self, spawner: &Spawner, kind: InitKind, parent: Option<&str>) -> io::Result<(u64, Init)> {
         let (id, name) = self.name();
         let cgroups = self.hierarchies.init(parent, &name);
-        let init = Init { name, cgroups: InitCgroups::default(), socket: None, made: Instant::now() };
+        let (made, mounts) = (Instant::now(), self.mounts.generation());
+        let init = Init { name, cgroups: InitCgroups::default(), socket: None, made, mounts };
         wire::send(
             &spawner.socket,
             &ToSpawner::Init { id, kind, cgroups, own_parent: parent.is_some() },
@@ -294,7 +305,8 @@ impl Inner {
         fresh: bool,
     ) -> Result<ReadyInit, ToolError> {
         let spawner = self.spawner()?;
-        let standing_by = if parent.is_none() && !fresh { spawner.take(kind) } else { None };
+        let may_stand_by = parent.is_none() && !fresh;
+        let standing_by = may_stand_by.then(|| spawner.take(kind, self.mounts.generation())).flatten();
         let init = match standing_by {
             Some(init) => init,
             None => self.new_init(&spawner, kind, parent).await?,
@@ -420,13 +432,13 @@ impl Spawner {
         !lock(&self.shared).asked.insert(kind)
     }
 
-    fn take(&self, kind: InitKind) -> Option<Init> {
+    fn take(&self, kind: InitKind, mounts: u64) -> Option<Init> {
         let mut shared = lock(&self.shared);
         let ready = shared.ready.get_mut(&kind)?;
         // The oldest, which is the likeliest to be ready. Dropping a stale one ends it.
         while !ready.is_empty() {
             let init = ready.remove(0);
-            if is_fresh(init.made) {
+            if is_fresh(init.made) && init.mounts == mounts {
                 return Some(init);
             }
         }
@@ -478,6 +490,6 @@ impl Drop for Inner {
         }
         // Nothing is left where the spawner ended as it should.
         self.instance.end_own();
-        super::instance::remove(&self.instance.folder);
+        super::instance::remove(&self.instance.folder, &self.instance.scratch);
     }
 }

@@ -15,6 +15,9 @@ struct Record {
     spawner: Option<(i32, u64)>,
     cgroups: Vec<PathBuf>,
     prefix: String,
+    /// Where its guests have their folders. Those of an earlier haft are in the folder that the record is in.
+    #[serde(default)]
+    scratch: Option<PathBuf>,
 }
 
 /// This run: a folder of its own, locked as long as it lives.
@@ -23,6 +26,8 @@ pub(crate) struct Instance {
     /// Starts the names of its cgroups and jail inits.
     pub(crate) name: String,
     pub(crate) folder: PathBuf,
+    /// In which its guests have their folders.
+    pub(crate) scratch: PathBuf,
     roots: Vec<PathBuf>,
     _lock: File,
 }
@@ -38,8 +43,8 @@ fn start_time(pid: i32) -> Option<u64> {
 }
 
 impl Instance {
-    /// Ends what killed runs left, and begins a new one.
-    pub(crate) fn begin(state: &Path, roots: Vec<PathBuf>) -> io::Result<Self> {
+    /// Ends what killed runs left, and begins a new one. Its guests have their folders in `base`, where there is one.
+    pub(crate) fn begin(state: &Path, base: Option<&Path>, roots: Vec<PathBuf>) -> io::Result<Self> {
         let all = state.join("instances");
         make_private(&all)?;
         sweep(&all);
@@ -50,12 +55,14 @@ impl Instance {
         let hidden = all.join(format!(".{name}"));
         let folder = all.join(&name);
         make_private(&hidden)?;
-        make_private(&hidden.join("scratch"))?;
         let lock = File::create(hidden.join("lock"))?;
         lock.try_lock().map_err(io::Error::from)?;
         fs::rename(hidden, &folder)?;
-        let instance = Instance { name, folder, roots, _lock: lock };
+        let scratch = base.map_or_else(|| folder.join("scratch"), |base| base.join(&name));
+        let instance = Instance { name, folder, scratch, roots, _lock: lock };
+        // On record before it is there, so that it is found.
         instance.record(None)?;
+        make_new(&instance.scratch)?;
         Ok(instance)
     }
 
@@ -66,6 +73,7 @@ impl Instance {
             spawner: spawner.and_then(|pid| Some((pid, start_time(pid)?))),
             cgroups: self.roots.clone(),
             prefix: self.name.clone(),
+            scratch: Some(self.scratch.clone()),
         };
         let half = self.folder.join("record.new");
         fs::write(&half, serde_json::to_vec(&record)?)?;
@@ -85,6 +93,12 @@ fn make_private(folder: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// A folder that was not there before, whoever could have made one.
+fn make_new(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().mode(0o700).create(folder)
+}
+
 /// Ends what runs of haft on a state folder left that are not alive any more.
 pub(crate) fn end_dead(state: &Path) {
     sweep(&state.join("instances"));
@@ -92,7 +106,12 @@ pub(crate) fn end_dead(state: &Path) {
 
 /// Removes the folder of a run whose jails have ended. Out of sight first and at once: a folder that is seen has its
 /// lock, so that every process that sees it can tell whether its run is over.
-pub(crate) fn remove(folder: &Path) {
+///
+/// `scratch` is where its guests had their folders: in that one, or elsewhere under the same name.
+pub(crate) fn remove(folder: &Path, scratch: &Path) {
+    if folder.file_name() == scratch.file_name() && folder != scratch {
+        let _ = fs::remove_dir_all(scratch);
+    }
     let (Some(all), Some(name)) = (folder.parent(), folder.file_name()) else { return };
     let gone = all.join(format!("{GONE}{}", name.to_string_lossy()));
     match fs::rename(folder, &gone) {
@@ -124,10 +143,11 @@ fn sweep(all: &Path) {
         }
         let record = fs::read(folder.join("record.json")).ok();
         let record = record.and_then(|text| serde_json::from_slice::<Record>(&text).ok());
-        if let Some(record) = record.filter(|record| record.boot == boot_id()) {
-            end(&record);
+        if let Some(record) = record.as_ref().filter(|record| record.boot == boot_id()) {
+            end(record);
         }
-        remove(&folder);
+        let scratch = record.and_then(|record| record.scratch);
+        remove(&folder, &scratch.unwrap_or_else(|| folder.join("scratch")));
     }
 }
 

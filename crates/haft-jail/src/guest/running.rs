@@ -51,7 +51,7 @@ impl Scratch {
     /// A new one.
     pub(super) fn make(host: &Inner) -> Result<Self, ToolError> {
         let (_, name) = host.name();
-        let folder = host.instance.folder.join("scratch").join(name);
+        let folder = host.instance.scratch.join(name);
         std::fs::create_dir(&folder).map_err(|error| broken("no scratch folder", error))?;
         Ok(Scratch(folder))
     }

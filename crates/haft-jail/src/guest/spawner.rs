@@ -54,8 +54,8 @@ struct Spawner {
     emptying: Vec<InitCgroups>,
     /// Folders of sandboxes, in which cgroups of cgroup parents are.
     groups: Vec<InitCgroups>,
-    /// haft's own for this run: it is removed at the end.
-    folder: Option<PathBuf>,
+    /// haft's own for this run, and the one for its guests: they are removed at the end.
+    folders: Option<(PathBuf, PathBuf)>,
 }
 
 /// Lives as the spawner.
@@ -65,8 +65,8 @@ pub(super) fn live() -> ! {
         Ok(mut spawner) => {
             spawner.serve();
             spawner.end_all();
-            if let Some(folder) = spawner.folder {
-                super::instance::remove(&folder);
+            if let Some((folder, scratch)) = spawner.folders {
+                super::instance::remove(&folder, &scratch);
             }
             sys::exit(0)
         }
@@ -94,7 +94,7 @@ impl Spawner {
             parents: Vec::new(),
             emptying: Vec::new(),
             groups: Vec::new(),
-            folder: None,
+            folders: None,
         })
     }
 
@@ -127,7 +127,9 @@ impl Spawner {
             }
             if spoken {
                 match wire::receive::<ToSpawner>(&self.haft) {
-                    Ok(Some((ToSpawner::Begin { folder }, _))) => self.folder = Some(folder),
+                    Ok(Some((ToSpawner::Begin { folder, scratch }, _))) => {
+                        self.folders = Some((folder, scratch));
+                    }
                     Ok(Some((ToSpawner::Init { id, kind, cgroups, own_parent }, _))) => {
                         self.init(id, kind, cgroups, own_parent);
                     }

@@ -30,9 +30,9 @@ pub(crate) enum InitKind {
 /// From haft to the spawner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToSpawner {
-    /// haft's folder for this run, which the spawner removes at its end. Said here, because every guest can read the
-    /// command line of the process that its jail begins with.
-    Begin { folder: PathBuf },
+    /// haft's folder for this run and the one for its guests, which the spawner removes at its end. Said here, because
+    /// every guest can read the command line of the process that its jail begins with.
+    Begin { folder: PathBuf, scratch: PathBuf },
     /// Make a jail init, in a cgroup parent that is free or, in these cgroups, in a new one. The answer brings its
     /// socket.
     Init { id: u64, kind: InitKind, cgroups: InitCgroups, own_parent: bool },

@@ -344,7 +344,7 @@ fn a_kernel_that_stands_ready_is_used_once() {
     hungry.limits.memory_bytes = Some(128 << 20);
     let (end, _, _) = started_before(&hungry);
     assert_eq!(end.error().map(|error| error.code), Some(ErrorCode::ResourceLimitExceeded), "{end:?}");
-    // What grants paths gets a kernel of its own making.
+    // The first that grants a path gets a kernel of its own making.
     let folder = tempfile::tempdir().unwrap();
     let granted = GuestSpec { readable: vec![folder.path().to_owned()], ..sh("true") };
     let guest = block_on(jail.start(granted)).unwrap();

@@ -33,6 +33,7 @@ pub fn trials() -> Vec<Trial> {
         add("only_the_jails_of_the_killed_haft_end", only_the_jails_of_the_killed_haft_end);
         add("a_killed_spawner_is_replaced", a_killed_spawner_is_replaced);
         add("a_sandbox_outlives_its_spawner", a_sandbox_outlives_its_spawner);
+        add("what_is_in_the_base_folder_goes_with_its_guest", what_is_in_the_base_folder_goes_with_its_guest);
     }
     trials.push(Trial::test("ends::gvisor::a_kernel_ends_with_its_guest", || {
         a_kernel_ends_with_its_guest();
@@ -71,7 +72,7 @@ pub fn processes(text: &str) -> Vec<String> {
 /// `place` is the state folder, or the beginning of the name of a run of haft.
 fn guests(jail: &str, place: &str, mark: &str) -> Vec<String> {
     match jail {
-        "gvisor" => processes(place).into_iter().filter(|line| line.contains("/scratch/")).collect(),
+        "gvisor" => processes(place).into_iter().filter(|line| line.contains("/haft-")).collect(),
         _ => processes(&format!("sleep 7{mark}")),
     }
 }
@@ -209,8 +210,9 @@ fn two_hundred_violent_ends(jail: &'static str) {
 
 /// Another haft, which starts a guest with daemons and waits for it.
 pub fn be_haft(arguments: &[String]) -> ! {
-    let [jail, state, mark] = arguments else { panic!("--haft JAIL STATE MARK") };
+    let [jail, state, mark, base @ ..] = arguments else { panic!("--haft JAIL STATE MARK [BASE]") };
     let mut options = haft_jail::guest::JailOptions::new(state, "/");
+    options.base = base.first().map(PathBuf::from);
     options.per_process_limits_do = !crate::world::has_cgroups();
     let host = haft_jail::guest::JailHost::new(options).unwrap();
     let jail = crate::world::jail(&host, jail);
@@ -232,8 +234,13 @@ pub fn be_haft(arguments: &[String]) -> ! {
 }
 
 fn another_haft(jail: &str, state: &Path, mark: &str) -> Child {
+    another_haft_with(jail, state, mark, None)
+}
+
+fn another_haft_with(jail: &str, state: &Path, mark: &str, base: Option<&Path>) -> Child {
     let mut child = Command::new(own_program())
         .args(["--haft", jail, state.to_str().unwrap(), mark])
+        .args(base)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -242,6 +249,48 @@ fn another_haft(jail: &str, state: &Path, mark: &str) -> Child {
     assert_eq!(line, "ready\n");
     assert!(!guests(jail, &format!("haft-{}-", child.id()), mark).is_empty());
     child
+}
+
+/// Where a base folder is named, the folders of guests are there, and nowhere else; they go with the guest, with haft, and
+/// where haft and its spawner are killed, with the next haft.
+fn what_is_in_the_base_folder_goes_with_its_guest(jail: &'static str) {
+    let base = tempfile::tempdir().unwrap();
+    let inside = || -> Vec<PathBuf> {
+        let all = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        all(base.path()).flat_map(|run| all(&run).collect::<Vec<_>>()).collect()
+    };
+    let house = House::with(|options| options.base = Some(base.path().to_owned()));
+    block_on(async {
+        let held = house.jail(jail);
+        let mut guest = held.start(sh("echo $HOME; touch $HOME/left; exit 0")).await.unwrap();
+        // A jail in namespaces has its scratch space in memory.
+        assert_eq!(inside().is_empty(), jail == "namespace", "{:?}", inside());
+        let (sink, _) = keeping();
+        guest.wait(sink).await.unwrap();
+    });
+    assert_eq!(inside(), Vec::<PathBuf>::new());
+    let instances = fs::read_dir(house.state.path().join("instances")).unwrap().flatten();
+    assert!(instances.into_iter().all(|run| !run.path().join("scratch").exists()));
+    // A guest that is granted all around it does not see it.
+    let (around, name) = (base.path().parent().unwrap(), base.path().file_name().unwrap().to_str().unwrap());
+    if jail == "namespace" {
+        let spec =
+            GuestSpec { readable: vec![around.to_owned()], ..sh(&format!("cd {name} && echo seen *")) };
+        let heard = block_on(run(&*house.jail(jail), spec)).unwrap().1;
+        assert!(!heard.out.contains("seen"), "{heard:?}");
+    }
+    drop(house);
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0, "it goes with haft");
+    let (state, mark) = (tempfile::tempdir().unwrap(), mark());
+    let mut haft = another_haft_with(jail, state.path(), &mark, Some(base.path()));
+    let spawner = spawner_of(haft.id());
+    for pid in [spawner, haft.id() as i32] {
+        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    }
+    haft.wait().unwrap();
+    assert_ne!(fs::read_dir(base.path()).unwrap().count(), 0, "nobody was left to remove it");
+    drop(House::on(state));
+    assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0, "the next haft removes it");
 }
 
 fn spawner_of(haft: u32) -> i32 {

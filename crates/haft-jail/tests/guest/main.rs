@@ -21,6 +21,8 @@ mod basics;
 #[cfg(target_os = "linux")]
 mod choice;
 #[cfg(target_os = "linux")]
+mod cost;
+#[cfg(target_os = "linux")]
 mod ends;
 #[cfg(target_os = "linux")]
 mod limits;
@@ -30,6 +32,8 @@ mod staged;
 mod swaps;
 #[cfg(target_os = "linux")]
 mod user;
+#[cfg(target_os = "linux")]
+mod warm;
 #[cfg(target_os = "linux")]
 mod world;
 
@@ -61,6 +65,8 @@ fn main() {
     trials.extend(attack::trials());
     trials.extend(staged::trials());
     trials.extend(swaps::trials());
+    trials.extend(cost::trials());
+    trials.extend(warm::trials());
     trials.extend(user::trials());
     libtest_mimic::run(&options, trials).exit();
 }

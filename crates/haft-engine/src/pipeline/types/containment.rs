@@ -128,7 +128,8 @@ pub(crate) fn contain(
     let technology = technology(call)?;
     let offered = || match technology.is_auto() {
         true => ports.jail.offers(level),
-        false => ports.jail.holds(&GuestSpec { level, technology, ..GuestSpec::default() }),
+        // Any program: it is not run.
+        false => ports.jail.holds(&GuestSpec { level, technology, ..GuestSpec::command(["/bin/sh"]) }),
     };
     if level > IsolationLevel::None
         && let Err(unavailable) = offered()

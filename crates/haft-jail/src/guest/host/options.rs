@@ -7,6 +7,9 @@ use super::*;
 pub struct JailOptions {
     /// haft's state folder. Guests never reach it.
     pub state: PathBuf,
+    /// The folder in which jails make folders for programs: scratch space of `process`, bundles of `runc` and `gvisor`.
+    /// Where it is `None`, they are in the state folder. [`check_base`](crate::guest::check_base) says which will do.
+    pub base: Option<PathBuf>,
     /// Further folders that guests never reach, such as haft's configuration.
     pub protected: Vec<PathBuf>,
     /// Names of files that run programs later: guests read them, and change none.
@@ -29,6 +32,7 @@ impl JailOptions {
     pub fn new(state: impl Into<PathBuf>, home: impl Into<PathBuf>) -> Self {
         JailOptions {
             state: state.into(),
+            base: None,
             protected: Vec::new(),
             names: Arc::new(ProtectedNames::default()),
             home: home.into(),

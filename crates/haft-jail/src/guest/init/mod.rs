@@ -131,6 +131,8 @@ struct JailInit<'a> {
     io: Option<File>,
     /// Whether the kill switch of its cgroup was used.
     killed: Cell<bool>,
+    /// Whether what is granted was mounted before the guest came.
+    is_placed: Cell<bool>,
 }
 
 impl<'a> JailInit<'a> {
@@ -175,7 +177,15 @@ impl<'a> JailInit<'a> {
         let proc = tree.as_ref().is_none_or(|tree| tree.has_proc);
         wire::send(&setup.socket, &FromInit::Ready { landlock, proc, pid }, &[])
             .stage("say that it is ready")?;
-        Ok(JailInit { setup, signals, tree, rules, io, killed: Cell::new(false) })
+        Ok(JailInit {
+            setup,
+            signals,
+            tree,
+            rules,
+            io,
+            killed: Cell::new(false),
+            is_placed: Cell::new(false),
+        })
     }
 
     /// Waits for the request, runs the guest, ends everything.
@@ -275,6 +285,8 @@ impl<'a> JailInit<'a> {
 
     /// Runs a container runtime that leaves a sandbox behind, in which the guest will be.
     fn prepare(&self, request: &InitRequest, descriptors: &[OwnedFd]) -> Result<(), Failure> {
+        mounts::place(request)?;
+        self.is_placed.set(true);
         let filters = self.setup.filters.of(request.filter);
         let program = Program::new(request, descriptors, &request.working_dir, None, filters)?;
         let runtime = self.fork(&program)?;
@@ -293,6 +305,7 @@ impl<'a> JailInit<'a> {
             (Some(_), None) | (None, Some(_)) => {
                 Err(Failure { stage: "read the request".into(), errno: Errno::INVAL })
             }
+            (None, None) if self.is_placed.get() => mounts::still_placed(request).map(|()| None),
             (None, None) if self.setup.kind == InitKind::Runtime => mounts::place(request).map(|()| None),
             (None, None) => {
                 if request.filter == FilterKind::Network && self.setup.kind == InitKind::Process {

@@ -27,7 +27,7 @@ mod container;
 mod staged;
 
 pub(crate) use container::bind_place;
-pub(super) use container::{fix_devices, place};
+pub(super) use container::{fix_devices, place, still_placed};
 
 /// The guest's home.
 pub(crate) const HOME: &str = "/home/haft";

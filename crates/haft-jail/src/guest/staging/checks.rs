@@ -105,6 +105,16 @@ fn mounts() -> Vec<PathBuf> {
     text.split(|byte| *byte == b'\n').filter_map(mount_point).collect()
 }
 
+/// The lines of `mountinfo` about what is mounted in these folders, or on them.
+pub(crate) fn mounts_within<'a>(folders: impl Iterator<Item = &'a Path> + Clone) -> Vec<Vec<u8>> {
+    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
+    let lines = text.split(|byte| *byte == b'\n');
+    let is_within = |line: &&[u8]| {
+        mount_point(line).is_some_and(|place| folders.clone().any(|folder| place.starts_with(folder)))
+    };
+    lines.filter(is_within).map(<[u8]>::to_vec).collect()
+}
+
 /// The place that a line of `mountinfo` names.
 fn mount_point(line: &[u8]) -> Option<PathBuf> {
     let field = line.split(|byte| *byte == b' ').nth(4)?;

@@ -21,7 +21,7 @@ mod overlay;
 mod owners;
 
 pub(crate) use bounds::Bounds;
-pub(crate) use checks::probe;
+pub(crate) use checks::{mounts_within, probe};
 pub use layers::remove_layers;
 pub(crate) use layers::{MASKS, Prepared, UPPER, WORK, prepare};
 pub(crate) use overlay::{Parts, mount};

@@ -83,6 +83,66 @@ pub(in crate::guest::init) fn place(request: &InitRequest) -> Result<(), Failure
     Ok(())
 }
 
+/// Looks whether what [`place`] mounted is where it was: the same grants, held and hidden. A file that is removed takes
+/// along what was mounted on it, in the mounts of everybody.
+pub(in crate::guest::init) fn still_placed(request: &InitRequest) -> Result<(), Failure> {
+    let own = |name: &str| {
+        let file = rustix::fs::open(
+            format!("{}/{name}", request.working_dir),
+            PATH | OFlags::NOFOLLOW,
+            Mode::empty(),
+        );
+        file.and_then(|file| id_of(&file)).stage(format!("look at {name}"))
+    };
+    let same = |found: Id, expected: Id, shown: &Path| match found == expected {
+        true => Ok(()),
+        false => Err(Errno::STALE).stage(format!("find {} as it was", shown.display())),
+    };
+    for (number, bind) in request.binds.iter().enumerate() {
+        same(own(&bind_place(number))?, Id { device: bind.device, inode: bind.inode }, &bind.path)?;
+    }
+    for pin in &request.pins {
+        let id = Id { device: pin.device, inode: pin.inode };
+        let Some(held) = mounted_at(request, &pin.path)? else { continue };
+        same(id_of(&held).stage("look at what is held")?, id, &pin.path)?;
+        let is_held = is_mount(&held) && (pin.writable || is_read_only(&held));
+        is_held.then_some(()).ok_or(Errno::STALE).stage(format!("hold {}", pin.path.display()))?;
+    }
+    for mask in &request.masks {
+        let Some(hidden) = mounted_at(request, &mask.path)? else { continue };
+        let nothing = own(if mask.is_dir { "hidden" } else { "hidden-file" })?;
+        same(id_of(&hidden).stage("look at what is hidden")?, nothing, &mask.path)?;
+    }
+    Ok(())
+}
+
+/// What is at a path that was held or hidden; `None` where only another user gets.
+fn mounted_at(request: &InitRequest, path: &Path) -> Result<Option<OwnedFd>, Failure> {
+    let (folder, below) = placed(request, path)?;
+    let strict = ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    let found = match open_inside(&folder, below_root(&below), strict) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Err(Errno::STALE),
+        Err(Errno::ACCESS) => return Ok(None),
+        found => found,
+    };
+    found.map(Some).stage(format!("find {}", path.display()))
+}
+
+fn id_of(file: &OwnedFd) -> Result<Id, Errno> {
+    fstat(file).map(|stat| Id { device: stat.st_dev, inode: stat.st_ino })
+}
+
+/// Whether something is mounted just here.
+fn is_mount(file: &OwnedFd) -> bool {
+    let found = rustix::fs::statx(file, "", rustix::fs::AtFlags::EMPTY_PATH, rustix::fs::StatxFlags::empty());
+    found.is_ok_and(|found| found.stx_attributes.contains(rustix::fs::StatxAttributes::MOUNT_ROOT))
+}
+
+fn is_read_only(file: &OwnedFd) -> bool {
+    let found = rustix::fs::fstatvfs(file);
+    found.is_ok_and(|found| found.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
 /// The place of the grant that a path is in, and the path there. A runtime is told of grants only: it takes just so
 /// many mounts, and in JSON, which has no word for a name that is not UTF-8.
 fn placed(request: &InitRequest, path: &Path) -> Result<(OwnedFd, PathBuf), Failure> {
