@@ -3,7 +3,7 @@
 use crate::{
     adaptive::AdaptiveTimeout,
     events::Feeds,
-    redaction::{Redaction, RedactionLevels},
+    redaction::{Levels, Redaction, RedactionLevels},
     registry::Registry,
     sandboxes::SandboxTable,
     settings::Settings,
@@ -47,6 +47,13 @@ pub(crate) struct Ports {
     pub(crate) asked_now: AskedNow,
     /// Who listens to everything that happens.
     pub(crate) feeds: Arc<Feeds>,
+}
+
+impl Ports {
+    /// Both levels of redaction, as they are for every call.
+    pub(crate) fn levels(&self) -> Levels<'_> {
+        Levels { results: &self.redaction_levels.results, kept: &self.redaction }
+    }
 }
 
 /// The approvals that calls of this engine wait for now. Another call that is the same gets one of its own: each is

@@ -1,5 +1,9 @@
 //! Taking secrets out of everything that leaves.
 
+mod once;
+
+pub(crate) use once::{Levels, Once};
+
 use haft_core::{
     Arguments, ContentPart, GrantOffer, Problem, SideEffect, ToolError, ToolResult, json, port::Redactor,
     text,

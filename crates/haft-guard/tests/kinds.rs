@@ -118,6 +118,40 @@ fn no_kind_of_secret_reaches_a_model_or_a_file() {
     println!("{} kinds of secrets: none in results, none kept", kinds.len());
 }
 
+/// What is clean to the full strength is not looked at again for a result.
+#[test]
+fn the_full_strength_finds_something_wherever_that_of_results_does() {
+    let kinds: &[(&str, &str)] = &include!("kinds/kinds.in");
+    let known = || KnownSecrets::new([("API_TOKEN", "hunter2-hunter2")]);
+    let (results, full) = (Secrets::results(known()), Secrets::full(known()));
+    assert!(full.finds_all_of(&results) && full.finds_all_of(&full) && !results.finds_all_of(&full));
+    assert!(!Secrets::full(KnownSecrets::default()).finds_all_of(&results), "one more is known to results");
+    assert!(!full.finds_all_of(&haft_core::port::NoRedaction), "nothing is known about another redactor");
+    let patterns = haft_guard::SecretPatterns::new(["acme: acme_[a-z0-9]{8}"]).unwrap();
+    assert!(!full.finds_all_of(&Secrets::results(known()).with_patterns(patterns.clone())));
+    let with_patterns = Secrets::full(known()).with_patterns(patterns.clone());
+    assert!(with_patterns.finds_all_of(&Secrets::results(known()).with_patterns(patterns)));
+    let mut rng = Rng::with_seed(21);
+    let mut found = 0;
+    for _ in 0..4 {
+        for (name, pattern) in kinds {
+            let (other, _) = made(kinds[rng.usize(..kinds.len())].1, &mut rng);
+            let (text, _) = made(pattern, &mut rng);
+            // In each other's way, and cut anywhere.
+            let text =
+                format!("{}{text}{}", &other[..other.floor_char_boundary(rng.usize(..=other.len()))], other);
+            let end = text.floor_char_boundary(rng.usize(..=text.len()));
+            for text in [&text[..end], &text[end..], &text[..]] {
+                if shown(&results, text) != text {
+                    found += 1;
+                    assert_ne!(shown(&full, text), text, "{name}: {text:?}");
+                }
+            }
+        }
+    }
+    assert!(found > 500, "{found}");
+}
+
 /// Placeholders, and what has no more than a part of a look.
 #[test]
 fn what_only_looks_like_a_secret_stays() {

@@ -23,6 +23,18 @@ pub trait Redactor: Send + Sync {
 
     /// Whether the value of a member of that name is a secret, whatever it looks like: `password`, say.
     fn hides_member(&self, name: &str) -> bool;
+
+    /// Whether this one finds something wherever `other` does: bytes that are clean to this one are then not shown to
+    /// the other. `false` where that is not known for certain.
+    fn finds_all_of(&self, other: &dyn Redactor) -> bool {
+        let _ = other;
+        false
+    }
+
+    /// Itself, for [`finds_all_of`](Redactor::finds_all_of) of a redactor of the same type.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
 }
 
 /// Knows no secrets.

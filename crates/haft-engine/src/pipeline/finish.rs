@@ -4,7 +4,12 @@ mod changes;
 mod compose;
 
 use super::types::{CallRecord, CallState, RunOutcome, shutting_down};
-use crate::{live_calls::LiveCalls, ports::Ports, telemetry};
+use crate::{
+    live_calls::LiveCalls,
+    ports::Ports,
+    redaction::{Once, Redaction},
+    telemetry,
+};
 use compose::{AsKept, Composed, Content, compose};
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, EventPayload, ResultMetadata, Status, ToolResult, ToolsMode,
@@ -27,15 +32,24 @@ pub(crate) async fn finish(
 ) -> ToolResult {
     call.announce();
     let outcome = unless_never_started(call, outcome);
-    let content = match compose(ports, call, outcome) {
+    let once = once(ports, call, &outcome);
+    let levels = once.as_ref().map_or_else(|| ports.levels(), Once::levels);
+    let content = match compose(ports, call, outcome, levels) {
         Composed::Now(content) => content,
         Composed::Later(content) => content.await,
     };
     let content = say_edited(ports, call, content);
     // From here to the store nothing waits. So a caller who drops this future drops it before the call has ended, or
     // after, and then `Last` still sends the last event.
-    let (recorded, last) = record(ports, live, call, content);
+    let (recorded, last) = record(ports, live, call, content, levels.kept);
     last.end(recorded.await)
+}
+
+/// A long text stands in a result several times, and is looked at once.
+fn once(ports: &Ports, call: &CallRecord, outcome: &RunOutcome) -> Option<Once> {
+    let RunOutcome::Returned(output) = outcome else { return None };
+    let is_kept = ports.wants.results || call.task.is_some();
+    Once::is_worth_it(output).then(|| Once::new(&ports.redaction, &ports.redaction_levels, is_kept))
 }
 
 /// A call that a shutdown caught before its tool was started has done nothing: it can be sent again.
@@ -88,6 +102,7 @@ fn record<'a>(
     live: &'a LiveCalls,
     call: &'a mut CallRecord,
     content: Content,
+    redaction: &Redaction,
 ) -> (BoxFuture<'a, Result<(), StoreError>>, Last<'a>) {
     call.finished.store(true, Ordering::Release);
     if ports.settings.mode == ToolsMode::ParseOnly {
@@ -152,7 +167,7 @@ fn record<'a>(
     let wants = ports.wants;
     // A store that keeps results gets its own; the caller's may still change if this cannot be recorded.
     // Whatever the licence keeps: the record has their hashes.
-    let to_keep = || Arc::new(kept(ports, &result, &as_kept));
+    let to_keep = || Arc::new(kept(ports, &result, &as_kept, redaction));
     let kept = wants.results.then(to_keep);
     let arguments = wants.results.then_some(shown);
     let had_intent = facts.had_intent;
@@ -233,7 +248,7 @@ impl Drop for Last<'_> {
 }
 
 /// A result as it is kept.
-fn kept(ports: &Ports, result: &ToolResult, as_kept: &AsKept) -> ToolResult {
+fn kept(ports: &Ports, result: &ToolResult, as_kept: &AsKept, redaction: &Redaction) -> ToolResult {
     let mut kept = result.clone();
     if ports.redaction_levels.is_one {
         return kept;
@@ -247,7 +262,7 @@ fn kept(ports: &Ports, result: &ToolResult, as_kept: &AsKept) -> ToolResult {
     if let (Some(message), Some(error)) = (&as_kept.message, &mut kept.error) {
         error.message.clone_from(message);
     }
-    ports.redaction.result(kept)
+    redaction.result(kept)
 }
 
 /// What a repetition of a call with an idempotency key gets.

@@ -20,8 +20,15 @@ use std::{
 pub(super) enum Bytes<'a> {
     /// From memory.
     Memory(&'a [u8]),
-    /// From an open file.
-    File(File),
+    /// From an open file, or a part of one.
+    File(io::Take<File>),
+}
+
+impl Bytes<'_> {
+    /// All bytes of a file.
+    pub(super) fn whole(file: File) -> Self {
+        Bytes::File(file.take(u64::MAX))
+    }
 }
 
 /// The folder that a resolved path is in, open, with its last name. Checked: inside, not denied, writable.

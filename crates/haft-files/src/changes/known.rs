@@ -55,8 +55,8 @@ impl Changes {
             |error: io::Error| ToolError::failed(format!("what {of} changed cannot be read: {error}"));
         let mut paths = BTreeSet::new();
         for folder in self.shelf.of(of).map_err(unreadable)? {
-            let manifest = record::read(&folder).map_err(unreadable)?;
-            let Some(manifest) = manifest.filter(|manifest| manifest.tenant == tenant) else {
+            let read = record::read(&folder).map_err(unreadable)?;
+            let Some((manifest, _)) = read.filter(|(manifest, _)| manifest.tenant == tenant) else {
                 return Ok(None);
             };
             let touched = self.touched(jail, &folder, &manifest).map_err(unreadable)?;

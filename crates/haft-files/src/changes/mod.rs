@@ -1,17 +1,22 @@
 //! Changes that are made whole: all of a set, or none, also when the process is killed in the middle.
 //!
-//! A set is planned without changing anything. Then the bytes that go are kept, and a manifest says what is about to
-//! happen; both are on disk before the first file is touched. New bytes are written beside their files, and get their
-//! names when all are there. A set counts as made when its record moves from `open` to `done`; one that a crash left
-//! in `open` is taken back at the next start. The kept bytes also serve to undo a set later.
+//! A set is planned without changing anything. Then a record says what is about to happen, and keeps the bytes that go;
+//! it is on disk before the first file is touched. New bytes are written beside their files, and get their names when
+//! all are there. A set counts as made when its record says so; one that a crash cut is taken back at the next start.
+//! The kept bytes also serve to undo a set later.
+//!
+//! A change of one file costs three syncs: the record, the new bytes, the folder that has the name.
 
 mod apply;
 mod known;
 mod manifest;
+mod packed;
 mod plan;
 mod record;
+mod recover;
 #[cfg(target_os = "linux")]
 mod staged;
+mod tally;
 #[cfg(target_os = "linux")]
 mod tree;
 
@@ -20,23 +25,16 @@ pub use staged::ApplyStaged;
 
 pub use known::{Became, became_of};
 
-use super::{
-    PathError,
-    error::shown,
-    folder::Folder,
-    jail::{JailSpec, PathJail, RootSpec},
-};
-use apply::Bytes;
+use super::{PathError, error::shown, jail::PathJail};
 use haft_core::{ErrorCode, ExecutionId, ToolError};
 use haft_sdk::files::{ChangeSet, Changed, FileOutcome};
 use jiff::Timestamp;
 use manifest::{Manifest, State, Step};
+use packed::{Images, Packed};
 use plan::{Planned, Planner};
-use record::{Record, Shelf};
+use record::Shelf;
+use recover::{recover, take_back};
 use std::{
-    collections::BTreeSet,
-    ffi::OsStr,
-    fs::File,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -135,21 +133,21 @@ impl Changes {
         let folders = self.shelf.of(of).map_err(unreadable)?;
         let mut records = Vec::new();
         for folder in folders.into_iter().rev() {
-            let manifest = record::read(&folder).map_err(unreadable)?.ok_or_else(none)?;
+            let (manifest, images) = record::read(&folder).map_err(unreadable)?.ok_or_else(none)?;
             if manifest.tenant != tenant {
                 return Err(none());
             }
-            records.push((folder, manifest));
+            records.push((folder, manifest, images));
         }
-        let summary = records.last().map(|(_, manifest)| manifest.summary.clone()).ok_or_else(none)?;
+        let summary = records.last().map(|(_, manifest, _)| manifest.summary.clone()).ok_or_else(none)?;
         #[cfg(target_os = "linux")]
-        if records.iter().any(|(_, manifest)| manifest.version == manifest::TREES) {
+        if records.iter().any(|(_, manifest, _)| manifest.version == manifest::TREES) {
             return self.undo_trees(jail, &records, by, tenant);
         }
         let mut planner = Planner::new(jail, tag(by), self.keep.file_bytes);
-        for (folder, manifest) in &records {
+        for (_, manifest, images) in &records {
             for step in manifest.steps.iter().rev() {
-                planner.undo(step, folder)?;
+                planner.undo(step, images)?;
             }
         }
         let manifest = new_manifest(by, tenant, &format!("undo: {summary}"));
@@ -176,8 +174,8 @@ impl Changes {
             let text = "The change could not be recorded, so nothing was changed";
             ToolError::new(ErrorCode::StoreUnavailable, text).with_diagnostics(error)
         };
-        let record = self.shelf.begin(manifest.by).map_err(not_begun)?;
-        if let Err(error) = self.write_down(&record, &manifest, &steps) {
+        let mut record = Packed::begin(&self.shelf, manifest.by).map_err(not_begun)?;
+        if let Err(error) = self.write_down(&mut record, &manifest, &steps) {
             let _ = record.forget();
             return Err(not_begun(error));
         }
@@ -186,8 +184,12 @@ impl Changes {
             return Err(give_up(record, &manifest, error));
         }
         self.point("carried out");
-        match self.shelf.finish(record) {
-            Ok(()) => self.point("done"),
+        match record.finish(&self.shelf) {
+            Ok(bytes) => {
+                self.point("done");
+                // Old records take up room, no more.
+                let _ = self.shelf.prune(bytes, self.keep.records, self.keep.bytes);
+            }
             // The record is still where cut ones are: the next start would take it back. So it is done now.
             Err(error) => {
                 let text = format!("The change could not be completed: {error}. Nothing was changed");
@@ -195,22 +197,19 @@ impl Changes {
                 return Err(ToolError::new(ErrorCode::StoreUnavailable, text));
             }
         }
-        // Old records take up room, no more.
-        let _ = self.shelf.prune(self.keep.records, self.keep.bytes);
         Ok(summed_up(jail, &manifest.steps))
     }
 
     /// Keeps the bytes that go, and writes down what is about to happen.
-    fn write_down(&self, record: &Record, manifest: &Manifest, steps: &[Planned<'_>]) -> io::Result<()> {
-        for planned in steps {
-            if let (Step::Turn { before: State::File { image: Some(image), .. }, .. }, Some(old)) =
-                (&planned.step, &planned.old)
-            {
-                record.keep(image, &**old)?;
-                self.point("image");
-            }
-        }
-        record.write(manifest)
+    fn write_down(&self, record: &mut Packed, manifest: &Manifest, steps: &[Planned<'_>]) -> io::Result<()> {
+        let image = |planned: &'_ Planned<'_>| match &planned.step {
+            Step::Turn { before: State::File { image: Some(image), .. }, .. } => Some(image.clone()),
+            Step::Turn { .. } | Step::Move { .. } => None,
+        };
+        let named: Vec<_> =
+            steps.iter().filter_map(|step| Some((image(step)?, step.old.as_deref()?))).collect();
+        let images: Vec<_> = named.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect();
+        record.write(manifest, &images, || self.point("image"))
     }
 
     fn carry_out(&self, jail: &PathJail, steps: &mut [Planned<'_>]) -> Result<(), ToolError> {
@@ -287,40 +286,9 @@ pub fn take_back_cut(records: &Path) -> io::Result<Vec<TakenBack>> {
     recover(&Shelf::new(records))
 }
 
-/// One set that cannot be taken back keeps nobody from working.
-fn recover(shelf: &Shelf) -> io::Result<Vec<TakenBack>> {
-    let mut taken_back = Vec::new();
-    for record in shelf.cut()? {
-        let Some(manifest) = record::read(&record.folder)? else {
-            record.forget()?;
-            continue;
-        };
-        #[cfg(target_os = "linux")]
-        if manifest.version == manifest::TREES {
-            taken_back.push(tree::recover(shelf, record, manifest));
-            continue;
-        }
-        let mut paths: BTreeSet<_> = manifest.steps.iter().flat_map(Step::paths).cloned().collect();
-        let (left, problem) = match take_back(&manifest, &record.folder) {
-            Ok(left) => (left, record.forget().err().map(|error| error.to_string())),
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
-        match &problem {
-            Some(_) => paths.clear(),
-            None => paths.retain(|path| !left.contains(path)),
-        }
-        let paths = paths.into_iter().collect();
-        taken_back.push(TakenBack { by: manifest.by, summary: manifest.summary, paths, left, problem });
-    }
-    // What could not be removed takes up room, no more: the next start tries again.
-    #[cfg(target_os = "linux")]
-    let _ = tree::clean_up(shelf);
-    Ok(taken_back)
-}
-
 /// A set that could not be made is taken back at once.
-fn give_up(record: Record, manifest: &Manifest, error: ToolError) -> ToolError {
-    match take_back(manifest, &record.folder) {
+fn give_up(record: Packed, manifest: &Manifest, error: ToolError) -> ToolError {
+    match record.images().and_then(|images| take_back(manifest, &images)) {
         Ok(left) if left.is_empty() => {
             let _ = record.forget();
             let text = format!("{}. Nothing was changed", error.message.trim_end_matches('.'));
@@ -344,89 +312,6 @@ fn give_up(record: Record, manifest: &Manifest, error: ToolError) -> ToolError {
             );
             ToolError { message: text, ..error }
         }
-    }
-}
-
-/// Takes back what was made of a set. Gives the paths that are neither as before nor as they were to be: somebody
-/// else changed them, and they are left alone. Can be cut and done again.
-fn take_back(manifest: &Manifest, images: &Path) -> io::Result<Vec<PathBuf>> {
-    let roots = manifest.roots.iter().map(|path| RootSpec { path: path.clone(), read_only: false }).collect();
-    let spec = JailSpec { roots, ..JailSpec::default() };
-    let jail = PathJail::new(spec).map_err(io::Error::other)?;
-    let mut left = Vec::new();
-    for step in manifest.steps.iter().rev() {
-        let is_back = match step {
-            Step::Turn { path, before, after, staged } => {
-                let Some((folder, name)) = there(&jail, path)? else { continue };
-                if let Some(staged) = staged {
-                    remove_if_there(&folder, OsStr::new(staged))?;
-                }
-                turn_back(&folder, name, before, after, staged.as_deref(), images)?
-            }
-            Step::Move { from, to, .. } => {
-                let (Some((source, old)), Some((target, new))) = (there(&jail, from)?, there(&jail, to)?)
-                else {
-                    continue;
-                };
-                match (source.entry(old).is_ok(), target.entry(new).is_ok()) {
-                    (false, true) => target.rename_new(new, &source, old).map(|()| true)?,
-                    (true, _) => true,
-                    (false, false) => false,
-                }
-            }
-        };
-        if !is_back {
-            left.extend(step.paths().cloned());
-        }
-    }
-    Ok(left)
-}
-
-/// The folder of a path with its last name; `None` where the folder is not there, and so nothing in it was changed.
-fn there<'p>(jail: &PathJail, path: &'p Path) -> io::Result<Option<(Folder, &'p OsStr)>> {
-    match apply::at(jail, path) {
-        Ok(there) => Ok(Some(there)),
-        Err(PathError::NotFound { .. }) => Ok(None),
-        Err(error) => Err(io::Error::other(error.to_string())),
-    }
-}
-
-/// Turns one path back. Whether it is as before now.
-fn turn_back(
-    folder: &Folder,
-    name: &OsStr,
-    before: &State,
-    after: &State,
-    staged: Option<&str>,
-    images: &Path,
-) -> io::Result<bool> {
-    if apply::is(folder, name, before)? {
-        return Ok(true);
-    }
-    if !apply::is(folder, name, after)? {
-        return Ok(false);
-    }
-    let mut back =
-        Step::Turn { path: PathBuf::new(), before: after.clone(), after: before.clone(), staged: None };
-    if let (State::File { image: Some(image), .. }, Step::Turn { staged: name, .. }) = (before, &mut back) {
-        let stage = staged.map_or_else(|| format!(".haft-{image}.tmp"), str::to_owned);
-        remove_if_there(folder, OsStr::new(&stage))?;
-        let mut bytes = Bytes::File(File::open(images.join(image))?);
-        apply::stage(folder, &stage, &mut bytes, before)?;
-        *name = Some(stage);
-    }
-    match apply::apply(folder, name, &back) {
-        // Somebody uses the folder that was made: it stays.
-        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
-        Err(error) => Err(error),
-        Ok(()) => folder.sync().map(|()| true),
-    }
-}
-
-fn remove_if_there(folder: &Folder, name: &OsStr) -> io::Result<()> {
-    match folder.remove(name) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done,
     }
 }
 

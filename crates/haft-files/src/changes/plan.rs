@@ -3,6 +3,7 @@
 use super::{
     apply::{self, Bytes},
     manifest::{State, Step},
+    packed::Images,
 };
 use crate::{
     PathError,
@@ -16,7 +17,6 @@ use haft_sdk::files::{Access, Change, Expect, Kind};
 use std::{
     collections::HashSet,
     ffi::OsStr,
-    fs::File,
     io,
     path::{Path, PathBuf},
 };
@@ -193,7 +193,7 @@ impl<'a> Planner<'a> {
             let source = self.read(from, &folder, name)?;
             let file = folder.read(name).map_err(|error| PathError::io(from, error))?;
             let after = source.state(None);
-            self.turn_file(new, there, after, Some(Bytes::File(file)));
+            self.turn_file(new, there, after, Some(Bytes::whole(file)));
             self.turn_file(old, Some(source), State::Absent, None);
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl<'a> Planner<'a> {
         let (sha256, len) = apply::hash(&mut io::Read::take(&opened.file, entry.len)).map_err(fail)?;
         io::Seek::rewind(&mut opened.file).map_err(fail)?;
         let after = State::File { sha256, len, mode: Some(entry.mode), owner: None, image: None };
-        self.turn_file(new, there, after, Some(Bytes::File(opened.file)));
+        self.turn_file(new, there, after, Some(Bytes::whole(opened.file)));
         Ok(())
     }
 

@@ -1,12 +1,15 @@
 //! Records of changes on disk.
 //!
-//! `open/ID/` holds one that is under way, `done/ID/` one that is made. Giving the folder its other name is the
-//! moment in which a set of changes counts as made: what is still in `open` after a crash is taken back. A lock beside
-//! it tells whether the process that makes it still lives.
+//! `open` holds those that are under way, `done` those that are made: what is still in `open` after a crash is taken
+//! back. A record is one file ([`Packed`](super::packed::Packed)); that of whole trees is a folder, and giving it its
+//! other name is the moment in which it counts as made. A lock beside the folder tells whether the process that makes
+//! it still lives.
 
 use super::{
     Became,
     manifest::{Manifest, TREES, VERSION},
+    packed::{self, Images},
+    tally,
 };
 #[cfg(target_os = "linux")]
 use crate::staged::Restored;
@@ -15,6 +18,7 @@ use std::{
     fs::{self, File, TryLockError},
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 const MANIFEST: &str = "manifest.json";
@@ -24,8 +28,12 @@ const MOST_MANIFEST_BYTES: u64 = 64 << 20;
 /// Where records are kept.
 #[derive(Clone, Debug)]
 pub(super) struct Shelf {
-    open: PathBuf,
-    done: PathBuf,
+    pub(super) open: PathBuf,
+    pub(super) done: PathBuf,
+    /// Empty files for records to come.
+    pub(super) spare: PathBuf,
+    /// How many records there are, and of how many bytes.
+    tally: PathBuf,
     /// Notes about folders that sets have below roots while they are made, and what is only still to be removed.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only staged commands leave something"))]
     left: PathBuf,
@@ -45,22 +53,25 @@ pub(super) struct Record {
 
 impl Shelf {
     pub(super) fn new(folder: &Path) -> Self {
+        let below = |name: &str| folder.join(name);
+        let (open, done, spare) = (below("open"), below("done"), below("spare"));
         Shelf {
-            open: folder.join("open"),
-            done: folder.join("done"),
-            left: folder.join("left"),
+            open,
+            done,
+            spare,
+            tally: below("tally"),
+            left: below("left"),
             #[cfg(target_os = "linux")]
-            restored: folder.join("restored"),
+            restored: below("restored"),
         }
     }
 
     /// A record for the changes of a call; one call may make several sets.
+    #[cfg(target_os = "linux")]
     pub(super) fn begin(&self, by: ExecutionId) -> io::Result<Record> {
         create_folder(&self.open)?;
         create_folder(&self.done)?;
-        // Not how many there are: old ones go, and a number must not come again.
-        let last = self.of(by)?.last().and_then(|folder| number(folder)).unwrap_or(0);
-        let name = format!("{by}.{:08}", last + 1);
+        let name = format!("{by}.{:020}", next_number());
         // Twice: the first lock may have been taken away between being made and being locked.
         let record = match self.lock(&name)? {
             Some(record) => record,
@@ -93,6 +104,9 @@ impl Shelf {
     pub(super) fn cut(&self) -> io::Result<Vec<Record>> {
         let mut cut = Vec::new();
         for name in names(&self.open)? {
+            if packed::is_packed(&self.open.join(&name)) {
+                continue;
+            }
             let is_lock = name.strip_suffix(".lock");
             let record = self.lock(is_lock.unwrap_or(&name))?;
             match (record, is_lock) {
@@ -106,7 +120,7 @@ impl Shelf {
         Ok(cut)
     }
 
-    /// The folders of the finished records of a call, oldest first.
+    /// The finished records of a call, oldest first.
     pub(super) fn of(&self, by: ExecutionId) -> io::Result<Vec<PathBuf>> {
         let prefix = format!("{by}.");
         let mut found: Vec<_> =
@@ -125,29 +139,43 @@ impl Shelf {
         Ok(if self.of(by)?.is_empty() { Became::Nothing } else { Became::Made })
     }
 
-    /// Removes the oldest finished records until at most so many, of so many bytes, are left.
-    pub(super) fn prune(&self, most_records: usize, most_bytes: u64) -> io::Result<()> {
-        /// Adding up sizes means looking at every file, so it is not done every time.
-        const EVERY: usize = 16;
-        let mut names = names(&self.done)?;
-        if names.len() <= most_records && names.len() % EVERY != 0 {
-            return Ok(());
-        }
-        names.sort();
-        let mut bytes = 0;
-        for (age, name) in names.iter().rev().enumerate() {
-            let folder = self.done.join(name);
-            bytes += size(&folder);
-            // The newest stays in any case: it is the one that was just made.
-            if age > 0 && (age >= most_records || bytes > most_bytes) {
-                remove_all(&folder)?;
-            }
-        }
-        Ok(())
+    /// Counts a record that was just made, and removes the oldest finished ones where there are more than so many, or
+    /// of more than so many bytes. How many there are is kept, so that this does not look at all of them each time.
+    pub(super) fn prune(&self, added: u64, most_records: usize, most_bytes: u64) -> io::Result<()> {
+        tally::count(&self.tally, added, |known| match known {
+            Some(total) if total.records <= most_records as u64 && total.bytes <= most_bytes => Ok(total),
+            _ => self.remove_oldest(most_records, most_bytes),
+        })
     }
 
-    /// The changes are made: from now on they count.
-    pub(super) fn finish(&self, record: Record) -> io::Result<()> {
+    /// Removes the oldest finished records until at most so many, of so many bytes, are left. Where one has to go a
+    /// sixteenth goes, so that it is not done every time.
+    fn remove_oldest(&self, most_records: usize, most_bytes: u64) -> io::Result<tally::Total> {
+        let mut all = names(&self.done)?;
+        all.sort();
+        let sized: Vec<_> = all.iter().rev().map(|name| (name, size(&self.done.join(name)))).collect();
+        let sum: u64 = sized.iter().map(|(_, bytes)| bytes).sum();
+        let (mut records, mut bytes) = (most_records, most_bytes);
+        if sized.len() > most_records || sum > most_bytes {
+            records -= records / 16;
+            bytes -= bytes / 16;
+        }
+        let mut kept = tally::Total::default();
+        for (age, (name, size)) in sized.into_iter().enumerate() {
+            // The newest stays in any case: it is the one that was just made.
+            if age > 0 && (age >= records || kept.bytes.saturating_add(size) > bytes) {
+                remove_all(&self.done.join(name))?;
+            } else {
+                kept.records += 1;
+                kept.bytes += size;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The changes are made: from now on they count. Gives how many bytes the record has.
+    #[cfg(target_os = "linux")]
+    pub(super) fn finish(&self, record: Record) -> io::Result<u64> {
         let done = self.done.join(&record.name);
         fs::rename(&record.folder, &done)?;
         if let Err(error) = sync_folder(&self.done).and_then(|()| sync_folder(&self.open)) {
@@ -156,24 +184,17 @@ impl Shelf {
             return Err(error);
         }
         record.unlock();
-        Ok(())
+        Ok(size(&done))
     }
 }
 
 impl Record {
-    /// Keeps bytes for later.
-    pub(super) fn keep(&self, image: &str, mut from: impl io::Read) -> io::Result<()> {
-        let mut file = private().create_new(true).open(self.folder.join(image))?;
-        io::copy(&mut from, &mut file)?;
-        file.sync_data()
-    }
-
     /// Writes down what is about to happen. When this returns, a crash does not lose it.
+    #[cfg(target_os = "linux")]
     pub(super) fn write(&self, manifest: &Manifest) -> io::Result<()> {
         let fresh = self.folder.join("manifest.new");
         let mut file = private().create_new(true).open(&fresh)?;
-        serde_json::to_writer(&mut file, manifest)?;
-        file.flush()?;
+        file.write_all(&serde_json::to_vec(manifest)?)?;
         file.sync_data()?;
         fs::rename(&fresh, self.folder.join(MANIFEST))?;
         sync_folder(&self.folder)?;
@@ -202,13 +223,16 @@ impl Record {
     }
 }
 
-/// The number in the name of a record.
-fn number(folder: &Path) -> Option<u64> {
-    folder.extension()?.to_str()?.parse().ok()
+/// A number that did not come before, here and in other processes that work on the same call: later ones are higher.
+pub(super) fn next_number() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = u64::try_from(jiff::Timestamp::now().as_microsecond()).unwrap_or(0);
+    let next = |last: u64| now.max(last + 1);
+    next(LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).unwrap_or(0))
 }
 
 #[cfg(unix)]
-fn is_still_there(lock: &File, path: &Path) -> bool {
+pub(super) fn is_still_there(lock: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     let id = |known: &fs::Metadata| (known.dev(), known.ino());
     matches!((lock.metadata(), fs::metadata(path)), (Ok(held), Ok(named)) if id(&held) == id(&named))
@@ -216,12 +240,20 @@ fn is_still_there(lock: &File, path: &Path) -> bool {
 
 /// Which file a handle is cannot be asked there without more; the lock itself is all there is.
 #[cfg(not(unix))]
-fn is_still_there(_lock: &File, _path: &Path) -> bool {
+pub(super) fn is_still_there(_lock: &File, _path: &Path) -> bool {
     true
 }
 
-/// The manifest of a record; `None` where it was cut before it had one.
-pub(super) fn read(folder: &Path) -> io::Result<Option<Manifest>> {
+/// A record with the bytes that it keeps; `None` where it was cut before it was whole.
+pub(super) fn read(record: &Path) -> io::Result<Option<(Manifest, Images)>> {
+    if packed::is_packed(record) {
+        return packed::read(record);
+    }
+    Ok(manifest_of(record)?.map(|manifest| (manifest, Images::Folder(record.to_owned()))))
+}
+
+/// The manifest of a record that is a folder; `None` where it was cut before it had one.
+pub(super) fn manifest_of(folder: &Path) -> io::Result<Option<Manifest>> {
     let file = match File::open(folder.join(MANIFEST)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -237,7 +269,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Option<Manifest>> {
     }
 }
 
-fn names(folder: &Path) -> io::Result<Vec<String>> {
+pub(super) fn names(folder: &Path) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -289,7 +321,7 @@ impl Shelf {
         create_folder(&self.left)?;
         let areas: Vec<&[u8]> = areas.iter().map(|area| area.as_os_str().as_bytes()).collect();
         let mut file = private().create(true).truncate(true).open(&path)?;
-        serde_json::to_writer(&mut file, &areas)?;
+        file.write_all(&serde_json::to_vec(&areas)?)?;
         file.sync_data()?;
         sync_folder(&self.left)
     }
@@ -388,7 +420,7 @@ impl Shelf {
     }
 }
 
-fn create_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn create_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -396,7 +428,7 @@ fn create_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-fn private() -> fs::OpenOptions {
+pub(super) fn private() -> fs::OpenOptions {
     let mut options = File::options();
     options.write(true);
     #[cfg(unix)]
@@ -404,7 +436,7 @@ fn private() -> fs::OpenOptions {
     options
 }
 
-fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     File::open(folder)?.sync_all()?;
     #[cfg(not(unix))]

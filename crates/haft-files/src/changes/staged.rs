@@ -1,6 +1,6 @@
 //! Applying what a staged command changed, and undoing it.
 
-use super::{Changes, Manifest, tree};
+use super::{Changes, Images, Manifest, tree};
 use crate::{
     PathError,
     jail::PathJail,
@@ -81,11 +81,11 @@ impl Changes {
     pub(super) fn undo_trees(
         &self,
         jail: &PathJail,
-        records: &[(PathBuf, Manifest)],
+        records: &[(PathBuf, Manifest, Images)],
         by: ExecutionId,
         tenant: &str,
     ) -> Result<Vec<Changed>, ToolError> {
-        let [(folder, manifest)] = records else {
+        let [(folder, manifest, _)] = records else {
             let text =
                 "The call changed files in several ways, which are not undone together. Nothing was undone";
             return Err(ToolError::failed(text));

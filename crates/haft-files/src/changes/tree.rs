@@ -104,18 +104,21 @@ impl Changes {
         }
         self.point("carried out");
         let name = record.name().to_owned();
-        if let Err(error) = self.shelf.finish(record) {
-            let text = format!("The change could not be completed: {error}. Nothing was changed");
-            let _ = self.recover();
-            return Err(ToolError::new(ErrorCode::StoreUnavailable, text));
-        }
+        let bytes = match self.shelf.finish(record) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let text = format!("The change could not be completed: {error}. Nothing was changed");
+                let _ = self.recover();
+                return Err(ToolError::new(ErrorCode::StoreUnavailable, text));
+            }
+        };
         self.point("done");
         // What is left over takes up room, no more: the next start removes it.
         if manifest.cannot_undo.is_some() {
             let _ = self.shelf.drop_kept(&name);
         }
         let _ = ground.remove_areas();
-        let _ = self.shelf.prune(self.keep.records, self.keep.bytes);
+        let _ = self.shelf.prune(bytes, self.keep.records, self.keep.bytes);
         Ok(())
     }
 
@@ -211,7 +214,7 @@ pub(super) fn kept_folder(record: &std::path::Path) -> PathBuf {
 
 /// What the steps of a record changed, for the caller: the first of them.
 pub(super) fn changed(jail: &PathJail, record: &std::path::Path) -> io::Result<Vec<Changed>> {
-    let Some(manifest) = record::read(record)? else { return Ok(Vec::new()) };
+    let Some(manifest) = record::manifest_of(record)? else { return Ok(Vec::new()) };
     let mut list = StepList::open(record)?;
     let mut all = Vec::new();
     while let Some(step) = list.next_step()? {

@@ -40,6 +40,11 @@ impl KnownSecrets {
         KnownSecrets { secrets, finder }
     }
 
+    /// Whether every secret of another one is among these.
+    pub(super) fn has_all_of(&self, other: &KnownSecrets) -> bool {
+        other.secrets.iter().all(|(_, value)| self.secrets.iter().any(|(_, known)| known == value))
+    }
+
     fn at<'a>(&'a self, bytes: &[u8]) -> Option<(&'a str, usize)> {
         let found = self.secrets.iter().find(|(_, value)| bytes.starts_with(value))?;
         Some((&found.0, found.1.len()))

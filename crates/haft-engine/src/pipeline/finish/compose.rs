@@ -3,7 +3,7 @@
 use crate::{
     pipeline::types::{CallRecord, OutputClaim, RunOutcome},
     ports::Ports,
-    redaction::Redaction,
+    redaction::{Levels, Redaction},
 };
 use haft_core::{
     ContentPart, ErrorCode, ErrorInfo, OutputHandle, SideEffect, Status, ToolError, ToolOutput, ToolResult,
@@ -42,11 +42,17 @@ pub(super) struct AsKept {
 
 impl AsKept {
     /// A text that is cut for a model to `limit`, as it is kept; `None` where that is no other.
-    fn cut(ports: &Ports, raw: &str, limit: usize, handle: Option<&OutputHandle>) -> Option<String> {
+    fn cut(
+        ports: &Ports,
+        kept: &Redaction,
+        raw: &str,
+        limit: usize,
+        handle: Option<&OutputHandle>,
+    ) -> Option<String> {
         if ports.redaction_levels.is_one || raw.len() <= limit {
             return None;
         }
-        let shown = ports.redaction.model_string(raw.to_owned());
+        let shown = kept.model_string(raw.to_owned());
         Some(text::truncate(&shown, limit, handle.map(OutputHandle::as_str)).text.into_owned())
     }
 }
@@ -103,10 +109,15 @@ pub(super) enum Composed<'a> {
     Later(BoxFuture<'a, Content>),
 }
 
-pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallRecord, outcome: RunOutcome) -> Composed<'a> {
+pub(super) fn compose<'a>(
+    ports: &'a Ports,
+    call: &'a CallRecord,
+    outcome: RunOutcome,
+    levels: Levels<'a>,
+) -> Composed<'a> {
     match outcome {
         RunOutcome::Returned(output) => match check_output(ports, call, &output) {
-            Ok(()) => success(ports, call, output),
+            Ok(()) => success(ports, call, output, levels),
             Err(error) => Composed::Later(Box::pin(failure(ports, call, error))),
         },
         RunOutcome::Error(error) => Composed::Later(Box::pin(failure(ports, call, error))),
@@ -114,9 +125,14 @@ pub(super) fn compose<'a>(ports: &'a Ports, call: &'a CallRecord, outcome: RunOu
     }
 }
 
-fn success<'a>(ports: &'a Ports, call: &'a CallRecord, output: ToolOutput) -> Composed<'a> {
+fn success<'a>(
+    ports: &'a Ports,
+    call: &'a CallRecord,
+    output: ToolOutput,
+    levels: Levels<'a>,
+) -> Composed<'a> {
     let ToolOutput { text, mut structured, mut parts, mut side_effects, keep_whole, repeats_stream } = output;
-    let redaction = &ports.redaction_levels.results;
+    let redaction = levels.results;
     if let Some(structured) = &mut structured {
         redaction.value(structured);
     }
@@ -176,12 +192,12 @@ fn success<'a>(ports: &'a Ports, call: &'a CallRecord, output: ToolOutput) -> Co
             let place =
                 handle.as_ref().map_or_else(String::new, |handle| format!("; read_output {handle} has it"));
             let text = format!("{text}\n... [structured output truncated: it has {value_size} bytes{place}]");
-            let (structured, output) = short(ports, call, structured, value_room);
+            let (structured, output) = short(ports, call, levels.kept, structured, value_room);
             content(text, handle, true, structured, AsKept { output, ..AsKept::default() })
         })),
         (Err(raw), structured) => Composed::Later(Box::pin(async move {
-            let (text, kept, handle) = cut(ports, call, raw, text_room).await;
-            let (structured, output) = short(ports, call, structured, value_room);
+            let (text, kept, handle) = cut(ports, call, levels, raw, text_room).await;
+            let (structured, output) = short(ports, call, levels.kept, structured, value_room);
             content(text, handle, true, structured, AsKept { text: kept, message: None, output })
         })),
     }
@@ -192,6 +208,7 @@ fn success<'a>(ports: &'a Ports, call: &'a CallRecord, output: ToolOutput) -> Co
 fn short(
     ports: &Ports,
     call: &CallRecord,
+    redaction: &Redaction,
     value: Option<Value>,
     room: usize,
 ) -> (Option<Value>, Option<Box<Option<Value>>>) {
@@ -208,7 +225,7 @@ fn short(
     if ports.redaction_levels.is_one {
         return (sent, None);
     }
-    ports.redaction.value(&mut value);
+    redaction.value(&mut value);
     let kept = fit(&value);
     (sent, Some(Box::new(kept)))
 }
@@ -227,13 +244,14 @@ fn fits(redaction: &Redaction, raw: String, limit: usize) -> Result<String, Stri
 async fn cut(
     ports: &Ports,
     call: &CallRecord,
+    levels: Levels<'_>,
     raw: String,
     limit: usize,
 ) -> (String, Option<String>, Option<OutputHandle>) {
-    let shown = ports.redaction_levels.results.string(text::model_str(&raw).into_owned());
+    let shown = levels.results.string(text::model_str(&raw).into_owned());
     // Without a handle the result is still right; it only cannot be read on.
     let handle = keep(ports, call, stored(ports, raw.clone())).await;
-    let kept = AsKept::cut(ports, &raw, limit, handle.as_ref());
+    let kept = AsKept::cut(ports, levels.kept, &raw, limit, handle.as_ref());
     let cut = text::truncate(&shown, limit, handle.as_ref().map(OutputHandle::as_str));
     (cut.text.into_owned(), kept, handle)
 }
@@ -291,7 +309,7 @@ async fn failure(ports: &Ports, call: &CallRecord, error: ToolError) -> Content 
             ErrorCode::ExecutionFailed => format!("{} failed: {message}", call.tool_name()),
             _ => message,
         };
-        as_kept.message = AsKept::cut(ports, &message, limit, None);
+        as_kept.message = AsKept::cut(ports, &ports.redaction, &message, limit, None);
         let message = text::truncate(&redaction.model_string(message), limit, None).text.into_owned();
         // What a program said before it failed is the most useful part of its failure.
         let shown = match spooled {
@@ -303,7 +321,7 @@ async fn failure(ports: &Ports, call: &CallRecord, error: ToolError) -> Content 
         let (shown, handle, truncated) = match fits(redaction, shown, limit) {
             Ok(shown) => (shown, None, false),
             Err(raw) => {
-                let (shown, kept, handle) = cut(ports, call, raw, limit).await;
+                let (shown, kept, handle) = cut(ports, call, ports.levels(), raw, limit).await;
                 as_kept.text = kept;
                 (shown, handle, true)
             }

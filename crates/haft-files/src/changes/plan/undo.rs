@@ -4,7 +4,7 @@ use super::*;
 
 impl Planner<'_> {
     /// The way back of a step that was made, where what it left is still there.
-    pub(in crate::changes) fn undo(&mut self, step: &Step, images: &Path) -> Result<(), ToolError> {
+    pub(in crate::changes) fn undo(&mut self, step: &Step, images: &Images) -> Result<(), ToolError> {
         let touched = match step {
             Step::Move { from, to, .. } => vec![from, to],
             Step::Turn { path, .. } => vec![path],
@@ -80,7 +80,7 @@ impl Planner<'_> {
         path: &Path,
         before: &State,
         after: &State,
-        images: &Path,
+        images: &Images,
     ) -> Result<(), ToolError> {
         let text = path.to_string_lossy();
         let fail = |error| ToolError::from(PathError::io(&text, error));
@@ -113,7 +113,7 @@ impl Planner<'_> {
         path: &Path,
         before: &State,
         now: &State,
-        images: &Path,
+        images: &Images,
         there: Option<There>,
     ) -> Result<(), ToolError> {
         let path = path.to_path_buf();
@@ -121,7 +121,7 @@ impl Planner<'_> {
             State::File { sha256, len, mode, owner, image } => {
                 let text = path.to_string_lossy();
                 let image = image.as_ref().ok_or_else(|| changed_since(&path))?;
-                let file = File::open(images.join(image)).map_err(|error| PathError::io(&text, error))?;
+                let file = images.open(image).map_err(|error| PathError::io(&text, error))?;
                 let after = State::File {
                     sha256: sha256.clone(),
                     len: *len,
