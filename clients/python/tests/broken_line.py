@@ -21,6 +21,7 @@ class BrokenLine:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._limit = 0
         self._times = 0
+        self._open: list[socket.socket] = []
         self.connections = 0
         self.cuts = 0
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -30,7 +31,15 @@ class BrokenLine:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+
+    def stop(self) -> None:
+        """Cut the connections that there are, and all that come."""
+        self.cut_after(0, times=1_000_000)
+        for one in self._open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
 
     def cut_after(self, size: int, times: int) -> None:
         """Cut so many of the next connections, each after so many bytes of answers."""
@@ -41,6 +50,7 @@ class BrokenLine:
             while True:
                 client, _ = self._listener.accept()
                 self.connections += 1
+                self._open.append(client)
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, client: socket.socket) -> None:

@@ -40,7 +40,7 @@ def test_a_stream_has_events_as_they_happen_and_then_the_result(haft: Haft) -> N
         result = stream.result()
     assert result.text == "a\nb\n"
     assert times["b\n"] - times["a\n"] > 0.5, "they came one by one"
-    assert list(times)[0] == "tool:executing"
+    assert next(iter(times)) == "tool:executing"
     assert list(times)[-1] == "tool:executed"
 
 

@@ -24,7 +24,7 @@ def langchain_tools(client: Haft, *names: str, context: Context | None = None) -
     def tool(definition: Object) -> StructuredTool:
         name, how = definition["name"], _how(context)
 
-        def run(**arguments: Any) -> tuple[str, Result]:
+        def run(**arguments: Any) -> tuple[str, Any]:
             try:
                 return _answer(client.call(name, arguments, **how))
             except HaftError as error:
@@ -42,7 +42,7 @@ async def async_langchain_tools(client: AsyncHaft, *names: str, context: Context
     def tool(definition: Object) -> StructuredTool:
         name, how = definition["name"], _how(context)
 
-        async def run(**arguments: Any) -> tuple[str, Result]:
+        async def run(**arguments: Any) -> tuple[str, Any]:
             try:
                 return _answer(await client.call(name, arguments, **how))
             except HaftError as error:
@@ -51,6 +51,10 @@ async def async_langchain_tools(client: AsyncHaft, *names: str, context: Context
         return _tool(definition, coroutine=run)
 
     return _tools(exported, tool)
+
+
+# LangGraph evaluates the annotations of the functions above when it makes a `ToolNode`: they name nothing that is not
+# there when the program runs.
 
 
 def _how(context: Context | None) -> How:
