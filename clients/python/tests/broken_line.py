@@ -17,7 +17,7 @@ class BrokenLine:
 
     def __init__(self, url: str) -> None:
         target = urlsplit(url)
-        self._target = (target.hostname, target.port)
+        self._target = (target.hostname, target.port or 80)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._limit = 0
         self._times = 0

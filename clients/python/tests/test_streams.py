@@ -121,6 +121,20 @@ def test_a_stream_goes_on_after_its_connection_broke(haft: Haft, server: Server)
     assert "".join(chunks) == "1\n2\n3\n4\n5\n6\n", "nothing is missing, and nothing comes twice"
 
 
+def test_a_stream_goes_on_after_the_server_was_restarted(own_server: Server) -> None:
+    with Haft(own_server.url, own_server.caller) as haft, Haft(own_server.url, own_server.answerer) as person:
+        task = haft.tasks.submit("write_file", {"path": "late.txt", "content": "x"})
+        with haft.tasks.events(task.id) as events:
+            waiting = next(event for event in events if event.name == "task")
+            assert own_server.stop() == 0
+            own_server.start(own_server.url.removeprefix("http://"))
+            person.approvals.approve(waiting.raw["approvalId"])
+            names = [event.name for event in events]
+        assert names[-2:] == ["tool:executed", "task"]
+        assert haft.tasks.get(task.id).state == "completed"
+    assert (own_server.work / "late.txt").exists()
+
+
 def test_a_call_whose_connection_broke_still_has_its_one_result(haft: Haft, server: Server) -> None:
     with BrokenLine(server.url) as line, Haft(line.url, server.caller) as client:
         line.cut_after(700, times=1)
