@@ -9,8 +9,7 @@ import httpx
 
 from . import _operations as ops
 from . import _wire as wire
-from ._following import Source as _Source
-from ._following import never
+from ._following import Source, never
 from .async_groups import AsyncApprovals, AsyncBatches, AsyncExecutions, AsyncTasks
 from .async_streams import AsyncCallStream, AsyncEventStream
 from .errors import NotReachable
@@ -72,7 +71,7 @@ class AsyncHaft:
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **how: Unpack[How]) -> Result:
         """Make one call and return its result, or raise why it did not succeed."""
-        return (await self.run(ops.call(name, arguments, how))).check()
+        return (await self._send(ops.call(name, arguments, how))).check()
 
     async def batch(
         self,
@@ -86,7 +85,7 @@ class AsyncHaft:
         options: Options | None = None,
     ) -> BatchResult:
         """Make several calls that haft plans together. Each has its own result; none of them raises."""
-        return await self.run(
+        return await self._send(
             ops.batch(
                 calls,
                 strategy=strategy,
@@ -110,43 +109,43 @@ class AsyncHaft:
             return result
 
         first = ops.call(name, arguments, how)
-        return AsyncCallStream(self.open, first, id_, ended, lambda reason: self.executions.cancel(id_, reason))
+        return AsyncCallStream(self._open, first, id_, ended, lambda reason: self.executions.cancel(id_, reason))
 
     async def plan(self, name: str, arguments: Mapping[str, Any] | None = None, **how: Unpack[How]) -> Plan:
         """Say what would happen to a call: it would run, a person would be asked, it would be refused."""
-        return await self.run(ops.plan(name, arguments, how))
+        return await self._send(ops.plan(name, arguments, how))
 
     async def tools(
         self, text: str | None = None, *, after: str | None = None, limit: int | None = None
     ) -> Page[Object]:
         """List the tools that the caller may call, by name; those with `text` in their name or description."""
-        return await self.run(ops.tools(text, after, limit))
+        return await self._send(ops.tools(text, after, limit))
 
     async def tool(self, name: str) -> Object:
         """Return the definition of one tool."""
-        return await self.run(ops.tool(name))
+        return await self._send(ops.tool(name))
 
     async def search_tools(self, query: str, *, limit: int | None = None) -> list[Object]:
         """Find tools by what they are for, best first."""
-        return await self.run(ops.search_tools(query, limit))
+        return await self._send(ops.search_tools(query, limit))
 
     async def definitions(self, dialect: Dialect, *names: str) -> Definitions:
         """Return tools as a model's provider takes them: those of these names, or those that a model is listed."""
-        return await self.run(ops.definitions(dialect, names))
+        return await self._send(ops.definitions(dialect, names))
 
     def events(self, *, after: str | None = None) -> AsyncEventStream:
         """Watch all calls and batches of the tenant, from now on. The stream has no end."""
-        return AsyncEventStream(self.open, _Source("/v1/events", never), after)
+        return AsyncEventStream(self._open, Source("/v1/events", never), after)
 
     async def read_output(self, handle: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """Read an output that was too long for its result, 4 MiB at most at once."""
-        return await self.run(ops.output(handle, offset, length))
+        return await self._send(ops.output(handle, offset, length))
 
     async def me(self) -> Object:
         """Say who the caller is: tenant, agent, roles, rights."""
-        return await self.run(ops.me())
+        return await self._send(ops.me())
 
-    async def run(self, operation: ops.Operation[T]) -> T:
+    async def _send(self, operation: ops.Operation[T]) -> T:
         """Send a request and read its answer."""
         for failures in range(1, self._settings.retries + 2):
             response: httpx.Response | None = None
@@ -163,7 +162,7 @@ class AsyncHaft:
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt has no pause")
 
-    async def open(self, operation: ops.Operation[Any]) -> httpx.Response:
+    async def _open(self, operation: ops.Operation[Any]) -> httpx.Response:
         """Send a request whose answer is a stream of events."""
         request = self._http.build_request(**wire.request(operation, self._settings, "text/event-stream"))
         response = await self._http.send(request, stream=True)

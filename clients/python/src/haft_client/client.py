@@ -9,8 +9,7 @@ import httpx
 
 from . import _operations as ops
 from . import _wire as wire
-from ._following import Source as _Source
-from ._following import never
+from ._following import Source, never
 from .errors import NotReachable
 from .groups import Approvals, Batches, Executions, Tasks
 from .streams import CallStream, EventStream
@@ -72,7 +71,7 @@ class Haft:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, **how: Unpack[How]) -> Result:
         """Make one call and return its result, or raise why it did not succeed."""
-        return self.run(ops.call(name, arguments, how)).check()
+        return self._send(ops.call(name, arguments, how)).check()
 
     def batch(
         self,
@@ -86,7 +85,7 @@ class Haft:
         options: Options | None = None,
     ) -> BatchResult:
         """Make several calls that haft plans together. Each has its own result; none of them raises."""
-        return self.run(
+        return self._send(
             ops.batch(
                 calls,
                 strategy=strategy,
@@ -110,41 +109,41 @@ class Haft:
             return result
 
         first = ops.call(name, arguments, how)
-        return CallStream(self.open, first, id_, ended, lambda reason: self.executions.cancel(id_, reason))
+        return CallStream(self._open, first, id_, ended, lambda reason: self.executions.cancel(id_, reason))
 
     def plan(self, name: str, arguments: Mapping[str, Any] | None = None, **how: Unpack[How]) -> Plan:
         """Say what would happen to a call: it would run, a person would be asked, it would be refused."""
-        return self.run(ops.plan(name, arguments, how))
+        return self._send(ops.plan(name, arguments, how))
 
     def tools(self, text: str | None = None, *, after: str | None = None, limit: int | None = None) -> Page[Object]:
         """List the tools that the caller may call, by name; those with `text` in their name or description."""
-        return self.run(ops.tools(text, after, limit))
+        return self._send(ops.tools(text, after, limit))
 
     def tool(self, name: str) -> Object:
         """Return the definition of one tool."""
-        return self.run(ops.tool(name))
+        return self._send(ops.tool(name))
 
     def search_tools(self, query: str, *, limit: int | None = None) -> list[Object]:
         """Find tools by what they are for, best first."""
-        return self.run(ops.search_tools(query, limit))
+        return self._send(ops.search_tools(query, limit))
 
     def definitions(self, dialect: Dialect, *names: str) -> Definitions:
         """Return tools as a model's provider takes them: those of these names, or those that a model is listed."""
-        return self.run(ops.definitions(dialect, names))
+        return self._send(ops.definitions(dialect, names))
 
     def events(self, *, after: str | None = None) -> EventStream:
         """Watch all calls and batches of the tenant, from now on. The stream has no end."""
-        return EventStream(self.open, _Source("/v1/events", never), after)
+        return EventStream(self._open, Source("/v1/events", never), after)
 
     def read_output(self, handle: str, *, offset: int = 0, length: int | None = None) -> bytes:
         """Read an output that was too long for its result, 4 MiB at most at once."""
-        return self.run(ops.output(handle, offset, length))
+        return self._send(ops.output(handle, offset, length))
 
     def me(self) -> Object:
         """Say who the caller is: tenant, agent, roles, rights."""
-        return self.run(ops.me())
+        return self._send(ops.me())
 
-    def run(self, operation: ops.Operation[T]) -> T:
+    def _send(self, operation: ops.Operation[T]) -> T:
         """Send a request and read its answer."""
         for failures in range(1, self._settings.retries + 2):
             response: httpx.Response | None = None
@@ -161,7 +160,7 @@ class Haft:
             time.sleep(pause)
         raise AssertionError("the last attempt has no pause")
 
-    def open(self, operation: ops.Operation[Any]) -> httpx.Response:
+    def _open(self, operation: ops.Operation[Any]) -> httpx.Response:
         """Send a request whose answer is a stream of events."""
         request = self._http.build_request(**wire.request(operation, self._settings, "text/event-stream"))
         response = self._http.send(request, stream=True)
