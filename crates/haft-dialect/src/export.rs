@@ -91,6 +91,24 @@ impl Export {
         self.names.get(exported).map(|taken| taken.definition.as_str())
     }
 
+    /// The parameters that have another name in the export: by exported tool, from the exported name to the tool's own.
+    /// For programs elsewhere that put the names back, as [`arguments_back`](Self::arguments_back) does here. An export
+    /// in strict mode changes more than names, and needs that function.
+    ///
+    /// ```
+    /// use haft_core::{Parameters, ToolDefinition};
+    /// use haft_dialect::{Dialect, export};
+    /// use serde_json::json;
+    /// let mut list = ToolDefinition::new("list_files", "Lists files");
+    /// list.parameters = Parameters::Schema(json!({"properties": {"$top": {"type": "integer"}}}));
+    /// let renamed = export(Dialect::Anthropic, [&list]).renamed_parameters();
+    /// assert_eq!(renamed["list_files"]["_top_9b6aca59"], "$top");
+    /// ```
+    pub fn renamed_parameters(&self) -> BTreeMap<String, BTreeMap<String, String>> {
+        let changed = self.names.iter().filter(|(_, taken)| !taken.back.renamed.is_empty());
+        changed.map(|(name, taken)| (name.clone(), taken.back.renamed.clone())).collect()
+    }
+
     /// The arguments as the tool takes them: parameters have their own names again, and what strict mode made null
     /// because it knows no absence is absent.
     ///

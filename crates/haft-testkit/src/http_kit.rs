@@ -16,11 +16,13 @@ pub const HTTP_KIT_VAR: &str = "HAFT_HTTP_KIT";
 /// A Python environment with them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpKit {
-    /// A Python that has the packages `openai`, `anthropic`, `requests`, `openapi_spec_validator` and
-    /// `openapi_python_client`.
+    /// A Python that has the packages `openai`, `anthropic`, `requests`, `openapi_spec_validator`,
+    /// `openapi_python_client`, and what the tests of the Python client need.
     pub python: PathBuf,
     /// The program that tries out an API by its OpenAPI document.
     pub schemathesis: PathBuf,
+    /// A folder with `httpx` and what it needs, from which pip installs without a network.
+    pub wheels: PathBuf,
 }
 
 /// The programs, or `None` where they are not installed: `cargo xtask test` does that.
@@ -38,7 +40,9 @@ pub fn http_kit() -> Option<HttpKit> {
 
 fn kit_in(folder: &Path) -> Option<HttpKit> {
     let (python, schemathesis) = (folder.join("bin/python"), folder.join("bin/schemathesis"));
-    (python.is_file() && schemathesis.is_file()).then_some(HttpKit { python, schemathesis })
+    let wheels = folder.join("wheels");
+    let is_whole = python.is_file() && schemathesis.is_file() && wheels.is_dir();
+    is_whole.then_some(HttpKit { python, schemathesis, wheels })
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ mod programs;
 mod prompt;
 #[cfg(unix)]
 mod protected;
+mod python_client;
 #[cfg(target_os = "linux")]
 mod real_work;
 #[cfg(unix)]

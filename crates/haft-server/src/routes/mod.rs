@@ -4,6 +4,7 @@ mod approvals;
 mod audit;
 mod batches;
 mod changes;
+mod definitions;
 mod events;
 mod executions;
 mod health;
@@ -39,6 +40,7 @@ pub(crate) fn known() -> OpenApiRouter<App> {
         .routes(routes!(tools::list))
         .routes(routes!(tools::show))
         .routes(routes!(tools::search))
+        .routes(routes!(definitions::list))
         .routes(routes!(tool_invoke::invoke))
         .routes(routes!(tool_invoke::invoke_named))
         .routes(routes!(invoke::invoke))

@@ -205,6 +205,32 @@ async fn pages_go_on_where_they_ended() {
 }
 
 #[tokio::test]
+async fn tools_are_told_as_a_provider_takes_them() {
+    let world = world().await;
+    let ask = async |query: &str| world.get(&world.invoker, &format!("/v1/definitions?{query}")).await;
+    let chat = ask("dialect=openai-chat&names=echo,lines,echo").await.json();
+    let names: Vec<_> =
+        chat["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]).collect();
+    assert_eq!(names, ["echo", "lines"], "each once, by name");
+    assert_eq!(chat["tools"][0]["function"]["parameters"]["required"], json!(["text"]));
+    assert_eq!(chat["renamed"], json!({}));
+    let all = ask("dialect=anthropic").await.json();
+    let count = all["tools"].as_array().unwrap().len();
+    assert!(all["tools"][0]["input_schema"].is_object() && all["unlisted"] == 0, "{all}");
+    assert_eq!(chat["unlisted"], count - 2, "what is left out is counted");
+    let gemini = ask("dialect=gemini").await.json();
+    assert_eq!(gemini["tools"][0]["functionDeclarations"].as_array().unwrap().len(), count);
+
+    for (query, code) in [
+        ("dialect=openai-chat&names=ecko", "TOOL_NOT_FOUND"),
+        ("dialect=cobol", "BAD_REQUEST"),
+        ("names=echo", "BAD_REQUEST"),
+    ] {
+        assert_eq!(ask(query).await.json()["code"], code, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_has_bounds() {
     let world = world().await;
     let long = json!({"name": "echo", "arguments": {"text": "x".repeat(2 << 20)}});

@@ -21,6 +21,7 @@ const NEEDS: &[(&str, &str, Option<Right>)] = &[
     ("GET", "/v1/tools", None),
     ("GET", "/v1/tools/{name}", None),
     ("POST", "/v1/tools/search", None),
+    ("GET", "/v1/definitions", None),
     ("POST", "/v1/tools/{name}/invoke", Some(Right::Invoke)),
     ("POST", "/v1/tool.invoke", Some(Right::Invoke)),
     ("POST", "/v1/invoke", Some(Right::Invoke)),
@@ -135,6 +136,7 @@ async fn every_route_needs_its_right_and_no_other() {
                 let inside = template.replace(*prefix, "");
                 format!("{}{there}{inside}", prefix.split('{').next().unwrap())
             }
+            None if template == "/v1/definitions" => format!("{template}?dialect=mcp"),
             None => template.replace("{name}", "next"),
         };
         let method: Method = method.parse().unwrap();
