@@ -14,6 +14,7 @@ use super::{
 use haft_core::Footprint;
 use haft_guard::names::{Anchoring, BadPattern, DeniedPaths, ProtectedNames};
 use haft_sdk::files::{Access, Kind, Place};
+use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsStr,
     fs::File,
@@ -30,7 +31,7 @@ use resolve::real_path;
 const TRIES: usize = 8;
 
 /// A folder whose files can be reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootSpec {
     /// The folder.
     pub path: PathBuf,
@@ -76,6 +77,14 @@ pub enum JailError {
     Pattern(#[from] BadPattern),
 }
 
+/// What is denied, as it was said.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Described {
+    pub(crate) denied_patterns: Vec<String>,
+    pub(crate) private: Vec<PathBuf>,
+    pub(crate) step_by_step: bool,
+}
+
 #[derive(Debug)]
 struct Root {
     /// Resolved.
@@ -111,6 +120,8 @@ pub struct PathJail {
     opener: Opener,
     /// What was decided on, where it is for one call.
     held: Option<Held>,
+    /// From which a worker makes the same.
+    spec: Arc<Described>,
 }
 
 /// A path that was checked: below which root, and how. It holds no link, or names what is not there.
@@ -137,6 +148,11 @@ impl PathJail {
         if spec.roots.is_empty() {
             return Err(JailError::NoRoots);
         }
+        let described = Described {
+            denied_patterns: spec.denied_patterns.clone(),
+            private: spec.private.clone(),
+            step_by_step: spec.step_by_step,
+        };
         let mut roots = spec.roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?;
         // Where haft's own folders are links or lie behind some, their real place is what a handle would have. They
         // may be made later.
@@ -159,6 +175,7 @@ impl PathJail {
             allow_absolute: spec.allow_absolute,
             opener,
             held: None,
+            spec: Arc::new(described),
         })
     }
 
@@ -172,6 +189,7 @@ impl PathJail {
             allow_absolute: self.allow_absolute,
             opener: self.opener,
             held: Some(Held::to(footprint)),
+            spec: Arc::clone(&self.spec),
         }
     }
 
@@ -184,6 +202,26 @@ impl PathJail {
             true => Ok(()),
             false => Err(PathError::moved(attempted, &full)),
         }
+    }
+
+    /// Whether a place is among what was decided on, for what is remembered about it.
+    pub(crate) fn hold_place(&self, place: &Place) -> Result<(), PathError> {
+        match self.held.as_ref().is_none_or(|held| held.covers(Path::new(&place.path), Access::Read)) {
+            true => Ok(()),
+            false => Err(PathError::moved(&place.shown, Path::new(&place.path))),
+        }
+    }
+
+    /// What it is made of, for a worker that makes the same in a jail.
+    pub(crate) fn parts_for_worker(&self) -> (Vec<RootSpec>, bool, &Described, Option<&Held>) {
+        let root = |root: &Root| RootSpec { path: root.path.clone(), read_only: root.read_only };
+        (self.roots.iter().map(root).collect(), self.allow_absolute, &self.spec, self.held.as_ref())
+    }
+
+    /// The same jail, held to that.
+    #[must_use]
+    pub(crate) fn holding(self, held: Option<Held>) -> Self {
+        PathJail { held, ..self }
     }
 
     /// Where a path leads, and whether it may be used like that. It need not exist.
