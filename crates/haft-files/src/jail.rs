@@ -10,6 +10,7 @@ use super::{
     folder::{Folder, Opener, entry_of_file, is_system_file, says_link},
     held::Held,
     lexical,
+    worker::Described,
 };
 use haft_core::Footprint;
 use haft_guard::names::{Anchoring, BadPattern, DeniedPaths, ProtectedNames};
@@ -54,6 +55,8 @@ pub struct JailSpec {
     pub names: Arc<ProtectedNames>,
     /// Opens name by name even where the kernel could do it at once. Slower, never less safe.
     pub step_by_step: bool,
+    /// Takes roots that can be passed through and not listed, as a jail around them may leave only a part of one.
+    pub only_pass_through: bool,
 }
 
 /// Why a path jail could not be made.
@@ -75,14 +78,6 @@ pub enum JailError {
     /// A denied pattern cannot be read.
     #[error(transparent)]
     Pattern(#[from] BadPattern),
-}
-
-/// What is denied, as it was said.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Described {
-    pub(crate) denied_patterns: Vec<String>,
-    pub(crate) private: Vec<PathBuf>,
-    pub(crate) step_by_step: bool,
 }
 
 #[derive(Debug)]
@@ -153,7 +148,9 @@ impl PathJail {
             private: spec.private.clone(),
             step_by_step: spec.step_by_step,
         };
-        let mut roots = spec.roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?;
+        let open_root = if spec.only_pass_through { Folder::open_way } else { Folder::open };
+        let mut roots =
+            spec.roots.into_iter().map(|root| Root::open(root, open_root)).collect::<Result<Vec<_>, _>>()?;
         // Where haft's own folders are links or lie behind some, their real place is what a handle would have. They
         // may be made later.
         let real = |path: &PathBuf| real_path(path).ok().map(|(path, _)| path);
@@ -476,10 +473,10 @@ impl Spot {
 }
 
 impl Root {
-    fn open(spec: RootSpec) -> Result<Self, JailError> {
+    fn open(spec: RootSpec, open: fn(&Path) -> io::Result<Folder>) -> Result<Self, JailError> {
         let fail = |source| JailError::Root { path: spec.path.to_string_lossy().into_owned(), source };
         let path = spec.path.canonicalize().map_err(fail)?;
-        let folder = Folder::open(&path).map_err(fail)?;
+        let folder = open(&path).map_err(fail)?;
         let device = folder.itself().map_err(fail)?.id.0;
         Ok(Root { path, folder, device, read_only: spec.read_only, is_suspected: true })
     }

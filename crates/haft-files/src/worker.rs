@@ -7,7 +7,7 @@ use super::{
     changes::Keep,
     files::Files,
     held::Held,
-    jail::{Described, JailSpec, PathJail, RootSpec},
+    jail::{JailSpec, PathJail, RootSpec},
 };
 use haft_core::{
     ErrorCode, ToolError,
@@ -16,7 +16,18 @@ use haft_core::{
 use haft_sdk::files::Workspace;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// What is denied, as it was said.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Described {
+    pub(crate) denied_patterns: Vec<String>,
+    pub(crate) private: Vec<PathBuf>,
+    pub(crate) step_by_step: bool,
+}
 
 /// A path jail, in JSON.
 #[derive(Serialize, Deserialize)]
@@ -49,6 +60,7 @@ pub fn reopened(described: Value) -> Result<Arc<dyn Workspace>, ToolError> {
         allow_absolute: grant.allow_absolute,
         private,
         step_by_step,
+        only_pass_through: true,
         ..JailSpec::default()
     };
     let jail = PathJail::new(spec).map_err(|error| refused(&error.to_string()))?.holding(grant.held);

@@ -10,7 +10,7 @@ use haft_core::{
 };
 use haft_sdk::{
     ToolCtx, TypedTool,
-    files::{ChangeSet, Reader},
+    files::{ChangeSet, Changed, Reader},
 };
 use serde::Serialize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,6 +78,7 @@ pub(super) async fn run(job: Job, cx: &ToolCtx) -> Result<ToolOutput, ToolError>
     let said = Arc::new(Mutex::new(Vec::new()));
     let mut ending = guest.wait(sink(heard, Arc::clone(&said), Arc::clone(&control)));
     let mut done = None;
+    let mut changed = Vec::new();
     let mut next = Some(first);
     let end = loop {
         let answers = next.is_some();
@@ -92,7 +93,12 @@ pub(super) async fn run(job: Job, cx: &ToolCtx) -> Result<ToolOutput, ToolError>
             written = control.write(&line), if answers => drop(written),
             // What is said after the end is not listened to.
             Some(line) = lines.recv(), if !answers && done.is_none() => match answer(&line, cx).await? {
-                Reply::Answer(answer) => next = Some(wire::line(&answer)?),
+                Reply::Answer(answer) => {
+                    next = Some(wire::line(&answer)?);
+                    if let Answer::Changed(more) = answer {
+                        changed.extend(more);
+                    }
+                }
                 Reply::Done(result) => {
                     done = Some(result);
                     control.close_stdin();
@@ -101,7 +107,19 @@ pub(super) async fn run(job: Job, cx: &ToolCtx) -> Result<ToolOutput, ToolError>
         }
     }?;
     cx.note_end(&sandbox, &by, &end);
-    outcome(done, &end, &said.lock().unwrap_or_else(PoisonError::into_inner))
+    // Its last word may have come together with its end.
+    if let (None, Ok(line)) = (&done, lines.try_recv()) {
+        done = last_word(&line);
+    }
+    let output = outcome(done, &end, &said.lock().unwrap_or_else(PoisonError::into_inner))?;
+    Ok(believable(output, &changed, cx.capacity()))
+}
+
+/// An output without what a worker cannot know better than haft: what was changed, and how much reaches the caller.
+fn believable(mut output: ToolOutput, changed: &[Changed], capacity: usize) -> ToolOutput {
+    output.side_effects.retain(|effect| changed.iter().any(|changed| changed.place.path == effect.resource));
+    output.keep_whole &= output.text.as_ref().is_none_or(|text| text.len() <= capacity);
+    output
 }
 
 /// What a worker came to. One that a limit ended, or that ended without a word, came to nothing.
@@ -156,6 +174,14 @@ fn sink(
 enum Reply {
     Answer(Answer),
     Done(Result<ToolOutput, ToolError>),
+}
+
+/// What a worker said before it ended, where that was its result: a question is not answered any more.
+fn last_word(line: &[u8]) -> Option<Result<ToolOutput, ToolError>> {
+    match serde_json::from_slice(line) {
+        Ok(Said::Done(result)) => Some(result.map(ToolOutput::from).map_err(ToolError::from)),
+        _ => None,
+    }
 }
 
 /// Does what a worker asks for, in the name of the call and of nobody else.
