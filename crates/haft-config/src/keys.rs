@@ -306,6 +306,8 @@ key_table! {
 
     /// Which files the file tools may touch.
     [tools.files] = FilesConfig {
+        /// The lowest isolation level for the file tools: none (in haft's own process), standard or strict.
+        isolation: IsolationLevel = IsolationLevel::None, rule::level(ISOLATION_LEVELS);
         /// Folders that the file tools may use, relative to the working folder. Only your own file sets it.
         allowed_roots: Vec<PathBuf> = vec![PathBuf::from(".")], rule::own(Kind::Folders);
         /// Folders that the file tools may read and not change. Only your own file sets it.

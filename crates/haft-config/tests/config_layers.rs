@@ -69,6 +69,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.undo.max_records", "1000", "1001"),
     ("tools.undo.max_bytes", "1", "536870913"),
     ("tools.undo.max_file_bytes", "134217728", "134217729"),
+    ("tools.files.isolation", "'strict'", "'none'"),
     ("tools.commands.isolation", "'restricted'", "'strict'"),
     ("tools.commands.isolation_technology", "'auto'", "'process'"),
     ("tools.commands.sandbox_base_dir", "''", "'/var/lib/sandboxes'"),

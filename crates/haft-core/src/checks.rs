@@ -233,6 +233,10 @@ impl Limits {
             file_bytes,
             scratch_bytes,
             output_bytes,
+            read_bytes,
+            written_bytes,
+            io_operations,
+            io_bytes_per_second,
         } = *self;
         let none = [cpu_millicores, processes, open_files].contains(&Some(0));
         if none || memory_bytes == Some(0) {
@@ -246,8 +250,13 @@ impl Limits {
                 "The most is {most_processes} processes, {most_files} open files and {most_millicores} millicores"
             )));
         }
+        // Zero bytes or operations can be meant: reads nothing, writes nothing. At no speed nothing ever ends.
+        if io_bytes_per_second == Some(0) {
+            return Err(BadOption::new("`ioBytesPerSecond` must be 1 at least"));
+        }
         let bytes = [memory_bytes, file_bytes, scratch_bytes, output_bytes];
-        match bytes.into_iter().flatten().any(|bytes| bytes > COUNTABLE) {
+        let io = [read_bytes, written_bytes, io_operations, io_bytes_per_second];
+        match bytes.into_iter().chain(io).flatten().any(|bytes| bytes > COUNTABLE) {
             true => Err(uncountable()),
             false => Ok(()),
         }
@@ -296,6 +305,11 @@ mod tests {
                 "The most is 1048576 processes",
             ),
             (limits(Limits { file_bytes: Some(1 << 53), ..Limits::default() }), "a number is larger than"),
+            (limits(Limits { read_bytes: Some(1 << 53), ..Limits::default() }), "a number is larger than"),
+            (
+                limits(Limits { io_bytes_per_second: Some(0), ..Limits::default() }),
+                "`ioBytesPerSecond` must be 1 at least",
+            ),
         ] {
             let said = bad.check().unwrap_err();
             assert!(said.to_string().starts_with(words), "{said}");

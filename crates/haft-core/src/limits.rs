@@ -44,6 +44,18 @@ pub struct Limits {
     /// What it may put out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_bytes: Option<u64>,
+    /// Bytes that it may read from files, in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_bytes: Option<u64>,
+    /// Bytes that it may write to files, in all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_bytes: Option<u64>,
+    /// Operations on files, in all: a file opened, read from or changed, a folder listed, a name looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_operations: Option<u64>,
+    /// Bytes that it may read and write in a second, on the average since it started. It waits, and does not fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub io_bytes_per_second: Option<u64>,
 }
 
 /// Applies the same to every limit of two sets. A limit that is added and not named here does not compile.
@@ -59,6 +71,10 @@ macro_rules! each_limit {
             file_bytes,
             scratch_bytes,
             output_bytes,
+            read_bytes,
+            written_bytes,
+            io_operations,
+            io_bytes_per_second,
         } = $mine;
         Limits {
             memory_bytes: $join(*memory_bytes, $theirs.memory_bytes),
@@ -70,6 +86,10 @@ macro_rules! each_limit {
             file_bytes: $join(*file_bytes, $theirs.file_bytes),
             scratch_bytes: $join(*scratch_bytes, $theirs.scratch_bytes),
             output_bytes: $join(*output_bytes, $theirs.output_bytes),
+            read_bytes: $join(*read_bytes, $theirs.read_bytes),
+            written_bytes: $join(*written_bytes, $theirs.written_bytes),
+            io_operations: $join(*io_operations, $theirs.io_operations),
+            io_bytes_per_second: $join(*io_bytes_per_second, $theirs.io_bytes_per_second),
         }
     }};
 }
@@ -134,7 +154,7 @@ impl Limits {
     }
 
     /// Every limit as a name and a number, in the order of the wire.
-    pub fn numbers(&self) -> [(&'static str, Option<u64>); 9] {
+    pub fn numbers(&self) -> [(&'static str, Option<u64>); 13] {
         let millis =
             |time: &Option<Duration>| time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
         let Limits {
@@ -147,6 +167,10 @@ impl Limits {
             file_bytes,
             scratch_bytes,
             output_bytes,
+            read_bytes,
+            written_bytes,
+            io_operations,
+            io_bytes_per_second,
         } = self;
         [
             ("memoryBytes", *memory_bytes),
@@ -158,7 +182,60 @@ impl Limits {
             ("fileBytes", *file_bytes),
             ("scratchBytes", *scratch_bytes),
             ("outputBytes", *output_bytes),
+            ("readBytes", *read_bytes),
+            ("writtenBytes", *written_bytes),
+            ("ioOperations", *io_operations),
+            ("ioBytesPerSecond", *io_bytes_per_second),
         ]
+    }
+
+    /// The first limit that nothing but a jail can hold, by name: code in haft's own process shares its memory, cores,
+    /// threads and open files with all other calls.
+    ///
+    /// ```
+    /// use haft_core::Limits;
+    /// let limits = Limits { read_bytes: Some(1), cpu_millicores: Some(500), ..Limits::default() };
+    /// assert_eq!(limits.for_jails_only(), Some("cpuMillicores"));
+    /// assert_eq!(Limits { cpu_millicores: None, ..limits }.for_jails_only(), None);
+    /// ```
+    pub fn for_jails_only(&self) -> Option<&'static str> {
+        const NAMES: [&str; 5] = ["memoryBytes", "cpuMillicores", "cpuTime (ms)", "processes", "openFiles"];
+        let mut set = self.numbers().into_iter().filter(|(_, amount)| amount.is_some());
+        let found = set.find(|(name, _)| NAMES.contains(name));
+        found.map(|(name, _)| name.trim_end_matches(" (ms)"))
+    }
+
+    /// Those about files that haft counts itself, where it opens and changes the files; the others are absent.
+    ///
+    /// ```
+    /// use haft_core::Limits;
+    /// let limits = Limits { read_bytes: Some(1), processes: Some(2), ..Limits::default() };
+    /// assert_eq!(limits.of_files(), Limits { read_bytes: Some(1), ..Limits::default() });
+    /// ```
+    #[must_use]
+    pub fn of_files(&self) -> Limits {
+        Limits {
+            file_bytes: self.file_bytes,
+            read_bytes: self.read_bytes,
+            written_bytes: self.written_bytes,
+            io_operations: self.io_operations,
+            io_bytes_per_second: self.io_bytes_per_second,
+            ..Limits::default()
+        }
+    }
+
+    /// The first limit on reading and writing that no jail can hold, by name: a program maps files into its memory, and
+    /// the kernel counts no bytes of that.
+    ///
+    /// ```
+    /// use haft_core::Limits;
+    /// assert_eq!(Limits { io_operations: Some(9), ..Limits::default() }.of_io(), Some("ioOperations"));
+    /// assert_eq!(Limits { file_bytes: Some(9), ..Limits::default() }.of_io(), None);
+    /// ```
+    pub fn of_io(&self) -> Option<&'static str> {
+        const NAMES: [&str; 4] = ["readBytes", "writtenBytes", "ioOperations", "ioBytesPerSecond"];
+        let mut set = self.numbers().into_iter().filter(|(_, amount)| amount.is_some());
+        set.find(|(name, _)| NAMES.contains(name)).map(|(name, _)| name)
     }
 
     /// The first limit that is above the parent's, by name, with both values.
@@ -284,6 +361,10 @@ mod tests {
             file_bytes: Some(amount.into()),
             scratch_bytes: Some(amount.into()),
             output_bytes: Some(amount.into()),
+            read_bytes: Some(amount.into()),
+            written_bytes: Some(amount.into()),
+            io_operations: Some(amount.into()),
+            io_bytes_per_second: Some(amount.into()),
         }
     }
 
@@ -300,7 +381,7 @@ mod tests {
     #[test]
     fn every_limit_is_compared_and_joined() {
         let names = all(10).numbers().map(|(name, _)| name);
-        assert_eq!(names.len(), 9);
+        assert_eq!(names.len(), 13);
         for name in names {
             let of =
                 |limits: &Limits| limits.numbers().into_iter().find(|(other, _)| *other == name).unwrap().1;

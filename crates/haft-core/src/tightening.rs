@@ -11,7 +11,7 @@ use std::time::Duration;
 /// use serde_json::json;
 /// let written = ToolDefinition::new("count", "Counts");
 /// let settings = json!({"maxExecutionTime": "PT5S", "requiresConfirmation": true});
-/// let tightening = Tightening::read(settings.as_object().unwrap(), &written).unwrap();
+/// let tightening = Tightening::read(settings.as_object().unwrap(), &written, false).unwrap();
 /// let tightened = tightening.of(&written);
 /// assert_eq!(tightened.constraints.max_execution_time.as_secs(), 5);
 /// assert!(tightened.requires_confirmation && !written.requires_confirmation);
@@ -35,7 +35,13 @@ impl Tightening {
     /// # Errors
     ///
     /// A value is of another kind, or looser than what the tool says itself: with the key and the reason.
-    pub fn read(settings: &Map<String, Value>, written: &ToolDefinition) -> Result<Self, String> {
+    ///
+    /// `works_in_jail` says whether a tool of haft's own process can work in a jail all the same.
+    pub fn read(
+        settings: &Map<String, Value>,
+        written: &ToolDefinition,
+        works_in_jail: bool,
+    ) -> Result<Self, String> {
         let mut read = Tightening::default();
         for (key, value) in settings {
             let wrong = |expected: &str| format!("{key} is {expected}, not {value}");
@@ -80,7 +86,7 @@ impl Tightening {
                     if level < least {
                         return Err(format!("{key} is {least:?} at the least, and {level:?} is below it"));
                     }
-                    if least == IsolationLevel::None && level > least {
+                    if least == IsolationLevel::None && level > least && !works_in_jail {
                         return Err(format!("{key} cannot be raised: the tool runs in haft's own process"));
                     }
                     read.required_isolation = Some(level);
@@ -152,7 +158,7 @@ mod tests {
             (json!({"other": 1}), false),
         ] {
             let settings = settings.as_object().unwrap();
-            let read = Tightening::read(settings, &written);
+            let read = Tightening::read(settings, &written, false);
             assert_eq!(read.is_err(), refused, "{settings:?}: {read:?}");
             if let Err(problem) = read {
                 assert!(settings.keys().any(|key| problem.starts_with(key)), "{problem}");
@@ -164,8 +170,11 @@ mod tests {
             definition
         };
         let settings = json!({"requiredIsolation": "Standard"});
-        let problem = Tightening::read(settings.as_object().unwrap(), &in_process).unwrap_err();
+        let settings = settings.as_object().unwrap();
+        let problem = Tightening::read(settings, &in_process, false).unwrap_err();
         assert!(problem.contains("haft's own process"), "{problem}");
+        let jailed = Tightening::read(settings, &in_process, true).unwrap();
+        assert_eq!(jailed.of(&in_process).constraints.required_isolation, IsolationLevel::Standard);
     }
 
     #[test]
@@ -173,7 +182,7 @@ mod tests {
         let mut written = ToolDefinition::new("t", "A tool");
         let settings = json!({"tier": "WriterPro", "maxExecutionTime": "PT30S", "maxOutputSize": 1000,
             "requiredIsolation": "Standard"});
-        let tightening = Tightening::read(settings.as_object().unwrap(), &written).unwrap();
+        let tightening = Tightening::read(settings.as_object().unwrap(), &written, false).unwrap();
         assert_eq!(tightening.of(&written).constraints.max_execution_time.as_secs(), 30);
         written.tier = Tier::Teams;
         written.constraints.max_execution_time = Duration::from_secs(5);

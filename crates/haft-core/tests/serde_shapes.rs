@@ -189,6 +189,10 @@ fn full_limits() -> Limits {
         file_bytes: Some(1 << 30),
         scratch_bytes: Some(1 << 20),
         output_bytes: Some(1 << 16),
+        read_bytes: Some(1 << 24),
+        written_bytes: Some(0),
+        io_operations: Some(1000),
+        io_bytes_per_second: Some(1 << 20),
     }
 }
 

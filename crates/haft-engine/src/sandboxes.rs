@@ -39,7 +39,7 @@ pub struct SandboxSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub id: Option<String>,
-    /// The level of programs in it, at the least. Tools that run in haft's own process have none.
+    /// The level of programs and file tools in it, at the least. Other tools run in haft's own process and have none.
     pub level: IsolationLevel,
     /// The jail of programs in it, and no other; haft chooses where it is `auto`.
     #[serde(skip_serializing_if = "IsolationTechnology::is_auto")]

@@ -83,6 +83,10 @@ fn limits() -> Limits {
         file_bytes: Some(1 << 28),
         scratch_bytes: Some(1 << 29),
         output_bytes: Some(1 << 20),
+        read_bytes: Some(1 << 30),
+        written_bytes: Some(1 << 28),
+        io_operations: Some(1000),
+        io_bytes_per_second: Some(1 << 20),
     }
 }
 
@@ -282,7 +286,7 @@ async fn no_limit_is_raised_by_a_call() {
         asked
     };
     type Change = (&'static str, fn(&mut Limits, u64));
-    let changes: [Change; 8] = [
+    let changes: [Change; 12] = [
         ("memoryBytes", |l, by| l.memory_bytes = limits().memory_bytes.map(|most| most + by)),
         ("cpuMillicores", |l, by| l.cpu_millicores = limits().cpu_millicores.map(|most| most + by as u32)),
         ("cpuTime (ms)", |l, by| l.cpu_time = limits().cpu_time.map(|most| most + Duration::from_millis(by))),
@@ -291,6 +295,12 @@ async fn no_limit_is_raised_by_a_call() {
         ("fileBytes", |l, by| l.file_bytes = limits().file_bytes.map(|most| most + by)),
         ("scratchBytes", |l, by| l.scratch_bytes = limits().scratch_bytes.map(|most| most + by)),
         ("outputBytes", |l, by| l.output_bytes = limits().output_bytes.map(|most| most + by)),
+        ("readBytes", |l, by| l.read_bytes = limits().read_bytes.map(|most| most + by)),
+        ("writtenBytes", |l, by| l.written_bytes = limits().written_bytes.map(|most| most + by)),
+        ("ioOperations", |l, by| l.io_operations = limits().io_operations.map(|most| most + by)),
+        ("ioBytesPerSecond", |l, by| {
+            l.io_bytes_per_second = limits().io_bytes_per_second.map(|most| most + by);
+        }),
     ];
     let named = most.numbers().into_iter().filter(|(_, most)| most.is_some()).map(|(name, _)| name);
     assert!(named.eq(changes.iter().map(|(name, _)| *name)), "every limit that there is");

@@ -15,6 +15,7 @@ use haft_sdk::files::{
     Step, Visit, Visitor, Walk, Workspace,
 };
 use jiff::Timestamp;
+use serde_json::Value;
 use std::{any::Any, path::Path, sync::Arc};
 
 /// The files below the roots of a path jail.
@@ -104,6 +105,10 @@ fn not_remembered(error: StoreError) -> ToolError {
 }
 
 impl Workspace for Files {
+    fn for_worker(&self) -> Result<Value, ToolError> {
+        crate::worker::described(&self.jail)
+    }
+
     fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError> {
         Ok(self.jail.locate(path, access)?)
     }
@@ -120,7 +125,7 @@ impl Workspace for Files {
 
     fn open(&self, path: &str) -> Result<OpenFile, ToolError> {
         let opened = self.jail.open(path)?;
-        Ok(OpenFile { file: opened.file, place: opened.place, len: opened.len })
+        Ok(OpenFile { file: opened.file.into(), place: opened.place, len: opened.len })
     }
 
     fn folder(&self, path: &str) -> Result<(Place, Box<dyn FolderView>), ToolError> {
@@ -142,8 +147,10 @@ impl Workspace for Files {
             }
             Some(Kind::File) => {
                 let name = spot.below.file_name().unwrap_or_default();
-                let _: Step =
-                    visitor(&Visit { below: Path::new(name), open: &|| self.jail.open_spot(&spot) });
+                let _: Step = visitor(&Visit {
+                    below: Path::new(name),
+                    open: &|| Ok(self.jail.open_spot(&spot)?.into()),
+                });
                 Ok(self.jail.place(&spot))
             }
             Some(Kind::Link | Kind::Other) => Err(special(walk.path).into()),
@@ -175,11 +182,13 @@ impl Workspace for Files {
     }
 
     fn last_read(&self, reader: &Reader, place: &Place) -> Result<Option<String>, ToolError> {
+        self.jail.hold_place(place)?;
         let record = self.reads.recall(&reader.tenant, &reader.conversation, &place.path);
         Ok(record.map_err(not_remembered)?.map(|record| record.sha256))
     }
 
     fn remember(&self, reader: &Reader, place: &Place, sha256: &str) -> Result<(), ToolError> {
+        self.jail.hold_place(place)?;
         let record = ReadRecord { sha256: sha256.to_owned(), at: Timestamp::now() };
         self.reads
             .remember(&reader.tenant, &reader.conversation, &place.path, &record)

@@ -74,6 +74,11 @@ impl Folder {
         Ok(Folder(rustix::fs::open(path, FOLDER, Mode::empty())?))
     }
 
+    /// Opens a folder by its path, following links, from which one can only go on.
+    pub(crate) fn open_way(path: &Path) -> io::Result<Self> {
+        Ok(Folder(rustix::fs::open(path, WAY, Mode::empty())?))
+    }
+
     /// Opens a folder below this one. A link on the way is an error (`ELOOP`).
     pub(crate) fn folder(&self, below: &Path, opener: Opener) -> io::Result<Folder> {
         self.open_below(below, FOLDER, opener).map(Folder)

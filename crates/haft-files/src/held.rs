@@ -2,16 +2,17 @@
 
 use haft_core::{Footprint, Resource};
 use haft_sdk::files::Access;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The resolved paths that a decision was about.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Held {
     reads: Paths,
     writes: Paths,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 enum Paths {
     /// The decision was about anything.
     Any,

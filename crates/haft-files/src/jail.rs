@@ -10,10 +10,12 @@ use super::{
     folder::{Folder, Opener, entry_of_file, is_system_file, says_link},
     held::Held,
     lexical,
+    worker::Described,
 };
 use haft_core::Footprint;
 use haft_guard::names::{Anchoring, BadPattern, DeniedPaths, ProtectedNames};
 use haft_sdk::files::{Access, Kind, Place};
+use serde::{Deserialize, Serialize};
 use std::{
     ffi::OsStr,
     fs::File,
@@ -30,7 +32,7 @@ use resolve::real_path;
 const TRIES: usize = 8;
 
 /// A folder whose files can be reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RootSpec {
     /// The folder.
     pub path: PathBuf,
@@ -53,6 +55,8 @@ pub struct JailSpec {
     pub names: Arc<ProtectedNames>,
     /// Opens name by name even where the kernel could do it at once. Slower, never less safe.
     pub step_by_step: bool,
+    /// Takes roots that can be passed through and not listed, as a jail around them may leave only a part of one.
+    pub only_pass_through: bool,
 }
 
 /// Why a path jail could not be made.
@@ -111,6 +115,8 @@ pub struct PathJail {
     opener: Opener,
     /// What was decided on, where it is for one call.
     held: Option<Held>,
+    /// From which a worker makes the same.
+    spec: Arc<Described>,
 }
 
 /// A path that was checked: below which root, and how. It holds no link, or names what is not there.
@@ -137,7 +143,14 @@ impl PathJail {
         if spec.roots.is_empty() {
             return Err(JailError::NoRoots);
         }
-        let mut roots = spec.roots.into_iter().map(Root::open).collect::<Result<Vec<_>, _>>()?;
+        let described = Described {
+            denied_patterns: spec.denied_patterns.clone(),
+            private: spec.private.clone(),
+            step_by_step: spec.step_by_step,
+        };
+        let open_root = if spec.only_pass_through { Folder::open_way } else { Folder::open };
+        let mut roots =
+            spec.roots.into_iter().map(|root| Root::open(root, open_root)).collect::<Result<Vec<_>, _>>()?;
         // Where haft's own folders are links or lie behind some, their real place is what a handle would have. They
         // may be made later.
         let real = |path: &PathBuf| real_path(path).ok().map(|(path, _)| path);
@@ -159,6 +172,7 @@ impl PathJail {
             allow_absolute: spec.allow_absolute,
             opener,
             held: None,
+            spec: Arc::new(described),
         })
     }
 
@@ -172,6 +186,7 @@ impl PathJail {
             allow_absolute: self.allow_absolute,
             opener: self.opener,
             held: Some(Held::to(footprint)),
+            spec: Arc::clone(&self.spec),
         }
     }
 
@@ -189,6 +204,26 @@ impl PathJail {
     /// Whether a change of a resolved path was decided about by name, for the call that this jail is for.
     pub(crate) fn is_named(&self, full: &Path) -> bool {
         self.held.as_ref().is_some_and(|held| held.names(full))
+    }
+
+    /// Whether a place is among what was decided on, for what is remembered about it.
+    pub(crate) fn hold_place(&self, place: &Place) -> Result<(), PathError> {
+        match self.held.as_ref().is_none_or(|held| held.covers(Path::new(&place.path), Access::Read)) {
+            true => Ok(()),
+            false => Err(PathError::moved(&place.shown, Path::new(&place.path))),
+        }
+    }
+
+    /// What it is made of, for a worker that makes the same in a jail.
+    pub(crate) fn parts_for_worker(&self) -> (Vec<RootSpec>, bool, &Described, Option<&Held>) {
+        let root = |root: &Root| RootSpec { path: root.path.clone(), read_only: root.read_only };
+        (self.roots.iter().map(root).collect(), self.allow_absolute, &self.spec, self.held.as_ref())
+    }
+
+    /// The same jail, held to that.
+    #[must_use]
+    pub(crate) fn holding(self, held: Option<Held>) -> Self {
+        PathJail { held, ..self }
     }
 
     /// Where a path leads, and whether it may be used like that. It need not exist.
@@ -443,10 +478,10 @@ impl Spot {
 }
 
 impl Root {
-    fn open(spec: RootSpec) -> Result<Self, JailError> {
+    fn open(spec: RootSpec, open: fn(&Path) -> io::Result<Folder>) -> Result<Self, JailError> {
         let fail = |source| JailError::Root { path: spec.path.to_string_lossy().into_owned(), source };
         let path = spec.path.canonicalize().map_err(fail)?;
-        let folder = Folder::open(&path).map_err(fail)?;
+        let folder = open(&path).map_err(fail)?;
         let device = folder.itself().map_err(fail)?.id.0;
         Ok(Root { path, folder, device, read_only: spec.read_only, is_suspected: true })
     }

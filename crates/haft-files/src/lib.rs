@@ -19,6 +19,7 @@ mod staged;
 mod tree;
 mod view;
 mod walk;
+mod worker;
 
 #[cfg(target_os = "linux")]
 pub use changes::ApplyStaged;
@@ -33,3 +34,4 @@ pub use staged::{
     Ask, Conflict, Findings, Listed, Restored, StageRules, StagedKeep, StagedSet, UndoFit, Violation,
     ViolationKind, discard, sweep,
 };
+pub use worker::reopened;

@@ -148,7 +148,7 @@ impl Walker<'_> {
         if self.stopped.load(Ordering::Relaxed) {
             return Step::Stop;
         }
-        let open = || self.jail.open_spot(&job.spot.join(name));
+        let open = || Ok(self.jail.open_spot(&job.spot.join(name))?.into());
         let step = (self.visitor)(&Visit { below, open: &open });
         if step == Step::Stop {
             self.stopped.store(true, Ordering::Relaxed);

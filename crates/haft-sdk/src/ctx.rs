@@ -5,7 +5,8 @@ use crate::{
     capability::{Capabilities, Commands, EngineView, Http, Outputs, Workspace},
 };
 use haft_core::{
-    CallContext, Enforcement, ErrorCode, ExecutionId, OutputStream, ToolCall, ToolError,
+    CallContext, Enforcement, ErrorCode, ExecutionId, IsolationLevel, Limits, OutputStream, ToolCall,
+    ToolError,
     port::{BoxFuture, Guest, GuestEnd, GuestSpec, OutputSink},
 };
 use serde_json::{Map, Value};
@@ -42,8 +43,12 @@ pub trait CallHost: Send + Sync {
     fn warn(&self, message: &str);
     /// What it may reach. Of files it is [`workspace`](Self::workspace) that counts.
     fn capabilities(&self) -> &Capabilities;
-    /// Files, held to what was decided about the call.
+    /// Files, held to what was decided about the call, and counted where its limits ask for that.
     fn workspace(&self) -> &dyn Workspace;
+    /// The level that the code of the tool itself has to run at. Above `None` it has to run in a jail.
+    fn isolation(&self) -> IsolationLevel;
+    /// The limits on files that haft counts itself.
+    fn file_limits(&self) -> Limits;
     /// Runs code that waits for a disk or computes for long, apart from the threads that serve all calls.
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>);
     /// A program as this call may run it: at its level, within its limits and those of the sandbox around it.
@@ -207,6 +212,18 @@ impl ToolCtx {
         self.0.workspace()
     }
 
+    /// The level that the code of the tool itself has to run at. Only tools that say
+    /// [`works_in_jail`](crate::Tool::works_in_jail) are called with more than `None`, and then start themselves again
+    /// in a jail.
+    pub fn isolation(&self) -> IsolationLevel {
+        self.0.isolation()
+    }
+
+    /// The limits on files that hold for this call, for tools that open files in a process of their own.
+    pub fn file_limits(&self) -> Limits {
+        self.0.file_limits()
+    }
+
     /// Runs a program in a jail to its end. What it puts out goes to the call's output as it comes. When the call is to
     /// stop, the program is asked to end, and ended when its grace is over.
     ///
@@ -233,9 +250,29 @@ impl ToolCtx {
         Ok(end)
     }
 
+    /// Starts the tool itself again in a jail. It opens files as haft does, so that
+    /// [`file_limits`](Self::file_limits) hold in there without the jail; what it puts out is not the call's output.
+    pub async fn start_worker(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
+        let mut spec = self.0.fit(spec)?;
+        spec.limits = Limits {
+            file_bytes: None,
+            output_bytes: None,
+            read_bytes: None,
+            written_bytes: None,
+            io_operations: None,
+            io_bytes_per_second: None,
+            ..spec.limits
+        };
+        self.start_fitting(spec).await
+    }
+
     /// Starts a program in a jail, and leaves the rest to the caller. Dropping the guest ends it.
     pub async fn start(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
         let spec = self.0.stage(self.0.fit(spec)?).await?;
+        self.start_fitting(spec).await
+    }
+
+    async fn start_fitting(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
         let technology = spec.technology;
         let guest = self.commands().start(spec).await?;
         // Whatever jail is wired in: dropping the guest ends it.

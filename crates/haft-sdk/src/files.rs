@@ -2,11 +2,12 @@
 //!
 //! Everything here waits for the disk, so a tool calls it inside [`ToolCtx::blocking`](crate::ToolCtx::blocking).
 
+pub use crate::metered::{FileReader, Meter, metered};
 use haft_core::{CallContext, ErrorCode, ExecutionId, Footprint, SideEffect, SideEffectKind, ToolError};
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
-    fs::File,
     io,
     path::Path,
     sync::Arc,
@@ -56,7 +57,7 @@ pub struct Metadata {
 }
 
 /// Where a path leads.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
     /// The whole path, resolved, with forward slashes.
     pub path: String,
@@ -68,7 +69,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct OpenFile {
     /// The file.
-    pub file: File,
+    pub file: FileReader,
     /// Where it is.
     pub place: Place,
     /// How long it was when it was opened.
@@ -121,14 +122,14 @@ pub struct Visit<'a> {
     /// Its path below the start of the walk; of a walk over one file, its name.
     pub below: &'a Path,
     /// Opens it. A file that was swapped for a link, or that is denied, is refused.
-    pub open: &'a dyn Fn() -> io::Result<File>,
+    pub open: &'a dyn Fn() -> io::Result<FileReader>,
 }
 
 /// What visits the files of a walk, on several threads at once.
 pub type Visitor<'a> = dyn Fn(&Visit<'_>) -> Step + Sync + 'a;
 
 /// What a file must be for a change to be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Expect {
     /// Not there.
     Absent,
@@ -139,7 +140,7 @@ pub enum Expect {
 }
 
 /// One change. Paths are as the caller wrote them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
     /// The file has these bytes. Folders on the way are made; permissions stay.
     Write {
@@ -148,6 +149,7 @@ pub enum Change {
         /// What must be there.
         expect: Expect,
         /// All of its bytes.
+        #[serde(with = "crate::bytes_as_text")]
         bytes: Vec<u8>,
         /// The file whose permissions it gets, where it is new.
         like: Option<String>,
@@ -219,7 +221,7 @@ pub struct ChangeSet {
 }
 
 /// What happened to one file or folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileOutcome {
     /// It is new.
     Created,
@@ -235,7 +237,7 @@ pub enum FileOutcome {
 }
 
 /// One file or folder that is different now.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     /// Where it is, or was.
     pub place: Place,
@@ -273,6 +275,12 @@ impl Changed {
 
 /// Files, within the roots that were granted.
 pub trait Workspace: Send + Sync {
+    /// These files, as a worker in a jail opens them again: for that worker alone. Refused where there is none.
+    fn for_worker(&self) -> Result<Value, ToolError> {
+        let text = "these files cannot be opened from a jail; call the tool without isolation";
+        Err(ToolError::new(ErrorCode::SandboxCreationFailed, text))
+    }
+
     /// Where a path leads now, and whether it may be used like that. It need not exist.
     fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError>;
 

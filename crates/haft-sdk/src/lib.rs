@@ -29,12 +29,14 @@
 //! Files, programs and the network are reached only through the [`ToolCtx`].
 
 mod blocking;
+mod bytes_as_text;
 mod cancel;
 pub mod capability;
 mod ctx;
 pub mod files;
 mod function;
 mod into_output;
+mod metered;
 mod passed_on;
 mod schema;
 pub mod testing;

@@ -5,7 +5,8 @@ use crate::{
     capability::{Capabilities, Workspace},
 };
 use haft_core::{
-    Arguments, CallContext, Enforcement, ExecutionId, OutputStream, ToolCall, ToolError, ToolOutput,
+    Arguments, CallContext, Enforcement, ExecutionId, IsolationLevel, Limits, OutputStream, ToolCall,
+    ToolError, ToolOutput,
     port::{BoxFuture, GuestEnd, GuestSpec},
 };
 use serde_json::{Map, Value};
@@ -176,6 +177,14 @@ impl CallHost for Inner {
 
     fn workspace(&self) -> &dyn Workspace {
         &*self.capabilities.workspace
+    }
+
+    fn isolation(&self) -> IsolationLevel {
+        IsolationLevel::None
+    }
+
+    fn file_limits(&self) -> Limits {
+        Limits::default()
     }
 
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {

@@ -24,6 +24,19 @@ pub trait Tool: Send + Sync + 'static {
     /// What it says about itself. Always the same; shared, because with thousands of tools copies add up.
     fn definition(&self) -> &Arc<ToolDefinition>;
 
+    /// Whether it can start itself again in a jail, where a call asks for isolation or for limits that code in haft's own
+    /// process cannot be held to ([`ToolCtx::isolation`]). Such calls of other tools that run in haft's process are
+    /// refused.
+    fn works_in_jail(&self) -> bool {
+        false
+    }
+
+    /// Whether it does nothing itself and only makes calls through the engine, which have the limits of its own call. Limits
+    /// that code in haft's own process cannot be held to are then no reason to refuse it.
+    fn only_calls(&self) -> bool {
+        false
+    }
+
     /// The only parse. Pure: no I/O, nothing changed. What comes back is what is shown, approved, hashed and run.
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError>;
 }
@@ -31,6 +44,14 @@ pub trait Tool: Send + Sync + 'static {
 impl Tool for Box<dyn Tool> {
     fn definition(&self) -> &Arc<ToolDefinition> {
         (**self).definition()
+    }
+
+    fn works_in_jail(&self) -> bool {
+        (**self).works_in_jail()
+    }
+
+    fn only_calls(&self) -> bool {
+        (**self).only_calls()
     }
 
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {

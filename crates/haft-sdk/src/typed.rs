@@ -48,6 +48,16 @@ pub trait TypedTool: Send + Sync + Sized + 'static {
     /// Adds to the definition what the types cannot say.
     fn define(&self, _definition: &mut ToolDefinition) {}
 
+    /// Whether it can start itself again in a jail; see [`Tool::works_in_jail`].
+    fn works_in_jail(&self) -> bool {
+        false
+    }
+
+    /// Whether it does nothing itself and only makes calls; see [`Tool::only_calls`].
+    fn only_calls(&self) -> bool {
+        false
+    }
+
     /// Looks at arguments that fit the schema, and refuses those that make no sense together. Pure: no I/O.
     fn check(&self, _args: &Self::Args) -> Result<(), ToolError> {
         Ok(())
@@ -149,6 +159,14 @@ pub(crate) fn read_args<A: DeserializeOwned>(args: &Args) -> Result<A, ToolError
 impl<T: TypedTool> Tool for Typed<T> {
     fn definition(&self) -> &Arc<ToolDefinition> {
         &self.definition
+    }
+
+    fn works_in_jail(&self) -> bool {
+        self.tool.works_in_jail()
+    }
+
+    fn only_calls(&self) -> bool {
+        self.tool.only_calls()
     }
 
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {

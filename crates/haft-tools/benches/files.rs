@@ -77,6 +77,12 @@ impl CallHost for Bare {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
+    fn isolation(&self) -> haft_core::IsolationLevel {
+        haft_core::IsolationLevel::None
+    }
+    fn file_limits(&self) -> haft_core::Limits {
+        haft_core::Limits::default()
+    }
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {
         drop(tokio::runtime::Handle::current().spawn_blocking(job));
     }

@@ -50,6 +50,10 @@ impl TypedTool for CallTool {
         definition.aliases = vec!["CallTool".to_owned()];
     }
 
+    fn only_calls(&self) -> bool {
+        true
+    }
+
     fn footprint(&self, _args: &CallToolArgs) -> Option<Footprint> {
         // Whatever the tool inside may touch.
         Some(Footprint::undeclared(true))

@@ -37,6 +37,7 @@ mod read_output;
 mod search_tools;
 mod validate_content_tool;
 mod worded;
+pub mod worker;
 
 pub mod validate_content;
 

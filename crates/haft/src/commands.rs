@@ -266,6 +266,11 @@ fn limits(commands: &CommandsConfig) -> Limits {
         file_bytes: None,
         scratch_bytes: Some(commands.scratch_bytes),
         output_bytes: None,
+        // No jail holds these.
+        read_bytes: None,
+        written_bytes: None,
+        io_operations: None,
+        io_bytes_per_second: None,
     }
 }
 

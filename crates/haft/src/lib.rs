@@ -54,6 +54,7 @@ mod commands;
 pub mod doctor;
 mod error;
 mod facade;
+mod file_worker;
 mod grants;
 mod guards;
 #[cfg(feature = "durable")]
@@ -70,9 +71,9 @@ pub use approver::{AskWith, AskWithAsync, ask_with, ask_with_async};
 pub use builder::Builder;
 pub use error::Error;
 pub use facade::{Haft, Unsettled};
+pub use file_worker::init;
 pub use grants::StoredGrants;
 pub use haft_files::TakenBack;
-pub use haft_jail::init;
 #[cfg(feature = "otlp")]
 pub use otlp::{Otlp, OtlpError};
 pub use wiring::{DeclaredTool, Folders};

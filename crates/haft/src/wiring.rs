@@ -7,7 +7,7 @@ use crate::{
     admission::AdmissionControls,
     config::{self, Config},
 };
-use haft_core::port::AcceptAnswers;
+use haft_core::{IsolationLevel, port::AcceptAnswers};
 use haft_files::{DEFAULT_DENIES, Files, JailError, JailSpec, Keep, PathJail, RootSpec};
 use haft_guard::names::{BadPattern, ProtectedNames};
 use haft_store::FileReadHashes;
@@ -288,6 +288,7 @@ pub(crate) fn file_tools(config: &Config) -> FileToolSettings {
         copy_file: CopyFile { allow_overwrite: tools.fileops.allow_overwrite },
         move_file: MoveFile { allow_overwrite: tools.fileops.allow_overwrite },
         delete_file: DeleteFile { allow_delete_dirs: tools.delete.allow_delete_dirs },
+        isolation: (tools.files.isolation > IsolationLevel::None).then_some(tools.files.isolation),
         timeout: Some(Duration::from_secs(tools.timeouts.file_operations_seconds)),
         ..FileToolSettings::default()
     }

@@ -153,6 +153,10 @@ fn common(wanted: &[PathBuf], granted: &[RootSpec]) -> Vec<RootSpec> {
 }
 
 impl Workspace for FolderOfCalls {
+    fn for_worker(&self) -> Result<serde_json::Value, ToolError> {
+        self.files.for_worker()
+    }
+
     fn locate(&self, path: &str, access: Access) -> Result<Place, ToolError> {
         self.files.locate(path, access)
     }

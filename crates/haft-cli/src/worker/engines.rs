@@ -87,6 +87,14 @@ impl Tool for Shared {
         self.0.definition()
     }
 
+    fn works_in_jail(&self) -> bool {
+        self.0.works_in_jail()
+    }
+
+    fn only_calls(&self) -> bool {
+        self.0.only_calls()
+    }
+
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
         self.0.prepare(args)
     }

@@ -1,6 +1,7 @@
 //! Files on the command line: roots, conversations, undoing, and what a killed process left.
 
 use crate::support::Place;
+use serde_json::Value;
 use std::fs;
 
 const AUTO: [&str; 2] = ["--set", "tools.approval.mode=auto"];
@@ -24,6 +25,37 @@ fn reading_stays_in_the_working_folder() {
     let root = format!("tools.files.allowed_roots={}", place.work().parent().unwrap().display());
     let state = place.haft(&["--set", &root, "call", "glob", "pattern=**/*.jsonl", "hidden=true"]);
     assert!(state.stdout.starts_with("No files match"), "{state:?}");
+}
+
+/// The level that the source document has for it.
+#[test]
+fn read_file_at_standard_is_in_a_jail() {
+    let place = Place::new();
+    fs::write(place.work().join("notes.txt"), "hello\n").unwrap();
+    let read = |more: &[&str]| {
+        let mut args = vec!["call", "read_file", "path=notes.txt", "--json"];
+        args.extend(more);
+        place.haft(&args).json()
+    };
+    let plain = read(&[]);
+    assert_eq!(plain["metadata"]["enforcement"]["jail"], "in_process", "{plain}");
+    let held = read(&["--isolation", "standard"]);
+    if held["error"]["code"] == "SANDBOX_CREATION_FAILED" {
+        haft_testkit::not_run(
+            "cli::read_file_at_standard_is_in_a_jail",
+            &held["error"]["message"].to_string(),
+        );
+        return;
+    }
+    assert_eq!(held["output"], plain["output"], "{held}");
+    let by = &held["metadata"]["enforcement"];
+    assert_eq!(by["level"], "Standard", "{by}");
+    assert!(["process", "namespace"].map(Value::from).contains(&by["jail"]), "{by}");
+    assert_eq!(
+        (&by["details"]["seccomp"], &by["details"]["network"]),
+        (&true.into(), &"none".into()),
+        "{by}"
+    );
 }
 
 #[test]

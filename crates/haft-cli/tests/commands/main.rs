@@ -21,6 +21,8 @@ mod census;
 #[cfg(target_os = "linux")]
 mod effects;
 #[cfg(target_os = "linux")]
+mod file_worker;
+#[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
 mod run_command;
@@ -33,6 +35,7 @@ mod world;
 
 #[cfg(target_os = "linux")]
 fn main() {
+    file_worker::attack_if_told();
     haft::init();
     if std::env::args().nth(1).as_deref() == Some("--haft") {
         background::be_haft();
@@ -47,6 +50,7 @@ fn main() {
     trials.extend(staged::trials());
     trials.extend(effects::trials());
     trials.extend(census::trials());
+    trials.extend(file_worker::trials());
     libtest_mimic::run(&options, trials).exit();
 }
 

@@ -53,9 +53,10 @@ fn several_calls_share_one(name: &str) {
         assert_eq!(sh(&world, &inside, "echo one > file").await.status, Status::Success);
         let second = sh(&world, &inside, "cat file").await;
         assert_eq!(second.output.as_ref().unwrap()["stdout"], "one\n", "{second:?}");
-        // A tool that runs in haft's own process is held to the paths, too.
+        // A file tool is in a jail of the sandbox, too.
         let read = world.call_as(&inside, "read_file", json!({"path": "file"})).await;
         assert_eq!(read.status, Status::Success, "{read:?}");
+        assert_eq!(read.metadata.enforcement.as_ref().unwrap().jail, "namespace", "{read:?}");
         let status = world.haft.sandboxes().status("local", &id).unwrap();
         assert_eq!((status.calls, status.running), (3, 0));
         assert!(status.used.cpu_time_ms.unwrap() > 0.0, "{status:?}");
@@ -179,6 +180,9 @@ fn calls_see_only_its_paths(name: &str) {
         let seen = sh(&world, &inside, "pwd; cat here; cat ../out/there").await;
         let text = seen.text();
         assert!(text.contains("yes") && !text.contains("\nno"), "{text}");
+        // A file tool sees of its root what the sandbox has of it.
+        let here = world.call_as(&inside, "read_file", json!({"path": "in/here"})).await;
+        assert_eq!(here.text(), "yes", "{here:?}");
         assert_eq!(
             code(&world.call_as(&inside, "read_file", json!({"path": "out/there"})).await),
             Some("E3105")

@@ -5,7 +5,7 @@ use libtest_mimic::{Failed, Trial};
 use std::fs;
 
 /// So many requirements are not met, or no test shows that they are. It is there to be lowered.
-const MAY_BE_OPEN: usize = 28;
+const MAY_BE_OPEN: usize = 26;
 /// One table for each document.
 const TABLES: usize = 5;
 

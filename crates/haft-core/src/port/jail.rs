@@ -51,6 +51,9 @@ pub enum Preset {
     Python,
     /// git, with the user's own settings, read-only.
     Git,
+    /// The program that runs now, started again in a jail for work of its own. No configuration names it.
+    #[serde(skip)]
+    Worker,
 }
 
 /// A program to be run in a jail.

@@ -190,10 +190,14 @@ fn check(spec: &SandboxSpec) -> Result<Duration, ToolError> {
         wall_time,
         processes,
         open_files,
-        // A program can run that writes nothing and puts nothing out.
+        // A call can run that reads, writes and puts out nothing.
         file_bytes: _,
         scratch_bytes: _,
         output_bytes: _,
+        read_bytes: _,
+        written_bytes: _,
+        io_operations: _,
+        io_bytes_per_second,
     } = &spec.limits;
     let nothing = [
         ("memoryBytes", *memory_bytes == Some(0)),
@@ -202,6 +206,7 @@ fn check(spec: &SandboxSpec) -> Result<Duration, ToolError> {
         ("wallTime", *wall_time == Some(Duration::ZERO)),
         ("processes", *processes == Some(0)),
         ("openFiles", *open_files == Some(0)),
+        ("ioBytesPerSecond", *io_bytes_per_second == Some(0)),
     ];
     if let Some((name, _)) = nothing.into_iter().find(|(_, is_nothing)| *is_nothing) {
         return Err(wrong(format!("{name} of 0 would let nothing run")));

@@ -68,6 +68,10 @@ impl Tool for FlowTool {
         &self.definition
     }
 
+    fn only_calls(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, args: &Args) -> Result<Box<dyn Prepared>, ToolError> {
         Ok(Box::new(PreparedFlow { flow: Arc::clone(&self.flow), input: args.value.clone() }))
     }

@@ -26,8 +26,8 @@ use crate::{
 use decide::{guard_failed, guard_panicked};
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, Arguments, BatchOrigin, CallOptions, ErrorCode, ExecutionId, Footprint, Tier, ToolError,
-    ToolsMode,
+    ApprovalId, Arguments, BatchOrigin, CallOptions, ErrorCode, ExecutionId, Footprint, Limits, Tier,
+    ToolError, ToolsMode,
     port::{Authorisation, Claim, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
@@ -154,6 +154,7 @@ struct Passed {
     arguments: Args,
     footprint: Footprint,
     containment: Containment,
+    file_limits: Option<Box<Limits>>,
     has_side_effects: bool,
     forces_approval: bool,
     /// Why a person has to agree, where one has to.
@@ -163,8 +164,8 @@ struct Passed {
 
 impl Passed {
     fn planned(self, call: CallRecord) -> Planned {
-        let Passed { prepared, arguments, footprint, containment, has_side_effects, forces_approval, .. } =
-            self;
+        let Passed { prepared, arguments, footprint, containment, file_limits, .. } = self;
+        let Passed { has_side_effects, forces_approval, .. } = self;
         let cancel = Arc::clone(&call.cancel);
         let ready = Ready {
             call,
@@ -173,6 +174,7 @@ impl Passed {
             cancel,
             footprint,
             containment,
+            file_limits,
             has_side_effects,
             forces_approval,
         };
@@ -257,7 +259,7 @@ async fn check_call(
             .unwrap_or_default();
         let workspace = &*call.reach().workspace;
         let footprint = resolved(workspace, footprint, &call.context.tenant)?;
-        let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
+        let confirm = confirm_reason(workspace, registered, confirm, &footprint)?;
         Ok((prepared, footprint, confirm, own))
     })?;
     let bounds = match timeout {
@@ -290,6 +292,7 @@ async fn check_call(
         arguments,
         footprint,
         containment: Containment::new(level, registered, writes.is_staged),
+        file_limits: limits::of_files(call),
         has_side_effects: definition.has_side_effects(),
         forces_approval,
         reason,

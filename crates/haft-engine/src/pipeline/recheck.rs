@@ -32,7 +32,8 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
     let Some(registered) = call.registered.get() else { return Err(ErrorCode::ExecutionFailed.into()) };
     // As it is set up by now.
     let now = ports.registry.lookup(&registered.name).filter(|now| now.is_same_tool(registered));
-    let definition = &now.as_ref().unwrap_or(registered).definition;
+    let registered = now.as_ref().unwrap_or(registered);
+    let definition = &registered.definition;
     let (footprint, confirm) = guarded(|| {
         let prepared = ready.prepared.get();
         Ok(prepared.map(|prepared| (prepared.footprint(), prepared.confirm())).unwrap_or_default())
@@ -40,7 +41,7 @@ pub(crate) fn recheck(ports: &Ports, ready: &mut Ready) -> Result<(), ToolError>
     let workspace = &*call.reach().workspace;
     let footprint = resolved(workspace, footprint, &call.context.tenant)?;
     // A path that leads elsewhere may lead to a protected name now.
-    let confirm = confirm_reason(workspace, definition, confirm, &footprint)?;
+    let confirm = confirm_reason(workspace, registered, confirm, &footprint)?;
     // What was approved is what runs: paths lead where they led when a person was asked.
     if is_approved && footprint != ready.footprint {
         let text =

@@ -64,7 +64,8 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         }
     }
     let _runs = call.runs();
-    let cx = Attempt::new(ready, number, AttemptTime::of(call, number).most, Arc::clone(&facts)).ctx();
+    let attempt = Attempt::new(ready, number, AttemptTime::of(call, number).most, Arc::clone(&facts));
+    let (meter, cx) = (attempt.meter(), attempt.ctx());
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = PanicGuard::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
@@ -78,6 +79,8 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         (Ok(_), Err(panic)) => Err(panic),
         (outcome, _) => outcome,
     };
+    // Whatever a tool made of it.
+    let outcome = meter.and_then(|meter| meter.exceeded()).map_or(outcome, Err);
     if let Err(error) = &outcome {
         facts.found().code = Some(error.code);
     }

@@ -178,13 +178,13 @@ impl Snapshot {
 /// The settings of a tool that hold for another definition of it, too: all, or those that still tighten something.
 fn kept(new: &Registered, old: &Map<String, Value>) -> Map<String, Value> {
     let written = new.tool.definition();
-    if settings::check(written, old).is_ok() {
+    if settings::check(&*new.tool, old).is_ok() {
         return old.clone();
     }
     let one = |(key, value): (&String, &Value)| Map::from_iter([(key.clone(), value.clone())]);
     let tightens = |(key, _): &(&String, &Value)| Tightening::KEYS.contains(&key.as_str());
     let each = old.iter().filter(tightens).map(one);
-    each.filter(|one| Tightening::read(one, written).is_ok()).flatten().collect()
+    each.filter(|one| Tightening::read(one, written, new.tool.works_in_jail()).is_ok()).flatten().collect()
 }
 
 /// The tools of an engine.

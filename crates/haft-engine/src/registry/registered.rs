@@ -5,7 +5,7 @@ use crate::{
     schema::{Arguments, Output},
     stats::{self, Stats},
 };
-use haft_core::{Status, ToolDefinition};
+use haft_core::{IsolationLevel, Status, ToolDefinition};
 use haft_sdk::Tool;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -111,7 +111,7 @@ impl Registered {
     /// The same tool, set up in that way.
     pub(super) fn configured(&self, settings: Map<String, Value>) -> Result<Self, RegisterError> {
         let written = self.tool.definition();
-        let tightening = settings::check(written, &settings)?;
+        let tightening = settings::check(&*self.tool, &settings)?;
         Ok(Registered {
             tool: Arc::clone(&self.tool),
             definition: match tightening.is_empty() {
@@ -129,9 +129,15 @@ impl Registered {
         })
     }
 
+    /// Whether what it does is done by haft's own code, also where that works in a jail: it is held by what it says, and
+    /// its changes are made by haft. All others only start programs.
+    pub(crate) fn is_own_code(&self) -> bool {
+        self.definition.constraints.required_isolation == IsolationLevel::None || self.tool.works_in_jail()
+    }
+
     /// Whether it can be set up in that way.
     pub(crate) fn check_settings(&self, settings: &Map<String, Value>) -> Result<(), RegisterError> {
-        settings::check(self.tool.definition(), settings).map(drop)
+        settings::check(&*self.tool, settings).map(drop)
     }
 
     /// Whether both are the same tool, however it is set up.

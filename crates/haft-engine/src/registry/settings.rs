@@ -3,15 +3,21 @@
 use super::RegisterError;
 use haft_core::{Tightening, ToolDefinition, suggest};
 use haft_schema::Schema;
+use haft_sdk::Tool;
 use serde_json::{Map, Value};
 
 /// Looks at settings before they count, and gives what they tighten.
-pub(super) fn check(
+pub(super) fn check(tool: &dyn Tool, settings: &Map<String, Value>) -> Result<Tightening, RegisterError> {
+    checked(tool.definition(), tool.works_in_jail(), settings)
+}
+
+fn checked(
     written: &ToolDefinition,
+    works_in_jail: bool,
     settings: &Map<String, Value>,
 ) -> Result<Tightening, RegisterError> {
     let bad = |problem: String| RegisterError::BadSetting { name: written.name.clone(), problem };
-    let tightening = Tightening::read(settings, written).map_err(bad)?;
+    let tightening = Tightening::read(settings, written, works_in_jail).map_err(bad)?;
     let is_own = |key: &str| !Tightening::KEYS.contains(&key);
     let own: Map<String, Value> = settings
         .iter()
@@ -57,7 +63,9 @@ mod tests {
     fn a_tool_has_the_settings_that_it_says_and_those_of_every_tool() {
         let mut written = ToolDefinition::new("greet", "Greets");
         let said = |written: &ToolDefinition, settings: Value| {
-            check(written, settings.as_object().unwrap()).map(|_| ()).map_err(|error| error.to_string())
+            checked(written, false, settings.as_object().unwrap())
+                .map(|_| ())
+                .map_err(|error| error.to_string())
         };
         assert!(said(&written, json!({"maxOutputSize": 10})).is_ok());
         let refused = said(&written, json!({"depth": 3})).unwrap_err();

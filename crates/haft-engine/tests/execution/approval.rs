@@ -283,7 +283,7 @@ async fn the_fingerprint_tells_apart_what_an_approval_does_not_cover() {
     assert_eq!(ask(Request::new(call("asks"))).await, base, "the same call has the same fingerprint");
     let another =
         haft_core::CallContext { session: Some("s2".into()), ..(*haft_core::CallContext::owner()).clone() };
-    let limits = haft_core::Limits { processes: Some(1), ..Default::default() };
+    let limits = haft_core::Limits { read_bytes: Some(1), ..Default::default() };
     let limited = CallOptions { limits: Some(Box::new(limits)), ..CallOptions::default() };
     for (what, request) in [
         ("arguments", Request::new(call_with("asks", json!({"n": 1})))),

@@ -93,8 +93,15 @@ impl Auto {
                 fix: "wire one in".into(),
             });
         }
-        let reasons: Vec<String> =
+        let mut reasons: Vec<String> =
             refusals.iter().map(|(name, refusal)| format!("{name}: {}", refusal.reason)).collect();
+        // What is the same for all of them is said once.
+        if let [(_, first), others @ ..] = &refusals[..]
+            && !others.is_empty()
+            && others.iter().all(|(_, other)| other == first)
+        {
+            reasons = vec![first.reason.clone()];
+        }
         let fix = refusals.into_iter().next().map(|(_, refusal)| refusal.fix).unwrap_or_default();
         Err(Unavailable { reason: reasons.join("; "), fix })
     }

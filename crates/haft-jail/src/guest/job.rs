@@ -74,6 +74,7 @@ impl Jail for Job {
 
     fn holds(&self, spec: &GuestSpec) -> Result<Enforcement, Unavailable> {
         spec.writes.must_be_live("job")?;
+        super::limits::held_by_kernel(&spec.limits)?;
         if spec.terminal.is_some() {
             return Err(unavailable(
                 "the `job` jail has pipes, not terminals",

@@ -2,6 +2,8 @@
 
 #[cfg(target_os = "linux")]
 use haft_core::port::Exceeded;
+#[cfg(any(target_os = "linux", windows))]
+use haft_core::port::Unavailable;
 use haft_core::{IsolationLevel, Limits};
 use std::time::Duration;
 
@@ -26,7 +28,27 @@ pub fn with_defaults(limits: &Limits, level: IsolationLevel) -> Limits {
         file_bytes: limits.file_bytes,
         scratch_bytes: limits.scratch_bytes.or(Some(256 * MIB)),
         output_bytes: limits.output_bytes,
+        read_bytes: limits.read_bytes,
+        written_bytes: limits.written_bytes,
+        io_operations: limits.io_operations,
+        io_bytes_per_second: limits.io_bytes_per_second,
     }
+}
+
+/// Refuses limits on what a program reads and writes: it can map a file into its memory, and the kernel counts neither
+/// bytes nor operations of that, nor does it slow down what its caches have.
+#[cfg(any(target_os = "linux", windows))]
+pub(crate) fn held_by_kernel(limits: &Limits) -> Result<(), Unavailable> {
+    let Some(name) = limits.of_io() else { return Ok(()) };
+    Err(Unavailable {
+        reason: format!(
+            "`{name}` does not hold for programs: the kernel does not count all that a program reads and writes"
+        ),
+        fix:
+            "leave it out, or use the file tools, for which haft counts; for programs there are `fileBytes`, \
+              `scratchBytes` and `cpuTime`"
+                .into(),
+    })
 }
 
 /// What holds limits here.

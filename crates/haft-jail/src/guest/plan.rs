@@ -248,6 +248,7 @@ pub(crate) fn plan(
         (Writes::Staged(stage), JailKind::Namespace) => Some(stage),
         (Writes::Staged(_), JailKind::Process) => return Err(Unstageable::by("process").into()),
     };
+    limits::held_by_kernel(&spec.limits)?;
     let network = network(spec, jail_kind, facts)?;
     if spec.level == IsolationLevel::Restricted && !(spec.readable.is_empty() && spec.writable.is_empty()) {
         let text = "`restricted` grants no paths; ask for `strict`";

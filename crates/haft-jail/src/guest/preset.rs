@@ -57,6 +57,9 @@ pub(crate) fn extras(preset: Preset, home: &Path) -> Extras {
             ]),
             programs: paths(&[".pyenv/shims", ".pyenv/bin", ".local/bin"]),
         },
+        Preset::Worker => {
+            Extras { readable: std::env::current_exe().into_iter().collect(), ..Extras::default() }
+        }
         Preset::Git => Extras {
             readable: paths(&[".config/git/ignore", ".config/git/attributes"]),
             environment: {

@@ -202,7 +202,7 @@ pub fn small() -> Limits {
         cpu_time: Some(Duration::from_secs(1)),
         wall_time: Some(Duration::from_secs(20)),
         output_bytes: Some(1 << 20),
-        cpu_millicores: None,
+        ..Limits::default()
     }
 }
 

@@ -12,14 +12,15 @@ use haft_sdk::{
     files::{Change, Expect},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::{borrow::Cow, collections::BTreeMap};
 
 /// A patch, read when the arguments are: the only parse.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "String")]
 pub struct PatchText {
-    bytes: usize,
+    /// As it came.
+    text: String,
     patch: Patch,
 }
 
@@ -27,7 +28,14 @@ impl TryFrom<String> for PatchText {
     type Error = haft_patch::PatchError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Ok(PatchText { bytes: text.len(), patch: haft_patch::parse(&text)? })
+        let patch = haft_patch::parse(&text)?;
+        Ok(PatchText { text, patch })
+    }
+}
+
+impl Serialize for PatchText {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
     }
 }
 
@@ -46,7 +54,7 @@ impl JsonSchema for PatchText {
 }
 
 /// What `apply_patch` takes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApplyPatchArgs {
     /// The patch: LP1 (`LP1` … `END`), `*** Begin Patch` … `*** End Patch`, or a unified diff. Which one it is shows.
@@ -58,7 +66,7 @@ pub struct ApplyPatchArgs {
 }
 
 /// Applies a patch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ApplyPatch {
     /// The largest patch, in bytes.
     pub max_patch_bytes: usize,
@@ -88,11 +96,12 @@ impl TypedTool for ApplyPatch {
         for hash in args.expected_sha256.values() {
             check_hash(Some(hash))?;
         }
-        match args.patch.bytes > self.max_patch_bytes {
+        match args.patch.text.len() > self.max_patch_bytes {
             false => Ok(()),
             true => Err(ToolError::bad_args(format!(
                 "Patch exceeds max_patch_bytes: {} bytes, and {} is the most. Send it in parts",
-                args.patch.bytes, self.max_patch_bytes
+                args.patch.text.len(),
+                self.max_patch_bytes
             ))),
         }
     }

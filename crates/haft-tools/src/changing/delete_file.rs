@@ -10,10 +10,10 @@ use haft_sdk::{
     files::{Change, Expect, Kind},
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What `delete_file` takes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeleteFileArgs {
     /// The file, relative to the working folder. Of a link, the link itself goes.
@@ -24,7 +24,7 @@ pub struct DeleteFileArgs {
 }
 
 /// Deletes a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct DeleteFile {
     /// Whether folders may be deleted, too, with all that is in them.
     pub allow_delete_dirs: bool,

@@ -10,10 +10,10 @@ use super::{
 use haft_core::{Footprint, Resource, Risk, ToolDefinition, ToolError, port::BoxFuture, text::one_line};
 use haft_sdk::{ToolCtx, TypedTool, files::Change};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What `edit_file` takes: a snippet to replace, or lines to replace.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct EditFileArgs {
     /// The file, relative to the working folder.
@@ -44,7 +44,7 @@ pub struct EditFileArgs {
 }
 
 /// Edits a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct EditFile;
 
 impl TypedTool for EditFile {

@@ -7,10 +7,10 @@ use super::{
 use haft_core::{ErrorCode, Footprint, Resource, Risk, ToolDefinition, ToolError};
 use haft_sdk::{ToolCtx, TypedTool, files::Change};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What `move_file` and `copy_file` take.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct MoveCopyArgs {
     /// The file that is there, relative to the working folder.
@@ -23,14 +23,14 @@ pub struct MoveCopyArgs {
 }
 
 /// Moves a file or a folder.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct MoveFile {
     /// Whether calls may replace files at all.
     pub allow_overwrite: bool,
 }
 
 /// Copies a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct CopyFile {
     /// Whether calls may replace files at all.
     pub allow_overwrite: bool,

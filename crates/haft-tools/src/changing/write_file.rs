@@ -7,10 +7,10 @@ use haft_sdk::{
     files::{Change, Expect},
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What to do where a file is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WriteMode {
     /// Makes a new file, and refuses where one is.
@@ -23,7 +23,7 @@ pub enum WriteMode {
 }
 
 /// What `write_file` takes.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteFileArgs {
     /// The file, relative to the working folder. Folders on the way are made.
@@ -40,7 +40,7 @@ pub struct WriteFileArgs {
 }
 
 /// Writes a file.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct WriteFile;
 
 impl TypedTool for WriteFile {

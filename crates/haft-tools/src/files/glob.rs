@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 /// let tool = typed(haft_tools::Glob::default());
 /// assert_eq!(tool.definition().aliases, ["QueryVFS"]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Glob {
     /// How many paths are given where the caller does not say.
     pub default_results: usize,
@@ -38,7 +38,7 @@ impl Default for Glob {
 }
 
 /// What to find.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct GlobArgs {
     /// Such as `**/*.rs` or `src/**/*.{ts,tsx}`. `*` stays within a name, `**` goes through folders.

@@ -18,7 +18,7 @@ use std::{ffi::OsStr, io, time::SystemTime};
 /// let tool = typed(haft_tools::ListDirectory::default());
 /// assert_eq!(tool.definition().aliases, ["ListFiles", "listdir", "ls", "dir"]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListDirectory {
     /// The most entries, also where fewer are not asked for.
     pub max_entries: usize,
@@ -54,7 +54,7 @@ impl Default for ListDirectory {
 const DEEPEST: u32 = 256;
 
 /// What to list.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListDirectoryArgs {
     /// The folder, relative to the working folder.

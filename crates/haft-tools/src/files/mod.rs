@@ -32,8 +32,10 @@ pub use read_file::{FileContent, LineRange, ReadFile, ReadFileArgs};
 pub use search_files::{Case, Hit, SearchFiles, SearchFilesArgs, Searched};
 
 use crate::changing::{ApplyPatch, CopyFile, DeleteFile, EditFile, MoveFile, UndoChanges, WriteFile};
-use haft_core::{Category, Risk, Source, ToolDefinition};
+use crate::worker::Jailable;
+use haft_core::{Category, IsolationLevel, Risk, Source, ToolDefinition};
 use haft_sdk::{Tool, TypedTool, typed_with};
+use serde::{Serialize, de::DeserializeOwned};
 use std::{num::NonZero, path::Path, time::Duration};
 
 /// How the file tools behave on this installation.
@@ -60,6 +62,9 @@ pub struct FileToolSettings {
     pub move_file: MoveFile,
     /// Of `delete_file`.
     pub delete_file: DeleteFile,
+    /// The level that they run at, at the least: each call then has a worker of its own in a jail. Without it they run in
+    /// haft's own process, unless a call asks for more. Undoing, which only puts back what haft recorded, always does.
+    pub isolation: Option<IsolationLevel>,
     /// How long a call may take that does not say; without it, as long as any other call.
     pub timeout: Option<Duration>,
 }
@@ -76,24 +81,37 @@ pub struct FileToolSettings {
 /// ```
 pub fn file_tools(settings: &FileToolSettings) -> Vec<Box<dyn Tool>> {
     vec![
-        limited(settings.apply_patch, settings),
-        limited(settings.copy_file, settings),
-        limited(settings.delete_file, settings),
-        limited(EditFile, settings),
-        limited(settings.glob.clone(), settings),
-        limited(settings.list_directory.clone(), settings),
-        limited(settings.move_file, settings),
-        limited(settings.read_file.clone(), settings),
-        limited(settings.search_files.clone(), settings),
+        jailable(settings.apply_patch, settings),
+        jailable(settings.copy_file, settings),
+        jailable(settings.delete_file, settings),
+        jailable(EditFile, settings),
+        jailable(settings.glob.clone(), settings),
+        jailable(settings.list_directory.clone(), settings),
+        jailable(settings.move_file, settings),
+        jailable(settings.read_file.clone(), settings),
+        jailable(settings.search_files.clone(), settings),
         limited(UndoChanges, settings),
-        limited(WriteFile, settings),
+        jailable(WriteFile, settings),
     ]
 }
 
-/// A tool with the time that all of them have.
+/// A tool with the time that all of them have, in haft's own process.
 fn limited(tool: impl TypedTool, settings: &FileToolSettings) -> Box<dyn Tool> {
     let timeout = settings.timeout;
     Box::new(typed_with(tool, |definition| definition.constraints.default_timeout = timeout))
+}
+
+/// A tool with the time that all of them have, which works in a jail where that is asked for.
+fn jailable<T>(tool: T, settings: &FileToolSettings) -> Box<dyn Tool>
+where
+    T: TypedTool + Serialize + DeserializeOwned,
+    T::Args: Serialize,
+{
+    let FileToolSettings { timeout, isolation, .. } = *settings;
+    Box::new(typed_with(Jailable::new(tool), |definition| {
+        definition.constraints.default_timeout = timeout;
+        definition.constraints.required_isolation = isolation.unwrap_or(IsolationLevel::None);
+    }))
 }
 
 /// What the tools that only read have in common.

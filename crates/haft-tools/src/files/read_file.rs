@@ -9,14 +9,16 @@ use super::{
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use haft_core::{Footprint, Resource, ToolDefinition, ToolError};
-use haft_sdk::{ToolCtx, TypedTool, files::Reader};
+use haft_sdk::{
+    ToolCtx, TypedTool,
+    files::{FileReader, Reader},
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use std::{
     fmt::Write as _,
-    fs::File,
     io::{self, Read as _},
 };
 
@@ -33,7 +35,7 @@ const BINARY_CUT: &str = "[binary:base64][truncated]";
 /// let tool = typed(haft_tools::ReadFile::default());
 /// assert_eq!(tool.definition().aliases, ["ReadFile", "Read"]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReadFile {
     /// The most bytes that are given back at once.
     pub max_file_read_bytes: usize,
@@ -48,7 +50,7 @@ impl Default for ReadFile {
 }
 
 /// What to read.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFileArgs {
     /// The file, relative to the working folder.
@@ -407,7 +409,7 @@ fn numbered(text: &str, first: u64) -> String {
 
 /// A file that is read from its start, and hashed on the way.
 struct Source<'a> {
-    file: File,
+    file: FileReader,
     hash: Hash,
     cx: &'a ToolCtx,
 }

@@ -13,7 +13,7 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use haft_core::{Footprint, Resource, ToolDefinition, ToolError, text::one_line};
 use haft_sdk::{
     ToolCtx, TypedTool,
-    files::{Step, Visit, Walk},
+    files::{FileReader, Step, Visit, Walk},
 };
 use hits::FileHits;
 use kept::Kept;
@@ -38,7 +38,7 @@ const REGEX_BYTES: usize = 16 << 20;
 /// let tool = typed(haft_tools::SearchFiles::default());
 /// assert_eq!(tool.definition().aliases, ["SearchFiles", "Grep"]);
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SearchFiles {
     /// How many matches are given where the caller does not say.
     pub default_results: usize,
@@ -55,7 +55,7 @@ impl Default for SearchFiles {
 }
 
 /// What to find.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchFilesArgs {
     /// A regular expression, as Rust's regex library has them; with literal, the text itself.
@@ -250,7 +250,7 @@ impl Worker {
 
 /// A file whose reading ends when the call does.
 struct Cancellable<'a> {
-    file: std::fs::File,
+    file: FileReader,
     cx: &'a ToolCtx,
 }
 

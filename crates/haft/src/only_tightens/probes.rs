@@ -282,6 +282,7 @@ pub(super) fn engine(config: &Config, _world: &World, found: &mut Behaviour) {
 
 pub(super) fn tools(config: &Config, _world: &World, found: &mut Behaviour) {
     let tools = wiring::file_tools(config);
+    found.may("file tools run in haft's own process", tools.isolation.is_none());
     let list = &tools.list_directory;
     for (name, is_allowed) in [
         ("hidden files are listed", list.include_hidden_default),

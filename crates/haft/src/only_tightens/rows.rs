@@ -24,6 +24,7 @@ pub(super) const ROWS: &[Row] = &[
     row("tools.coerce_arguments", "false", "true"),
     row("tools.max_listed", "1", "2"),
     row("tools.definitions", "[]", "[{ name = 'ask_desk', description = 'Asks at the desk' }]"),
+    row("tools.files.isolation", "'standard'", "'none'"),
     row("tools.files.denied_patterns", "['secrets/**']", "[]"),
     Row {
         around: "tools.files.allowed_roots = ['.', 'vendor']\n",

@@ -180,12 +180,7 @@ fn offers(ports: &Ports, ready: &Ready, summary: &str, now: jiff::Timestamp) -> 
     };
     let offers = guarded(|| {
         let confirm = ready.prepared.get().and_then(|prepared| prepared.confirm());
-        let confirm = confirm_reason(
-            &*ready.call.reach().workspace,
-            &registered.definition,
-            confirm,
-            &ready.footprint,
-        )?;
+        let confirm = confirm_reason(&*ready.call.reach().workspace, registered, confirm, &ready.footprint)?;
         let subject = Subject {
             context: &call.context,
             definition: &registered.definition,

@@ -7,7 +7,7 @@ use crate::{
     registry::Registered,
 };
 use haft_core::{
-    Category, ErrorCode, Footprint, IsolationLevel, Resource, ToolDefinition, ToolError,
+    Category, ErrorCode, Footprint, Resource, ToolDefinition, ToolError,
     port::{GuardError, RuleName, Subject, Verdict},
 };
 use haft_sdk::{
@@ -94,18 +94,18 @@ fn undone(
 }
 
 /// Why this very call has to be confirmed: its tool says so, or it changes a file that runs programs later. Only for
-/// code in haft's own process: what a jailed program changes is held by its jail.
+/// haft's own code: what a jailed program changes is held by its jail.
 pub(crate) fn confirm_reason(
     workspace: &dyn Workspace,
-    definition: &ToolDefinition,
+    registered: &Registered,
     of_tool: Option<String>,
     footprint: &Footprint,
 ) -> Result<Option<String>, ToolError> {
-    if definition.constraints.required_isolation > IsolationLevel::None {
+    if !registered.is_own_code() {
         return Ok(of_tool);
     }
     // File tools move and delete whole folders; others name what they work in.
-    let scope = match definition.category {
+    let scope = match registered.definition.category {
         Category::FileSystem => Scope::Everything,
         _ => Scope::Entry,
     };

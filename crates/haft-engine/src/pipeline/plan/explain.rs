@@ -32,7 +32,7 @@ pub(crate) fn explain<T>(
     let (footprint, confirm) = guarded(|| {
         let prepared = registered.tool.prepare(&arguments)?;
         let footprint = resolved(workspace, prepared.footprint(), &request.context.tenant)?;
-        let confirm = confirm_reason(workspace, definition, prepared.confirm(), &footprint)?;
+        let confirm = confirm_reason(workspace, &registered, prepared.confirm(), &footprint)?;
         Ok((footprint, confirm))
     })?;
     Ok(look(&Subject {

@@ -5,7 +5,7 @@ use crate::{
     ports::Ports,
     registry::Registered,
 };
-use haft_core::{ErrorCode, IsolationLevel, Tier, ToolError, iso_duration};
+use haft_core::{ErrorCode, IsolationLevel, Limits, Tier, ToolError, iso_duration};
 use std::time::Duration;
 
 /// What a call asks for beyond what its caller's tier includes.
@@ -38,6 +38,17 @@ pub(super) fn within_licence(
 /// The deadline of a call that a person sits in front of: longer than anybody sits.
 const ATTENDED: Duration = Duration::from_secs(30 * 24 * 3600);
 
+/// What a call may do with files, by its own limits and those around it; `None` where nothing is limited.
+pub(super) fn of_files(call: &CallState) -> Option<Box<Limits>> {
+    let around = call.parent_limits();
+    let limits = match &call.options.limits {
+        Some(asked) => asked.within(&around),
+        None => around,
+    };
+    let limits = limits.of_files();
+    (limits != Limits::default()).then(|| Box::new(limits))
+}
+
 /// The deadline and the room for output, or why the call cannot have them.
 pub(super) fn bounds(
     ports: &Ports,
@@ -48,7 +59,7 @@ pub(super) fn bounds(
 ) -> Result<Bounds, ToolError> {
     let constraints = &registered.definition.constraints;
     let parent_limits = call.parent_limits();
-    let timeout = match call.options.attended {
+    let mut timeout = match call.options.attended {
         true => resolve_timeout(requested, None, ATTENDED, parent_limits.wall_time, ATTENDED)?,
         false => {
             let timeout = resolve_timeout(
@@ -62,7 +73,13 @@ pub(super) fn bounds(
         }
     };
     let tool_most = usize::try_from(constraints.max_output_size).unwrap_or(usize::MAX);
-    let output = tool_most.min(ports.settings.max_output_bytes);
+    let mut output = tool_most.min(ports.settings.max_output_bytes);
+    // A program is held to these by its jail, which knows what it put out.
+    if let (Some(limits), true) = (&call.options.limits, registered.is_own_code()) {
+        timeout = limits.wall_time.map_or(timeout, |most| most.min(timeout));
+        let most = limits.output_bytes.and_then(|most| usize::try_from(most).ok());
+        output = most.map_or(output, |most| most.min(output));
+    }
     if let Some(limits) = &call.options.limits {
         limits.check_ceiling(&call.reach().commands.ceiling())?;
     }

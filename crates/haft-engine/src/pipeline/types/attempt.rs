@@ -11,12 +11,14 @@ use super::{
     planned::Ready,
 };
 use haft_core::{
-    CallContext, Enforcement, ErrorCode, ExecutionId, Footprint, OutputStream, ToolCall, ToolError,
+    CallContext, Enforcement, ErrorCode, ExecutionId, Footprint, IsolationLevel, Limits, OutputStream,
+    ToolCall, ToolError,
     port::{BoxFuture, GuestEnd, GuestSpec, Stage, StagedCall, Unstageable, Writes},
 };
 use haft_sdk::{
     CallHost, Cancel, CancelReason, ToolCtx,
     capability::{Capabilities, Workspace},
+    files::{Meter, metered},
 };
 use serde_json::{Map, Value};
 use std::{
@@ -43,6 +45,8 @@ pub(crate) struct Attempt {
     facts: Arc<AttemptFacts>,
     /// Made when it is first used: most tools touch no file.
     files: OnceLock<Arc<dyn Workspace>>,
+    /// Counts what it does with files, where limits ask for that.
+    meter: Option<Arc<Meter>>,
 }
 
 impl Attempt {
@@ -60,7 +64,16 @@ impl Attempt {
             does: call.facts.staging.as_ref().map(|staging| staging.does.clone()).unwrap_or_default(),
             footprint: ready.footprint.clone(),
             files: OnceLock::new(),
+            meter: ready
+                .file_limits
+                .as_deref()
+                .map(|limits| Arc::new(Meter::new(limits.clone(), Arc::clone(&ready.cancel)))),
         }
+    }
+
+    /// Counts what it does with files, where limits ask for that.
+    pub(crate) fn meter(&self) -> Option<Arc<Meter>> {
+        self.meter.clone()
     }
 
     /// Notes that the tool has said something.
@@ -137,10 +150,25 @@ impl CallHost for Attempt {
 
     fn workspace(&self) -> &dyn Workspace {
         let shared = &self.call.reach().workspace;
-        match self.footprint.may_write_anything() {
-            true => &**shared,
-            false => &**self.files.get_or_init(|| shared.held_to(&self.footprint)),
+        let may_anything = self.footprint.may_write_anything();
+        if may_anything && self.meter.is_none() {
+            return &**shared;
         }
+        &**self.files.get_or_init(|| {
+            let held = if may_anything { Arc::clone(shared) } else { shared.held_to(&self.footprint) };
+            match &self.meter {
+                Some(meter) => metered(held, Arc::clone(meter)),
+                None => held,
+            }
+        })
+    }
+
+    fn isolation(&self) -> IsolationLevel {
+        self.containment.level
+    }
+
+    fn file_limits(&self) -> Limits {
+        self.meter.as_ref().map(|meter| meter.limits().clone()).unwrap_or_default()
     }
 
     fn run_blocking(&self, job: Box<dyn FnOnce() + Send>) {

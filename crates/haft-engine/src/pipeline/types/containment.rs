@@ -101,16 +101,20 @@ pub(crate) fn contain(
     // A program is held by its jail, whatever it touches. Code in haft's own process is held by what it says.
     let mut touched = footprint.reads.iter().chain(&footprint.writes);
     if call.sandbox.get().is_some()
-        && required == IsolationLevel::None
+        && registered.is_own_code()
         && touched.any(|resource| *resource == Resource::Anything)
     {
         let text =
             format!("`{}` does not say what it touches, so it cannot be held to a sandbox", registered.name);
         return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text));
     }
+    let works_in_jail = registered.tool.works_in_jail();
     let mut level = call.options.isolation.map_or(required, |asked| asked.max(required));
-    if let (Some(sandbox), true) = (call.sandbox.get(), required > IsolationLevel::None) {
+    if let (Some(sandbox), true) = (call.sandbox.get(), works_in_jail || !registered.is_own_code()) {
         level = level.max(sandbox.level);
+    }
+    if level == IsolationLevel::None {
+        level = level_of_limits(call, registered)?;
     }
     // Decided when it is called, not kept with the definition: a stricter installation and a better licence count at
     // once.
@@ -118,7 +122,14 @@ pub(crate) fn contain(
         let usual = call.reach().commands.template().level.max(IsolationLevel::Standard);
         level = level.max(usual.min(call.context.tier.max_isolation()));
     }
-    if required == IsolationLevel::None && level > required {
+    if works_in_jail && level == IsolationLevel::Restricted {
+        let text = format!(
+            "`{}` needs files, and Restricted isolation has none: ask for Strict, or call it outside of the sandbox",
+            registered.name
+        );
+        return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
+    }
+    if required == IsolationLevel::None && level > required && !works_in_jail {
         let text = format!(
             "`{}` needs {level:?} isolation, which cannot be had: it runs in haft's own process; call it without",
             registered.name
@@ -139,6 +150,27 @@ pub(crate) fn contain(
         return Err(ToolError::new(ErrorCode::SandboxCreationFailed, text));
     }
     Ok(level)
+}
+
+/// The level of a call in haft's own process for which nobody asked for isolation, by its limits: a tool that can work in
+/// a jail does so where nothing else holds them. Limits of others are refused, where the call itself asks for them.
+fn level_of_limits(call: &CallState, registered: &Registered) -> Result<IsolationLevel, ToolError> {
+    let asked = call.options.limits.as_deref().and_then(Limits::for_jails_only);
+    if registered.tool.works_in_jail() {
+        let held_in = |name: Option<&str>| name.map_or(IsolationLevel::None, |_| IsolationLevel::Standard);
+        return Ok(held_in(asked.or_else(|| call.parent_limits().for_jails_only())));
+    }
+    match asked {
+        Some(name) if !registered.tool.only_calls() => {
+            let text = format!(
+                "`{name}` cannot be held for `{}`: it runs in haft's own process. Call it without that limit; it holds \
+                 for programs and for the tools that work with files",
+                registered.name
+            );
+            Err(ToolError::new(ErrorCode::ResourceLimitExceeded, text))
+        }
+        _ => Ok(IsolationLevel::None),
+    }
 }
 
 /// The jail that the call and the sandbox around it chose.
