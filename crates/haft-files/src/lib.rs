@@ -32,6 +32,6 @@ pub use lexical::{MAX_NAME_BYTES, MAX_PATH_BYTES};
 #[cfg(target_os = "linux")]
 pub use staged::{
     Ask, Conflict, Findings, Listed, Restored, StageRules, StagedKeep, StagedSet, UndoFit, Violation,
-    ViolationKind, discard, sweep,
+    ViolationKind, discard, outdated,
 };
 pub use worker::reopened;

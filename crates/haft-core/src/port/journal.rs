@@ -86,9 +86,10 @@ pub enum JournalStep {
 
 /// How far a call came with what its command wrote apart from the files: it was staged, it ran, it was settled.
 ///
-/// Two of them are on disk before a call goes on, whatever the durability of the store: [`Staged`](Self::Staged) before
-/// the command runs, and [`Applying`](Self::Applying) before the first file changes. So whatever a crash leaves, the
-/// last step says whether files were changed; only after `Applying` the records of changed files have to be asked.
+/// Three of them are on disk before a call goes on, whatever the durability of the store: [`Staged`](Self::Staged)
+/// before the command runs, [`Applying`](Self::Applying) before the first file changes, and that all was applied before
+/// what the command wrote is thrown away. So whatever a crash leaves, the last step says whether files were changed; only
+/// after `Applying` the records of changed files have to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangesStep {
     /// There is room for what the command writes, and it may run. No file was changed.
@@ -140,8 +141,10 @@ impl ChangesStep {
 
     /// Whether a call may go on only when the step is on disk.
     pub const fn must_wait(self) -> bool {
-        matches!(self, ChangesStep::Staged | ChangesStep::Applying)
-            || matches!(self, ChangesStep::Settled(ChangesState::Applied))
+        matches!(
+            self,
+            ChangesStep::Staged | ChangesStep::Applying | ChangesStep::Settled(ChangesState::Applied)
+        )
     }
 
     /// Whether the files have what the command changed; `None` where the step alone does not tell.

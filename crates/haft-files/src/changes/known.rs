@@ -4,7 +4,7 @@
 use super::tree;
 use super::{
     Changes,
-    manifest::{self, Manifest, Step},
+    manifest::{Manifest, Step},
     record::{self, Shelf},
 };
 use crate::jail::PathJail;
@@ -87,7 +87,7 @@ impl Changes {
         manifest: &Manifest,
     ) -> io::Result<Option<Vec<PathBuf>>> {
         #[cfg(target_os = "linux")]
-        if manifest.version == manifest::TREES {
+        if manifest.version == super::manifest::TREES {
             return tree::touched(jail, folder, &manifest.roots, MOST_UNDONE);
         }
         let _ = (jail, folder);

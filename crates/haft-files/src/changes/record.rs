@@ -336,11 +336,10 @@ impl Shelf {
         let call = name.split('.').next().unwrap_or(name);
         let mut all = self.restored(call)?;
         all.extend(restored);
-        let raw: Vec<_> = all.into_iter().map(|(path, at)| (super::tree::Raw(path), at)).collect();
         let path = self.restored.join(format!("{call}.json"));
         let fresh = path.with_extension("new");
         let mut file = private().create(true).truncate(true).open(&fresh)?;
-        serde_json::to_writer(&mut file, &raw)?;
+        serde_json::to_writer(&mut file, &all)?;
         file.flush()?;
         file.sync_data()?;
         fs::rename(fresh, path)
@@ -353,8 +352,7 @@ impl Shelf {
             text => text?,
         };
         // What cannot be read counts as changed by somebody else.
-        let raw: Vec<(super::tree::Raw, (i64, u32))> = serde_json::from_slice(&text).unwrap_or_default();
-        Ok(raw.into_iter().map(|(path, at)| (path.0, at)).collect())
+        Ok(serde_json::from_slice(&text).unwrap_or_default())
     }
 
     /// The changes are applied or thrown away: nobody asks any more.

@@ -13,7 +13,7 @@ mod undo;
 
 pub(super) use area::{Ground, clean_up};
 pub(super) use plan::plan;
-pub(super) use step::{Raw, StepList, TreeStep};
+pub(super) use step::{StepList, TreeStep};
 pub(super) use undo::{plan_undo, touched};
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     manifest::{self, Manifest},
     record::{self, Record, Shelf},
 };
-use crate::{PathError, jail::PathJail};
+use crate::{PathError, jail::PathJail, staged::Restored};
 use haft_core::{ErrorCode, ExecutionId, ToolError};
 use haft_sdk::files::{Changed, FileOutcome};
 use std::{io, path::PathBuf};
@@ -170,14 +170,16 @@ fn give_up(record: Record, ground: &Ground, error: ToolError) -> ToolError {
 /// Takes back what was made of a set: the paths, bounded, and those that somebody else changed. Can be cut and done
 /// again. What was put back is noted, so that nobody takes it for a change of somebody else.
 fn take_back(ground: &Ground) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    let (mut paths, mut left, mut restored) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut paths, mut left) = (Vec::new(), Vec::new());
+    let (mut restored, mut folders) = (Restored::new(), Vec::new());
     let mut list = StepList::open(&ground.record)?;
     for index in (0..list.count()?).rev() {
         let step = list.step(index)?;
         let full = ground.full(&step);
         let back = carry::back(ground, &step)?;
         if back == carry::Back::Restored && restored.len() < MOST_RESTORED {
-            restored.push(step.place_of());
+            let is_folder = ground.note(step.place(), &mut restored)?;
+            folders.extend(is_folder.then(|| step.place_of()));
         }
         match back {
             carry::Back::Left => left.push(full),
@@ -186,7 +188,11 @@ fn take_back(ground: &Ground) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
         }
     }
     ground.sync()?;
-    ground.note_restored(&restored)?;
+    // What came back into a folder later has changed that folder, too.
+    for (root, path) in &folders {
+        ground.note((*root, path), &mut restored)?;
+    }
+    ground.keep_note(restored)?;
     paths.sort();
     paths.dedup();
     Ok((paths, left))

@@ -105,8 +105,8 @@ impl Differ<'_> {
         let spec = &self.layer.spec;
         let is_hidden =
             |below: &Path| below.ancestors().any(|at| spec.hidden.iter().any(|hidden| hidden == at));
-        let is_ours = |below: &Path| self.restored.get(&spec.root.join(below)) == Some(&low.changed);
-        below.is_none_or(|below| is_hidden(below) || (low.changed > spec.since && !is_ours(below)))
+        let is_ours = self.restored.contains(&(low.number, low.changed));
+        below.is_none_or(is_hidden) || (low.changed > spec.since && !is_ours)
     }
 
     fn compare(

@@ -64,9 +64,9 @@ fn goes(mut kept: Vec<(OsString, Duration, u64)>, keep: StagedKeep) -> Vec<OsStr
     goes
 }
 
-/// Removes what is kept for too long, or is too much: `folder` has one folder for each command. Those that are in use
-/// stay. Gives the names of those that went.
-pub fn sweep(
+/// The names of what is kept for too long, or is too much: `folder` has one folder for each command. Those that are in
+/// use stay. Removes nothing: who keeps them forgets them first, so that none is taken for a whole one meanwhile.
+pub fn outdated(
     folder: &Path,
     keep: StagedKeep,
     now: SystemTime,
@@ -86,11 +86,7 @@ pub fn sweep(
         let made = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         kept.push((name.clone(), now.duration_since(made).unwrap_or_default(), size_of(&opened, &name)));
     }
-    let gone = goes(kept, keep);
-    for name in &gone {
-        remove_tree(&opened, name)?;
-    }
-    Ok(gone)
+    Ok(goes(kept, keep))
 }
 
 #[cfg(test)]

@@ -294,7 +294,7 @@ impl Looker<'_> {
 
     fn conflict(&mut self, path: &Path, low: &Known) {
         let is_newer = judge::is_newer(low, self.layer.spec.since);
-        if is_newer && self.rules.restored.get(&self.full(path)) != Some(&low.changed) {
+        if is_newer && !self.rules.restored.contains(&(low.number, low.changed)) {
             let conflict = Conflict { path: self.full(path), why: CHANGED };
             self.findings.conflicts.add(conflict, self.rules.most_listed);
         }

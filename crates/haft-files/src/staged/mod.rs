@@ -13,7 +13,7 @@ mod look;
 mod walk;
 
 pub use judge::{Ask, Conflict, Violation, ViolationKind};
-pub use keep::{StagedKeep, discard, sweep};
+pub use keep::{StagedKeep, discard, outdated};
 pub(crate) use look::look;
 pub use look::{Findings, Listed, UndoFit};
 pub(crate) use walk::{At, Layer, Next, Touch, Visitor};
@@ -21,7 +21,7 @@ pub(crate) use walk::{At, Layer, Next, Touch, Visitor};
 use crate::Keep;
 use haft_core::port::StagedRoot;
 use haft_guard::names::ProtectedNames;
-use std::{collections::BTreeMap, io, path::PathBuf, sync::Arc};
+use std::{collections::BTreeSet, io, path::PathBuf, sync::Arc};
 
 /// What a change set is judged by.
 #[derive(Clone, Debug)]
@@ -38,13 +38,14 @@ pub struct StageRules {
     pub keep: Keep,
     /// How many changes, violations, questions and conflicts are listed.
     pub most_listed: usize,
-    /// Files and folders that haft itself put back since, when the set was being applied and that was cut, with the time
-    /// of their last change: whoever changed one after that is in conflict, and haft is not.
+    /// Files and folders that haft itself put back since, when the set was being applied and that was cut: whoever changed
+    /// one after that is in conflict, and haft is not.
     pub restored: Arc<Restored>,
 }
 
-/// What haft put back: whole paths, and when each changed last.
-pub type Restored = BTreeMap<PathBuf, (i64, u32)>;
+/// What haft put back: the number of each file or folder in its file system, and when it changed last. Not its path: that
+/// is another one once the folder around it is back.
+pub type Restored = BTreeSet<(u64, (i64, u32))>;
 
 impl Default for StageRules {
     fn default() -> Self {

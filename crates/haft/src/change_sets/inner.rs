@@ -176,7 +176,14 @@ impl Inner {
     /// Throws away what is kept for too long. What cannot be thrown away now is tried again with the next call.
     fn sweep(&self) {
         let is_in_use = |name: &OsStr| !matches!(lock(&self.folder.join(name)), Ok(Some(_)));
-        let _ = haft_files::sweep(&self.folder, self.bounds.keep, SystemTime::now(), &is_in_use);
+        let goes = haft_files::outdated(&self.folder, self.bounds.keep, SystemTime::now(), &is_in_use);
+        for name in goes.unwrap_or_default() {
+            let place = self.folder.join(name);
+            // Somebody may decide about it just now.
+            if let Ok(Some(_lock)) = lock(&place) {
+                let _ = throw_away(&place);
+            }
+        }
     }
 
     /// The change set of a call of that tenant.

@@ -125,16 +125,16 @@ impl Ground {
         self.shelf.forget_left(&self.name)
     }
 
-    /// Notes what was put back, with the time of its last change as it is now: the folders that it is in have changed
-    /// for the last time as well.
-    pub(crate) fn note_restored(&self, places: &[(usize, PathBuf)]) -> io::Result<()> {
-        let mut restored = Restored::new();
-        for (root, path) in places {
-            let Ok((reached, name)) = self.live(*root, path) else { continue };
-            if let Some(known) = reached.folder().known(name)? {
-                restored.insert(self.root_path(*root).join(path), known.changed);
-            }
-        }
+    /// Notes what is at a path as put back, as it is now. Whether that is a folder.
+    pub(crate) fn note(&self, (root, path): (usize, &Path), restored: &mut Restored) -> io::Result<bool> {
+        let Ok((reached, name)) = self.live(root, path) else { return Ok(false) };
+        let Some(known) = reached.folder().known(name)? else { return Ok(false) };
+        restored.insert((known.number, known.changed));
+        Ok(known.is_folder())
+    }
+
+    /// Keeps what was noted.
+    pub(crate) fn keep_note(&self, restored: Restored) -> io::Result<()> {
         self.shelf.note_restored(&self.name, restored)
     }
 
