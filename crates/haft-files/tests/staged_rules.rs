@@ -143,6 +143,12 @@ fn links_that_lead_out_are_refused_whatever_way_they_take() {
     std::os::unix::fs::symlink(&outside, stage.root().join("mine")).unwrap();
     let set = stage.shell("ln -s mine/x x");
     assert!(out(&set.look().unwrap().violations.first[0].kind));
+    // By a link of the command's to a folder with such a link in it.
+    let stage = ground();
+    std::os::unix::fs::symlink(&outside, stage.root().join("d/mine")).unwrap();
+    let set = stage.shell("ln -s d e; ln -s e/mine/x x");
+    let found = set.look().unwrap().violations;
+    assert!(found.total == 1 && out(&found.first[0].kind), "{found:?}");
     if is_root() {
         refused("mkdir -p d/deep/l; ln -s ../../../top d/deep/l/t; mv d/deep/l l", nothing, out);
         let stage = ground();
@@ -156,6 +162,30 @@ fn links_that_lead_out_are_refused_whatever_way_they_take() {
     set.rules.link_targets = vec![PathBuf::from("/usr")];
     apply(&stage.files(), &set).unwrap();
     assert_eq!(fs::read_link(stage.root().join("e")).unwrap(), PathBuf::from("/usr/bin/env"));
+}
+
+/// A link is followed through the folder as it is with the changes, and not as it was.
+#[test]
+fn links_lead_through_what_the_command_made_and_not_through_what_it_replaced() {
+    if !can("links_lead_through_what_the_command_made_and_not_through_what_it_replaced") {
+        return;
+    }
+    let stage = ground();
+    for (name, target) in [("a", "nowhere"), ("b", "/etc"), ("c", "/usr/bin")] {
+        std::os::unix::fs::symlink(target, stage.root().join(name)).unwrap();
+    }
+    let mut set = stage.shell(
+        "rm a b; mkdir a b; ln -s x/y a/l; ln -s b/passwd passwd; ln -s c/env env; ln -s d again; ln -s again/x x",
+    );
+    set.rules.link_targets = vec![PathBuf::from("/usr")];
+    let found = set.look().unwrap();
+    assert!(found.violations.is_empty(), "{found:?}");
+    apply(&stage.files(), &set).unwrap();
+    // What was free before is not once the way there leads out.
+    let stage = ground();
+    let set = stage.shell("ln -s d/deep first; rm -rf d; ln -s /etc d");
+    let found = set.look().unwrap().violations;
+    assert_eq!(found.total, 2, "{found:?}");
 }
 
 #[test]

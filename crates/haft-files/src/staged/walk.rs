@@ -377,7 +377,7 @@ fn is_repository(around: &Around<'_>, names: &[OsString]) -> io::Result<bool> {
 }
 
 /// Which folder of the lower layer a mark names: from the root, or beside the one that has the mark.
-fn redirected(mark: &[u8], parent: Option<&Path>) -> Option<PathBuf> {
+pub(super) fn redirected(mark: &[u8], parent: Option<&Path>) -> Option<PathBuf> {
     let path = Path::new(OsStr::from_bytes(mark));
     let path = match path.strip_prefix("/") {
         Ok(below) => below.to_path_buf(),
