@@ -31,6 +31,7 @@ mod limits;
 mod linux {
     //! Names what is only there on Linux.
     pub use super::{
+        cache::sweep_caches,
         gvisor::Gvisor,
         host::{JailHost, JailOptions},
         namespace::Namespace,
@@ -42,6 +43,8 @@ mod linux {
     };
 }
 
+#[cfg(target_os = "linux")]
+mod cache;
 #[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]

@@ -24,9 +24,14 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(bounds: Option<&Bounds>) -> Self {
-        let bounds = bounds.filter(|bounds| bounds.is_watched()).cloned();
+    pub(super) fn of(bounds: Option<Bounds>) -> Self {
+        let bounds = bounds.filter(Bounds::is_watched);
         Counts { bounds, at: Instant::now(), running: None }
+    }
+
+    /// The same, after a while: what was there before was counted, and most commands have ended by then.
+    pub(super) fn later(bounds: Option<Bounds>) -> Self {
+        Counts { at: Instant::now() + Duration::from_secs(1), ..Counts::of(bounds) }
     }
 
     /// When something was counted: the limit that was passed, where one was. Dropping it loses nothing.
@@ -55,6 +60,14 @@ impl Counts {
             Ok(counted) => counted.map(drop),
             Err(_) => Ok(()),
         }
+    }
+}
+
+/// When one of two was counted.
+pub(super) async fn first_of(one: &mut Counts, other: &mut Counts) -> Result<(), Exceeded> {
+    tokio::select! {
+        counted = one.next() => counted,
+        counted = other.next() => counted,
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Bounds {
     uppers: Vec<PathBuf>,
     most_bytes: Option<u64>,
     most_files: Option<u64>,
+    /// What the limit of bytes is called.
+    of_bytes: &'static str,
     /// Bytes that were free before.
     free: u64,
 }
@@ -40,7 +42,15 @@ pub(crate) struct Bounds {
 impl Bounds {
     pub(super) fn of(spec: &StageSpec, uppers: Vec<PathBuf>) -> Self {
         let free = uppers.first().map_or(0, |upper| free(upper));
-        Bounds { uppers, most_bytes: spec.most_bytes, most_files: spec.most_files, free }
+        let of_bytes = "stagedBytes";
+        Bounds { uppers, most_bytes: spec.most_bytes, most_files: spec.most_files, of_bytes, free }
+    }
+
+    /// Of a build cache, which is counted like a layer.
+    pub(crate) fn of_cache(files: PathBuf, most_bytes: u64) -> Self {
+        let free = free(&files);
+        let of_bytes = "cacheBytes";
+        Bounds { uppers: vec![files], most_bytes: Some(most_bytes), most_files: None, of_bytes, free }
     }
 
     /// Whether there is anything to count.
@@ -74,7 +84,7 @@ impl Bounds {
                 .bytes
                 .max(self.free.saturating_sub(self.uppers.first().map_or(0, |upper| free(upper))));
         }
-        let bytes = left("stagedBytes", self.most_bytes, counted.bytes, FASTEST.bytes);
+        let bytes = left(self.of_bytes, self.most_bytes, counted.bytes, FASTEST.bytes);
         let files = left("stagedFiles", self.most_files, counted.files, FASTEST.files);
         let soon =
             |bytes: Duration, files| bytes.min(files).clamp(LOOKS.0, LOOKS.1).max(begun.elapsed() * PART);
