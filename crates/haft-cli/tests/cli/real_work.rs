@@ -259,6 +259,11 @@ fn everyday_work(name: &str, who: Who) {
         assert_eq!(desk.place.work().join("e/d/f.txt").exists(), who == Who::Somebody);
     }
     assert_eq!(fs::read_dir(desk.place.work().join("many")).unwrap().count(), MANY);
+    let caches = desk.place.home().join(".local/state/haft/caches");
+    assert_eq!(fs::read_dir(&caches).unwrap().count(), 1, "one workspace, one cache");
+    assert_eq!(desk.haft(&["gc", "--json"]).json()["caches"], 0);
+    assert_eq!(desk.haft(&["gc", "--caches", "--json"]).json()["caches"], 1);
+    assert_eq!(fs::read_dir(&caches).unwrap().count(), 0);
     if let Some(owner) = (who == Who::Somebody).then_some(SOMEBODY) {
         use std::os::unix::fs::MetadataExt as _;
         assert_eq!(fs::metadata(desk.place.work().join("many/7")).unwrap().uid(), owner);
