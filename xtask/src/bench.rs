@@ -12,13 +12,13 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
         println!("{missing}");
     }
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-engine", "-p", "haft-tools", "-p", "haft-files"]);
+    cargo.args(["bench", "-p", "haft-engine", "-p", "haft-tools"]);
     cargo.args(["--bench", "pipeline", "--bench", "registry", "--bench", "scheduling", "--bench", "files"]);
-    cargo.args(["--bench", "staged"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-gate", "-p", "haft-jail", "--bench", "gate", "--bench", "jails"]);
+    cargo.args(["bench", "-p", "haft-gate", "-p", "haft-jail"]);
+    cargo.args(["--bench", "gate", "--bench", "jails", "--bench", "effects"]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();

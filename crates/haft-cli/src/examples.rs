@@ -407,6 +407,7 @@ Examples:
 
 Examples:
   haft gc
+  haft gc --caches
   haft gc --json";
 }
 

@@ -439,7 +439,7 @@ key_table! {
         sandbox_base_dir: String = String::new(), rule::own(Kind::Text);
         /// Hosts that commands may reach, such as "crates.io", "*.example.com" or "host:8080".
         hosts: Vec<String> = Vec::new(), rule::allow_list();
-        /// Toolchains whose caches and settings commands see: rust, node, python, git.
+        /// Toolchains that commands use: rust, node, python, git.
         presets: Vec<String> = Vec::new(), rule::allow_list();
         /// Environment variables that commands get besides PATH, LANG, LC_*, TZ and TERM.
         pass_environment: Vec<String> = Vec::new(), rule::allow_list();
@@ -473,6 +473,8 @@ key_table! {
         staged_files: u64 = 1_000_000, rule::at_most(1, 100_000_000);
         /// Hours that haft keeps changes of a staged command that nobody applied or discarded.
         staged_keep_hours: u64 = 168, rule::own(Kind::Count { min: 1, max: 24 * 366 });
+        /// Bytes of the build cache of a workspace, which the presets rust, node and python use; 0 is none.
+        cache_bytes: u64 = 4 * GIB, rule::own(Kind::Count { min: 0, max: 1024 * GIB });
         /// Whether "strict" accepts limits per process where haft cannot create a cgroup.
         per_process_limits: bool = false, rule::switch_off();
         /// Whether commands may use unix sockets, also those that lead to programs outside the jail.

@@ -92,6 +92,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("tools.commands.staged_bytes", "1048576", "4294967297"),
     ("tools.commands.staged_files", "1", "1000001"),
     ("tools.commands.staged_keep_hours", "168", "169"),
+    ("tools.commands.cache_bytes", "1048576", "2097152"),
     ("tools.commands.per_process_limits", "false", "true"),
     ("tools.commands.unix_sockets", "false", "true"),
     ("tools.http.hosts", "[]", "['api.example.com']"),
@@ -263,7 +264,7 @@ fn what_a_folder_tightens_counts() {
 /// The keys that a folder has no say in, written down: one that is given another rule fails here.
 const OWN: &str = "\
     tools.commands.isolation_technology tools.commands.sandbox_base_dir tools.commands.staged_keep_hours \
-    tools.approval.wait_seconds policy.profile \
+    tools.commands.cache_bytes tools.approval.wait_seconds policy.profile \
     tools.files.allowed_roots tools.files.read_only_roots tools.undo.max_records tools.undo.max_bytes \
     tools.signatures.trusted_keys redaction.patterns redaction.values_from_environment redaction.values_file \
     permissions.roles permissions.agents permissions.local_roles license.authority license.file store.backend store.url \

@@ -169,6 +169,12 @@ fn links_that_lead_out_are_refused_whatever_way_they_take() {
     std::os::unix::fs::symlink(&outside, stage.root().join("mine")).unwrap();
     let set = stage.shell("ln -s mine/x x");
     assert!(out(&set.look().unwrap().violations.first[0].kind));
+    // By a link of the command's to a folder with such a link in it.
+    let stage = ground();
+    std::os::unix::fs::symlink(&outside, stage.root().join("d/mine")).unwrap();
+    let set = stage.shell("ln -s d e; ln -s e/mine/x x");
+    let found = set.look().unwrap().violations;
+    assert!(found.total == 1 && out(&found.first[0].kind), "{found:?}");
     if is_root() {
         refused("mkdir -p d/deep/l; ln -s ../../../top d/deep/l/t; mv d/deep/l l", nothing, out);
         let stage = ground();
@@ -182,6 +188,50 @@ fn links_that_lead_out_are_refused_whatever_way_they_take() {
     set.rules.link_targets = vec![PathBuf::from("/usr")];
     apply(&stage.files(), &set).unwrap();
     assert_eq!(fs::read_link(stage.root().join("e")).unwrap(), PathBuf::from("/usr/bin/env"));
+}
+
+/// A folder comes back to its place, after the one around it went and another one of that name was made.
+#[test]
+fn a_folder_that_comes_back_into_a_new_folder_keeps_what_is_in_it() {
+    if !can("a_folder_that_comes_back_into_a_new_folder_keeps_what_is_in_it") || !is_root() {
+        return;
+    }
+    let stage = ground();
+    fs::create_dir_all(stage.root().join("a/a/deep")).unwrap();
+    fs::write(stage.root().join("a/a/deep/file"), "kept").unwrap();
+    let set = stage.shell("mv a b; mkdir a; mv b/a a/a");
+    assert!(set.look().unwrap().violations.is_empty());
+    let by = apply(&stage.files(), &set).unwrap();
+    assert_eq!(fs::read_to_string(stage.root().join("a/a/deep/file")).unwrap(), "kept");
+    assert_eq!(fs::read_dir(stage.root().join("b")).unwrap().count(), 0);
+    let reader = Reader { tenant: "local".into(), conversation: "c".into() };
+    stage.files().undo(by, common::new_id(), &reader).unwrap();
+    assert_eq!(fs::read_to_string(stage.root().join("a/a/deep/file")).unwrap(), "kept");
+    assert!(!stage.root().join("b").exists());
+}
+
+/// A link is followed through the folder as it is with the changes, and not as it was.
+#[test]
+fn links_lead_through_what_the_command_made_and_not_through_what_it_replaced() {
+    if !can("links_lead_through_what_the_command_made_and_not_through_what_it_replaced") {
+        return;
+    }
+    let stage = ground();
+    for (name, target) in [("a", "nowhere"), ("b", "/etc"), ("c", "/usr/bin")] {
+        std::os::unix::fs::symlink(target, stage.root().join(name)).unwrap();
+    }
+    let mut set = stage.shell(
+        "rm a b; mkdir a b; ln -s x/y a/l; ln -s b/passwd passwd; ln -s c/env env; ln -s d again; ln -s again/x x",
+    );
+    set.rules.link_targets = vec![PathBuf::from("/usr")];
+    let found = set.look().unwrap();
+    assert!(found.violations.is_empty(), "{found:?}");
+    apply(&stage.files(), &set).unwrap();
+    // What was free before is not once the way there leads out.
+    let stage = ground();
+    let set = stage.shell("ln -s d/deep first; rm -rf d; ln -s /etc d");
+    let found = set.look().unwrap().violations;
+    assert_eq!(found.total, 2, "{found:?}");
 }
 
 #[test]

@@ -18,9 +18,6 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("--floor") {
         return linux::floor();
     }
-    if std::env::args().nth(1).as_deref() == Some("--staged") {
-        return linux::measure_staged();
-    }
     linux::measure();
 }
 
@@ -28,7 +25,7 @@ fn main() {
 mod linux {
     use haft_core::{
         IsolationLevel,
-        port::{GuestSpec, GuestStdin, Jail, StageSpec, Writes},
+        port::{GuestSpec, GuestStdin, Jail},
     };
     use haft_jail::guest::{Gvisor, JailHost, JailOptions, Namespace, Process, Runc};
     use std::{
@@ -274,66 +271,10 @@ mod linux {
         if let Some(memory) = memory_of_init() {
             println!("memory of a jail init of its own: {memory} KB (goal: 2048)");
         }
-        staged(&runtime, &host);
         at_once(&runtime, &jails);
         runc(&runtime, &host);
         gvisor(&runtime, &cold);
         gvisor_warm(&runtime, &host);
-    }
-
-    /// Only what staging costs.
-    pub(super) fn measure_staged() {
-        let state = tempfile::tempdir().unwrap();
-        let host = JailHost::new(JailOptions::new(state.path(), "/")).unwrap();
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        staged(&runtime.unwrap(), &host);
-    }
-
-    /// One writable folder, written through and kept apart in turn. Where no workspace is named it is a small one.
-    fn staged(runtime: &tokio::runtime::Runtime, host: &JailHost) {
-        let jail = Namespace::new(host);
-        let (small, layers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        for name in ["src/main.rs", "Cargo.toml", ".env"] {
-            let path = small.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, "x").unwrap();
-        }
-        let spec = |round: Option<usize>| {
-            let mut spec = spec(IsolationLevel::Strict, "true");
-            if spec.writable.is_empty() {
-                (spec.writable, spec.denied) = (vec![small.path().to_owned()], vec![".env".to_owned()]);
-            }
-            if let Some(round) = round {
-                let layers = layers.path().join(round.to_string());
-                std::fs::create_dir(&layers).unwrap();
-                spec.writes = Writes::Staged(StageSpec {
-                    layers,
-                    most_bytes: Some(1 << 30),
-                    most_files: Some(100_000),
-                });
-            }
-            spec
-        };
-        let mut figures = [Figures::default(), Figures::default()];
-        runtime.block_on(async {
-            for round in 0..2 * ROUNDS + 10 {
-                let spec = spec((round % 2 == 1).then_some(round));
-                pause().await;
-                let began = Instant::now();
-                let mut guest = jail.start(spec).await.unwrap();
-                let end = guest.wait(Arc::new(|_, _: &[u8]| {})).await.unwrap();
-                assert_eq!(end.exit_code, Some(0));
-                if round >= 10 {
-                    figures[round % 2].0.push(began.elapsed().as_secs_f64() * 1000.0);
-                }
-            }
-        });
-        let [live, staged] = figures;
-        line("namespace, one folder, live", &live);
-        line("namespace, one folder, staged", &staged);
-        // On a busy machine the tenth at the lower end says more.
-        let (median, low) = (staged.at(0.5) / live.at(0.5), staged.at(0.1) / live.at(0.1));
-        println!("staged is {median:.2}x live, at the lower tenth {low:.2}x (goal: 1.3x)");
     }
 
     fn line(name: &str, figures: &Figures) {

@@ -24,6 +24,8 @@ pub struct LazyJail {
     folders: Folders,
     per_process_limits_do: bool,
     unix_sockets: bool,
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
+    cache_bytes: u64,
     /// The only jail that is used, where one is named.
     only: Option<&'static str>,
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "jails are made on Linux only"))]
@@ -49,6 +51,7 @@ impl LazyJail {
             folders: folders.clone(),
             per_process_limits_do: commands.per_process_limits,
             unix_sockets: commands.unix_sockets,
+            cache_bytes: commands.cache_bytes,
             only: commands.isolation_technology.jail(),
             names: wiring::protected_names(config).map_err(|error| error.to_string()),
             writable: roots.iter().filter(|root| !root.read_only).filter_map(real).collect(),
@@ -93,6 +96,7 @@ impl LazyJail {
             })?,
             per_process_limits_do: self.per_process_limits_do,
             unix_sockets: self.unix_sockets,
+            cache_bytes: self.cache_bytes,
             gate: Some(Arc::new(guest::HostGate::new())),
             ..guest::JailOptions::new(state, home.clone().unwrap_or_else(|| "/nonexistent".into()))
         };
@@ -208,6 +212,17 @@ pub fn recover(config: &Config, folders: &Folders) -> Result<Vec<Violation>, Str
     {
         let _ = (names, folders);
         Ok(Vec::new())
+    }
+}
+
+/// Deletes build caches that no command used for so long, and those of workspaces that are gone. Gives how many.
+pub fn sweep_caches(state: &std::path::Path, unused_for: Duration) -> std::io::Result<u64> {
+    #[cfg(target_os = "linux")]
+    return guest::sweep_caches(state, unused_for);
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (state, unused_for);
+        Ok(0)
     }
 }
 

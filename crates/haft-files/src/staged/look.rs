@@ -162,7 +162,7 @@ impl Looker<'_> {
         self.privileged(at, up, marks);
         self.ask(at.path, up.what == What::Link, at.repositories);
         if let Some(target) = &target {
-            self.link(at.path, Path::new(target));
+            self.link(at.path, Path::new(target))?;
         }
         let same_kind = low.is_some_and(|low| low.what == up.what && !up.is_folder());
         if let Some(low) = low {
@@ -229,7 +229,7 @@ impl Looker<'_> {
         if known.what == What::Link {
             let target = PathBuf::from(folder.link_target(name)?);
             if target.is_relative() {
-                self.link(path, &target);
+                self.link(path, &target)?;
             }
         }
         Ok(())
@@ -250,38 +250,19 @@ impl Looker<'_> {
         }
     }
 
-    fn link(&mut self, path: &Path, target: &Path) {
-        let root = &self.layer.spec.root;
-        let is_allowed = |folder: &PathBuf| {
+    fn link(&mut self, path: &Path, target: &Path) -> io::Result<()> {
+        let is_allowed = |target: &Path| {
             let is_plain = target.components().all(|part| !matches!(part, std::path::Component::ParentDir));
-            is_plain && target.starts_with(folder)
+            is_plain && self.rules.link_targets.iter().any(|folder| target.starts_with(folder))
         };
-        let stays = match judge::lands(root, path, target) {
-            Some(landed) => self.stays_inside(&landed),
-            None => self.rules.link_targets.iter().any(is_allowed),
+        let stays = match judge::lands(&self.layer.spec.root, path, target) {
+            Some(landed) => self.layer.stays_inside(&landed, &is_allowed)?,
+            None => is_allowed(target),
         };
         if !stays {
             self.violation(path, ViolationKind::LeadsOut { target: target.to_path_buf() });
         }
-    }
-
-    /// Whether no link that was there before leads out on the way. New ones are judged by themselves.
-    fn stays_inside(&self, landed: &Path) -> bool {
-        let root = &self.layer.spec.root;
-        let mut prefixes: Vec<_> = landed.ancestors().collect();
-        prefixes.reverse();
-        for prefix in prefixes {
-            let lower = self.layer.lower_of(prefix);
-            match self.layer.lower.entry_below(&lower, Opener::best()) {
-                Ok(entry) if entry.kind == haft_sdk::files::Kind::Link => {
-                    let real = root.join(&lower).canonicalize();
-                    return real.is_ok_and(|real| real.starts_with(root));
-                }
-                Ok(_) => {}
-                Err(_) => return true,
-            }
-        }
-        true
+        Ok(())
     }
 
     fn ask(&mut self, path: &Path, is_link: bool, repositories: &[PathBuf]) {

@@ -7,6 +7,7 @@
 //! [`Files::apply_staged`]: crate::Files::apply_staged
 
 mod diff;
+mod follow;
 mod judge;
 mod keep;
 mod look;

@@ -149,6 +149,7 @@ impl JailHost {
             has_gate: options.gate.is_some(),
             is_root: rustix::process::geteuid().is_root(),
             unix_sockets: options.unix_sockets,
+            cache_bytes: options.cache_bytes,
         };
         let inner = Inner {
             options,

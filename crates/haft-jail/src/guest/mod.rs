@@ -32,6 +32,7 @@ mod linux {
     //! Names what is only there on Linux.
     pub use super::{
         base::check_base,
+        cache::sweep_caches,
         gvisor::Gvisor,
         host::{JailHost, JailOptions},
         namespace::Namespace,
@@ -45,6 +46,8 @@ mod linux {
 
 #[cfg(target_os = "linux")]
 mod base;
+#[cfg(target_os = "linux")]
+mod cache;
 #[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]

@@ -1,7 +1,8 @@
 //! From what a caller asks for to what a jail init has to do. Looks at files, changes nothing but an absent hooks
-//! folder.
+//! folder and an absent build cache.
 
 use super::{
+    cache::Cache,
     environment, gather,
     host::broken,
     init::GATE_PORT,
@@ -16,7 +17,7 @@ use super::{
 };
 use haft_core::{
     Enforcement, ErrorCode, IsolationLevel, Limits, ToolError,
-    port::{GuestSpec, Unavailable, Unstageable, Writes},
+    port::{GuestSpec, Preset, Unavailable, Unstageable, Writes},
 };
 use haft_guard::names::ProtectedNames;
 use serde_json::{Map, Value, json};
@@ -60,6 +61,8 @@ pub(crate) struct Facts {
     pub(crate) is_root: bool,
     /// Whether guests in namespaces may have sockets of this machine.
     pub(crate) unix_sockets: bool,
+    /// Bytes of the build cache of a workspace.
+    pub(crate) cache_bytes: u64,
 }
 
 /// A guest that can be started.
@@ -75,6 +78,8 @@ pub(crate) struct GuestPlan {
     pub(crate) window: Option<Window>,
     /// What is kept apart of what it writes.
     pub(crate) staging: Option<Staging>,
+    /// What it keeps from one command to the next, and is not looked at.
+    pub(crate) cache: Option<Cache>,
     /// Processes and threads in the guest's cgroups that are not the guest's.
     pub(crate) own_processes: u32,
 }
@@ -255,6 +260,7 @@ pub(crate) fn plan(
         return Err(ToolError::new(ErrorCode::FilesystemPolicyViolation, text).into());
     }
     let mut environment = spec.environment.clone();
+    let cache = cache(spec, network, facts, &mut environment)?;
     let mut grants = Grants { binds: BTreeMap::new() };
     let mut path = environment.remove("PATH").unwrap_or_else(|| environment::PATH.to_owned());
     for preset in &spec.presets {
@@ -335,12 +341,17 @@ pub(crate) fn plan(
     let is_staged = |found: &&Found| staging.as_ref().is_some_and(|staging| staging.hides(&found.path));
     let (whiteouts, masks): (Vec<&Found>, Vec<&Found>) = found.denied.iter().partition(is_staged);
     let [whiteouts, masks] = [whiteouts, masks].map(|all| all.into_iter().map(mask).collect());
+    let mut binds: Vec<Bind> = grants.binds.into_values().collect();
+    if let Some(cache) = &cache {
+        // After the others: it is no part of what is kept apart and looked at.
+        binds.push(cache.bind().map_err(|error| broken("no build cache", error))?);
+    }
     let request = InitRequest {
         programs: programs(name, &path),
         argv: spec.argv.clone(),
         environment: environment.iter().map(|(name, value)| format!("{name}={value}")).collect(),
         working_dir,
-        binds: grants.binds.into_values().collect(),
+        binds,
         pins,
         masks,
         merged_pins: staging.iter().flat_map(|staging| staging.pins.iter().cloned()).collect(),
@@ -367,7 +378,38 @@ pub(crate) fn plan(
     }
     // Nothing is left of a guest whose writes are kept apart.
     let watched = if staging.is_some() { Watched::default() } else { Watched::new(&granted, found) };
-    Ok(GuestPlan { request, enforcement, limits, network, watched, window, staging, own_processes: 2 })
+    Ok(GuestPlan { request, enforcement, limits, network, watched, window, staging, cache, own_processes: 2 })
+}
+
+/// The build cache of a guest that uses toolchains and may write, with the variables by which they find it. There is
+/// none where haft's state is in a folder that the guest sees: there it is hidden.
+fn cache(
+    spec: &GuestSpec,
+    network: Network,
+    facts: &Facts,
+    environment: &mut BTreeMap<String, String>,
+) -> Result<Option<Cache>, ToolError> {
+    let uses = |preset: &Preset| *preset != Preset::Git;
+    let is_seen = || {
+        let state = fs::canonicalize(&facts.state).unwrap_or_else(|_| facts.state.clone());
+        let mut granted = spec.readable.iter().chain(&spec.writable);
+        granted.any(|path| fs::canonicalize(path).is_ok_and(|path| mask::is_within(&state, &path)))
+    };
+    if !spec.presets.iter().any(uses) || is_seen() {
+        return Ok(None);
+    }
+    let opened = Cache::open(&facts.state, &spec.writable, facts.cache_bytes);
+    let cache = opened.map_err(|error| broken("no build cache", error))?;
+    if let Some(cache) = &cache {
+        let variables = spec
+            .presets
+            .iter()
+            .flat_map(|preset| preset::caches(*preset, &cache.files, &facts.home, network != Network::None));
+        for (name, value) in variables {
+            environment.entry(name.to_owned()).or_insert(value);
+        }
+    }
+    Ok(cache)
 }
 
 /// Paths of a sandbox were checked when it was made. A program that was in it since may have put a link in the place of

@@ -1,6 +1,8 @@
-//! What toolchains need besides the paths that a call names. Programs and caches only, and read-only: a guest that
-//! could change a compiler or a cached crate would reach out of its jail the next time somebody builds. Files with
-//! tokens in them are left out; of git's settings a guest gets those that say how git behaves, and no file.
+//! What toolchains need besides the paths that a call names. Of the user's own, programs and caches only, and read-only:
+//! a guest that could change a compiler or a cached crate would reach out of its jail the next time somebody builds. What
+//! guests fetch and build goes to a cache of their workspace.
+//!
+//! Files with tokens in them are left out; of git's settings a guest gets those that say how git behaves, and no file.
 
 use haft_core::port::Preset;
 use std::{
@@ -81,6 +83,44 @@ pub(crate) fn extras(preset: Preset, home: &Path) -> Extras {
             programs: Vec::new(),
         },
     }
+}
+
+/// Variables by which a toolchain keeps what it fetched and built in `folder`. What a person runs later stays in the
+/// workspace, and is looked at as ever: cargo's finished programs in `target`, `node_modules`, environments of python.
+pub(crate) fn caches(
+    preset: Preset,
+    folder: &Path,
+    home: &Path,
+    has_network: bool,
+) -> Vec<(&'static str, String)> {
+    let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let mut all = match preset {
+        Preset::Rust => {
+            // cargo 1.91 and later; older ones do not know it, and build in `target`.
+            let mut all = vec![("CARGO_BUILD_BUILD_DIR", at("cargo-build/{workspace-path-hash}"))];
+            // Without network, what the user has fetched is all there is.
+            if has_network || !home.join(".cargo").is_dir() {
+                all.push(("CARGO_HOME", at("cargo")));
+            }
+            all
+        }
+        Preset::Node => vec![
+            ("npm_config_cache", at("npm")),
+            ("npm_config_store_dir", at("pnpm")),
+            ("YARN_CACHE_FOLDER", at("yarn")),
+            ("BUN_INSTALL_CACHE_DIR", at("bun")),
+            ("DENO_DIR", at("deno")),
+        ],
+        Preset::Python => vec![
+            ("PIP_CACHE_DIR", at("pip")),
+            ("UV_CACHE_DIR", at("uv")),
+            // Nothing of the workspace is a second name of a file in the cache.
+            ("UV_LINK_MODE", "copy".to_owned()),
+        ],
+        Preset::Git => return Vec::new(),
+    };
+    all.push(("XDG_CACHE_HOME", at("xdg")));
+    all
 }
 
 /// Whether a file of settings could have a token or a password in it. One that cannot be read could.

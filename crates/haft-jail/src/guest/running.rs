@@ -1,6 +1,7 @@
 //! A guest while it runs: its output, its limits, its end.
 
 use super::{
+    cache::Cache,
     cgroup::Counted,
     control::{Control, Ends},
     disk::Room,
@@ -34,7 +35,7 @@ mod port;
 mod staged;
 mod summary;
 
-use staged::{Counts, end_of};
+use staged::{Counts, end_of, first_of};
 
 /// How much of the output is taken at once.
 const CHUNK: usize = 64 * 1024;
@@ -79,6 +80,8 @@ pub(super) struct InitGuest {
     room: Room,
     /// What is kept apart of what it writes, and the init, with which the layers are unmounted.
     staged: Option<(Prepared, AsyncFd<OwnedFd>)>,
+    /// What it keeps for the next command of its workspace.
+    cache: Option<Cache>,
     started: Instant,
     /// Its place in the sandbox around it.
     place: Option<Place>,
@@ -104,8 +107,17 @@ pub(super) async fn start(
     spec: GuestSpec,
     scratch: Option<Scratch>,
 ) -> Result<InitGuest, ToolError> {
-    let GuestPlan { mut request, enforcement, limits, network, watched, window, staging, own_processes } =
-        plan;
+    let GuestPlan {
+        mut request,
+        enforcement,
+        limits,
+        network,
+        watched,
+        window,
+        staging,
+        cache,
+        own_processes,
+    } = plan;
     request.no_input = spec.terminal.is_none() && matches!(spec.stdin, GuestStdin::Closed);
     host.limit(&init.cgroups, &limits, own_processes)
         .map_err(|error| broken("limits cannot be set", error))?;
@@ -182,6 +194,7 @@ pub(super) async fn start(
         gate,
         room,
         staged,
+        cache,
         started,
         place: None,
         running: true,
@@ -305,7 +318,8 @@ impl InitGuest {
         let looks = self.limits.cpu_time.is_some() && self.before.cpu_micros.is_some();
         let mut next_look = tokio::time::Instant::now() + self.first_look();
         let mut next_room = tokio::time::Instant::now();
-        let mut counts = Counts::of(self.staged.as_ref().map(|(staged, _)| &staged.bounds));
+        let mut counts = Counts::of(self.staged.as_ref().map(|(staged, _)| staged.bounds.clone()));
+        let mut cached = Counts::later(self.cache.as_ref().map(Cache::bounds));
         while end.is_none()
             || ((out_open || err_open) && last_words.is_none_or(|at| at > tokio::time::Instant::now()))
         {
@@ -351,7 +365,7 @@ impl InitGuest {
                     }
                     continue;
                 }
-                counted = counts.next(), if running && passed.is_none() => {
+                counted = first_of(&mut counts, &mut cached), if running && passed.is_none() => {
                     if let Err(exceeded) = counted {
                         passed = Some(Passed { exceeded, kind: "RestrictedResourceAccess" });
                         self.control.kill();

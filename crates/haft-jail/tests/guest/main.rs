@@ -19,6 +19,8 @@ mod attack;
 #[cfg(target_os = "linux")]
 mod basics;
 #[cfg(target_os = "linux")]
+mod caches;
+#[cfg(target_os = "linux")]
 mod choice;
 #[cfg(target_os = "linux")]
 mod cost;
@@ -60,6 +62,7 @@ fn main() {
     options.test_threads.get_or_insert(2);
     let mut trials = basics::trials();
     trials.extend(limits::trials());
+    trials.extend(caches::trials());
     trials.extend(choice::trials());
     trials.extend(ends::trials());
     trials.extend(attack::trials());

@@ -15,7 +15,8 @@ pub fn trials() -> Vec<Trial> {
     if !is_root() {
         return Vec::new();
     }
-    let alone = ["basics", "limits", "ends", "attack", "staged", "cost", "choice::limits_per_process"];
+    let alone =
+        ["basics", "limits", "ends", "attack", "staged", "cost", "caches", "choice::limits_per_process"];
     // The `process` jail does not run as root, so these are what tests its limits for all processes together.
     let delegated = ["limits::process", "ends::process", "attack::process", "choice::siblings"];
     let alone = alone.map(|which| {

@@ -25,6 +25,9 @@ pub struct JailOptions {
     /// Whether guests of all jails but `process` may have unix sockets. Those in a granted folder reach programs
     /// outside.
     pub unix_sockets: bool,
+    /// How many bytes the build cache of a workspace may have, which guests with a preset of a toolchain share. With 0
+    /// there is none.
+    pub cache_bytes: u64,
 }
 
 impl JailOptions {
@@ -40,6 +43,7 @@ impl JailOptions {
             per_process_limits_do: false,
             gate: None,
             unix_sockets: false,
+            cache_bytes: 0,
         }
     }
 }

@@ -24,9 +24,15 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    pub(super) fn of(bounds: Option<&Bounds>) -> Self {
-        let bounds = bounds.filter(|bounds| bounds.is_watched()).cloned();
-        Counts { bounds, at: Instant::now(), running: None }
+    pub(super) fn of(bounds: Option<Bounds>) -> Self {
+        let bounds = bounds.filter(Bounds::is_watched);
+        let first = bounds.as_ref().map_or(Duration::ZERO, Bounds::first_look);
+        Counts { bounds, at: Instant::now() + first, running: None }
+    }
+
+    /// The same, after a while: what was there before was counted, and most commands have ended by then.
+    pub(super) fn later(bounds: Option<Bounds>) -> Self {
+        Counts { at: Instant::now() + Duration::from_secs(1), ..Counts::of(bounds) }
     }
 
     /// When something was counted: the limit that was passed, where one was. Dropping it loses nothing.
@@ -58,6 +64,14 @@ impl Counts {
     }
 }
 
+/// When one of two was counted.
+pub(super) async fn first_of(one: &mut Counts, other: &mut Counts) -> Result<(), Exceeded> {
+    tokio::select! {
+        counted = one.next() => counted,
+        counted = other.next() => counted,
+    }
+}
+
 impl InitGuest {
     /// Lets the init end where its mounts have to go, now that everything is known of its guest.
     pub(super) fn let_the_init_end(&self) {
@@ -66,9 +80,14 @@ impl InitGuest {
         }
     }
 
-    /// What the guest wrote, when nothing of it is mounted any more.
+    /// What the guest wrote, when nothing of it is mounted any more. Where it wrote nothing there is nothing that a mount
+    /// could be in the way of, and nobody waits for that.
     pub(super) async fn unmounted(&mut self) -> Result<Vec<StagedRoot>, ToolError> {
         let Some((staged, init)) = self.staged.take() else { return Ok(Vec::new()) };
+        if staged.is_empty() {
+            staged.tidy();
+            return Ok(staged.roots);
+        }
         match tokio::time::timeout(UNMOUNTED_WITHIN, init.readable()).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(broken("its end cannot be seen", error)),

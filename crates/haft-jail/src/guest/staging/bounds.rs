@@ -33,6 +33,8 @@ pub(crate) struct Bounds {
     uppers: Vec<PathBuf>,
     most_bytes: Option<u64>,
     most_files: Option<u64>,
+    /// What the limit of bytes is called.
+    of_bytes: &'static str,
     /// Bytes that were free before.
     free: u64,
 }
@@ -40,12 +42,27 @@ pub(crate) struct Bounds {
 impl Bounds {
     pub(super) fn of(spec: &StageSpec, uppers: Vec<PathBuf>) -> Self {
         let free = uppers.first().map_or(0, |upper| free(upper));
-        Bounds { uppers, most_bytes: spec.most_bytes, most_files: spec.most_files, free }
+        let of_bytes = "stagedBytes";
+        Bounds { uppers, most_bytes: spec.most_bytes, most_files: spec.most_files, of_bytes, free }
+    }
+
+    /// Of a build cache, which is counted like a layer.
+    pub(crate) fn of_cache(files: PathBuf, most_bytes: u64) -> Self {
+        let free = free(&files);
+        let of_bytes = "cacheBytes";
+        Bounds { uppers: vec![files], most_bytes: Some(most_bytes), most_files: None, of_bytes, free }
     }
 
     /// Whether there is anything to count.
     pub(crate) fn is_watched(&self) -> bool {
         !self.uppers.is_empty() && (self.most_bytes.is_some() || self.most_files.is_some())
+    }
+
+    /// When there could be too much at the earliest, where there is nothing yet.
+    pub(crate) fn first_look(&self) -> Duration {
+        let bytes = self.most_bytes.map_or(LOOKS.1, |most| after(most, FASTEST.bytes));
+        let files = self.most_files.map_or(LOOKS.1, |most| after(most, FASTEST.files));
+        bytes.min(files).clamp(LOOKS.0, LOOKS.1)
     }
 
     /// The limit that was passed, and when to look again where none was.
@@ -74,7 +91,7 @@ impl Bounds {
                 .bytes
                 .max(self.free.saturating_sub(self.uppers.first().map_or(0, |upper| free(upper))));
         }
-        let bytes = left("stagedBytes", self.most_bytes, counted.bytes, FASTEST.bytes);
+        let bytes = left(self.of_bytes, self.most_bytes, counted.bytes, FASTEST.bytes);
         let files = left("stagedFiles", self.most_files, counted.files, FASTEST.files);
         let soon =
             |bytes: Duration, files| bytes.min(files).clamp(LOOKS.0, LOOKS.1).max(begun.elapsed() * PART);
@@ -96,8 +113,13 @@ fn left(limit: &'static str, most: Option<u64>, used: u64, fastest: u64) -> Resu
     let Some(allowed) = most else { return Ok(LOOKS.1) };
     match allowed.checked_sub(used) {
         None => Err(Exceeded { limit, allowed, used: Some(used) }),
-        Some(left) => Ok(Duration::from_secs_f64(left as f64 / fastest as f64)),
+        Some(left) => Ok(after(left, fastest)),
     }
+}
+
+/// How long the fastest writer takes for so much.
+fn after(left: u64, fastest: u64) -> Duration {
+    Duration::from_secs_f64(left as f64 / fastest as f64)
 }
 
 struct Counter<'a> {
