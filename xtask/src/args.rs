@@ -14,6 +14,10 @@ pub(crate) enum Task {
     Test(TestOptions),
     Portable,
     Conformance,
+    Counts {
+        /// Write the counts down.
+        write: bool,
+    },
     Bench,
     Soak,
     Fuzz(FuzzOptions),
@@ -39,8 +43,8 @@ pub(crate) struct FuzzOptions {
     pub(crate) time: Duration,
 }
 
-const COMMANDS: [&str; 9] =
-    ["run", "test", "portable", "conformance", "bench", "soak", "fuzz", "secrets", "help"];
+const COMMANDS: [&str; 10] =
+    ["run", "test", "portable", "conformance", "counts", "bench", "soak", "fuzz", "secrets", "help"];
 const TEST_OPTIONS: [&str; 3] = ["--quick", "--strict", "--help"];
 const FUZZ_OPTIONS: [&str; 2] = ["--seconds", "--help"];
 const DEFAULT_FUZZ_TIME: Duration = Duration::from_secs(30);
@@ -68,6 +72,10 @@ fn task(words: &[&str]) -> Result<Task, UsageError> {
         "test" => test_options(rest).map(Task::Test),
         "portable" => no_arguments(rest, Task::Portable),
         "conformance" => no_arguments(rest, Task::Conformance),
+        "counts" => match rest {
+            ["--write"] => Ok(Task::Counts { write: true }),
+            rest => no_arguments(rest, Task::Counts { write: false }),
+        },
         "bench" => no_arguments(rest, Task::Bench),
         "soak" => no_arguments(rest, Task::Soak),
         "fuzz" => fuzz_options(rest).map(Task::Fuzz),
@@ -164,6 +172,8 @@ mod tests {
             ("run", Task::Run),
             ("portable", Task::Portable),
             ("conformance", Task::Conformance),
+            ("counts", Task::Counts { write: false }),
+            ("counts --write", Task::Counts { write: true }),
             ("bench", Task::Bench),
             ("soak", Task::Soak),
             ("test", Task::Test(TestOptions { quick: false, strict: false })),

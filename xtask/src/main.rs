@@ -5,6 +5,7 @@
 mod args;
 mod bench;
 mod conformance;
+mod counts;
 mod data_kit;
 mod debian_rust;
 mod deny;
@@ -46,6 +47,8 @@ Commands:
       --strict          Fail when a test could not run on this machine
   portable            Check that the portable crates compile for Windows and macOS
   conformance         Run the public conformance suite of MCP against a server of haft's
+  counts              Count the instructions of a call and of a start, beside those that are written down
+      --write           Write the counts down
   bench               Measure the pipeline, the registry, files, jails, MCP and the durable store in a release build, beside their goals
   soak                Kill processes that share a state folder, some two thousand times, and look at what is left;
                       swap paths under running calls for ten minutes;
@@ -80,6 +83,7 @@ fn carry_out(task: Task) -> Result<(), Error> {
         Task::Test(options) => test::test(&workspace, options),
         Task::Portable => portable::portable(&workspace),
         Task::Conformance => conformance::conformance(&workspace),
+        Task::Counts { write } => counts::counts(&workspace, write),
         Task::Bench => bench::bench(&workspace),
         Task::Soak => soak::soak(&workspace),
         Task::Fuzz(options) => fuzz::fuzz(&workspace, &options),

@@ -88,6 +88,12 @@ const PACKAGES: &[Package] = &[
         need: Need::Test,
         why: "is measured beside the jails",
     },
+    Package {
+        command: "valgrind",
+        debian: &["valgrind"],
+        need: Need::Test,
+        why: "counts the instructions of a call",
+    },
     Package { command: "c++", debian: &["g++"], need: Need::Fuzz, why: "compiles libFuzzer" },
 ];
 
@@ -201,7 +207,8 @@ mod tests {
                 "runc",
                 "crun",
                 "runsc",
-                "bubblewrap"
+                "bubblewrap",
+                "valgrind"
             ]
         );
         assert_eq!(missing(Need::Fuzz, |command| command == "cc").names(), ["g++"]);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::args::TestOptions;
 use crate::conformance;
+use crate::counts;
 use crate::data_kit;
 use crate::deny;
 use crate::error::Error;
@@ -67,6 +68,7 @@ pub(crate) fn test(workspace: &Workspace, options: TestOptions) -> Result<(), Er
         report.outcomes.push(deny::outcome(workspace)?);
         report.outcomes.push(portable::outcome(workspace)?);
         report.outcomes.push(conformance::outcome(workspace, kit.as_deref())?);
+        report.outcomes.push(counts::outcome(workspace)?);
     }
     report.not_run = list.read()?;
     print!("{report}");

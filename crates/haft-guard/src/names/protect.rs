@@ -6,7 +6,11 @@ use super::{
     patterns::{BadPattern, Patterns},
     suspects::Suspects,
 };
-use std::{ffi::OsStr, path::Path};
+use std::{
+    ffi::OsStr,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 /// A pattern of protected names, and why they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,8 +185,25 @@ const ADDED: &str = "it is on the list of protected names in haft's configuratio
 /// assert!(names.reason(".git/hooks/pre-commit".as_ref()).is_some());
 /// assert!(names.reason(".git/index".as_ref()).is_none() && names.reason("src/main.rs".as_ref()).is_none());
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProtectedNames {
+    /// Where an operator added or allowed some; else those that are built in.
+    own: Option<Arc<Names>>,
+}
+
+/// Those that are built in: compiled when the first path is looked at, once for a process.
+static BUILT_IN: LazyLock<Names> = LazyLock::new(|| {
+    Names::new(&[], &[]).unwrap_or_else(|_| Names {
+        patterns: None,
+        allowed: Patterns::default(),
+        why: Vec::new(),
+        ways: Patterns::default(),
+        suspects: Suspects::every_name(),
+    })
+});
+
+#[derive(Debug)]
+struct Names {
     /// `None` where they could not be read: then everything is.
     patterns: Option<Patterns>,
     allowed: Patterns,
@@ -192,15 +213,21 @@ pub struct ProtectedNames {
     suspects: Suspects,
 }
 
-impl Default for ProtectedNames {
-    /// Those that are built in.
-    fn default() -> Self {
-        ProtectedNames::new(&[], &[]).unwrap_or_else(|_| ProtectedNames {
-            patterns: None,
-            allowed: Patterns::default(),
-            why: Vec::new(),
-            ways: Patterns::default(),
-            suspects: Suspects::every_name(),
+impl Names {
+    fn new(added: &[String], allowed: &[String]) -> Result<Self, BadPattern> {
+        let built_in = PROTECTED_NAMES.iter().map(|name| (name.pattern.to_owned(), name.why));
+        let (patterns, why): (Vec<String>, Vec<&'static str>) =
+            built_in.chain(added.iter().map(|pattern| (anywhere(pattern), ADDED))).unzip();
+        let mut suspects = Suspects::default();
+        let ways: Vec<String> = patterns.iter().flat_map(|pattern| ways(pattern)).collect();
+        patterns.iter().chain(&ways).for_each(|pattern| suspects.add_pattern(&fold(pattern)));
+        let allowed: Vec<String> = allowed.iter().map(|pattern| anywhere(pattern)).collect();
+        Ok(Names {
+            patterns: Some(Patterns::new(&patterns)?),
+            allowed: Patterns::new(&allowed)?,
+            why,
+            ways: Patterns::new(&ways)?,
+            suspects,
         })
     }
 }
@@ -209,26 +236,20 @@ impl ProtectedNames {
     /// Those that are built in and `added`, but for `allowed`. All are patterns as for denied files; one without a
     /// slash is about a name at any depth.
     pub fn new(added: &[String], allowed: &[String]) -> Result<Self, BadPattern> {
-        let built_in = PROTECTED_NAMES.iter().map(|name| (name.pattern.to_owned(), name.why));
-        let (patterns, why): (Vec<String>, Vec<&'static str>) =
-            built_in.chain(added.iter().map(|pattern| (anywhere(pattern), ADDED))).unzip();
-        let mut suspects = Suspects::default();
-        let ways: Vec<String> = patterns.iter().flat_map(|pattern| ways(pattern)).collect();
-        patterns.iter().chain(&ways).for_each(|pattern| suspects.add_pattern(&fold(pattern)));
-        let allowed: Vec<String> = allowed.iter().map(|pattern| anywhere(pattern)).collect();
-        Ok(ProtectedNames {
-            patterns: Some(Patterns::new(&patterns)?),
-            allowed: Patterns::new(&allowed)?,
-            why,
-            ways: Patterns::new(&ways)?,
-            suspects,
-        })
+        if added.is_empty() && allowed.is_empty() {
+            return Ok(ProtectedNames::default());
+        }
+        Ok(ProtectedNames { own: Some(Arc::new(Names::new(added, allowed)?)) })
+    }
+
+    fn names(&self) -> &Names {
+        self.own.as_deref().unwrap_or_else(|| &BUILT_IN)
     }
 
     /// Whether something of that name can be protected in a folder that is not. Parts of repositories are not asked
     /// about here.
     pub fn suspects(&self, name: &OsStr) -> bool {
-        self.suspects.may_fit(name.as_encoded_bytes())
+        self.names().suspects.may_fit(name.as_encoded_bytes())
     }
 
     /// Why a path is protected, by itself or by a folder around it; `None` where it is not. The path is below a root:
@@ -241,7 +262,9 @@ impl ProtectedNames {
         let (front, inside) = split_at_repository(&folded);
         match inside {
             Some("") => self.of(front),
-            Some(inside) if is_git_part(inside) => self.allowed.first(&folded).is_none().then_some(GIT),
+            Some(inside) if is_git_part(inside) => {
+                self.names().allowed.first(&folded).is_none().then_some(GIT)
+            }
             // What commits write is not protected, whatever it is called there.
             Some(_) => None,
             None => self.of(front),
@@ -252,9 +275,13 @@ impl ProtectedNames {
     pub fn reason_of_entry(&self, below: &Path) -> Option<&'static str> {
         let text = slashed(below);
         let folded = fold(&text);
-        let Some(patterns) = &self.patterns else { return Some(ADDED) };
+        let Some(patterns) = &self.names().patterns else { return Some(ADDED) };
         let place = patterns.of_entry(&folded)?;
-        self.allowed.first(&folded).is_none().then(|| self.why.get(place).copied().unwrap_or(ADDED))
+        self.names()
+            .allowed
+            .first(&folded)
+            .is_none()
+            .then(|| self.names().why.get(place).copied().unwrap_or(ADDED))
     }
 
     /// Why a link is protected in a folder that is not: by its own path, or because protected names would be found
@@ -269,20 +296,28 @@ impl ProtectedNames {
         let by_way = || {
             let text = slashed(below);
             let folded = fold(&text);
-            self.ways.of_entry(&folded).filter(|_| self.allowed.first(&folded).is_none()).map(|_| WAY)
+            self.names()
+                .ways
+                .of_entry(&folded)
+                .filter(|_| self.names().allowed.first(&folded).is_none())
+                .map(|_| WAY)
         };
         self.reason_of_entry(below).or_else(by_way)
     }
 
     /// Why a part of a repository is protected, unless an operator allowed it.
     pub fn reason_of_git_part(&self, below: &Path) -> Option<&'static str> {
-        self.allowed.first(&fold(&slashed(below))).is_none().then_some(GIT)
+        self.names().allowed.first(&fold(&slashed(below))).is_none().then_some(GIT)
     }
 
     fn of(&self, folded: &str) -> Option<&'static str> {
-        let Some(patterns) = &self.patterns else { return Some(ADDED) };
+        let Some(patterns) = &self.names().patterns else { return Some(ADDED) };
         let place = patterns.first(folded)?;
-        self.allowed.first(folded).is_none().then(|| self.why.get(place).copied().unwrap_or(ADDED))
+        self.names()
+            .allowed
+            .first(folded)
+            .is_none()
+            .then(|| self.names().why.get(place).copied().unwrap_or(ADDED))
     }
 }
 
@@ -319,6 +354,12 @@ fn split_at_repository(folded: &str) -> (&str, Option<&str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn those_that_are_built_in_can_be_read() {
+        assert!(BUILT_IN.patterns.is_some());
+        assert_eq!(BUILT_IN.why.len(), PROTECTED_NAMES.len());
+    }
 
     fn why(names: &ProtectedNames, path: &str) -> Option<&'static str> {
         names.reason(Path::new(path))
@@ -427,7 +468,7 @@ mod tests {
 
     #[test]
     fn the_list_could_be_read_and_names_nothing_twice() {
-        assert!(ProtectedNames::default().patterns.is_some());
+        assert!(ProtectedNames::default().names().patterns.is_some());
         let mut all: Vec<_> = PROTECTED_NAMES.iter().map(|name| name.pattern).collect();
         all.sort_unstable();
         let before = all.len();

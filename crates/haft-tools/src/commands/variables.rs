@@ -12,23 +12,71 @@ use std::{fmt, sync::Arc};
 /// assert!(denied.allow("github_token").is_err());
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct DeniedVariables(Arc<[(String, Option<GlobMatcher>)]>);
+pub struct DeniedVariables(Arc<[(String, Matcher)]>);
+
+/// How a name is compared with a pattern.
+#[derive(Clone, Debug)]
+enum Matcher {
+    /// Letters, digits, `_` and `*` alone, as nearly every pattern has them: nothing to compile.
+    Stars,
+    Glob(Box<GlobMatcher>),
+    /// One that cannot be read.
+    Everything,
+}
+
+impl Matcher {
+    fn new(pattern: &str) -> Self {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'*');
+        if pattern.bytes().all(is_plain) && !pattern.contains("**") {
+            return Matcher::Stars;
+        }
+        let glob = GlobBuilder::new(pattern).case_insensitive(true).build();
+        glob.map_or(Matcher::Everything, |glob| Matcher::Glob(Box::new(glob.compile_matcher())))
+    }
+
+    fn fits(&self, pattern: &str, name: &str) -> bool {
+        match self {
+            Matcher::Stars => fits_stars(pattern, name),
+            Matcher::Glob(glob) => glob.is_match(name),
+            Matcher::Everything => true,
+        }
+    }
+}
+
+/// Whether a name is what a pattern says, in which `*` is anything. Letters count in any case.
+fn fits_stars(pattern: &str, name: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once('*') else { return name.eq_ignore_ascii_case(pattern) };
+    let (mut name, first) = (name.as_bytes(), first.as_bytes());
+    let begins =
+        |name: &[u8], part: &[u8]| name.get(..part.len()).is_some_and(|n| n.eq_ignore_ascii_case(part));
+    if !begins(name, first) {
+        return false;
+    }
+    name = &name[first.len()..];
+    let mut parts: Vec<&[u8]> = rest.split('*').map(str::as_bytes).collect();
+    let last = parts.pop().unwrap_or_default();
+    // Each part as far to the left as it goes: whatever fits then leaves most for those after it.
+    for part in parts {
+        let Some(at) = (0..=name.len()).find(|at| begins(&name[*at..], part)) else { return false };
+        name = &name[at + part.len()..];
+    }
+    name.len() >= last.len() && name[name.len() - last.len()..].eq_ignore_ascii_case(last)
+}
 
 impl DeniedVariables {
     /// These patterns. One that cannot be read denies every name, rather than none.
     pub fn new<S: Into<String>>(patterns: impl IntoIterator<Item = S>) -> Self {
         let compile = |pattern: S| {
             let pattern = pattern.into();
-            let glob = GlobBuilder::new(&pattern).case_insensitive(true).build().ok();
-            (pattern, glob.map(|glob| glob.compile_matcher()))
+            let matcher = Matcher::new(&pattern);
+            (pattern, matcher)
         };
         DeniedVariables(patterns.into_iter().map(compile).collect())
     }
 
     /// Whether a variable of that name may be there, or why not.
     pub fn allow(&self, name: &str) -> Result<(), ToolError> {
-        let denies = |glob: &Option<GlobMatcher>| glob.as_ref().is_none_or(|glob| glob.is_match(name));
-        match self.0.iter().find(|(_, glob)| denies(glob)) {
+        match self.0.iter().find(|(pattern, matcher)| matcher.fits(pattern, name)) {
             None => Ok(()),
             Some((pattern, _)) => {
                 let (name, pattern) = (text::one_line(name, 60), text::one_line(pattern, 60));
@@ -86,7 +134,24 @@ mod tests {
         for name in ["TOKEN", "TOKENS", "PATH", "MY_AWS"] {
             assert!(denied.allow(name).is_ok(), "{name}");
         }
+        assert!(DeniedVariables::new(["A[WX]S_*"]).allow("axs_region").is_err());
         assert!(DeniedVariables::new(["["]).allow("PATH").is_err());
         assert!(DeniedVariables::default().allow("PATH").is_ok());
+    }
+
+    #[test]
+    fn stars_are_compared_as_patterns_of_files_are() {
+        let letters = ["", "A", "a", "b", "AB", "_", "ab", "k\u{212a}", "x/y"];
+        let patterns = ["", "*", "A", "a*", "*a", "*a*", "a*b", "a*b*a", "*_*", "ab*ab", "*k"];
+        for pattern in patterns {
+            let glob = GlobBuilder::new(pattern).case_insensitive(true).build().unwrap().compile_matcher();
+            assert!(matches!(Matcher::new(pattern), Matcher::Stars), "{pattern}");
+            for (first, second, third) in
+                letters.iter().flat_map(|a| letters.iter().flat_map(move |b| letters.map(|c| (a, b, c))))
+            {
+                let name = format!("{first}{second}{third}");
+                assert_eq!(fits_stars(pattern, &name), glob.is_match(&name), "{pattern} {name}");
+            }
+        }
     }
 }
