@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -32,7 +31,7 @@ def fences(page: str) -> str:
 def run(script: str, server: Server) -> str:
     """Run a program in the folder of the server, as a person would."""
     with ScriptedModel() as model:
-        more = {"HAFT_ANSWER_KEY": server.answerer, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}
+        more = {"HAFT_ANSWER_KEY": server.answerer, "PYTHONPATH": str(PACKAGE / "src")}
         ran = subprocess.run(
             [sys.executable, "-W", "error::DeprecationWarning:__main__", "-c", script],
             cwd=server.work,

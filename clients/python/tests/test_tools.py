@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,7 @@ from haft_client.tools import (
     openai_tools,
 )
 from haft_client.tools.anthropic import _Messages
+from haft_client.tools.langchain import _tool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -121,7 +123,7 @@ def test_all_tools_that_a_model_is_listed_are_there_without_names(haft: Haft) ->
         openai_tools(haft, "nope")
 
 
-def tool_call(name: str, **arguments: Any) -> dict[str, Any]:
+def tool_call(name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"type": "tool_call", "id": "x", "name": name, "args": arguments}
 
 
@@ -137,6 +139,24 @@ def test_tools_of_langchain_call_haft(haft: Haft) -> None:
     assert (failed.status, "does not exist" in failed.content) == ("error", True)
     waits = write.invoke(tool_call("write_file", path="l.txt", content=""))
     assert "A person has to approve" in waits.content
+
+
+def test_an_argument_of_a_tool_of_langchain_may_have_any_name() -> None:
+    def run(**arguments: Any) -> tuple[str, Any]:
+        return "ran", arguments
+
+    async def arun(**arguments: Any) -> tuple[str, Any]:
+        return run(**arguments)
+
+    names = ("config", "run_manager", "self", "callbacks", "x")
+    schema = {"type": "object", "properties": {name: {"type": "integer"} for name in names}}
+    definition = {"name": "odd", "description": "Odd", "inputSchema": schema}
+    call = tool_call("odd", **{name: place for place, name in enumerate(names)})
+    assert _tool(definition, func=run).invoke(call).artifact == call["args"]
+    assert asyncio.run(_tool(definition, func=run).ainvoke(call)).artifact == call["args"]
+    assert asyncio.run(_tool(definition, coroutine=arun).ainvoke(call)).artifact == call["args"]
+    with pytest.raises(NotImplementedError):
+        _tool(definition, coroutine=arun).invoke(call)
 
 
 def test_a_server_that_is_gone_is_not_the_affair_of_a_model(server: Server) -> None:

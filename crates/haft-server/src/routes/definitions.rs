@@ -23,9 +23,12 @@ pub(crate) struct Which {
     dialect: DialectName,
     /// Only these tools: names or aliases, with a comma between two. Where absent, those that a model is listed
     /// (`tools.max_listed`).
-    #[param(min_length = 1, max_length = 10000, pattern = "^[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*$")]
+    #[param(min_length = 1, max_length = 2000, pattern = "^[A-Za-z0-9_]+(,[A-Za-z0-9_]+)*$")]
     names: Option<String>,
 }
+
+/// Characters of a list of names. A longer one would not leave room for the rest of a request's head.
+const LONGEST: usize = 2000;
 
 /// A form of definitions.
 #[derive(Clone, Copy, Serialize, Deserialize, ToSchema)]
@@ -119,6 +122,9 @@ fn chosen(
     available: &[Arc<ToolDefinition>],
     names: &str,
 ) -> Result<Vec<Arc<ToolDefinition>>, Problem> {
+    if names.chars().count() > LONGEST {
+        return Err(Problem::bad_request(format!("`names` must be {LONGEST} characters at most")));
+    }
     let mut chosen: BTreeMap<&str, Arc<ToolDefinition>> = BTreeMap::new();
     for name in names.split(',') {
         let found = app.engine.definition(name);

@@ -228,6 +228,8 @@ async fn tools_are_told_as_a_provider_takes_them() {
     ] {
         assert_eq!(ask(query).await.json()["code"], code, "{query}");
     }
+    let long = format!("dialect=mcp&names={}", vec!["echo"; 401].join(","));
+    assert_eq!(ask(&long).await.json()["code"], "BAD_REQUEST");
 }
 
 #[tokio::test]

@@ -78,9 +78,9 @@ def _tools(exported: Definitions, make: Any) -> list[StructuredTool]:
 
 
 def _tool(definition: Object, **run: Any) -> StructuredTool:
-    from langchain_core.tools import StructuredTool
+    from ._langchain_tool import HaftTool
 
-    return StructuredTool(
+    return HaftTool(
         name=definition["name"],
         description=definition.get("description", ""),
         args_schema=definition["inputSchema"],
