@@ -50,7 +50,7 @@ pub struct Limits {
     /// Bytes that it may write to files, in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_bytes: Option<u64>,
-    /// Operations on files, in all: a file opened, read from or changed, a folder listed, a name looked at.
+    /// Operations on files, in all: a file opened, visited or changed, a folder listed, a name looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io_operations: Option<u64>,
     /// Bytes that it may read and write in a second, on the average since it started. It waits, and does not fail.

@@ -254,6 +254,8 @@ impl ToolCtx {
     /// [`file_limits`](Self::file_limits) hold in there without the jail; what it puts out is not the call's output.
     pub async fn start_worker(&self, spec: GuestSpec) -> Result<Box<dyn Guest>, ToolError> {
         let mut spec = self.0.fit(spec)?;
+        // What a caller hands on is for programs.
+        spec.environment.clear();
         spec.limits = Limits {
             file_bytes: None,
             output_bytes: None,

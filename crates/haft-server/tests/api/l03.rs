@@ -102,7 +102,8 @@ async fn l03_a_parent_sandbox_is_registered_by_its_own_id() {
     assert_eq!(world.post(&world.invoker, "/v1/sandboxes", spec.clone()).await.status.as_u16(), 409);
     let elsewhere = world.post(&world.rival, "/v1/sandboxes", spec).await;
     assert_eq!(elsewhere.status.as_u16(), 201, "another tenant has its own names: {}", elsewhere.text());
-    let mut inside = request("Read", json!({"file_path": "note.txt"}));
+    // A file tool would need a jail here: nothing else holds it to that memory.
+    let mut inside = request("validate_content", json!({"content": "{}"}));
     inside["agent_context"]["parent_sandbox_id"] = json!("sandbox-parent-789");
     let (status, said) = invoke(&world, inside.clone()).await;
     assert_eq!((status, &said["status"]), (200, &json!("success")), "{said}");
