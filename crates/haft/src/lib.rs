@@ -74,7 +74,7 @@ pub use grants::StoredGrants;
 pub use haft_files::TakenBack;
 pub use haft_jail::init;
 #[cfg(feature = "otlp")]
-pub use otlp::{Otlp, OtlpError};
+pub use otlp::{Otlp, OtlpError, OtlpOptions};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_config as config;
