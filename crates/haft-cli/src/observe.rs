@@ -2,7 +2,7 @@
 
 use super::{console::Console, setup::Configured};
 #[cfg(feature = "otlp")]
-use haft::Otlp;
+use haft::{Otlp, OtlpOptions};
 use std::ffi::OsStr;
 use tracing_subscriber::{
     Layer as _, filter::LevelFilter, fmt::format::FmtSpan, layer::SubscriberExt as _,
@@ -50,7 +50,7 @@ impl Observing {
         #[cfg(feature = "otlp")]
         {
             // What a call does never depends on whether somebody can watch.
-            let begun = collector.map(|endpoint| Otlp::new(&endpoint)).transpose();
+            let begun = collector.map(|collector| Otlp::with(&options(configured, collector))).transpose();
             let otlp = begun.unwrap_or_else(|error| {
                 console.warn(&error.to_string());
                 None
@@ -74,16 +74,41 @@ impl Observing {
     }
 }
 
+/// Where telemetry goes.
+struct Collector {
+    endpoint: String,
+    /// It was named for spans alone.
+    #[cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "nothing is sent"))]
+    only_spans: bool,
+}
+
+#[cfg(feature = "otlp")]
+fn options(configured: &Configured, collector: Collector) -> OtlpOptions {
+    let telemetry = &configured.resolved.config.telemetry;
+    let file = |name: &str| (!name.is_empty()).then(|| configured.surroundings.working_folder.join(name));
+    OtlpOptions {
+        endpoint: collector.endpoint,
+        ca_file: file(&telemetry.otlp_ca_file),
+        headers_file: file(&telemetry.otlp_headers_file),
+        only_spans: collector.only_spans,
+    }
+}
+
 /// The collector: haft's own key, else the variables that every program with OpenTelemetry reads.
-fn collector(configured: &Configured) -> Option<String> {
+fn collector(configured: &Configured) -> Option<Collector> {
     let own = Some(configured.resolved.config.telemetry.otlp_endpoint.clone());
     let variable = |name: &str| {
         let (_, value) = configured.surroundings.env.iter().find(|(known, _)| known == OsStr::new(name))?;
         value.to_str().map(str::to_owned)
     };
     let is_off = variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
-    [own, variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), variable("OTEL_EXPORTER_OTLP_ENDPOINT")]
-        .into_iter()
-        .flatten()
-        .find(|endpoint| !endpoint.trim().is_empty() && !is_off)
+    let named = [
+        (own, false),
+        (variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), true),
+        (variable("OTEL_EXPORTER_OTLP_ENDPOINT"), false),
+    ];
+    let named = named.into_iter().filter_map(|(endpoint, only_spans)| Some((endpoint?, only_spans)));
+    named
+        .map(|(endpoint, only_spans)| Collector { endpoint, only_spans })
+        .find(|collector| !collector.endpoint.trim().is_empty() && !is_off)
 }

@@ -641,6 +641,10 @@ key_table! {
     [telemetry] = TelemetryConfig {
         /// The OTLP collector, such as "http://localhost:4318" or "https://…"; else OTEL_EXPORTER_OTLP_ENDPOINT.
         otlp_endpoint: String = String::new(), rule::own(Kind::Text);
+        /// A file with certificates (PEM) that haft trusts for the collector, besides those of the machine.
+        otlp_ca_file: String = String::new(), rule::own(Kind::Text);
+        /// A file that only you can read with headers for the collector, "name: value" on each line.
+        otlp_headers_file: String = String::new(), rule::own(Kind::Text);
     }
 
     /// How many calls run at once; rate limits, retries, circuit breaker and cache.

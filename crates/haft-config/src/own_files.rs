@@ -67,7 +67,7 @@ impl LicenseConfig {
 fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
     // Every section is listed here, so that a new key is looked at: does it name a file?
     let Config {
-        tools: _,
+        tools,
         policy: _,
         redaction,
         permissions: _,
@@ -76,7 +76,7 @@ fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
         audit,
         mcp: _,
         tasks: _,
-        telemetry: _,
+        telemetry,
         scheduling: _,
         server,
         from_folder: _,
@@ -88,6 +88,7 @@ fn named(surroundings: &Surroundings, config: &Config) -> Vec<PathBuf> {
     let from_working =
         [&server.tls_certificate, &server.tls_key, &server.oidc.jwks_file, &redaction.values_file]
             .into_iter()
+            .chain([&tools.commands.sandbox_base_dir, &telemetry.otlp_ca_file, &telemetry.otlp_headers_file])
             .filter(|file| !file.is_empty());
     files.extend(from_working.map(|file| working.join(file)));
     let state = surroundings.state_folder();

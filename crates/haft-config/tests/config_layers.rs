@@ -180,6 +180,8 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("scheduling.adaptive_timeout.factor", "4", "5"),
     ("scheduling.adaptive_timeout.floor_ms", "1000", "1001"),
     ("telemetry.otlp_endpoint", "'http://localhost:4318'", "'http://elsewhere.example:4318'"),
+    ("telemetry.otlp_ca_file", "''", "'/etc/ca.pem'"),
+    ("telemetry.otlp_headers_file", "''", "'/etc/headers'"),
 ];
 
 /// The key's tight and loose value.
@@ -276,7 +278,8 @@ const OWN: &str = "\
     server.max_requests_per_key server.max_requests_per_tenant server.max_mcp_sessions \
     server.max_mcp_sessions_per_key server.allowed_hosts server.resource server.oidc.issuer \
     server.oidc.audience server.oidc.jwks_file server.oidc.jwks_url server.oidc.tenant_claim \
-    server.oidc.roles_claim telemetry.otlp_endpoint scheduling.rates scheduling.lanes.per_tenant \
+    server.oidc.roles_claim telemetry.otlp_endpoint telemetry.otlp_ca_file \
+    telemetry.otlp_headers_file scheduling.rates scheduling.lanes.per_tenant \
     scheduling.lanes.global scheduling.retry.base_ms scheduling.quotas.calls_per_day \
     scheduling.quotas.cpu_seconds_per_day scheduling.quotas.bytes_per_day scheduling.quotas.tenants \
     scheduling.breaker.percent scheduling.breaker.window scheduling.breaker.min_calls \

@@ -75,7 +75,7 @@ pub use file_worker::init;
 pub use grants::StoredGrants;
 pub use haft_files::TakenBack;
 #[cfg(feature = "otlp")]
-pub use otlp::{Otlp, OtlpError};
+pub use otlp::{Otlp, OtlpError, OtlpOptions};
 pub use wiring::{DeclaredTool, Folders};
 
 pub use haft_config as config;

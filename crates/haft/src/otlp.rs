@@ -1,35 +1,67 @@
-//! Spans for a collector that speaks OTLP, over HTTP.
+//! Spans, log records and counts for a collector that speaks OTLP, over HTTP.
 //!
-//! What the spans hold is decided where they are made, in `haft-engine/src/telemetry.rs`: no arguments, no output,
-//! names without secrets. Here they are only sent. Nothing else is: what libraries say under other names stays here.
+//! What they hold is decided where they are made, in `haft-engine/src/telemetry.rs`: no arguments, no output, names
+//! without secrets. Here they are only sent. Nothing else is: what libraries say under other names stays here.
 
-use opentelemetry::trace::TracerProvider as _;
-use opentelemetry_otlp::WithExportConfig as _;
+use client::{Client, Failed};
+use messages::Messages;
+use opentelemetry::{logs::LoggerProvider as _, metrics::MeterProvider as _, trace::TracerProvider as _};
+use opentelemetry_otlp::{ExporterBuildError, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::{
-    Resource,
-    error::OTelSdkResult,
-    trace::{SdkTracerProvider, SpanData, SpanExporter},
+    Resource, error::OTelSdkResult, logs::SdkLoggerProvider, metrics::SdkMeterProvider,
+    trace::SdkTracerProvider,
 };
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    path::PathBuf,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 use tracing::{Level, Metadata, Subscriber};
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
-/// How long a process that ends waits for its last spans to be taken.
-const PATIENCE: Duration = Duration::from_secs(3);
-/// The variables that choose the form in which spans are sent.
-const PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
-/// Where collectors take spans.
-const PATH: &str = "/v1/traces";
+mod client;
+mod messages;
 
-/// Spans could not be sent, or never will be.
+/// How long a process that ends waits until the last of it is taken, and how long one request takes.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The variable that chooses the form of everything; each signal has one of its own, too.
+const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
+/// Where collectors take spans.
+const SPANS: &str = "/v1/traces";
+const COUNTS: &str = "/v1/metrics";
+const RECORDS: &str = "/v1/logs";
+
+/// Telemetry could not be sent, or never will be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct OtlpError(String);
 
-/// Sends haft's spans to a collector, in groups, from a thread of its own. No call waits for it.
+/// Where telemetry goes.
+///
+/// ```
+/// let to = haft::OtlpOptions { ca_file: Some("/etc/company/ca.pem".into()), ..haft::OtlpOptions::new("https://otel:4318") };
+/// assert!(!to.only_spans);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct OtlpOptions {
+    /// The collector, such as `http://localhost:4318` or `https://otel.example.com`. It need not be there yet.
+    pub endpoint: String,
+    /// Certificates in PEM that are trusted besides those of the machine.
+    pub ca_file: Option<PathBuf>,
+    /// A file with headers of every request, `name: value` on each line, which only its owner can read.
+    pub headers_file: Option<PathBuf>,
+    /// Whether log records and counts are left out.
+    pub only_spans: bool,
+}
+
+impl OtlpOptions {
+    /// Everything to that address, with what the machine trusts.
+    pub fn new(endpoint: impl Into<String>) -> Self {
+        OtlpOptions { endpoint: endpoint.into(), ..OtlpOptions::default() }
+    }
+}
+
+/// Sends haft's spans, log records and counts to a collector, in groups, from threads of its own. No call waits for it.
 ///
 /// ```
 /// use haft::Otlp;
@@ -44,97 +76,125 @@ pub struct OtlpError(String);
 /// ```
 ///
 /// The variables of OpenTelemetry count as elsewhere: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`,
-/// `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_PROTOCOL` (`http/protobuf`, or `http/json`), `OTEL_BSP_…`.
+/// `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_PROTOCOL` (`http/protobuf`, or `http/json`), `OTEL_BSP_…`,
+/// `OTEL_METRIC_EXPORT_INTERVAL`.
 #[derive(Debug)]
 pub struct Otlp {
-    provider: SdkTracerProvider,
+    spans: SdkTracerProvider,
+    rest: Option<(SdkLoggerProvider, SdkMeterProvider)>,
     endpoint: String,
     failed: Failed,
 }
 
-/// Why spans could not be sent the last time, if that was so.
-type Failed = Arc<Mutex<Option<String>>>;
-
-/// Remembers failures. The library keeps them to itself.
-#[derive(Debug)]
-struct Watched {
-    exporter: opentelemetry_otlp::SpanExporter,
-    failed: Failed,
+/// Makes what sends one signal.
+fn exporter<B: WithExportConfig + WithHttpConfig, E>(
+    builder: B,
+    (base, path, client): (&str, &str, &Arc<Client>),
+    build: impl FnOnce(B) -> Result<E, ExporterBuildError>,
+) -> Result<E, OtlpError> {
+    let signal = path.trim_start_matches("/v1/").to_ascii_uppercase();
+    let own = format!("OTEL_EXPORTER_OTLP_{signal}_PROTOCOL");
+    let address = format!("{base}{path}");
+    let mut builder = builder
+        .with_shared_http_client(Arc::clone(client) as _)
+        .with_endpoint(&address)
+        .with_timeout(PATIENCE);
+    // What every collector reads, unless the operator chose; the library would rather send JSON.
+    if [PROTOCOL, &own].iter().all(|name| std::env::var_os(name).is_none()) {
+        builder = builder.with_protocol(opentelemetry_otlp::Protocol::HttpBinary);
+    }
+    build(builder).map_err(|error| OtlpError(format!("nothing can be sent to {address}: {error}")))
 }
 
-impl SpanExporter for Watched {
-    async fn export(&self, spans: Vec<SpanData>) -> OTelSdkResult {
-        let sent = self.exporter.export(spans).await;
-        let failure = sent.as_ref().err().map(ToString::to_string);
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failure;
-        sent
+fn resource() -> Resource {
+    let mut resource = Resource::builder();
+    // The name that the operator gave wins.
+    if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
+        resource = resource.with_service_name("haft");
     }
-
-    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
-        self.exporter.shutdown_with_timeout(timeout)
-    }
-
-    fn force_flush(&self) -> OTelSdkResult {
-        self.exporter.force_flush()
-    }
-
-    fn set_resource(&mut self, resource: &Resource) {
-        self.exporter.set_resource(resource);
-    }
+    resource
+        .with_attribute(opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .build()
 }
 
 impl Otlp {
     /// For a collector at that address, such as `http://localhost:4318`. It need not be there yet.
     pub fn new(endpoint: &str) -> Result<Self, OtlpError> {
-        let endpoint = address(endpoint)?;
-        let mut builder = opentelemetry_otlp::SpanExporter::builder()
-            .with_http()
-            .with_endpoint(&endpoint)
-            .with_timeout(PATIENCE);
-        // What every collector reads, unless the operator chose; the library would rather send JSON.
-        if PROTOCOL.iter().all(|name| std::env::var_os(name).is_none()) {
-            builder = builder.with_protocol(opentelemetry_otlp::Protocol::HttpBinary);
-        }
-        let exporter = builder
-            .build()
-            .map_err(|error| OtlpError(format!("spans cannot be sent to {endpoint}: {error}")))?;
-        let mut resource = Resource::builder();
-        // The name that the operator gave wins.
-        if std::env::var_os("OTEL_SERVICE_NAME").is_none() {
-            resource = resource.with_service_name("haft");
-        }
-        let version = opentelemetry::KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
-        let failed = Failed::default();
-        let provider = SdkTracerProvider::builder()
-            .with_batch_exporter(Watched { exporter, failed: Arc::clone(&failed) })
-            .with_resource(resource.with_attribute(version).build())
-            .build();
-        Ok(Otlp { provider, endpoint, failed })
+        Otlp::with(&OtlpOptions::new(endpoint))
     }
 
-    /// What a subscriber passes haft's spans to. Others are not sent.
+    /// For a collector that takes more than an address.
+    pub fn with(options: &OtlpOptions) -> Result<Self, OtlpError> {
+        let base = address(&options.endpoint)?;
+        let is_encrypted = base.starts_with("https://");
+        let tls = is_encrypted.then(|| client::trusting(options.ca_file.as_deref())).transpose()?;
+        let headers = options.headers_file.as_deref().map(client::headers).transpose()?.unwrap_or_default();
+        if !headers.is_empty() && !is_encrypted && !is_here(&base) {
+            let text = "telemetry.otlp_headers_file holds secrets, and http:// sends them to another machine in the \
+                        clear; use https://";
+            return Err(OtlpError(text.to_owned()));
+        }
+        let failed = Failed::default();
+        let client = Arc::new(Client { tls, headers, failed: Arc::clone(&failed) });
+        let resource = resource();
+        let spans = opentelemetry_otlp::SpanExporter::builder().with_http();
+        let spans = SdkTracerProvider::builder()
+            .with_batch_exporter(exporter(spans, (&base, SPANS, &client), |builder| builder.build())?)
+            .with_resource(resource.clone())
+            .build();
+        let rest = (!options.only_spans).then(|| {
+            let records = opentelemetry_otlp::LogExporter::builder().with_http();
+            let records = exporter(records, (&base, RECORDS, &client), |builder| builder.build())?;
+            let counts = opentelemetry_otlp::MetricExporter::builder().with_http();
+            let counts = exporter(counts, (&base, COUNTS, &client), |builder| builder.build())?;
+            Ok((
+                SdkLoggerProvider::builder()
+                    .with_batch_exporter(records)
+                    .with_resource(resource.clone())
+                    .build(),
+                SdkMeterProvider::builder().with_periodic_exporter(counts).with_resource(resource).build(),
+            ))
+        });
+        Ok(Otlp { spans, rest: rest.transpose()?, endpoint: base, failed })
+    }
+
+    /// What a subscriber passes haft's spans and messages to. Others are not sent.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + 'static
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
         let ours = |about: &Metadata<'_>| about.target() == "haft" && *about.level() <= Level::INFO;
         // Where in the source and on which thread is nobody's business outside.
-        tracing_opentelemetry::layer()
-            .with_tracer(self.provider.tracer("haft"))
+        let spans = tracing_opentelemetry::layer()
+            .with_tracer(self.spans.tracer("haft"))
             .with_location(false)
             .with_threads(false)
-            .with_tracked_inactivity(false)
-            .with_filter(filter_fn(ours))
+            .with_tracked_inactivity(false);
+        let rest = self.rest.as_ref();
+        let rest = rest.map(|(records, counts)| Messages::new(records.logger("haft"), &counts.meter("haft")));
+        spans.and_then(rest).with_filter(filter_fn(ours))
+    }
+
+    /// Ends all that sends, at the same time: each waits for the collector.
+    fn shut_down(&self) -> Result<(), String> {
+        std::thread::scope(|threads| {
+            let rest = self.rest.as_ref();
+            let records = rest.map(|(records, _)| threads.spawn(|| records.shutdown_with_timeout(PATIENCE)));
+            let counts = rest.map(|(_, counts)| threads.spawn(|| counts.shutdown_with_timeout(PATIENCE)));
+            let mut ended: Vec<OTelSdkResult> = vec![self.spans.shutdown_with_timeout(PATIENCE)];
+            ended.extend([records, counts].into_iter().flatten().filter_map(|thread| thread.join().ok()));
+            ended.into_iter().collect::<OTelSdkResult>().map_err(|error| error.to_string())
+        })
     }
 
     /// Sends what is left, for at most a few seconds. Dropping does the same, and says nothing.
     pub fn end(self) -> Result<(), OtlpError> {
-        let ended = self.provider.shutdown_with_timeout(PATIENCE).map_err(|error| error.to_string());
+        let ended = self.shut_down();
         let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         match failed.map_or(ended, Err) {
             Ok(()) => Ok(()),
             Err(why) => Err(OtlpError(format!(
-                "spans could not be sent to {}: {why}; look whether the collector is there",
+                "telemetry could not be sent to {}: {why}; look whether the collector is there",
                 self.endpoint
             ))),
         }
@@ -143,23 +203,22 @@ impl Otlp {
 
 impl Drop for Otlp {
     fn drop(&mut self) {
-        // A subscriber that is there for the whole process holds the provider, too: nobody else would end it. The
+        // A subscriber that is there for the whole process holds what sends, too: nobody else would end it. The
         // second time it does nothing.
-        let _ = self.provider.shutdown_with_timeout(PATIENCE);
+        let _ = self.shut_down();
     }
 }
 
-/// Where spans go, for a collector that was named by its base.
+/// The base of a collector's address, which may be named by where it takes spans, too.
 fn address(endpoint: &str) -> Result<String, OtlpError> {
     let refuse = |why: &str| Err(OtlpError(format!("the address of the OTLP collector {why}")));
-    let endpoint = endpoint.trim();
-    let Some(rest) = endpoint.strip_prefix("http://").map(|rest| rest.trim_end_matches('/')) else {
-        return refuse(match endpoint.starts_with("https://") {
-            true => {
-                "begins with https://, and this haft sends without encryption; run a collector on this machine that \
-                 passes it on"
-            }
-            false => "does not begin with http://; write it like \"http://localhost:4318\"",
+    let endpoint = endpoint.trim().trim_end_matches('/');
+    let endpoint = endpoint.strip_suffix(SPANS).unwrap_or(endpoint).trim_end_matches('/');
+    let Some(rest) = ["http://", "https://"].iter().find_map(|scheme| endpoint.strip_prefix(scheme)) else {
+        let is_scheme = ["http:", "https:"].contains(&endpoint);
+        return refuse(match is_scheme {
+            true => "names no host; write it like \"http://localhost:4318\"",
+            false => "does not begin with http:// or https://; write it like \"http://localhost:4318\"",
         });
     };
     let host = rest.split('/').next().unwrap_or_default();
@@ -167,10 +226,20 @@ fn address(endpoint: &str) -> Result<String, OtlpError> {
         return refuse("names no host; write it like \"http://localhost:4318\"");
     }
     if host.contains('@') {
-        return refuse("holds a name or password; put those into OTEL_EXPORTER_OTLP_HEADERS");
+        return refuse("holds a name or password; put those into the file of telemetry.otlp_headers_file");
     }
-    let path = if rest.ends_with(PATH) { "" } else { PATH };
-    Ok(format!("http://{rest}{path}"))
+    Ok(endpoint.to_owned())
+}
+
+/// Whether a collector is on this machine.
+fn is_here(base: &str) -> bool {
+    let host = base.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let host = host.rsplit_once(':').map_or(host, |(host, port)| match port.parse::<u16>() {
+        Ok(_) => host,
+        Err(_) => base,
+    });
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 #[cfg(test)]
@@ -178,25 +247,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_is_named_by_its_base_or_its_whole_address() {
-        for (named, whole) in [
-            ("http://localhost:4318", "http://localhost:4318/v1/traces"),
-            (" http://localhost:4318/ ", "http://localhost:4318/v1/traces"),
-            ("http://[::1]:4318/v1/traces", "http://[::1]:4318/v1/traces"),
-            ("http://host/collector", "http://host/collector/v1/traces"),
+    fn a_collector_is_named_by_its_base_or_where_it_takes_spans() {
+        for (named, base) in [
+            ("http://localhost:4318", "http://localhost:4318"),
+            (" https://localhost:4318/ ", "https://localhost:4318"),
+            ("http://[::1]:4318/v1/traces", "http://[::1]:4318"),
+            ("http://host/collector", "http://host/collector"),
         ] {
-            assert_eq!(address(named).unwrap(), whole);
+            assert_eq!(address(named).as_deref(), Ok(base));
         }
         for (named, why) in [
-            ("https://host:4318", "without encryption"),
             ("localhost:4318", "does not begin with http://"),
             ("", "does not begin with http://"),
             ("http://", "names no host"),
             ("http:///v1/traces", "names no host"),
-            ("http://me:secret-word@host", "OTEL_EXPORTER_OTLP_HEADERS"),
+            ("https://me:secret-word@host", "telemetry.otlp_headers_file"),
         ] {
-            let error = address(named).unwrap_err().to_string();
+            let error = address(named).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(why) && !error.contains("secret-word"), "{named}: {error}");
+        }
+    }
+
+    #[test]
+    fn only_addresses_of_this_machine_are_here() {
+        for here in ["http://localhost", "http://localhost:4318/x", "http://127.0.0.1:1", "http://[::1]:4318"]
+        {
+            assert!(is_here(here), "{here}");
+        }
+        for there in
+            ["http://10.0.0.1:4318", "http://localhost.example.com", "http://[2001:db8::1]", "http://a:b"]
+        {
+            assert!(!is_here(there), "{there}");
         }
     }
 }

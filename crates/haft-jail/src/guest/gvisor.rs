@@ -199,8 +199,8 @@ impl Jail for Gvisor {
 }
 
 impl Gvisor {
-    /// `granted` is what an attempt before this one granted: another file in the place of a grant is refused. Only where
-    /// `may_be_warm` a kernel that stands ready will do: where one was found not to, the guest gets one of its own.
+    /// `granted` is what an attempt before this one granted: another file in the place of a grant is refused.
+    /// `may_be_warm` is false where a kernel that stood ready would not do: the guest then gets one of its own.
     fn try_start<'a>(
         &'a self,
         spec: GuestSpec,
