@@ -51,7 +51,8 @@ impl Files {
         self.changes.became_of(by)
     }
 
-    /// What haft itself put back when changes of that call were cut and taken back: see [`StageRules`](crate::StageRules).
+    /// What haft itself put back when changes of that call were cut and taken back: see
+    /// [`StageRules`](crate::StageRules).
     #[cfg(target_os = "linux")]
     pub fn restored(&self, of: ExecutionId) -> std::io::Result<crate::Restored> {
         self.changes.restored(of)

@@ -311,7 +311,8 @@ pub trait Workspace: Send + Sync {
     fn changed_by(&self, of: ExecutionId, tenant: &str) -> Result<Option<Vec<String>>, ToolError>;
 
     /// Puts back what a call changed, as a change of its own; refused where something changed since. What runs programs
-    /// later is put back only where these files are [held to](Workspace::held_to) it: then it was decided about by name.
+    /// later is put back only where these files are [held to](Workspace::held_to) it: then it was decided about by
+    /// name.
     fn undo(&self, of: ExecutionId, by: ExecutionId, reader: &Reader) -> Result<Vec<Changed>, ToolError>;
 
     /// The SHA-256 that a file had when the reader last read or wrote it.

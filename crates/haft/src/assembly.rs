@@ -6,8 +6,8 @@
 
 #[cfg(feature = "durable")]
 pub use crate::lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, retention};
-/// Finds out what became of the changes of staged commands whose haft was killed, and tells the journal: for commands that
-/// only look. To be called when changes of files that were cut have been taken back.
+/// Finds out what became of the changes of staged commands whose haft was killed, and tells the journal: for commands
+/// that only look. To be called when changes of files that were cut have been taken back.
 pub fn settle_cut(
     state: &std::path::Path,
     store: std::sync::Arc<dyn haft_core::port::Store>,

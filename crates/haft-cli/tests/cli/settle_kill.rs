@@ -203,7 +203,7 @@ fn decide(place: &Place, at: &str, number: usize, new: bool, id: Option<&str>) {
             assert!(!is_new(place, at), "{at}");
         }
         ([set], false) => {
-            let applies = number % 2 == 0;
+            let applies = number.is_multiple_of(2);
             let done = place.haft(&[if applies { "apply" } else { "discard" }, set]);
             // Before the command has ended nothing is known to be applied.
             let can = done.code == 0;
@@ -297,7 +297,7 @@ fn killed_while_a_person_is_asked_and_after_the_answer_nothing_was_applied() {
         let (id, changes) = recovered(&place, &at).unwrap_or_else(|| panic!("{at}: nothing is unfinished"));
         assert_eq!(changes["applied"], false, "{at}: {changes}");
         assert!(!is_new(&place, &at), "{at}");
-        assert_eq!(kept(&place), [id.clone()], "{at}");
+        assert_eq!(kept(&place), std::slice::from_ref(&id), "{at}");
         assert_eq!(place.haft(&["apply", &id]).code, 0, "{at}");
         assert!(is_new(&place, &at), "{at}");
         place.haft(&["recover", "--discard", "all"]);

@@ -87,9 +87,9 @@ pub enum JournalStep {
 /// How far a call came with what its command wrote apart from the files: it was staged, it ran, it was settled.
 ///
 /// Three of them are on disk before a call goes on, whatever the durability of the store: [`Staged`](Self::Staged)
-/// before the command runs, [`Applying`](Self::Applying) before the first file changes, and that all was applied before
-/// what the command wrote is thrown away. So whatever a crash leaves, the last step says whether files were changed; only
-/// after `Applying` the records of changed files have to be asked.
+/// before the command runs, [`Applying`](Self::Applying) before the first file changes, and that all was applied
+/// before what the command wrote is thrown away. So whatever a crash leaves, the last step says whether files were
+/// changed; only after `Applying` the records of changed files have to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangesStep {
     /// There is room for what the command writes, and it may run. No file was changed.

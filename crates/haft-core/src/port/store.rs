@@ -195,9 +195,9 @@ pub trait Store: Send + Sync {
         Wants::default()
     }
 
-    /// Takes down a step of a batch or of a call: see [`JournalStep`]. Steps of one batch are handed over in their order.
-    /// Those of batches come only where they are [wanted](Store::wants); [`JournalStep::Changes`] always comes, and a
-    /// store that refuses it keeps commands from being staged and their changes from being applied.
+    /// Takes down a step of a batch or of a call: see [`JournalStep`]. Steps of one batch are handed over in their
+    /// order. Those of batches come only where they are [wanted](Store::wants); [`JournalStep::Changes`] always comes,
+    /// and a store that refuses it keeps commands from being staged and their changes from being applied.
     ///
     /// As with [`outcome`](Store::outcome) the call hands it over; the future waits until it is as safe as the
     /// durability of the store says.

@@ -39,13 +39,13 @@ pub struct StageRules {
     pub keep: Keep,
     /// How many changes, violations, questions and conflicts are listed.
     pub most_listed: usize,
-    /// Files and folders that haft itself put back since, when the set was being applied and that was cut: whoever changed
-    /// one after that is in conflict, and haft is not.
+    /// Files and folders that haft itself put back since, when the set was being applied and that was cut: whoever
+    /// changed one after that is in conflict, and haft is not.
     pub restored: Arc<Restored>,
 }
 
-/// What haft put back: the number of each file or folder in its file system, and when it changed last. Not its path: that
-/// is another one once the folder around it is back.
+/// What haft put back: the number of each file or folder in its file system, and when it changed last. Not its path:
+/// that is another one once the folder around it is back.
 pub type Restored = BTreeSet<(u64, (i64, u32))>;
 
 impl Default for StageRules {

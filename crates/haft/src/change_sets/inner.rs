@@ -96,7 +96,8 @@ pub(super) fn lock(place: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// Throws a set away. Its record goes first: what is left after a kill is no set any more, and cannot be applied in part.
+/// Throws a set away. Its record goes first: what is left after a kill is no set any more, and cannot be applied in
+/// part.
 pub(super) fn throw_away(place: &Path) -> io::Result<()> {
     Record::remove(place)?;
     failpoint("forgotten");
@@ -283,8 +284,8 @@ impl Inner {
         applied
     }
 
-    /// The journal is told before anything goes. Should either fail, the next start does it: the records of changed files
-    /// say what happened.
+    /// The journal is told before anything goes. Should either fail, the next start does it: the records of changed
+    /// files say what happened.
     fn is_applied(&self, place: &Path, record: &Record, summary: &ChangeSummary) {
         let mut last = self.applied();
         last.truncate(MOST_APPLIED);

@@ -1,9 +1,9 @@
 //! Who works in which folder: a staged command alone, calls that change files together.
 //!
 //! Everybody who works writes a claim: a file of haft's state that names the folders, locked for as long as its owner
-//! works. Two claims are in each other's way where a folder of one is a folder of the other, or is in it, or holds it: so
-//! two haft with different roots keep apart as well, as long as they share the state folder. Claims are made and compared
-//! one after the other. What a killed haft leaves is a claim without a lock, which the next one removes.
+//! works. Two claims are in each other's way where a folder of one is a folder of the other, or is in it, or holds it:
+//! so two haft with different roots keep apart as well, as long as they share the state folder. Claims are made and
+//! compared one after the other. What a killed haft leaves is a claim without a lock, which the next one removes.
 
 use haft_core::{ErrorCode, ExecutionId, ToolError};
 use jiff::Timestamp;

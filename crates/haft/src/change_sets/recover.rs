@@ -10,8 +10,8 @@ use haft_core::{ChangesState, port::ChangesStep};
 use haft_files::Became;
 use std::{io, path::Path};
 
-/// Settles what a killed haft left: nothing of it was applied, unless all of it was, and the journal is told which. To be
-/// called when cut changes of files have been taken back.
+/// Settles what a killed haft left: nothing of it was applied, unless all of it was, and the journal is told which. To
+/// be called when cut changes of files have been taken back.
 pub(crate) fn recover(state: &Path, journal: &Journal) -> io::Result<Vec<Unsettled>> {
     let folder = state.join(STAGED);
     let mut recovered = Vec::new();

@@ -51,8 +51,8 @@ pub(crate) fn decide(
     guarded(|| ports.policy.decide(&subject).map_err(guard_failed)).map_err(guard_panicked)
 }
 
-/// The footprint with every path as the path jail resolves it; one that leads out is refused. What a call of that tenant
-/// changed, to be undone, becomes its paths.
+/// The footprint with every path as the path jail resolves it; one that leads out is refused. What a call of that
+/// tenant changed, to be undone, becomes its paths.
 pub(crate) fn resolved(
     workspace: &dyn Workspace,
     mut footprint: Footprint,
