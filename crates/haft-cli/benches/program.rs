@@ -78,8 +78,7 @@ struct Warm {
 
 impl Warm {
     fn new(place: &Place, more: &[&str]) -> Self {
-        let mut args = vec!["--set", "tools.approval.mode=auto"];
-        args.extend(more);
+        let mut args = more.to_vec();
         args.push("mcp");
         let mut command = place.command(&args);
         let mut child =
@@ -157,6 +156,8 @@ fn row(name: &str, beside: &str, [floor, haft, ratio]: [f64; 3], goal: &str, is_
 }
 
 fn cold(place: &Place, rounds: usize) {
+    // Commands are denied until a person chooses otherwise.
+    run(place.command(&["policy", "use", "coding"]));
     // The first one makes the database, and finds out which jail there is.
     run(place.command(&["call", "run_command", "command=true"]));
     let call = |args: &[&str]| run(place.command(args));

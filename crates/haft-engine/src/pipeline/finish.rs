@@ -7,7 +7,7 @@ use super::types::{CallRecord, CallState, RunOutcome, shutting_down};
 use crate::{
     live_calls::LiveCalls,
     ports::Ports,
-    redaction::{Once, Redaction},
+    redaction::{Levels, Once, Redaction},
     telemetry,
 };
 use compose::{AsKept, Composed, Content, compose};
@@ -33,23 +33,28 @@ pub(crate) async fn finish(
     call.announce();
     let outcome = unless_never_started(call, outcome);
     let once = once(ports, call, &outcome);
-    let levels = once.as_ref().map_or_else(|| ports.levels(), Once::levels);
-    let content = match compose(ports, call, outcome, levels) {
+    let content = match compose(ports, call, outcome, levels(ports, once.as_deref())) {
         Composed::Now(content) => content,
         Composed::Later(content) => content.await,
     };
     let content = say_edited(ports, call, content);
     // From here to the store nothing waits. So a caller who drops this future drops it before the call has ended, or
     // after, and then `Last` still sends the last event.
-    let (recorded, last) = record(ports, live, call, content, levels.kept);
+    let (recorded, last) = record(ports, live, call, content, levels(ports, once.as_deref()).kept);
     last.end(recorded.await)
 }
 
-/// A long text stands in a result several times, and is looked at once.
-fn once(ports: &Ports, call: &CallRecord, outcome: &RunOutcome) -> Option<Once> {
+fn levels<'a>(ports: &'a Ports, once: Option<&'a Once>) -> Levels<'a> {
+    once.map_or_else(|| ports.levels(), Once::levels)
+}
+
+/// A long text stands in a result several times, and is looked at once. Boxed, because it is rare and would make every
+/// call larger to move.
+fn once(ports: &Ports, call: &CallRecord, outcome: &RunOutcome) -> Option<Box<Once>> {
     let RunOutcome::Returned(output) = outcome else { return None };
     let is_kept = ports.wants.results || call.task.is_some();
-    Once::is_worth_it(output).then(|| Once::new(&ports.redaction, &ports.redaction_levels, is_kept))
+    let new = || Box::new(Once::new(&ports.redaction, &ports.redaction_levels, is_kept));
+    Once::is_worth_it(output).then(new)
 }
 
 /// A call that a shutdown caught before its tool was started has done nothing: it can be sent again.

@@ -80,6 +80,7 @@ enum Outcome {
 }
 
 impl Outcome {
+    #[allow(clippy::ptr_arg, reason = "whether it is borrowed is what is asked")]
     fn of(redacted: &Cow<'_, [u8]>) -> Self {
         match redacted {
             Cow::Borrowed(_) => Outcome::Same,
