@@ -77,54 +77,78 @@ fn reader() -> Reader {
     Reader { tenant: "local".into(), conversation: "c".into() }
 }
 
-fn check(cases: &[(Vec<Op>, Vec<Op>)]) {
-    let mut applied = 0;
-    for batch in cases.chunks(BATCH) {
-        let mut stages = Vec::new();
-        for (start, program) in batch {
-            let (live, staged) = (Stage::new(), Stage::new());
-            run(&live.root(), start);
-            run(&staged.root(), start);
-            let before = snapshot(&staged.root());
-            assert_eq!(snapshot(&live.root()), before);
-            run(&live.root(), program);
-            let since = staged.now();
-            stages.push((start, program, live, staged, before, since));
+/// A program that is to run on a layer, and what it left where it worked on the files themselves.
+struct Case<'a> {
+    said: &'a (Vec<Op>, Vec<Op>),
+    live: Stage,
+    staged: Stage,
+    before: Vec<String>,
+    since: (i64, u32),
+}
+
+impl<'a> Case<'a> {
+    fn new(said: &'a (Vec<Op>, Vec<Op>)) -> Self {
+        let (start, program) = said;
+        let (live, staged) = (Stage::new(), Stage::new());
+        run(&live.root(), start);
+        run(&staged.root(), start);
+        let before = snapshot(&staged.root());
+        assert_eq!(snapshot(&live.root()), before);
+        run(&live.root(), program);
+        let since = staged.now();
+        Case { said, live, staged, before, since }
+    }
+
+    /// Applies, undoes and applies again, and gives whether there was anything to apply.
+    fn settle(self) -> bool {
+        let Case { said, live, staged, before, since } = self;
+        let said = format!("{:?} then {:?}", said.0, said.1);
+        assert_eq!(snapshot(&staged.root()), before, "nothing before it is applied: {said}");
+        let (files, set) = (staged.files(), staged.set(since));
+        let found = set.look().unwrap();
+        assert!(found.violations.is_empty() && found.conflicts.is_empty(), "{found:?} {said}");
+        let by = apply(&files, &set).unwrap_or_else(|error| panic!("{error}: {said}"));
+        let after = snapshot(&staged.root());
+        assert_eq!(after, snapshot(&live.root()), "{said}");
+        assert_eq!(fs::read_dir(staged.path("state/changes/open")).unwrap().count(), 0);
+        haft_files::discard(&staged.path("layers")).unwrap();
+        if fs::read_dir(staged.path("state/changes/done")).unwrap().count() == 0 {
+            assert_eq!(after, before, "{said}");
+            return false;
         }
-        let programs: Vec<_> =
-            stages.iter().map(|stage| (stage.3.base.path().to_path_buf(), stage.1.clone())).collect();
+        // Undoing can itself be undone, and that again.
+        let (first, second, third) = (common::new_id(), common::new_id(), common::new_id());
+        let undo = |of, by| {
+            let undone = files.undo(of, by, &reader());
+            undone.unwrap_or_else(|error| panic!("{}: {said}", error.message));
+        };
+        undo(by, first);
+        assert_eq!(snapshot(&staged.root()), before, "{said}");
+        undo(first, second);
+        assert_eq!(snapshot(&staged.root()), after, "{said}");
+        undo(second, third);
+        assert_eq!(snapshot(&staged.root()), before, "{said}");
+        true
+    }
+}
+
+/// Goes through all of them, also after one that fails: each says by itself what is wrong.
+fn check(cases: &[(Vec<Op>, Vec<Op>)]) {
+    let (mut applied, mut failed) = (0, Vec::new());
+    for (number, batch) in cases.chunks(BATCH).enumerate() {
+        let batch: Vec<_> = batch.iter().map(Case::new).collect();
+        let base = |case: &Case<'_>| case.staged.base.path().to_path_buf();
+        let programs: Vec<_> = batch.iter().map(|case| (base(case), case.said.1.clone())).collect();
         run_staged(&programs).unwrap();
-        for (start, program, live, staged, before, since) in stages {
-            let said = format!("{start:?} then {program:?}");
-            assert_eq!(snapshot(&staged.root()), before, "nothing before it is applied: {said}");
-            let (files, set) = (staged.files(), staged.set(since));
-            let found = set.look().unwrap();
-            assert!(found.violations.is_empty() && found.conflicts.is_empty(), "{found:?} {said}");
-            let by = apply(&files, &set).unwrap_or_else(|error| panic!("{error}: {said}"));
-            let after = snapshot(&staged.root());
-            assert_eq!(after, snapshot(&live.root()), "{said}");
-            assert_eq!(fs::read_dir(staged.path("state/changes/open")).unwrap().count(), 0);
-            haft_files::discard(&staged.path("layers")).unwrap();
-            if fs::read_dir(staged.path("state/changes/done")).unwrap().count() == 0 {
-                assert_eq!(after, before, "{said}");
-                continue;
+        for (place, case) in batch.into_iter().enumerate() {
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| case.settle())) {
+                Ok(changed) => applied += usize::from(changed),
+                Err(_) => failed.push(number * BATCH + place),
             }
-            applied += 1;
-            // Undoing can itself be undone, and that again.
-            let (first, second, third) = (common::new_id(), common::new_id(), common::new_id());
-            let undo = |of, by| {
-                let undone = files.undo(of, by, &reader());
-                undone.unwrap_or_else(|error| panic!("{}: {said}", error.message));
-            };
-            undo(by, first);
-            assert_eq!(snapshot(&staged.root()), before, "{said}");
-            undo(first, second);
-            assert_eq!(snapshot(&staged.root()), after, "{said}");
-            undo(second, third);
-            assert_eq!(snapshot(&staged.root()), before, "{said}");
         }
     }
     println!("{applied} of {} programs changed something", cases.len());
+    assert!(failed.is_empty(), "{} of {} failed: {failed:?}", failed.len(), cases.len());
     assert!(applied * 2 > cases.len(), "{applied}");
 }
 

@@ -164,6 +164,26 @@ fn links_that_lead_out_are_refused_whatever_way_they_take() {
     assert_eq!(fs::read_link(stage.root().join("e")).unwrap(), PathBuf::from("/usr/bin/env"));
 }
 
+/// A folder comes back to its place, after the one around it went and another one of that name was made.
+#[test]
+fn a_folder_that_comes_back_into_a_new_folder_keeps_what_is_in_it() {
+    if !can("a_folder_that_comes_back_into_a_new_folder_keeps_what_is_in_it") || !is_root() {
+        return;
+    }
+    let stage = ground();
+    fs::create_dir_all(stage.root().join("a/a/deep")).unwrap();
+    fs::write(stage.root().join("a/a/deep/file"), "kept").unwrap();
+    let set = stage.shell("mv a b; mkdir a; mv b/a a/a");
+    assert!(set.look().unwrap().violations.is_empty());
+    let by = apply(&stage.files(), &set).unwrap();
+    assert_eq!(fs::read_to_string(stage.root().join("a/a/deep/file")).unwrap(), "kept");
+    assert_eq!(fs::read_dir(stage.root().join("b")).unwrap().count(), 0);
+    let reader = Reader { tenant: "local".into(), conversation: "c".into() };
+    stage.files().undo(by, common::new_id(), &reader).unwrap();
+    assert_eq!(fs::read_to_string(stage.root().join("a/a/deep/file")).unwrap(), "kept");
+    assert!(!stage.root().join("b").exists());
+}
+
 /// A link is followed through the folder as it is with the changes, and not as it was.
 #[test]
 fn links_lead_through_what_the_command_made_and_not_through_what_it_replaced() {

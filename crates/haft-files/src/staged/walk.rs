@@ -132,7 +132,8 @@ impl Layer {
             let marks = marks(upper, &name, self.spec.marks)?;
             let path = path.join(&name);
             let from = match &marks.redirect {
-                Some(redirect) => redirected(redirect, lower).filter(|from| *from != path),
+                Some(redirect) => redirected(redirect, lower)
+                    .filter(|from| is_move(from, &path, lower.map(|lower| lower.join(&name)).as_deref())),
                 None => None,
             };
             if let Some(from) = &from
@@ -225,7 +226,7 @@ impl Layer {
                 visitor.meet(at, &Touch::Unknown { why: "a folder in it has contents of nowhere" })?;
                 return Ok(());
             }
-            Some(Some(from)) if from != at.path => {
+            Some(Some(from)) if is_move(&from, at.path, at.lower_path) => {
                 let Ok(lower) = self.lower.folder(&from, Opener::best()) else {
                     visitor.meet(at, &Touch::Lost { why: "the folder that was moved there is gone" })?;
                     return Ok(());
@@ -374,6 +375,12 @@ fn is_repository(around: &Around<'_>, names: &[OsString]) -> io::Result<bool> {
         }
     }
     Ok(entries.is_repository())
+}
+
+/// Whether a folder at that path with the contents of `from` was moved there. `below` is what would be there without its
+/// mark: where a new folder is around it, nothing is, also where the path is the same.
+fn is_move(from: &Path, path: &Path, below: Option<&Path>) -> bool {
+    from != path || below != Some(from)
 }
 
 /// Which folder of the lower layer a mark names: from the root, or beside the one that has the mark.
