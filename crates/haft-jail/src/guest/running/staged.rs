@@ -26,7 +26,8 @@ pub(super) struct Counts {
 impl Counts {
     pub(super) fn of(bounds: Option<Bounds>) -> Self {
         let bounds = bounds.filter(Bounds::is_watched);
-        Counts { bounds, at: Instant::now(), running: None }
+        let first = bounds.as_ref().map_or(Duration::ZERO, Bounds::first_look);
+        Counts { bounds, at: Instant::now() + first, running: None }
     }
 
     /// The same, after a while: what was there before was counted, and most commands have ended by then.
@@ -79,9 +80,14 @@ impl InitGuest {
         }
     }
 
-    /// What the guest wrote, when nothing of it is mounted any more.
+    /// What the guest wrote, when nothing of it is mounted any more. Where it wrote nothing there is nothing that a mount
+    /// could be in the way of, and nobody waits for that.
     pub(super) async fn unmounted(&mut self) -> Result<Vec<StagedRoot>, ToolError> {
         let Some((staged, init)) = self.staged.take() else { return Ok(Vec::new()) };
+        if staged.is_empty() {
+            staged.tidy();
+            return Ok(staged.roots);
+        }
         match tokio::time::timeout(UNMOUNTED_WITHIN, init.readable()).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(broken("its end cannot be seen", error)),

@@ -58,6 +58,13 @@ impl Bounds {
         !self.uppers.is_empty() && (self.most_bytes.is_some() || self.most_files.is_some())
     }
 
+    /// When there could be too much at the earliest, where there is nothing yet.
+    pub(crate) fn first_look(&self) -> Duration {
+        let bytes = self.most_bytes.map_or(LOOKS.1, |most| after(most, FASTEST.bytes));
+        let files = self.most_files.map_or(LOOKS.1, |most| after(most, FASTEST.files));
+        bytes.min(files).clamp(LOOKS.0, LOOKS.1)
+    }
+
     /// The limit that was passed, and when to look again where none was.
     pub(crate) fn look(&self) -> Result<Duration, Exceeded> {
         self.look_at(u64::MAX).unwrap_or(Ok(LOOKS.0))
@@ -106,8 +113,13 @@ fn left(limit: &'static str, most: Option<u64>, used: u64, fastest: u64) -> Resu
     let Some(allowed) = most else { return Ok(LOOKS.1) };
     match allowed.checked_sub(used) {
         None => Err(Exceeded { limit, allowed, used: Some(used) }),
-        Some(left) => Ok(Duration::from_secs_f64(left as f64 / fastest as f64)),
+        Some(left) => Ok(after(left, fastest)),
     }
+}
+
+/// How long the fastest writer takes for so much.
+fn after(left: u64, fastest: u64) -> Duration {
+    Duration::from_secs_f64(left as f64 / fastest as f64)
 }
 
 struct Counter<'a> {

@@ -230,6 +230,12 @@ fn changed(folder: &OwnedFd) -> io::Result<(i64, u32)> {
 }
 
 impl Prepared {
+    /// Whether nothing was written. What cannot be looked at may have been.
+    pub(crate) fn is_empty(&self) -> bool {
+        let is_empty = |folder: &Path| fs::read_dir(folder).is_ok_and(|mut all| all.next().is_none());
+        self.roots.iter().all(|root| is_empty(&root.upper))
+    }
+
     /// Opens what the kernel shut for itself, so that everybody whose layers these are can remove them.
     pub(crate) fn tidy(&self) {
         if marks() == LayerMarks::Trusted {
