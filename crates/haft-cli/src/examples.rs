@@ -399,6 +399,7 @@ Examples:
 
 Examples:
   haft gc
+  haft gc --caches
   haft gc --json";
 }
 

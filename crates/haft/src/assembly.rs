@@ -7,7 +7,7 @@
 #[cfg(feature = "durable")]
 pub use crate::lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, retention};
 pub use crate::{
-    commands::{LazyJail, can_stage, recover},
+    commands::{LazyJail, can_stage, recover, sweep_caches},
     guards::{Admitted, Payload, Signatures, Source, environment, licensing, local},
     wiring::{CHANGES, command_tools, described, settings},
 };

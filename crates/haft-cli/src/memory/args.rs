@@ -221,6 +221,9 @@ pub(crate) struct BackupArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct GcArgs {
+    /// Delete the build caches of all workspaces, not only those that were not used for 30 days
+    #[arg(long)]
+    pub(super) caches: bool,
     /// Print one JSON document only
     #[arg(long)]
     pub(super) json: bool,

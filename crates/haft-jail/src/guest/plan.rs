@@ -388,7 +388,7 @@ fn cache(
     facts: &Facts,
     environment: &mut BTreeMap<String, String>,
 ) -> Result<Option<Cache>, ToolError> {
-    let uses = |preset: &Preset| !preset::caches(*preset, Path::new(""), false).is_empty();
+    let uses = |preset: &Preset| *preset != Preset::Git;
     let is_seen = || {
         let state = fs::canonicalize(&facts.state).unwrap_or_else(|_| facts.state.clone());
         let mut granted = spec.readable.iter().chain(&spec.writable);
@@ -403,7 +403,7 @@ fn cache(
         let variables = spec
             .presets
             .iter()
-            .flat_map(|preset| preset::caches(*preset, &cache.files, network != Network::None));
+            .flat_map(|preset| preset::caches(*preset, &cache.files, &facts.home, network != Network::None));
         for (name, value) in variables {
             environment.entry(name.to_owned()).or_insert(value);
         }

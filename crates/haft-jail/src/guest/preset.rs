@@ -84,14 +84,19 @@ pub(crate) fn extras(preset: Preset, home: &Path) -> Extras {
 
 /// Variables by which a toolchain keeps what it fetched and built in `folder`. What a person runs later stays in the
 /// workspace, and is looked at as ever: cargo's finished programs in `target`, `node_modules`, environments of python.
-pub(crate) fn caches(preset: Preset, folder: &Path, has_network: bool) -> Vec<(&'static str, String)> {
+pub(crate) fn caches(
+    preset: Preset,
+    folder: &Path,
+    home: &Path,
+    has_network: bool,
+) -> Vec<(&'static str, String)> {
     let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let mut all = match preset {
         Preset::Rust => {
             // cargo 1.91 and later; older ones do not know it, and build in `target`.
             let mut all = vec![("CARGO_BUILD_BUILD_DIR", at("cargo-build/{workspace-path-hash}"))];
             // Without network, what the user has fetched is all there is.
-            if has_network {
+            if has_network || !home.join(".cargo").is_dir() {
                 all.push(("CARGO_HOME", at("cargo")));
             }
             all
