@@ -16,7 +16,7 @@ mode = 'auto'
 [tools.commands]
 writes = 'staged'
 ask = 'never'
-presets = ['git']
+presets = ['git', 'rust']
 ";
 /// Nobody's id on most machines.
 const SOMEBODY: u32 = 54_321;
@@ -77,6 +77,20 @@ const WORK: &[Work] = &[
         gone: &[],
     },
     Work {
+        needs: "cargo",
+        command: "cd app && cargo build --offline -q && ./target/debug/app | grep -q seven",
+        made: &["app/target/debug/app", "app/Cargo.lock"],
+        // What only the next build needs is in the cache of the workspace.
+        gone: &["app/target/debug/deps", "app/target/debug/incremental"],
+    },
+    Work {
+        needs: "cargo",
+        command: "cd app && sed -i s/seven/eight/ src/main.rs && cargo test --offline -q && \
+                  cargo run --offline -q | grep -q eight",
+        made: &["app/target/debug/app"],
+        gone: &[],
+    },
+    Work {
         needs: "npm",
         command: "npm install --offline --no-audit --no-fund ./package",
         made: &["node_modules/here/package.json"],
@@ -84,10 +98,21 @@ const WORK: &[Work] = &[
     },
 ];
 
+/// The files of a crate without dependencies.
+const APP: [(&str, &str); 2] = [
+    ("app/Cargo.toml", "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+    (
+        "app/src/main.rs",
+        "fn main() { println!(\"seven\"); }\n#[test]\nfn it_holds() { assert_eq!(1 + 1, 2); }\n",
+    ),
+];
+
 struct Desk {
     place: Place,
     program: PathBuf,
     who: Who,
+    /// Where cargo and rustc are.
+    toolchain: PathBuf,
 }
 
 impl Desk {
@@ -95,12 +120,14 @@ impl Desk {
         let place = Place::new();
         // A user has no cgroup of their own on most machines.
         let limits = if who == Who::Somebody { "per_process_limits = true\n" } else { "" };
-        place.own_config(&format!("{CONFIG}{limits}"));
+        let toolchain = toolchain(place.home().parent().unwrap());
+        let shown = toolchain.display();
+        place.own_config(&format!("{CONFIG}{limits}\n[tools.files]\nread_only_roots = ['{shown}']\n"));
         place.write("a.txt", "one\n");
         place.write("Makefile", "all:\n\techo built > out.txt\n");
-        for (name, text) in
-            [("d/f.txt", "f\n"), ("package/package.json", r#"{"name": "here", "version": "1.0.0"}"#)]
-        {
+        let others =
+            [("d/f.txt", "f\n"), ("package/package.json", r#"{"name": "here", "version": "1.0.0"}"#)];
+        for (name, text) in others.into_iter().chain(APP) {
             fs::create_dir_all(place.work().join(name).parent().unwrap()).unwrap();
             place.write(name, text);
         }
@@ -118,7 +145,7 @@ impl Desk {
         if who == Who::Somebody {
             give(place.home().parent().unwrap());
         }
-        Desk { place, program, who }
+        Desk { place, program, who, toolchain }
     }
 
     fn haft(&self, args: &[&str]) -> Said {
@@ -132,7 +159,8 @@ impl Desk {
                 command
             }
         };
-        command.env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        let programs = self.toolchain.join("bin");
+        command.env("PATH", format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()));
         Said::of(command.args(args).output().expect("it starts"))
     }
 
@@ -141,7 +169,35 @@ impl Desk {
     }
 }
 
+/// The toolchain that this test was built with, where everybody gets: the same files under other names, without what no
+/// build needs. Empty where it cannot be had like that.
+fn toolchain(base: &Path) -> PathBuf {
+    let copy = base.join("toolchain");
+    let root = Path::new(env!("CARGO")).parent().and_then(Path::parent).unwrap();
+    fs::create_dir_all(copy.join("lib/rustlib")).unwrap();
+    let target = fs::read_dir(root.join("lib/rustlib")).into_iter().flatten().flatten();
+    let target =
+        target.map(|entry| entry.file_name()).find(|name| name.to_string_lossy().contains("-linux-"));
+    let libraries = target.map(|target| PathBuf::from("lib/rustlib").join(target));
+    for (from, to) in [(Some("bin".into()), ""), (libraries, "lib/rustlib")] {
+        let Some(from) = from else { continue };
+        let mut link = Command::new("cp");
+        link.arg("-al").arg(root.join(from)).arg(copy.join(to));
+        let _ = link.status();
+    }
+    for entry in fs::read_dir(root.join("lib")).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().contains(".so") {
+            let _ = fs::hard_link(entry.path(), copy.join("lib").join(entry.file_name()));
+        }
+    }
+    copy.canonicalize().unwrap()
+}
+
 fn give(path: &Path) {
+    // The toolchain has names elsewhere, too.
+    if path.ends_with("toolchain") {
+        return;
+    }
     chown(path, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
     if path.symlink_metadata().unwrap().is_dir() {
         fs::read_dir(path).unwrap().for_each(|entry| give(&entry.unwrap().path()));
@@ -162,7 +218,7 @@ fn everyday_work(name: &str, who: Who) {
         return haft_testkit::not_run(name, first.shown().trim());
     }
     for work in WORK {
-        if !is_there(work.needs) {
+        if !is_there(work.needs) && !desk.toolchain.join("bin").join(work.needs).exists() {
             haft_testkit::not_run(
                 &format!("{name}: {}", work.command),
                 &format!("{} is not there", work.needs),
@@ -203,10 +259,53 @@ fn everyday_work(name: &str, who: Who) {
         assert_eq!(desk.place.work().join("e/d/f.txt").exists(), who == Who::Somebody);
     }
     assert_eq!(fs::read_dir(desk.place.work().join("many")).unwrap().count(), MANY);
+    let caches = desk.place.home().join(".local/state/haft/caches");
+    assert_eq!(fs::read_dir(&caches).unwrap().count(), 1, "one workspace, one cache");
+    assert_eq!(desk.haft(&["gc", "--json"]).json()["caches"], 0);
+    assert_eq!(desk.haft(&["gc", "--caches", "--json"]).json()["caches"], 1);
+    assert_eq!(fs::read_dir(&caches).unwrap().count(), 0);
     if let Some(owner) = (who == Who::Somebody).then_some(SOMEBODY) {
         use std::os::unix::fs::MetadataExt as _;
         assert_eq!(fs::metadata(desk.place.work().join("many/7")).unwrap().uid(), owner);
     }
+}
+
+/// What a team shares: a folder whose files belong to its group, whoever made them.
+#[test]
+fn files_in_a_folder_of_a_group_belong_to_the_group() {
+    let name = "files_in_a_folder_of_a_group_belong_to_the_group";
+    if !rustix::process::geteuid().is_root() {
+        return haft_testkit::not_run(name, "it needs root to give files to a group");
+    }
+    let group = 45_678;
+    let command =
+        "mkdir -p shared/new && echo x > shared/file && echo y > shared/new/file && echo z >> shared/old";
+    let pictures = ["live", "staged"].map(|writes| {
+        let place = Place::new();
+        place.own_config(&CONFIG.replace("'staged'", &format!("'{writes}'")));
+        let shared = place.work().join("shared");
+        fs::create_dir(&shared).unwrap();
+        place.write("shared/old", "a\n");
+        for path in [&shared, &shared.join("old")] {
+            chown(path, None, Some(group)).unwrap();
+        }
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o2775)).unwrap();
+        let said = place.haft(&["call", "run_command", "--json", &format!("command={command}")]);
+        let state = said.json()["metadata"]["changes"]["state"].clone();
+        (said.code == 0).then(|| {
+            assert!(writes == "live" || state == "applied", "{said:?}");
+            ["", "file", "new", "new/file", "old"].map(|name| {
+                use std::os::unix::fs::MetadataExt as _;
+                let found = fs::metadata(shared.join(name)).unwrap();
+                (name, found.uid(), found.gid(), found.mode())
+            })
+        })
+    });
+    let [Some(live), Some(staged)] = pictures else {
+        return haft_testkit::not_run(name, "nothing can be staged here");
+    };
+    assert_eq!(staged, live);
+    assert!(live.iter().all(|(_, _, owner, _)| *owner == group), "{live:?}");
 }
 
 #[test]

@@ -1,13 +1,23 @@
 //! How many questions a person gets: commands as agents send them, under each profile.
 
 use crate::world::World;
-use haft::{BatchRequest, Preview, ToolCall};
+use haft::{
+    ApprovalRequest, BatchRequest, ChangesState, Decision, Preview, Request, ToolCall, ToolResult, ask_with,
+};
 use libtest_mimic::Trial;
 use serde_json::json;
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    sync::{Arc, Mutex},
+};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [crate::world::Test; 1] =
-        [("census::coding_asks_before_no_contained_command_and_careful_before_each", census)];
+    let tests: [crate::world::Test; 2] = [
+        ("census::coding_asks_before_no_contained_command_and_careful_before_each", census),
+        ("census::coding_asks_only_about_protected_names_when_commands_have_run", effects),
+    ];
     crate::world::trials(tests)
 }
 
@@ -158,4 +168,150 @@ fn census(name: &str) {
     let all = COMMANDS.len();
     let expected = [(0, 0, all), (0, 0, all), (all, 0, 0), (0, all, 0), (all, 0, 0)];
     assert_eq!(counted.map(|(_, counts)| counts), expected);
+}
+
+/// Beside the hundred: what is asked about, with a word of the reason.
+const ASK: &[(&str, &str)] = &[
+    ("echo 'layout node' > .envrc", ".envrc"),
+    ("git config core.fsmonitor ./watch", ".git/config"),
+    ("echo 'exit 1' > .git/hooks/pre-commit", ".git/hooks"),
+    ("mkdir inner && cd inner && git init", "inner/.git"),
+];
+
+/// A workspace in which most of the commands have something to do.
+const FILES: &[(&str, &str)] = &[
+    ("README.md", "# A project\n"),
+    ("Cargo.toml", "[package]\nname = \"project\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+    ("src/main.rs", "fn main() { println!(\"foo\"); } // TODO parse\n"),
+    ("src/lib.rs", "pub fn parse() -> u8 { 1 } // foo\n#[test]\nfn parser() { assert_eq!(parse(), 1); }\n"),
+    ("build.log", "one\ntwo\n"),
+    ("a.bin", "\u{1}\u{2}"),
+    ("a.txt", "a\n"),
+    ("b.txt", "b\n"),
+    ("names.txt", "b\na\nb\n"),
+    ("old.rs", "// old\n"),
+    ("a.rs", "// a\n"),
+    ("a.c", "#include <stdio.h>\nint main(void) { puts(\"a\"); return 0; }\n"),
+    ("Makefile", "all:\n\techo built > out.txt\ntest: all\n\tgrep -q built out.txt\n"),
+    ("configure", "#!/bin/sh\necho configured > config.status\n"),
+    ("run.sh", "echo run > run.log\n"),
+    ("slow-test.sh", "#!/bin/sh\necho slow > slow.log\n"),
+    (
+        "package.json",
+        "{\"name\": \"p\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node script.js\", \
+         \"build\": \"node script.js\", \"lint\": \"node script.js\"}}\n",
+    ),
+    ("script.js", "require('fs').writeFileSync('made.js', '1')\n"),
+    ("script.py", "open('made.py', 'w').write('1')\n"),
+    ("tests/test_a.py", "def test_parse():\n    assert True\n"),
+    ("fix.patch", "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+fixed\n"),
+    ("config.toml", "y = 2\n"),
+    ("build/old.o", "o\n"),
+    ("vendor/v.txt", "v\n"),
+];
+
+/// Two commits, a branch beside them, something staged, something not, and something stashed.
+const REPOSITORY: &str = "\
+git init -q -b main . && git config user.name a && git config user.email a@b
+git add -A && git commit -qm one && echo two >> build.log && git commit -qam two
+git checkout -qb fix/parser && echo p > p.rs && git add p.rs && git commit -qm parser && git checkout -q main
+echo stashed >> README.md && git stash -q
+echo '// more' >> src/lib.rs && git add src/lib.rs && echo '// more' >> src/main.rs
+tar czf vendor.tar.gz vendor && rm -r vendor
+python3 -c \"import zipfile; zipfile.ZipFile('data.zip', 'w').writestr('data/x', 'x')\" || true
+chmod +x configure slow-test.sh";
+
+/// Puts a folder into the state of a prepared one.
+fn renew(folder: &Path, prepared: &Path) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+    let mut copy = Command::new("cp");
+    assert!(copy.arg("-a").arg(prepared.join(".")).arg(folder).status().unwrap().success());
+}
+
+fn prepare(folder: &Path) {
+    for (name, text) in FILES {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", REPOSITORY]).current_dir(folder).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    let output = shell.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs one, and gives what people were asked.
+async fn run(world: &World, command: &str) -> (ToolResult, Vec<ApprovalRequest>) {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let approver = ask_with(move |requests| {
+        heard.lock().unwrap().extend(requests.iter().cloned());
+        requests.iter().map(|_| Decision::Unanswered).collect()
+    });
+    let call = ToolCall::new("run_command", json!({"command": command}));
+    let result = world.haft.execute(Request::new(call).approver(Arc::new(approver))).await;
+    let asked = std::mem::take(&mut *asked.lock().unwrap());
+    (result, asked)
+}
+
+/// Whether it did its work: its programs are there, and it ended well.
+fn is_missing(result: &ToolResult) -> bool {
+    let said = format!("{:?} {:?}", result.content, result.error);
+    ["exit code 127", "exit code 126", "No module named", "not found"].iter().any(|word| said.contains(word))
+}
+
+#[allow(clippy::print_stdout, reason = "the numbers are what a census is for")]
+fn effects(name: &str) {
+    // The toolchain that this was built with, which is not among the programs of the system on every machine.
+    let toolchain = Path::new(env!("CARGO")).parent().and_then(Path::parent).unwrap();
+    let world = World::with(&format!(
+        "[policy]\nprofile = 'coding'\n[tools.files]\nread_only_roots = ['{}']\n",
+        toolchain.display()
+    ));
+    if let Err(reason) = world.jail_at_hand() {
+        return haft_testkit::not_run(&format!("commands::{name}"), &reason);
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let can = runtime.block_on(run(&world, "true")).0;
+    if can.metadata.changes.is_none() {
+        return haft_testkit::not_run(&format!("commands::{name}"), &format!("{:?}", can.error));
+    }
+    let prepared = tempfile::tempdir().unwrap();
+    prepare(prepared.path());
+    renew(&world.work(), prepared.path());
+    let (mut changed, mut nothing, mut missing, mut ask) = (0, 0, Vec::new(), Vec::new());
+    for command in COMMANDS.iter().chain(ASK.iter().map(|(command, _)| command)) {
+        let line = format!("PATH={}:$PATH; export PATH; {command}", toolchain.join("bin").display());
+        let (result, asked) = runtime.block_on(run(&world, &line));
+        assert!(
+            asked.iter().all(|request| request.preview.is_some()),
+            "asked before it ran: {command}: {asked:?}"
+        );
+        let Some(changes) = &result.metadata.changes else { panic!("{command}: {result:?}") };
+        match (changes.state, &asked[..]) {
+            (_, [request]) => ask.push((*command, request.reason.clone())),
+            (ChangesState::Applied, []) => {
+                changed += 1;
+                renew(&world.work(), prepared.path());
+            }
+            (ChangesState::Nothing, []) if is_missing(&result) => missing.push(*command),
+            (ChangesState::Nothing, []) => nothing += 1,
+            other => panic!("{command}: {other:?} {result:?}"),
+        }
+    }
+    println!(
+        "coding: of 100 commands {changed} changed files and were applied unasked, {nothing} changed nothing, \
+         {} asked about what they changed, {} have no program here: {missing:?}",
+        ask.len().saturating_sub(ASK.len()),
+        missing.len()
+    );
+    assert_eq!(ask.len(), ASK.len(), "{ask:?}");
+    for ((command, reason), (expected, word)) in ask.iter().zip(ASK) {
+        assert_eq!(command, expected, "{reason}");
+        assert!(reason.contains(word) && reason.contains("is protected"), "{command}: {reason}");
+    }
+    assert!(changed >= 30 && changed + nothing >= 70, "too few ran: {missing:?}");
 }

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::{fs, time::Duration};
 
 pub fn trials() -> Vec<Trial> {
-    let tests: [crate::world::Test; 9] = [
+    let tests: [crate::world::Test; 11] = [
         ("staged::what_a_command_changed_is_applied_and_named", what_a_command_changed_is_applied_and_named),
         ("staged::a_failed_command_is_settled_like_any_other", failed_is_settled),
         ("staged::what_a_stopped_command_wrote_is_kept_and_not_applied", stopped_is_kept),
@@ -19,6 +19,8 @@ pub fn trials() -> Vec<Trial> {
         ("staged::later_calls_of_a_batch_wait_or_are_blocked", later_calls_are_blocked),
         ("staged::files_are_not_changed_while_a_command_works_there", files_wait),
         ("staged::it_is_undone_as_a_whole", undone),
+        ("staged::what_somebody_else_writes_meanwhile_is_not_seen_and_not_overwritten", not_shared),
+        ("staged::locks_watches_and_hard_links_do_not_reach_across", do_not_reach_across),
     ];
     crate::world::trials(tests)
 }
@@ -223,4 +225,64 @@ fn undone(name: &str) {
         assert_eq!(undone.status, Status::Success, "{undone:?}");
         assert_eq!((read(&world, "old.txt").as_deref(), read(&world, "new.txt")), (Some("old\n"), None));
     });
+}
+
+/// A file that programs on both sides have open: the command has a copy from its first write.
+fn not_shared(name: &str) {
+    in_world_with(name, STAGED, async |world| {
+        world.write("db", "old\n");
+        let id = ExecutionId::at(haft::jiff::Timestamp::now());
+        let options = CallOptions { execution_id: Some(id), ..CallOptions::default() };
+        let command = json!({"command": "echo mine >> db; echo ready; sleep 2; cat db"});
+        let running =
+            world.haft.execute(Request::new(ToolCall::new("run_command", command)).options(options));
+        let mut watch = world.haft.observe(id).unwrap();
+        let running = tokio::spawn(running);
+        while let Some(event) = watch.next().await {
+            if matches!(event.payload, haft::EventPayload::Output { .. }) {
+                break;
+            }
+        }
+        assert_eq!(read(&world, "db").as_deref(), Some("old\n"), "nobody sees it before it is applied");
+        fs::write(world.work().join("db"), "old\nowner\n").unwrap();
+        let result = running.await.unwrap();
+        let told = format!("{:?}", result.content);
+        assert!(told.contains("old\\nmine") && !told.contains("owner"), "{told}");
+        assert_eq!(result.error.as_ref().map(|error| error.code), Some(ErrorCode::StaleFile), "{result:?}");
+        assert_eq!(state(&result), ChangesState::Kept);
+        assert_eq!(read(&world, "db").as_deref(), Some("old\nowner\n"));
+    });
+}
+
+/// What is true of a command that writes to the files, and not of one that is staged.
+fn do_not_reach_across(name: &str) {
+    use rustix::fs::inotify;
+    use std::os::unix::fs::MetadataExt as _;
+    for (writes, is_live) in [("live", true), ("staged", false)] {
+        let config = format!("[tools.commands]\nwrites = '{writes}'\n");
+        in_world_with(name, &config, async |world| {
+            let at = |name: &str| world.work().join(name);
+            world.write("lock", "");
+            let lock = fs::File::open(at("lock")).unwrap();
+            lock.lock().unwrap();
+            let locked = run(&world, "flock -n lock true").await;
+            assert_eq!(locked.error.is_some(), is_live, "{writes}: {locked:?}");
+            let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+            let events = inotify::WatchFlags::CREATE;
+            inotify::add_watch(&watch, &world.work(), events).unwrap();
+            run(&world, "echo x > passing; rm passing").await;
+            let mut bytes = [const { std::mem::MaybeUninit::uninit() }; 4096];
+            let seen = inotify::Reader::new(&watch, &mut bytes).next().is_ok();
+            assert_eq!(seen, is_live, "{writes}: a file that was made and deleted");
+            world.write("one", "old\n");
+            fs::hard_link(at("one"), at("other")).unwrap();
+            let before = fs::metadata(at("one")).unwrap();
+            let appended = run(&world, "echo new >> one").await;
+            assert_eq!(appended.status, Status::Success, "{appended:?}");
+            assert_eq!(read(&world, "one").as_deref(), Some("old\nnew\n"));
+            let other = if is_live { "old\nnew\n" } else { "old\n" };
+            assert_eq!(read(&world, "other").as_deref(), Some(other), "{writes}");
+            assert_eq!(fs::metadata(at("one")).unwrap().ino() == before.ino(), is_live, "{writes}");
+        });
+    }
 }
