@@ -15,7 +15,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         };
         add("are_kept_for_the_workspace", kept);
-        add("reach_neither_the_owner_nor_another_workspace", poisoned);
+        add("reach_neither_the_owner_nor_another_workspace", reach_neither_the_owner_nor_another_workspace);
         add("are_bounded", bounded);
     }
     trials
@@ -107,7 +107,7 @@ fn kept(jail: &'static str) {
     }
 }
 
-fn poisoned(jail: &'static str) {
+fn reach_neither_the_owner_nor_another_workspace(jail: &'static str) {
     let homes = Homes::new(1 << 30);
     homes.run(jail, "two", "mkdir -p $XDG_CACHE_HOME && echo good > $XDG_CACHE_HOME/program");
     let two = homes.run(jail, "two", "echo $XDG_CACHE_HOME");
