@@ -9,5 +9,5 @@ pub use crate::lazy_store::{AuditPlaces, HeadsTo, LazyStore, StorePlace, age, re
 pub use crate::{
     commands::{LazyJail, can_stage, recover},
     guards::{Admitted, Payload, Signatures, Source, environment, licensing, local},
-    wiring::{CHANGES, command_tools, described, settings},
+    wiring::{CHANGES, ToolMaker, command_tools, settings},
 };

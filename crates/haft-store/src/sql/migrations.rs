@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 12] = [
+pub(crate) const MIGRATIONS: [Migration; 13] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -86,6 +86,12 @@ pub(crate) const MIGRATIONS: [Migration; 12] = [
         name: "what executions were made with and why they failed",
         up: include_str!("layout/012_up.sql"),
         down: include_str!("layout/012_down.sql"),
+    },
+    Migration {
+        version: 13,
+        name: "tools are found one by one and followed by a stamp",
+        up: include_str!("layout/013_up.sql"),
+        down: include_str!("layout/013_down.sql"),
     },
 ];
 

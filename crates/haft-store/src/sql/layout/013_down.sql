@@ -1,0 +1,7 @@
+DROP TABLE tool_stamp;
+DROP TABLE tool_aliases;
+DROP INDEX ix_tool_registrations_switched;
+DROP INDEX ix_tool_registrations_created;
+DROP INDEX ix_tool_registrations_changed;
+ALTER TABLE tool_registrations DROP COLUMN changed_stamp;
+ALTER TABLE tool_registrations DROP COLUMN created_stamp;
