@@ -142,6 +142,16 @@ impl ToolShelf for Remembers {
         Ok(tools.get(name).or_else(|| tools.values().find(has_alias)).cloned())
     }
 
+    fn of_server(&self, server: &str) -> Result<Vec<StoredTool>, StoreError> {
+        self.change(|_| ())?;
+        let tools = self.tools.lock().unwrap();
+        let is_its = |tool: &&StoredTool| {
+            let mcp = tool.definition.as_ref().and_then(|definition| definition.mcp.as_ref());
+            mcp.is_some_and(|mcp| mcp.server == server)
+        };
+        Ok(tools.values().filter(is_its).cloned().collect())
+    }
+
     fn switched(&self) -> Result<Vec<StoredTool>, StoreError> {
         self.change(|_| ())?;
         let tools = self.tools.lock().unwrap();
@@ -689,6 +699,35 @@ async fn a_remembered_tool_comes_when_it_is_asked_for_and_the_others_stay() {
     assert!(!second.tools().exists("nothing"));
     assert!(remembers.found.lock().unwrap().is_empty(), "all that there is is here");
     assert!(said.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn with_a_tool_of_an_mcp_server_come_its_others() {
+    let remembers = Arc::new(Remembers::default());
+    let of = |name: &str, server: &str| {
+        let mut definition = ToolDefinition::new(name, "Asks a server");
+        definition.source = haft_core::Source::Mcp;
+        definition.mcp = Some(Box::new(haft_core::McpSource {
+            program: Some("/bin/server".into()),
+            ..haft_core::McpSource::new(server, name)
+        }));
+        StoredTool { definition: Some(Box::new(definition)), ..StoredTool::new(name) }
+    };
+    let all = ["one", "two"].map(|name| of(name, "s")).into_iter().chain([of("three", "t")]).collect();
+    remembers.save_all(all).await.unwrap();
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let engine = builder().registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let names = Arc::clone(&made);
+    let make = move |definition: ToolDefinition| {
+        names.lock().unwrap().push(definition.name.clone());
+        Ok(Box::new(Described(Arc::new(definition))) as Box<dyn Tool>)
+    };
+    let say = |said: &[String]| panic!("{said:?}");
+    engine.tools().restore_when_needed(Arc::clone(&remembers) as _, make, say);
+    assert!(engine.tools().exists("two"));
+    let mut made = made.lock().unwrap().clone();
+    made.sort();
+    assert_eq!(made, ["one", "two"], "the server of which is compared with both");
 }
 
 #[tokio::test]

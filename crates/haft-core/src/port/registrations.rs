@@ -83,6 +83,9 @@ pub trait ToolShelf: Send + Sync {
     /// The tool of that name or alias, which is in lower case.
     fn find(&self, name: &str) -> Result<Option<StoredTool>, StoreError>;
 
+    /// The tools of an MCP server: what the server says is compared with all of them.
+    fn of_server(&self, server: &str) -> Result<Vec<StoredTool>, StoreError>;
+
     /// Everything about tools that nobody added: switches and settings of those that come with the program.
     fn switched(&self) -> Result<Vec<StoredTool>, StoreError>;
 

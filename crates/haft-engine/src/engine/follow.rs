@@ -76,8 +76,9 @@ impl Tools<'_> {
             (Some(definition), Some(here)) if **here.tool.definition() == **definition => here,
             (None, Some(here)) => here,
             (None, None) => return Err(format!("there is no tool named `{}`", now.name)),
-            // It comes here when somebody asks for it, as it is then.
-            (Some(_), None) if !shelf.is_complete() => {
+            // It comes here when somebody asks for it, as it is then. One of an MCP server comes now: what the server says
+            // is compared with those that are here.
+            (Some(definition), None) if !shelf.is_complete() && definition.mcp.is_none() => {
                 self.tell(ToolsEvent::Registered { name: now.name.as_str().into() });
                 return Ok(());
             }

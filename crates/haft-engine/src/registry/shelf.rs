@@ -101,6 +101,7 @@ impl Registry {
             return Ok(Some(here));
         }
         let Some(stored) = shelf.tools.find(&name.to_ascii_lowercase())? else { return Ok(None) };
+        self.bring_others(shelf, &stored)?;
         match self.bring_back(shelf, &stored) {
             Ok(registered) => Ok(registered),
             Err(why) => {
@@ -108,6 +109,24 @@ impl Registry {
                 Ok(None)
             }
         }
+    }
+
+    /// Brings the other tools of an MCP server: what the server says that it has is compared with all of them, and one
+    /// that is not here would be taken for a new one.
+    fn bring_others(&self, shelf: &Shelf, stored: &StoredTool) -> Result<(), StoreError> {
+        let mcp = stored.definition.as_ref().and_then(|definition| definition.mcp.as_ref());
+        let Some(mcp) = mcp else { return Ok(()) };
+        let mut skipped = Vec::new();
+        for other in shelf.tools.of_server(&mcp.server)? {
+            if other.name == stored.name || self.here(&other.name).is_some() {
+                continue;
+            }
+            if let Err(why) = self.bring_back(shelf, &other) {
+                skipped.push((other.name, why));
+            }
+        }
+        shelf.tell(skipped);
+        Ok(())
     }
 
     /// As [`find`](Self::find), for those who only look: what cannot be known is not there.

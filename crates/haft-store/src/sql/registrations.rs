@@ -55,6 +55,17 @@ fn aliases(tool: &StoredTool) -> impl Iterator<Item = String> + '_ {
     tool.definition.iter().flat_map(|definition| &definition.aliases).map(|alias| alias.to_ascii_lowercase())
 }
 
+/// The tools of an MCP server.
+pub(crate) fn of_server(sql: &mut dyn Sql, server: &str) -> Result<Vec<StoredTool>, Fault> {
+    let mut its = tools(sql, "WHERE r.mcp_server = ?1 ORDER BY r.tool_name", &[Value::Text(server)])?;
+    its.extend(from_before(sql)?.into_iter().filter(|tool| server_of(tool) == Some(server)));
+    Ok(its)
+}
+
+fn server_of(tool: &StoredTool) -> Option<&str> {
+    tool.definition.as_ref()?.mcp.as_ref().map(|mcp| mcp.server.as_str())
+}
+
 /// What is remembered about tools that nobody added.
 pub(crate) fn switched(sql: &mut dyn Sql) -> Result<Vec<StoredTool>, Fault> {
     tools(sql, "WHERE r.definition_json IS NULL ORDER BY r.tool_name", &[])
@@ -153,11 +164,12 @@ fn save_one(work: &mut Work<'_>, tool: &StoredTool, stamp: i64) -> Result<(), Fa
     let definition = tool.definition.as_ref().map(serde_json::to_string).transpose()?;
     work.sql.execute(
         "INSERT INTO tool_registrations (tool_name, definition_json, enabled, settings_json, registered_by, \
-         registered_at, created_stamp, changed_stamp) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7) \
+         registered_at, created_stamp, changed_stamp, mcp_server) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8) \
          ON CONFLICT (tool_name) DO UPDATE SET \
          definition_json = excluded.definition_json, enabled = excluded.enabled, \
          settings_json = excluded.settings_json, registered_by = excluded.registered_by, \
-         registered_at = excluded.registered_at, changed_stamp = excluded.changed_stamp",
+         registered_at = excluded.registered_at, changed_stamp = excluded.changed_stamp, \
+         mcp_server = excluded.mcp_server",
         &[
             Value::Text(&tool.name),
             Value::text(definition.as_deref()),
@@ -166,6 +178,7 @@ fn save_one(work: &mut Work<'_>, tool: &StoredTool, stamp: i64) -> Result<(), Fa
             Value::text(tool.registered_by.as_deref()),
             Value::int(tool.registered_at.map(|at| at.as_microsecond())),
             Value::Int(stamp),
+            Value::text(server_of(tool)),
         ],
     )?;
     forget_aliases(work, &tool.name)?;

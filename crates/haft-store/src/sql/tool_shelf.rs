@@ -62,6 +62,11 @@ impl ToolShelf for DurableStore {
         self.0.readers.read_blocking(move |sql| registrations::find(sql, &name))
     }
 
+    fn of_server(&self, server: &str) -> Result<Vec<StoredTool>, StoreError> {
+        let server = server.to_owned();
+        self.0.readers.read_blocking(move |sql| registrations::of_server(sql, &server))
+    }
+
     fn switched(&self) -> Result<Vec<StoredTool>, StoreError> {
         self.0.readers.read_blocking(registrations::switched)
     }

@@ -606,6 +606,15 @@ async fn tools_are_found_one_by_one(home: &dyn Home) {
     Registrations::remove(&store, "one").await.unwrap();
     assert_eq!((found("uno"), found("one")), (None, None));
 
+    let mut asks = added("asks", &[]);
+    if let Some(definition) = &mut asks.definition {
+        definition.mcp = Some(Box::new(haft_core::McpSource::new("server", "asks")));
+    }
+    store.save(asks.clone()).await.unwrap();
+    assert_eq!(store.of_server("server").unwrap(), [asks]);
+    assert!(store.of_server("other").unwrap().is_empty());
+    Registrations::remove(&store, "asks").await.unwrap();
+
     // Taken over from elsewhere: what is here stays, and what either switched off is off.
     let brought = StoredTool { enabled: false, ..added("two", &["Other"]) };
     assert_eq!(store.import_tools(vec![brought, added("new", &["Neu"])]).unwrap(), ["two"]);

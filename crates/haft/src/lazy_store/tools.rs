@@ -82,6 +82,10 @@ impl ToolShelf for LazyStore {
         self.tools()?.map_or(Ok(None), |store| ToolShelf::find(store, name))
     }
 
+    fn of_server(&self, server: &str) -> Result<Vec<StoredTool>, StoreError> {
+        self.tools()?.map_or(Ok(Vec::new()), |store| store.of_server(server))
+    }
+
     fn switched(&self) -> Result<Vec<StoredTool>, StoreError> {
         self.tools()?.map_or(Ok(Vec::new()), ToolShelf::switched)
     }

@@ -2,6 +2,8 @@
 -- remembered before has the stamp 0 and no rows of aliases: it is few, and its definitions say them.
 ALTER TABLE tool_registrations ADD COLUMN created_stamp {INT} NOT NULL DEFAULT 0;
 ALTER TABLE tool_registrations ADD COLUMN changed_stamp {INT} NOT NULL DEFAULT 0;
+ALTER TABLE tool_registrations ADD COLUMN mcp_server TEXT;
+CREATE INDEX ix_tool_registrations_server ON tool_registrations (mcp_server);
 CREATE INDEX ix_tool_registrations_changed ON tool_registrations (changed_stamp);
 CREATE INDEX ix_tool_registrations_created ON tool_registrations (created_stamp);
 CREATE INDEX ix_tool_registrations_switched ON tool_registrations (tool_name) WHERE definition_json IS NULL;
