@@ -47,7 +47,19 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)?;
     let mut cargo = workspace.cargo();
-    cargo.args(["bench", "-p", "haft-cli", "-p", "haft-guard", "--bench", "guard", "--bench", "startup"]);
+    cargo.args([
+        "bench",
+        "-p",
+        "haft-cli",
+        "-p",
+        "haft-guard",
+        "--bench",
+        "guard",
+        "--bench",
+        "startup",
+        "--bench",
+        "growth",
+    ]);
     step::announce("bench", &cargo);
     step::must_succeed(&mut cargo)
 }
