@@ -58,6 +58,8 @@ pub(crate) fn bench(workspace: &Workspace) -> Result<(), Error> {
         "--bench",
         "startup",
         "--bench",
+        "growth",
+        "--bench",
         "program",
     ]);
     step::announce("bench", &cargo);

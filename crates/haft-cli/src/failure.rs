@@ -471,7 +471,7 @@ fn of_register(error: &RegisterError) -> Option<String> {
         RegisterError::BadSetting { name, .. } => {
             format!("`haft tools config {name}` shows its settings, `haft tools show {name}` its limits")
         }
-        RegisterError::NotRemembered(_) => return None,
+        RegisterError::NotRemembered(_) | RegisterError::Unreadable(_) => return None,
     })
 }
 

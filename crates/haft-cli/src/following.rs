@@ -1,38 +1,27 @@
 //! The tools of a process that lives long: as other processes add, remove and switch them.
 
-use super::{console::Console, setup::described};
-use haft::{
-    CommandToolSettings, FileRegistrations, Haft,
-    assembly::Signatures,
-    port::{Registrations as _, StoredTool},
-};
+use super::console::Console;
+use haft::{Haft, assembly::LazyStore, port::ToolsSeen};
 use haft_core::text::one_line;
-use std::sync::Arc;
 
 /// Follows what is remembered about the tools.
 pub(super) struct Following {
-    registrations: FileRegistrations,
-    seen: Vec<StoredTool>,
-    commands: CommandToolSettings,
-    signatures: Arc<Signatures>,
+    memory: LazyStore,
+    seen: ToolsSeen,
     /// Whether the last look found something that cannot be read: said once.
     is_broken: bool,
 }
 
 impl Following {
-    /// From what was remembered when the tools were brought back.
-    pub(super) fn new(
-        registrations: FileRegistrations,
-        seen: Vec<StoredTool>,
-        (commands, signatures): (CommandToolSettings, Arc<Signatures>),
-    ) -> Self {
-        Following { registrations, seen, commands, signatures, is_broken: false }
+    /// From what was seen before the first tool was brought back.
+    pub(super) fn new(memory: LazyStore, seen: ToolsSeen) -> Self {
+        Following { memory, seen, is_broken: false }
     }
 
-    /// Looks once. The file is read whole: it is small, and a time of change can lie.
+    /// Looks once: at one number, unless something was changed.
     pub(super) async fn look(&mut self, haft: &Haft, console: &Console) {
-        let now = match self.registrations.load().await {
-            Ok(now) => now,
+        let changes = match self.memory.tools_since(self.seen).await {
+            Ok(changes) => changes,
             Err(error) => {
                 if !std::mem::replace(&mut self.is_broken, true) {
                     let reason = one_line(&error.to_string(), 400);
@@ -43,13 +32,10 @@ impl Following {
             }
         };
         self.is_broken = false;
-        if now == self.seen {
-            return;
-        }
-        let make = |definition| described(definition, &self.commands, &self.signatures, haft);
-        for skipped in haft.tools().follow(&self.seen, &now, make) {
+        let Some((seen, changes)) = changes else { return };
+        for skipped in haft.tools().follow(&changes) {
             console.warn(&format!("a change of the tools has no effect here: {}", one_line(&skipped, 400)));
         }
-        self.seen = now;
+        self.seen = seen;
     }
 }

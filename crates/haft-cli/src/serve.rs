@@ -92,9 +92,18 @@ async fn serve(
             format!("try `curl --unix-socket {} http://haft/v1/tools`", words::path(&socket.path))
         }
     };
+    let files = raise_open_files();
+    if files < config.max_connections.saturating_add(SPARE_FILES) {
+        console.warn(&format!(
+            "the system lets this user open {files} files, and each of {} connections (server.max_connections) is one; \
+             further ones wait",
+            config.max_connections
+        ));
+    }
     let stop = CancellationToken::new();
     let limits = Limits {
         body_bytes: count(config.max_body_bytes),
+        connections: count(config.max_connections),
         connections_per_address: count(config.max_connections_per_address),
         requests_per_key: count(config.max_requests_per_key),
         requests_per_tenant: count(config.max_requests_per_tenant),
@@ -153,6 +162,20 @@ async fn serve(
     let (served, ()) = tokio::join!(serving, ending);
     drop(socket);
     served.map_err(|reason| cannot(format!("the server ended: {}", words::reason(&reason)), "start it again"))
+}
+
+/// Open files besides connections: the database, programs, what tools read.
+const SPARE_FILES: u64 = 256;
+
+/// Takes as many open files as the system lets this user have, and says how many. Programs in jails have a limit of their
+/// own.
+fn raise_open_files() -> u64 {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, it stays as it was.
+    let _ = setrlimit(Resource::Nofile, limit);
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 fn count(configured: u64) -> usize {
@@ -250,7 +273,7 @@ async fn port(
             "choose another port; 0 lets the system choose one",
         )
     };
-    let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
+    let listener = haft_server::bind(address).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(match acceptor {
         Some(acceptor) => (Listener::Tls(listener, acceptor), format!("https://{address}")),

@@ -4,8 +4,8 @@ use super::{args::Global, console::Console, failure::Failure, observe::Observing
 use crate::live_runs::{Running, Shown};
 use haft::assembly::{AuditPlaces, HeadsTo, LazyStore, StorePlace};
 use haft::{
-    CallContext, CommandToolSettings, FileRegistrations, Folders, Haft, Settings, Target, Tool,
-    assembly::{Signatures, environment, licensing, local},
+    CallContext, Folders, Haft, Settings, Target, Tool,
+    assembly::{Signatures, ToolMaker, environment, licensing, local},
     config::{self, FolderConfig, LoadOptions, Resolved, Surroundings},
 };
 use haft_core::text::one_line;
@@ -14,8 +14,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 mod added;
 mod person;
 
-pub(super) use added::described;
-use added::restore;
+use added::{restore_when_needed, take_over};
 #[cfg(unix)]
 pub(super) use person::editor;
 use person::own_file;
@@ -50,8 +49,6 @@ pub(super) struct Setup {
     pub(super) owner: Arc<CallContext>,
     /// Whose tools are accepted.
     pub(super) signatures: Arc<Signatures>,
-    /// Where changes of the tools are remembered.
-    registrations: Option<FileRegistrations>,
     /// Where haft keeps its state.
     state: Option<PathBuf>,
     pub(super) memory: Option<LazyStore>,
@@ -60,8 +57,8 @@ pub(super) struct Setup {
     editor: Option<super::prompt::editor::Editor>,
     /// Where the configuration was read from.
     from: (Surroundings, LoadOptions),
-    /// The tools, as they were remembered before they were brought back.
-    remembered: Vec<haft::port::StoredTool>,
+    /// What was remembered about the tools before any of them was brought back.
+    seen: haft::port::ToolsSeen,
 }
 
 /// The configuration in effect, with where it holds.
@@ -76,9 +73,9 @@ impl Setup {
         self.memory.is_some()
     }
 
-    /// How programs behave here.
-    pub(super) fn command_tools(&self) -> CommandToolSettings {
-        haft::assembly::command_tools(&self.resolved.config)
+    /// Makes tools as they behave here.
+    pub(super) fn maker(&self) -> ToolMaker {
+        ToolMaker::new(haft::assembly::command_tools(&self.resolved.config), &self.haft)
     }
 
     /// Nodes that a flow may have here.
@@ -158,10 +155,7 @@ impl Setup {
         let (surroundings, options) = self.from.clone();
         let (haft, console) = (self.haft.clone(), Console::plain());
         let mut reload = haft::PolicyReload::new(surroundings, options);
-        let mut tools = self.registrations.clone().map(|registrations| {
-            let made = (self.command_tools(), Arc::clone(&self.signatures));
-            super::following::Following::new(registrations, self.remembered.clone(), made)
-        });
+        let mut tools = self.memory.clone().map(|memory| super::following::Following::new(memory, self.seen));
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(LOOK).await;
@@ -190,8 +184,8 @@ impl Setup {
     }
 
     /// Where a change of the tools is remembered, so that it is there the next time.
-    pub(super) fn registrations(&self) -> Result<&FileRegistrations, Failure> {
-        self.registrations.as_ref().ok_or(Failure::NoStateFolder)
+    pub(super) fn registrations(&self) -> Result<&LazyStore, Failure> {
+        self.memory.as_ref().ok_or(Failure::NoStateFolder)
     }
 }
 
@@ -350,11 +344,14 @@ impl CliContext {
             },
             ..settings
         };
-        let registrations = surroundings.state_folder().map(FileRegistrations::new);
-        let haft = registrations.iter().cloned().fold(haft, haft::Builder::registrations);
+        if let (Some(memory), Some(state)) = (&memory, surroundings.state_folder()) {
+            take_over(memory, &state, console)?;
+        }
         let haft = memory.iter().cloned().fold(haft, |haft, memory| {
             let grants = memory.clone();
-            haft.store(memory).grants(haft::StoredGrants::reached(move || grants.open().cloned()))
+            haft.registrations(memory.clone())
+                .store(memory)
+                .grants(haft::StoredGrants::reached(move || grants.open().cloned()))
         });
         let haft = folders(&surroundings, &resolved.config).into_iter().fold(haft, haft::Builder::files);
         let waits = surroundings.state_folder().filter(|_| !matches!(runs, Runs::Worker));
@@ -374,21 +371,19 @@ impl CliContext {
                 words::path(root)
             ));
         }
-        let commands = haft::assembly::command_tools(&resolved.config);
+        let maker = ToolMaker::new(haft::assembly::command_tools(&resolved.config), &haft);
         let signatures =
             Signatures::new(&resolved.config, surroundings.state_folder()).map_err(Failure::Build)?;
-        // Before they are brought back: what changes in between is noticed.
-        let remembered = match (&runs, &registrations) {
-            (Runs::Worker, _) | (_, None) => Vec::new(),
-            // One that cannot be read is said below.
-            (_, Some(registrations)) => {
-                now(haft::port::Registrations::load(registrations))?.unwrap_or_default()
-            }
-        };
         let signatures = Arc::new(signatures);
         haft.upstreams().observe(super::tools::keep_differences(&haft, &signatures, console));
-        let file = registrations.as_ref().map(FileRegistrations::path);
-        restore(&haft, file, &commands, &signatures, console)?;
+        // Before any of them is brought back: what changes in between is noticed.
+        let seen = match (&runs, &memory) {
+            (Runs::Worker, _) | (_, None) => haft::port::ToolsSeen::default(),
+            (_, Some(memory)) => memory.tools_seen()?,
+        };
+        if let Some(memory) = &memory {
+            restore_when_needed(&haft, memory, maker, &signatures, console);
+        }
         let owner = owner(&surroundings);
         let owner = CallContext { tier: haft.tier(&owner.tenant), ..local(&resolved.config, &owner) };
         let owner = Arc::new(owner);
@@ -398,14 +393,13 @@ impl CliContext {
             own_file: own_file(&surroundings),
             owner,
             signatures,
-            registrations,
             state: surroundings.state_folder(),
             memory,
             observing,
             #[cfg(unix)]
             editor: editor(&surroundings),
             from: (surroundings, options),
-            remembered,
+            seen,
         })
     }
 }

@@ -605,12 +605,14 @@ key_table! {
         invoke_and_approve: bool = false, rule::own(Kind::Switch);
         /// The largest request body, in bytes.
         max_body_bytes: u64 = 4 * MIB, rule::own(Kind::Count { min: 1024, max: GIB });
+        /// The most open connections; more wait.
+        max_connections: u64 = 4096, rule::own(Kind::Count { min: 1, max: 65_536 });
         /// The most open connections of one address; behind a proxy all connections come from one address.
-        max_connections_per_address: u64 = 1024, rule::own(Kind::Count { min: 1, max: 4096 });
+        max_connections_per_address: u64 = 1024, rule::own(Kind::Count { min: 1, max: 65_536 });
         /// The most open requests and streams of one key.
-        max_requests_per_key: u64 = 256, rule::own(Kind::Count { min: 1, max: 4096 });
+        max_requests_per_key: u64 = 256, rule::own(Kind::Count { min: 1, max: 65_536 });
         /// The most open requests and streams of one tenant.
-        max_requests_per_tenant: u64 = 1024, rule::own(Kind::Count { min: 1, max: 4096 });
+        max_requests_per_tenant: u64 = 1024, rule::own(Kind::Count { min: 1, max: 65_536 });
         /// The most open MCP sessions.
         max_mcp_sessions: u64 = 1024, rule::own(Kind::Count { min: 1, max: 100_000 });
         /// The most open MCP sessions of one key.

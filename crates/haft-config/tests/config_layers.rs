@@ -133,6 +133,7 @@ const EXAMPLES: &[(&str, &str, &str)] = &[
     ("server.allow_plaintext", "false", "true"),
     ("server.invoke_and_approve", "false", "true"),
     ("server.max_body_bytes", "4194304", "8388608"),
+    ("server.max_connections", "4096", "8192"),
     ("server.max_connections_per_address", "1024", "2048"),
     ("server.max_requests_per_key", "256", "512"),
     ("server.max_requests_per_tenant", "1024", "2048"),
@@ -274,7 +275,7 @@ const OWN: &str = "\
     store.max_output_bytes store.keep_audit_days store.retention audit.key_file audit.head_sink \
     mcp.approvals mcp.allowed_origins tasks.keep_hours tasks.max_running tasks.start_within_seconds \
     tasks.worker_idle_seconds server.listen server.tls_certificate server.tls_key server.allow_plaintext \
-    server.invoke_and_approve server.max_body_bytes server.max_connections_per_address \
+    server.invoke_and_approve server.max_body_bytes server.max_connections server.max_connections_per_address \
     server.max_requests_per_key server.max_requests_per_tenant server.max_mcp_sessions \
     server.max_mcp_sessions_per_key server.allowed_hosts server.resource server.oidc.issuer \
     server.oidc.audience server.oidc.jwks_file server.oidc.jwks_url server.oidc.tenant_claim \

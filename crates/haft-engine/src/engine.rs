@@ -2,6 +2,7 @@
 
 mod builder;
 mod follow;
+mod lists;
 mod sandboxes;
 mod statistics;
 mod tasks;
@@ -9,6 +10,7 @@ mod tools;
 mod watch;
 
 pub use builder::EngineBuilder;
+pub use lists::ToolsPart;
 pub use sandboxes::Sandboxes;
 pub use statistics::EngineStats;
 pub use tools::{Registration, Tools};
@@ -234,7 +236,7 @@ impl Engine {
     /// add one for somebody, and to remember it.
     pub fn register(&self, tool: impl Tool) -> Result<(), RegisterError> {
         let at = self.0.ports.clock.now();
-        let registered = self.0.ports.registry.register(Box::new(tool), Origin::BuiltIn, at, None)?;
+        let registered = self.0.ports.registry.register(Box::new(tool), Origin::BuiltIn, at)?;
         let _ = self.0.tools_events.send(ToolsEvent::Registered { name: Arc::clone(&registered.name) });
         Ok(())
     }

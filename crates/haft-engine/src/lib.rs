@@ -32,7 +32,8 @@ pub use approvals::{
     standing,
 };
 pub use engine::{
-    Engine, EngineBuilder, EngineStats, Executing, Registration, Sandboxes, Shutdown, Tools, WeakEngine,
+    Engine, EngineBuilder, EngineStats, Executing, Registration, Sandboxes, Shutdown, Tools, ToolsPart,
+    WeakEngine,
 };
 pub use events::{EventPosition, EventStream, NoPosition, Observer};
 pub use flows::{FlowError, FlowRequest, FlowResult, FlowStatus, FlowSummary, FlowTool, NodeResult};

@@ -253,7 +253,7 @@ fn tools(page: &mut Page, registry: &Registry) {
     let counts = &registry.counts;
     let load = |cell: &AtomicU64| cell.load(Ordering::Relaxed);
     let (mut by_category, mut by_tier) = (BTreeMap::new(), BTreeMap::new());
-    for registered in registry.all() {
+    for registered in registry.all().iter() {
         let definition = &registered.definition;
         *by_category.entry(format!("{:?}", definition.category)).or_insert(0_u64) += 1;
         *by_tier.entry(format!("{:?}", definition.tier)).or_insert(0_u64) += 1;

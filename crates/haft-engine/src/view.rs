@@ -35,8 +35,8 @@ impl EngineView for View {
         let mut sum = Snapshot::default();
         let mut tools = Map::new();
         let wanted = tool.and_then(|name| self.registry.lookup(name));
-        for registered in self.registry.all() {
-            if wanted.as_ref().is_some_and(|wanted| !Arc::ptr_eq(wanted, &registered)) {
+        for registered in self.registry.present().iter() {
+            if wanted.as_ref().is_some_and(|wanted| !Arc::ptr_eq(wanted, registered)) {
                 continue;
             }
             if let Some(counts) = registered.tenant_counts(tenant) {

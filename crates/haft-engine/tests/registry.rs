@@ -10,9 +10,9 @@
 use haft_core::{
     CallContext, Category, ErrorCode, IsolationLevel, Parameter, ParameterType, Parameters, Tier, ToolCall,
     ToolDefinition, ToolError,
-    port::{BoxFuture, Registrations, StoreError, StoredTool},
+    port::{BoxFuture, Registrations, StoreError, StoredTool, ToolChanges, ToolShelf},
 };
-use haft_engine::{Engine, EngineBuilder, RegisterError, Settings, ToolQuery, ToolsEvent};
+use haft_engine::{Engine, EngineBuilder, RegisterError, Settings, ToolQuery, ToolsEvent, ToolsPart};
 use haft_guard::{ListPolicy, PermissionStrings};
 use haft_sdk::{Args, Prepared, Tool, ToolCtx, ToolOutput};
 use haft_store::MemoryStore;
@@ -90,6 +90,8 @@ fn names(definitions: &[Arc<ToolDefinition>]) -> Vec<&str> {
 #[derive(Default)]
 struct Remembers {
     tools: Mutex<BTreeMap<String, StoredTool>>,
+    /// What was asked for by name; `*` stands for everything.
+    found: Mutex<Vec<String>>,
     broken: AtomicBool,
 }
 
@@ -108,13 +110,15 @@ impl Registrations for Remembers {
         Box::pin(async { Ok(self.tools.lock().unwrap().values().cloned().collect()) })
     }
 
-    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn save_all<'a>(&'a self, changed: Vec<StoredTool>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.change(|tools| {
-                if tool.is_ordinary() {
-                    tools.remove(&tool.name);
-                } else {
-                    tools.insert(tool.name.clone(), tool);
+                for tool in changed {
+                    if tool.is_ordinary() {
+                        tools.remove(&tool.name);
+                    } else {
+                        tools.insert(tool.name.clone(), tool);
+                    }
                 }
             })
         })
@@ -123,6 +127,69 @@ impl Registrations for Remembers {
     fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move { self.change(|tools| drop(tools.remove(name))) })
     }
+}
+
+/// The same, asked for one by one; it counts what it is asked.
+impl ToolShelf for Remembers {
+    fn find(&self, name: &str) -> Result<Option<StoredTool>, StoreError> {
+        self.change(|_| ())?;
+        self.found.lock().unwrap().push(name.to_owned());
+        let tools = self.tools.lock().unwrap();
+        let has_alias = |tool: &&StoredTool| {
+            let aliases = tool.definition.iter().flat_map(|definition| &definition.aliases);
+            aliases.into_iter().any(|alias| alias.eq_ignore_ascii_case(name))
+        };
+        Ok(tools.get(name).or_else(|| tools.values().find(has_alias)).cloned())
+    }
+
+    fn of_server(&self, server: &str) -> Result<Vec<StoredTool>, StoreError> {
+        self.change(|_| ())?;
+        let tools = self.tools.lock().unwrap();
+        let is_its = |tool: &&StoredTool| {
+            let mcp = tool.definition.as_ref().and_then(|definition| definition.mcp.as_ref());
+            mcp.is_some_and(|mcp| mcp.server == server)
+        };
+        Ok(tools.values().filter(is_its).cloned().collect())
+    }
+
+    fn switched(&self) -> Result<Vec<StoredTool>, StoreError> {
+        self.change(|_| ())?;
+        let tools = self.tools.lock().unwrap();
+        Ok(tools.values().filter(|tool| tool.definition.is_none()).cloned().collect())
+    }
+
+    fn all(&self) -> Result<Vec<StoredTool>, StoreError> {
+        self.change(|_| ())?;
+        self.found.lock().unwrap().push("*".to_owned());
+        Ok(self.tools.lock().unwrap().values().cloned().collect())
+    }
+
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        self.change(|_| ())?;
+        let tools = self.tools.lock().unwrap();
+        Ok(tools.values().filter(|tool| tool.definition.is_some()).map(|tool| tool.name.clone()).collect())
+    }
+
+    fn count(&self) -> Result<usize, StoreError> {
+        ToolShelf::names(self).map(|names| names.len())
+    }
+}
+
+fn made(definition: ToolDefinition) -> Result<Box<dyn Tool>, String> {
+    match definition.description.contains("cannot be made") {
+        true => Err("it cannot be made".to_owned()),
+        false => Ok(Box::new(Described(Arc::new(definition)))),
+    }
+}
+
+/// An engine whose remembered tools come when they are needed, with what it said.
+fn lazily(remembers: &Arc<Remembers>) -> (Engine, Arc<Mutex<Vec<String>>>) {
+    let engine = builder().tool(plain("built_in")).registrations(Arc::clone(remembers) as _).build().unwrap();
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let saying = Arc::clone(&said);
+    let say = move |skipped: &[String]| saying.lock().unwrap().extend(skipped.iter().cloned());
+    engine.tools().restore_when_needed(Arc::clone(remembers) as _, made, say);
+    (engine, said)
 }
 
 async fn code(engine: &Engine, name: &str) -> Option<ErrorCode> {
@@ -438,20 +505,25 @@ async fn what_is_changed_is_there_after_a_restart() {
 #[tokio::test]
 async fn what_another_process_changes_is_followed() {
     let remembers = Arc::new(Remembers::default());
-    let start =
-        || builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
-    let (one, other) = (start(), start());
+    let one = builder().tool(plain("built_in")).registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let (other, _) = lazily(&remembers);
+    other.tools().bring_all().unwrap();
     let owner = by(Tier::Enterprise);
-    let mut seen = Vec::new();
+    let mut seen: BTreeMap<String, StoredTool> = BTreeMap::new();
     let mut events = other.tools().events();
-    let make = |definition| Ok(Box::new(Described(Arc::new(definition))) as Box<dyn Tool>);
     let mut look = async || {
-        let now = remembers.load().await.unwrap();
-        let skipped = other.tools().follow(&seen, &now, make);
-        assert_eq!(other.tools().follow(&now, &now, make), [""; 0]);
+        let now = remembers.tools.lock().unwrap().clone();
+        let changed = now.iter().filter(|(name, tool)| seen.get(*name) != Some(tool));
+        let gone = seen.keys().any(|name| !now.contains_key(name));
+        let changes = ToolChanges {
+            changed: changed.map(|(_, tool)| tool.clone()).collect(),
+            left: gone.then(|| now.keys().cloned().collect()),
+        };
+        let skipped = other.tools().follow(&changes);
         seen = now;
         let told: Vec<String> =
             std::iter::from_fn(|| events.try_recv().ok()).map(|event| format!("{event:?}")).collect();
+        assert_eq!(other.tools().follow(&ToolChanges::default()), [""; 0]);
         (skipped, told)
     };
     let nothing: Vec<String> = Vec::new();
@@ -593,4 +665,155 @@ fn readers_never_see_half_a_change_and_never_wait() {
     assert!(reads > 1_000 && writes > 100, "{reads} reads, {writes} writes");
     // A lookup takes no lock. What remains is the machine's own scheduling of four threads on few cores.
     assert!(slowest < Duration::from_millis(250), "a reader waited for {slowest:?}");
+}
+
+#[tokio::test]
+async fn a_remembered_tool_comes_when_it_is_asked_for_and_the_others_stay() {
+    let remembers = Arc::new(Remembers::default());
+    let (first, _) = lazily(&remembers);
+    let owner = by(Tier::Enterprise);
+    for name in ["one", "two", "three"] {
+        first.tools().add(plain(name), &owner).await.unwrap();
+    }
+    let aliased = defined("four", |definition| definition.aliases = vec!["Vier".into()]);
+    first.tools().add(aliased, &owner).await.unwrap();
+    first.tools().set_enabled("two", false).await.unwrap();
+    first.tools().set_enabled("built_in", false).await.unwrap();
+
+    let (second, said) = lazily(&remembers);
+    remembers.found.lock().unwrap().clear();
+    assert_eq!(code(&second, "built_in").await, Some(ErrorCode::ToolDisabled), "before anything else");
+    assert_eq!(code(&second, "one").await, None);
+    assert_eq!(code(&second, "ONE").await, None);
+    assert_eq!(code(&second, "two").await, Some(ErrorCode::ToolDisabled));
+    assert_eq!(code(&second, "vier").await, None);
+    assert_eq!(*remembers.found.lock().unwrap(), ["one", "two", "vier"], "once each, and nothing else");
+    let unknown = second.execute(ToolCall::new("thre", json!({}))).await;
+    assert!(unknown.error.unwrap().message.contains("Did you mean `three`?"), "one that is not here yet");
+    let taken = second.tools().add(defined("new", |new| new.aliases = vec!["Three".into()]), &owner).await;
+    assert!(matches!(taken, Err(RegisterError::Duplicate { .. })), "{taken:?}");
+
+    let names: Vec<String> = second.tools().all().iter().map(|tool| tool.definition.name.clone()).collect();
+    assert_eq!(names, ["built_in", "four", "one", "three", "two"]);
+    remembers.found.lock().unwrap().clear();
+    assert!(!second.tools().exists("nothing"));
+    assert!(remembers.found.lock().unwrap().is_empty(), "all that there is is here");
+    assert!(said.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn with_a_tool_of_an_mcp_server_come_its_others() {
+    let remembers = Arc::new(Remembers::default());
+    let of = |name: &str, server: &str| {
+        let mut definition = ToolDefinition::new(name, "Asks a server");
+        definition.source = haft_core::Source::Mcp;
+        definition.mcp = Some(Box::new(haft_core::McpSource {
+            program: Some("/bin/server".into()),
+            ..haft_core::McpSource::new(server, name)
+        }));
+        StoredTool { definition: Some(Box::new(definition)), ..StoredTool::new(name) }
+    };
+    let all = ["one", "two"].map(|name| of(name, "s")).into_iter().chain([of("three", "t")]).collect();
+    remembers.save_all(all).await.unwrap();
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let engine = builder().registrations(Arc::clone(&remembers) as _).build().unwrap();
+    let names = Arc::clone(&made);
+    let make = move |definition: ToolDefinition| {
+        names.lock().unwrap().push(definition.name.clone());
+        Ok(Box::new(Described(Arc::new(definition))) as Box<dyn Tool>)
+    };
+    let say = |said: &[String]| panic!("{said:?}");
+    engine.tools().restore_when_needed(Arc::clone(&remembers) as _, make, say);
+    assert!(engine.tools().exists("two"));
+    let mut made = made.lock().unwrap().clone();
+    made.sort();
+    assert_eq!(made, ["one", "two"], "the server of which is compared with both");
+}
+
+#[tokio::test]
+async fn where_it_cannot_be_known_how_tools_are_set_up_none_is_called() {
+    let remembers = Arc::new(Remembers::default());
+    let (engine, _) = lazily(&remembers);
+    remembers.broken.store(true, Ordering::Release);
+    assert_eq!(code(&engine, "built_in").await, Some(ErrorCode::StoreUnavailable), "it may be switched off");
+    assert_eq!(code(&engine, "mine").await, Some(ErrorCode::StoreUnavailable));
+    assert!(matches!(engine.tools().bring_all(), Err(RegisterError::Unreadable(_))));
+    remembers.broken.store(false, Ordering::Release);
+    assert_eq!(code(&engine, "built_in").await, None, "asked again");
+}
+
+#[tokio::test]
+async fn what_is_remembered_and_cannot_be_used_is_said_once_and_never_called() {
+    let remembers = Arc::new(Remembers::default());
+    let stored = |name: &str, description: &str| StoredTool {
+        definition: Some(Box::new(ToolDefinition::new(name, description))),
+        ..StoredTool::new(name)
+    };
+    let mut tightened = stored("tight", "Is tightened");
+    tightened.settings = json!({"no_such_setting": 1}).as_object().unwrap().clone();
+    for tool in [stored("broken", "It cannot be made"), tightened, stored("built_in", "Another one")] {
+        remembers.save(tool).await.unwrap();
+    }
+    remembers.save(StoredTool { enabled: false, ..StoredTool::new("gone") }).await.unwrap();
+    let (engine, said) = lazily(&remembers);
+    for _ in 0..2 {
+        assert_eq!(code(&engine, "broken").await, Some(ErrorCode::ToolNotFound));
+        assert_eq!(code(&engine, "tight").await, Some(ErrorCode::ToolDisabled), "not without its settings");
+        engine.tools().bring_all().unwrap();
+    }
+    let mut said = said.lock().unwrap().clone();
+    said.sort();
+    assert_eq!(said.len(), 4, "{said:?}");
+    for (line, name) in said.iter().zip(["`broken`", "`built_in`", "`gone`", "`tight`"]) {
+        assert!(line.starts_with(name), "{line}");
+    }
+    assert_eq!(remembers.tools.lock().unwrap().len(), 4, "and stays remembered");
+}
+
+#[tokio::test]
+async fn what_is_taken_together_is_taken_whole() {
+    let remembers = Arc::new(Remembers::default());
+    let (engine, _) = lazily(&remembers);
+    let owner = by(Tier::Enterprise);
+    engine.tools().add(plain("old"), &owner).await.unwrap();
+    let boxed = |name: &str| Box::new(plain(name)) as Box<dyn Tool>;
+    let twice = vec![(boxed("new"), false), (boxed("old"), false)];
+    assert!(matches!(engine.tools().take(twice, &owner).await, Err(RegisterError::Duplicate { .. })));
+    let built_in = vec![(boxed("new"), false), (boxed("built_in"), true)];
+    assert!(matches!(engine.tools().take(built_in, &owner).await, Err(RegisterError::BuiltIn { .. })));
+    remembers.broken.store(true, Ordering::Release);
+    assert!(engine.tools().take(vec![(boxed("new"), false)], &owner).await.is_err());
+    remembers.broken.store(false, Ordering::Release);
+    assert!(!engine.tools().exists("new"), "none of these was added");
+    let taken = engine.tools().take(vec![(boxed("new"), false), (boxed("old"), true)], &owner).await.unwrap();
+    assert_eq!(taken.len(), 2);
+    assert_eq!(remembers.tools.lock().unwrap().keys().collect::<Vec<_>>(), ["new", "old"]);
+}
+
+#[tokio::test]
+async fn the_parts_of_a_list_are_the_list() {
+    let engine = builder().tool(plain("built_in")).build().unwrap();
+    let owner = by(Tier::Enterprise);
+    for number in 0..25 {
+        engine.tools().add(plain(&format!("tool_{number:02}")), &owner).await.unwrap();
+    }
+    let whole: Vec<String> =
+        engine.tools().available(&owner).await.iter().map(|tool| tool.name.clone()).collect();
+    assert_eq!(whole.len(), 26);
+    for most in [1, 7, 26, 100] {
+        let (mut seen, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
+        loop {
+            let part = ToolsPart { after: after.as_deref(), most };
+            let page = engine.tools().available_part(&owner, part, |_| true).await;
+            let Some(last) = page.last() else { break };
+            after = Some(last.name.clone());
+            seen.extend(page.iter().map(|tool| tool.name.clone()));
+        }
+        assert_eq!(seen, whole, "{most}");
+    }
+    let even = |tool: &ToolDefinition| tool.name.ends_with(['0', '2', '4', '6', '8']);
+    assert_eq!(
+        engine.tools().available_part(&owner, ToolsPart { after: None, most: 3 }, even).await.len(),
+        3
+    );
 }

@@ -25,16 +25,16 @@ fn fastest(rounds: usize, each: usize, mut work: impl FnMut()) -> f64 {
     (0..rounds).map(|_| round(&mut work)).fold(f64::INFINITY, f64::min)
 }
 
-/// A thousand rules of every kind, none of which denies the calls below, so that all have to be looked at.
-fn thousand_rules() -> PolicySet {
-    let rules: String = (0..1_000)
+/// So many rules of every kind, none of which denies the calls below, so that all have to be looked at.
+fn rules_of_every_kind(count: usize) -> PolicySet {
+    let rules: String = (0..count)
         .map(|number| {
             let condition = match number % 8 {
                 0 => format!("tool = 'tool_{number}'"),
                 1 => format!("path = 'secret_{number}/**'"),
                 2 => format!("command = 'program_{number} run'"),
                 3 => format!("host = '*.host-{number}.example'"),
-                4 => format!("tool = 'deploy_*'\nargument = {{ '/env' = 'prod-{number}' }}"),
+                4 => format!("tool = 'deploy_{number}_*'\nargument = {{ '/env' = 'prod-{number}' }}"),
                 5 => format!("path = ['src_{number}/**/*.key', '**/*.pem{number}']\naccess = 'write'"),
                 6 => format!("agent = 'did:agent:{number}'"),
                 _ => format!("category = 'Database'\nrisk = 'high'\ntenant = 'tenant-{number}'"),
@@ -48,7 +48,7 @@ fn thousand_rules() -> PolicySet {
 
 fn decisions() {
     let start = Instant::now();
-    let policy = thousand_rules();
+    let policy = rules_of_every_kind(1_000);
     println!("policy: 1,000 rules read and compiled in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
     let rules: String = (0..2_000)
         .map(|n| format!("[[rules]]\nname = 'r{n}'\neffect = 'deny'\npath = ['secret_{n}/**/*.key', 'src_{n}/a_?/**']\n"))
@@ -96,6 +96,12 @@ fn decisions() {
         "policy: the first decision with 2,000 path rules: {:.1} µs",
         start.elapsed().as_secs_f64() * 1e6
     );
+    let others = [100, 10_000].map(|count| {
+        let start = Instant::now();
+        let policy = rules_of_every_kind(count);
+        println!("growth: {count} rules read and compiled in {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+        (count, policy)
+    });
     for (name, definition, arguments, footprint) in cases {
         let arguments = arguments.as_object().unwrap().clone();
         let subject = Subject {
@@ -112,6 +118,12 @@ fn decisions() {
             black_box(policy.decide(black_box(&subject)).unwrap());
         });
         println!("policy: a decision about {name} with 1,000 rules: {:.1} µs", each * 1e6);
+        for (count, other) in &others {
+            let each = fastest(7, 2_000, || {
+                black_box(other.decide(black_box(&subject)).unwrap());
+            });
+            println!("growth: a decision about {name} with {count} rules: {:.1} µs", each * 1e6);
+        }
     }
 }
 

@@ -52,6 +52,6 @@ pub use document::document;
 #[cfg(fuzzing)]
 pub use identity::fuzz_token;
 pub use identity::{ApiSecret, JwksSource, TokenOptions, is_reserved};
-pub use listen::Listener;
+pub use listen::{Listener, bind};
 pub use server::{Builder, Limits, Server};
 pub use tls::{TlsProblem, tls};

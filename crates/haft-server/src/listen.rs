@@ -18,7 +18,7 @@ use std::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::Semaphore,
 };
 use tokio_rustls::TlsAcceptor;
@@ -41,6 +41,29 @@ pub enum Listener {
     /// process.
     #[cfg(unix)]
     Unix(tokio::net::UnixListener),
+}
+
+/// Connections that may wait to be taken; the system may allow fewer.
+const WAITING: u32 = 4096;
+
+/// A port on which many clients may come at the same moment: more of them wait there than usual, where a system would
+/// reset their connections.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// let listener = haft_server::bind("127.0.0.1:0".parse().unwrap())?;
+/// assert_ne!(listener.local_addr()?.port(), 0);
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // As for other servers: a port whose last server ended a moment ago is free. On Windows it would be shared.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(WAITING)
 }
 
 /// What all listeners of a server share.

@@ -233,25 +233,8 @@ impl Load {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
-    let seconds: u64 =
-        std::env::var("HAFT_LOAD_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
-    let echo = tool_fn("echo", async |args: Echo, _: ToolCtx| -> Result<String, ToolError> { Ok(args.text) });
-    let talk = tool_fn("talk", async |args: Talk, cx: ToolCtx| -> Result<String, ToolError> {
-        let until = Instant::now() + Duration::from_secs(args.seconds);
-        while Instant::now() < until {
-            cx.print(&"x".repeat(400));
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok("said".to_owned())
-    });
-    let policy = haft::ListPolicy { mode: haft::ApprovalMode::Auto, ..haft::ListPolicy::default() };
-    let haft = Haft::builder()
-        .tools([Box::new(echo.read_only()) as Box<dyn haft::Tool>, Box::new(talk.read_only())])
-        .policy(policy)
-        .build()
-        .unwrap();
+/// A server of these tools with room for so many, and its key.
+async fn server(haft: &Haft, most: usize) -> (Server, ApiSecret) {
     let keys = Arc::new(MemoryKeys::default());
     let secret = ApiSecret::random().unwrap();
     let key = ApiKey {
@@ -273,12 +256,36 @@ async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
         .backend(Everything)
         // All of them have one key, and come from one address.
         .limits(Limits {
-            connections_per_address: 4096,
-            requests_per_key: 4096,
-            requests_per_tenant: 4096,
+            connections: most,
+            connections_per_address: most,
+            requests_per_key: most,
+            requests_per_tenant: most,
             ..Limits::default()
         })
         .build();
+    (server, secret)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
+    let seconds: u64 =
+        std::env::var("HAFT_LOAD_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2);
+    let echo = tool_fn("echo", async |args: Echo, _: ToolCtx| -> Result<String, ToolError> { Ok(args.text) });
+    let talk = tool_fn("talk", async |args: Talk, cx: ToolCtx| -> Result<String, ToolError> {
+        let until = Instant::now() + Duration::from_secs(args.seconds);
+        while Instant::now() < until {
+            cx.print(&"x".repeat(400));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok("said".to_owned())
+    });
+    let policy = haft::ListPolicy { mode: haft::ApprovalMode::Auto, ..haft::ListPolicy::default() };
+    let haft = Haft::builder()
+        .tools([Box::new(echo.read_only()) as Box<dyn haft::Tool>, Box::new(talk.read_only())])
+        .policy(policy)
+        .build()
+        .unwrap();
+    let (server, secret) = server(&haft, 4096).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address: SocketAddr = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
@@ -307,4 +314,99 @@ async fn a_thousand_watchers_lose_nothing_and_stalled_ones_slow_nobody() {
     stop.cancel();
     serving.await.unwrap().unwrap();
     haft.shutdown_now().await;
+}
+
+/// Calls that are all under way at the same moment.
+const IN_FLIGHT: usize = 10_000;
+/// Says that this process is the server: it and the clients have each an open file for every call.
+const SERVES: &str = "HAFT_LOAD_SERVES";
+
+/// Waits until everybody is there.
+#[derive(Deserialize, JsonSchema)]
+struct Together {}
+
+/// The server of the test below, in a process of its own. It ends with its input.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serves_calls_that_wait_for_each_other() {
+    if std::env::var_os(SERVES).is_none() {
+        return;
+    }
+    let (there, all) =
+        (Arc::new(std::sync::atomic::AtomicUsize::new(0)), Arc::new(tokio::sync::Notify::new()));
+    let together = tool_fn("together", move |_: Together, _: ToolCtx| {
+        let (there, all) = (Arc::clone(&there), Arc::clone(&all));
+        async move {
+            let mut woken = std::pin::pin!(all.notified());
+            woken.as_mut().enable();
+            match there.fetch_add(1, Ordering::AcqRel) + 1 == IN_FLIGHT {
+                true => all.notify_waiters(),
+                false => woken.await,
+            }
+            Ok::<_, ToolError>("all were there".to_owned())
+        }
+    });
+    let policy = haft::ListPolicy { mode: haft::ApprovalMode::Auto, ..haft::ListPolicy::default() };
+    let haft = Haft::builder()
+        .tools([Box::new(together.read_only()) as Box<dyn haft::Tool>])
+        .policy(policy)
+        .build()
+        .unwrap();
+    let (server, secret) = server(&haft, IN_FLIGHT + 100).await;
+    let listener = haft_server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    eprintln!("serves {} {}", listener.local_addr().unwrap(), secret.as_str());
+    let stop = CancellationToken::new();
+    let serving = tokio::spawn(server.serve(vec![Listener::Tcp(listener)], stop.clone()));
+    let mut input = String::new();
+    tokio::task::spawn_blocking(move || std::io::stdin().read_line(&mut input)).await.unwrap().unwrap();
+    stop.cancel();
+    serving.await.unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_calls_are_under_way_at_once_and_each_gets_its_answer() {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let room = files.maximum.unwrap_or(u64::MAX);
+    assert!(
+        room >= IN_FLIGHT as u64 + 500,
+        "the system allows {room} open files (`ulimit -Hn`), which is too few"
+    );
+    let raised = rustix::process::Rlimit { current: files.maximum, ..files };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, raised).unwrap();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "serves_calls_that_wait_for_each_other", "--nocapture"])
+        .env(SERVES, "1")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    let line = said.find_map(|line| line.unwrap().strip_prefix("serves ").map(str::to_owned)).unwrap();
+    let (address, key) = line.split_once(' ').unwrap();
+    let (address, key): (SocketAddr, Arc<str>) = (address.parse().unwrap(), key.into());
+    let begun = Instant::now();
+    let mut calls = Vec::with_capacity(IN_FLIGHT);
+    for place in 0..IN_FLIGHT {
+        let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+        let key = Arc::clone(&key);
+        calls.push(tokio::spawn(async move {
+            let body = json!({"name": "together", "arguments": {}, "context": {"agent": format!("c{place}")},
+                "options": {"timeout": "PT5M"}});
+            let (status, answer) = post(&mut stream, &key, "/v1/invoke", &body.to_string()).await;
+            assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
+            assert!(String::from_utf8_lossy(&answer).contains("all were there"));
+        }));
+        // Connections are taken in their order: once a later one is answered, none of those waits at the door.
+        if place % 500 == 499 {
+            let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
+            assert_eq!(post(&mut stream, &key, "/v1/tools/search", r#"{"query": "all"}"#).await.0, 200);
+        }
+    }
+    for call in calls {
+        // None answers before all of them are under way.
+        call.await.unwrap();
+    }
+    eprintln!("{IN_FLIGHT} calls at once, all answered after {:.1} s", begun.elapsed().as_secs_f64());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
 }

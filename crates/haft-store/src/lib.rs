@@ -33,8 +33,12 @@ pub use memory::{MemoryStore, Retention};
 pub use memory_keys::MemoryKeys;
 pub use reads::{FileReadHashes, MemoryReadHashes};
 pub use registrations::FileRegistrations;
+#[cfg(feature = "sql")]
+pub use registrations::ImportedTools;
 #[cfg(feature = "postgres")]
 pub use sql::PostgresPlace;
+#[cfg(feature = "sqlite")]
+pub use sql::sqlite_exists;
 #[cfg(feature = "sql")]
 pub use sql::{
     Archived, AuditHead, Bad, Durability, DurableStore, ExportFormat, Gone, Happened, HeadSink, Keep,

@@ -45,6 +45,18 @@ pub struct FileRegistrations {
     folder: PathBuf,
 }
 
+/// What was taken over from a file.
+#[cfg(feature = "sql")]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImportedTools {
+    /// How many tools the file was about.
+    pub count: usize,
+    /// Where the file is kept.
+    pub kept: PathBuf,
+    /// The tools of which the database knew something else, which stayed; what either switched off is off.
+    pub differ: Vec<String>,
+}
+
 /// The version alone: whatever else a later one has, this tells that it is one.
 #[derive(Deserialize)]
 struct Head {
@@ -81,6 +93,33 @@ impl FileRegistrations {
     /// ```
     pub fn path(&self) -> PathBuf {
         self.folder.join(RECORD)
+    }
+
+    /// Hands everything over to a database, once: the file is then kept under another name, `registrations.json.imported`.
+    /// What was done is said; `None` where there is no file. Where it is not done to its end, it is done again the next
+    /// time, and comes to the same. Blocks.
+    #[cfg(feature = "sql")]
+    pub fn hand_over(&self, to: &crate::DurableStore) -> Result<Option<ImportedTools>, StoreError> {
+        let lock_path = self.folder.join(LOCK);
+        let _lock =
+            private_file::lock(&lock_path).map_err(|error| cannot(&lock_path, "be locked", &error))?;
+        let path = self.path();
+        // Another process may have done it a moment ago.
+        if !path.exists() {
+            return Ok(None);
+        }
+        let tools: Vec<StoredTool> = self.read()?.into_values().collect();
+        let count = tools.len();
+        let differ = to.import_tools(tools)?;
+        let kept = (1..)
+            .map(|number| match number {
+                1 => self.folder.join(format!("{RECORD}.imported")),
+                more => self.folder.join(format!("{RECORD}.imported-{more}")),
+            })
+            .find(|kept| !kept.exists())
+            .unwrap_or_else(|| self.folder.join(format!("{RECORD}.imported")));
+        fs::rename(&path, &kept).map_err(|error| cannot(&path, "be renamed", &error))?;
+        Ok(Some(ImportedTools { count, kept, differ }))
     }
 
     fn read(&self) -> Result<Tools, StoreError> {
@@ -149,13 +188,15 @@ impl Registrations for FileRegistrations {
         Box::pin(async { Ok(self.read()?.into_values().collect()) })
     }
 
-    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn save_all<'a>(&'a self, changed: Vec<StoredTool>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async {
             self.change(|tools| {
-                if tool.is_ordinary() {
-                    tools.remove(&tool.name);
-                } else {
-                    tools.insert(tool.name.clone(), tool);
+                for tool in changed {
+                    if tool.is_ordinary() {
+                        tools.remove(&tool.name);
+                    } else {
+                        tools.insert(tool.name.clone(), tool);
+                    }
                 }
             })
         })

@@ -24,5 +24,5 @@ pub fn settle_cut(
 pub use crate::{
     commands::{LazyJail, can_stage, recover, sweep_caches},
     guards::{Admitted, Payload, Signatures, Source, environment, licensing, local},
-    wiring::{CHANGES, command_tools, described, settings},
+    wiring::{CHANGES, ToolMaker, command_tools, settings},
 };

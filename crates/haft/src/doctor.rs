@@ -131,34 +131,43 @@ const TRIALS: &[Trial] = &[
     Trial {
         name: "ends it in time",
         script: "trap '' TERM; sleep 30; echo made it",
-        limits: || Limits { wall_time: Some(Duration::from_millis(300)), ..Limits::default() },
+        limits: || Limits { wall_time: Some(Duration::from_millis(200)), ..Limits::default() },
         denied: &[],
         held: |seen| !seen.text.contains("made it") && seen.took < Duration::from_secs(10),
     },
 ];
 
-/// Starts small programs in every jail and reports what each jail stopped.
+/// How many of the trials, from the first on, are tried by one program, one after the other: they are about the same
+/// folder and need no limits, and most of a trial is its start.
+const TOGETHER: usize = 5;
+
+/// Starts small programs in every jail and reports what each jail stopped. All of them run at the same time, each with
+/// a folder of its own: needs a runtime of several threads to be fast.
 pub async fn examine(jails: &[Arc<dyn Jail>]) -> io::Result<Vec<JailReport>> {
-    let ground = TestFolder::make()?;
+    let tried: Vec<_> = jails.iter().map(|jail| tokio::spawn(examine_one(Arc::clone(jail)))).collect();
     let mut reports = Vec::new();
-    for jail in jails {
-        reports.push(examine_one(&**jail, &ground).await);
+    for tried in tried {
+        reports.push(tried.await.map_err(io::Error::other)??);
     }
     Ok(reports)
 }
 
-async fn examine_one(jail: &dyn Jail, ground: &TestFolder) -> JailReport {
+async fn examine_one(jail: Arc<dyn Jail>) -> io::Result<JailReport> {
     let levels = [IsolationLevel::Standard, IsolationLevel::Strict, IsolationLevel::Restricted];
-    let levels: Vec<_> = levels.into_iter().map(|level| level_report(jail, level)).collect();
+    let levels: Vec<_> = levels.into_iter().map(|level| level_report(&*jail, level)).collect();
     // Restricted grants no files, so what is tried about files is tried below it.
     let tried = levels.iter().rev().find(|level| level.available && level.level < IsolationLevel::Restricted);
     let mut checks = Vec::new();
     if let Some(level) = tried.map(|level| level.level) {
-        for trial in TRIALS {
-            checks.push(attempt(jail, level, trial, ground).await);
+        let (together, alone) = TRIALS.split_at(TOGETHER);
+        let programs = std::iter::once(together).chain(alone.chunks(1));
+        let attempts: Vec<_> =
+            programs.map(|trials| tokio::spawn(attempt(Arc::clone(&jail), level, trials))).collect();
+        for attempt in attempts {
+            checks.extend(attempt.await.map_err(io::Error::other)??);
         }
     }
-    JailReport { jail: jail.name().to_owned(), levels, checks }
+    Ok(JailReport { jail: jail.name().to_owned(), levels, checks })
 }
 
 fn level_report(jail: &dyn Jail, level: IsolationLevel) -> LevelReport {
@@ -176,29 +185,68 @@ fn level_report(jail: &dyn Jail, level: IsolationLevel) -> LevelReport {
     }
 }
 
-async fn attempt(jail: &dyn Jail, level: IsolationLevel, trial: &Trial, ground: &TestFolder) -> CheckReport {
-    let name = trial.name;
+/// Tries these by one program.
+async fn attempt(
+    jail: Arc<dyn Jail>,
+    level: IsolationLevel,
+    trials: &'static [Trial],
+) -> io::Result<Vec<CheckReport>> {
+    // Its own: what another program does outside must not count against this one, nor for it.
+    let ground = TestFolder::make()?;
+    let scripts = trials.iter().enumerate();
+    let scripts: Vec<String> =
+        scripts.map(|(place, trial)| format!("echo '{}'; {}", mark(place), trial.script)).collect();
+    let limits = trials.first().map(|trial| (trial.limits)()).unwrap_or_default();
     let mut spec = GuestSpec {
         level,
         writable: vec![ground.granted.clone()],
-        denied: trial.denied.iter().map(|&pattern| pattern.to_owned()).collect(),
-        limits: (trial.limits)(),
-        ..GuestSpec::command(["/bin/sh", "-c", trial.script])
+        denied: trials.iter().flat_map(|trial| trial.denied).map(|&pattern| pattern.to_owned()).collect(),
+        limits,
+        ..GuestSpec::command(["/bin/sh".to_owned(), "-c".to_owned(), scripts.join("\n")])
     };
     spec.environment.insert("IN".to_owned(), ground.granted.to_string_lossy().into_owned());
     spec.environment.insert("OUT".to_owned(), ground.canary.to_string_lossy().into_owned());
+    let failed = |problem: String| -> Vec<CheckReport> {
+        let check =
+            |trial: &Trial| CheckReport { name: trial.name, held: false, seen: Some(problem.clone()) };
+        trials.iter().map(check).collect()
+    };
     if let Err(unavailable) = jail.holds(&spec) {
-        return CheckReport { name, held: false, seen: Some(unavailable.to_string()) };
+        return Ok(failed(unavailable.to_string()));
     }
-    match run(jail, spec, ground).await {
-        Ok(seen) if (trial.held)(&seen) => CheckReport { name, held: true, seen: None },
+    Ok(match run(&*jail, spec, &ground).await {
         Ok(seen) => {
-            let text = haft_core::text::one_line(seen.text.trim(), 120);
-            let how = seen.exceeded.map_or_else(|| format!("{:?}", seen.exit_code), str::to_owned);
-            CheckReport { name, held: false, seen: Some(format!("it said \"{text}\" and ended with {how}")) }
+            trials.iter().enumerate().map(|(place, trial)| checked(trial, seen.part(place))).collect()
         }
-        Err(problem) => CheckReport { name, held: false, seen: Some(problem) },
+        Err(problem) => failed(problem),
+    })
+}
+
+/// Stands before what a trial put out.
+fn mark(place: usize) -> String {
+    format!("-- trial {place} --")
+}
+
+impl Seen {
+    /// What was seen of one of the trials; `None` where it was not begun.
+    fn part(&self, place: usize) -> Option<Seen> {
+        let (_, after) = self.text.split_once(&mark(place))?;
+        let text = after.split_once(&mark(place + 1)).map_or(after, |(text, _)| text).to_owned();
+        Some(Seen { text, ..*self })
     }
+}
+
+fn checked(trial: &Trial, seen: Option<Seen>) -> CheckReport {
+    let name = trial.name;
+    let Some(seen) = seen else {
+        return CheckReport { name, held: false, seen: Some("the program did not come to it".to_owned()) };
+    };
+    if (trial.held)(&seen) {
+        return CheckReport { name, held: true, seen: None };
+    }
+    let text = haft_core::text::one_line(seen.text.trim(), 120);
+    let how = seen.exceeded.map_or_else(|| format!("{:?}", seen.exit_code), str::to_owned);
+    CheckReport { name, held: false, seen: Some(format!("it said \"{text}\" and ended with {how}")) }
 }
 
 async fn run(jail: &dyn Jail, spec: GuestSpec, ground: &TestFolder) -> Result<Seen, String> {
@@ -262,5 +310,33 @@ fn open_to_all(root: &Path) -> io::Result<()> {
 impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.root);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that never ran, or ended half way, holds nothing: every trial needs its own words.
+    #[test]
+    fn each_trial_is_judged_by_what_it_said_itself() {
+        let seen = |text: &str| Seen { text: text.to_owned(), exit_code: Some(0), ..Seen::default() };
+        let (together, _) = TRIALS.split_at(TOGETHER);
+        let held = |text: &str| -> Vec<bool> {
+            let seen = seen(text);
+            together.iter().enumerate().map(|(place, trial)| checked(trial, seen.part(place)).held).collect()
+        };
+        let all = |third: &str| {
+            let said = ["hello", "done", "done", third, "done"];
+            let parts: Vec<String> =
+                said.iter().enumerate().map(|(place, said)| format!("{}\n{said}\n", mark(place))).collect();
+            parts.concat()
+        };
+        assert_eq!(held(&all("done")), [true; TOGETHER]);
+        assert_eq!(held(&all("made it\ndone")), [true, true, true, false, true]);
+        assert_eq!(held(""), [false; TOGETHER]);
+        let half: String = all("done").lines().take(4).map(|line| format!("{line}\n")).collect();
+        assert_eq!(held(&half), [true, true, false, false, false]);
+        assert!(together.iter().all(|trial| (trial.limits)() == Limits::default()), "one program, no limits");
     }
 }

@@ -98,7 +98,7 @@ pub use haft_engine::{
     LaneStats, Lanes, NodeResult, Observer, OpenApprovals, PendingCall, Plan, PlanDecision, Preview, Quota,
     Quotas, RateLimit, RateScope, RegisterError, Registration, Remember, RepeatGuard, Reply, Request,
     ResultCache, SandboxSpec, SandboxStatus, Sandboxes, Settings, Shutdown, SubmitError, Target, TaskOptions,
-    TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent, WeakEngine, WhichOffer,
+    TaskSettings, Tasks, TenantStats, ToolQuery, Tools, ToolsEvent, ToolsPart, WeakEngine, WhichOffer,
 };
 pub use haft_flow as flow;
 pub use haft_guard::{

@@ -411,33 +411,48 @@ impl Tool for DeclaredTool {
     }
 }
 
-/// The tool of a definition: a program, an HTTP service, a tool of an MCP server or a flow where it names one, else one
-/// without code behind it.
-pub fn described(
-    definition: ToolDefinition,
-    commands: &CommandToolSettings,
-    haft: &crate::Haft,
-) -> Result<Box<dyn Tool>, String> {
+/// Makes tools of definitions.
+#[derive(Clone)]
+pub struct ToolMaker {
+    commands: CommandToolSettings,
     #[cfg(feature = "mcp")]
-    if definition.source == Source::Mcp && definition.mcp.is_some() {
-        let tool = haft.upstreams().tool(definition).map_err(|problem| problem.to_string())?;
-        return Ok(Box::new(tool));
+    upstreams: haft_mcp::client::Upstreams,
+}
+
+impl ToolMaker {
+    /// For tools of that engine. It does not keep the engine.
+    pub fn new(commands: CommandToolSettings, haft: &crate::Haft) -> Self {
+        #[cfg(not(feature = "mcp"))]
+        let _ = haft;
+        ToolMaker {
+            commands,
+            #[cfg(feature = "mcp")]
+            upstreams: haft.upstreams().clone(),
+        }
     }
-    #[cfg(not(feature = "mcp"))]
-    let _ = haft;
-    if definition.source == Source::Command && definition.command.is_some() {
-        let tool = CommandTool::new(definition, commands).map_err(|problem| problem.to_string())?;
-        return Ok(Box::new(tool));
+
+    /// The tool of a definition: a program, an HTTP service, a tool of an MCP server or a flow where it names one, else
+    /// one without code behind it.
+    pub fn make(&self, definition: ToolDefinition) -> Result<Box<dyn Tool>, String> {
+        #[cfg(feature = "mcp")]
+        if definition.source == Source::Mcp && definition.mcp.is_some() {
+            let tool = self.upstreams.tool(definition).map_err(|problem| problem.to_string())?;
+            return Ok(Box::new(tool));
+        }
+        if definition.source == Source::Command && definition.command.is_some() {
+            let tool = CommandTool::new(definition, &self.commands).map_err(|problem| problem.to_string())?;
+            return Ok(Box::new(tool));
+        }
+        if cfg!(feature = "http") && definition.source == Source::Http && definition.http.is_some() {
+            let variables = self.commands.variables.clone();
+            let tool = HttpTool::new(definition, variables).map_err(|problem| problem.to_string())?;
+            return Ok(Box::new(tool));
+        }
+        if definition.source == Source::Flow && definition.flow.is_some() {
+            return Ok(Box::new(FlowTool::of(definition).map_err(|problem| problem.to_string())?));
+        }
+        Ok(Box::new(DeclaredTool::new(definition)))
     }
-    if cfg!(feature = "http") && definition.source == Source::Http && definition.http.is_some() {
-        let tool =
-            HttpTool::new(definition, commands.variables.clone()).map_err(|problem| problem.to_string())?;
-        return Ok(Box::new(tool));
-    }
-    if definition.source == Source::Flow && definition.flow.is_some() {
-        return Ok(Box::new(FlowTool::of(definition).map_err(|problem| problem.to_string())?));
-    }
-    Ok(Box::new(DeclaredTool::new(definition)))
 }
 
 /// How tools reach other machines.

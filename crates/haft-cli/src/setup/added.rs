@@ -1,39 +1,59 @@
-//! Tools that somebody added, brought back.
+//! Tools that somebody added, brought back when they are needed.
 
-use super::{
-    super::{console::Console, failure::Failure, words},
-    now,
+use super::super::{console::Console, failure::Failure, words};
+use haft::{
+    FileRegistrations, Haft, Tool,
+    assembly::{LazyStore, Signatures, ToolMaker},
+    port::ToolShelf,
 };
-use haft::{CommandToolSettings, Haft, RegisterError, Tool, assembly::Signatures};
 use haft_core::text::one_line;
-use std::path::PathBuf;
+use std::{path::Path, sync::Arc};
 
 /// A tool that somebody added, from its definition.
-pub(crate) fn described(
+fn described(
     definition: haft::ToolDefinition,
-    commands: &CommandToolSettings,
+    maker: &ToolMaker,
     signatures: &Signatures,
-    haft: &Haft,
 ) -> Result<Box<dyn Tool>, String> {
-    signatures.checked(definition, |definition| haft::assembly::described(definition, commands, haft))
+    signatures.checked(definition, |definition| maker.make(definition))
 }
 
-/// Brings back the tools that were added, and what was switched and configured.
-pub(super) fn restore(
+/// Takes over the list that an earlier haft kept in a file. One that cannot be read stops everything.
+pub(super) fn take_over(memory: &LazyStore, state: &Path, console: &Console) -> Result<(), Failure> {
+    let path = FileRegistrations::new(state).path();
+    if !path.exists() {
+        return Ok(());
+    }
+    let taken = memory
+        .take_over_tools()
+        .map_err(|error| Failure::CannotRemember { path, reason: error.to_string() })?;
+    let Some(taken) = taken else { return Ok(()) };
+    let (tools, kept) = (words::count(taken.count, "tool"), words::path(&taken.kept));
+    console.note(&format!(
+        "haft keeps its tools in its database now: {tools} taken over, the old file is {kept}"
+    ));
+    if !taken.differ.is_empty() {
+        let names: Vec<String> = taken.differ.iter().map(|name| one_line(name, 80)).collect();
+        console.warn(&format!(
+            "the database has other entries for {}; they stay, and what either one disables is disabled. The old file \
+             is {kept}",
+            names.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+/// Brings back the tools that were added, and what was switched and configured, when somebody asks for them.
+pub(super) fn restore_when_needed(
     haft: &Haft,
-    file: Option<PathBuf>,
-    commands: &CommandToolSettings,
-    signatures: &Signatures,
+    memory: &LazyStore,
+    maker: ToolMaker,
+    signatures: &Arc<Signatures>,
     console: &Console,
-) -> Result<(), Failure> {
-    let described = |definition| described(definition, commands, signatures, haft);
-    let skipped = match (now(haft.tools().restore(described))?, file) {
-        (Err(RegisterError::NotRemembered(reason)), Some(path)) => {
-            return Err(Failure::CannotRemember { path, reason });
-        }
-        (restored, _) => restored?,
-    };
-    if !skipped.is_empty() {
+) {
+    let (signatures, console) = (Arc::clone(signatures), console.again());
+    let make = move |definition| described(definition, &maker, &signatures);
+    let say = move |skipped: &[String]| {
         let skipped: Vec<String> = skipped.iter().map(|skipped| one_line(skipped, 400)).collect();
         console.warn(&format!(
             "what is remembered about {} has no effect, until it fits again or `haft tools remove NAME` forgets \
@@ -41,6 +61,6 @@ pub(super) fn restore(
             words::count(skipped.len(), "tool"),
             skipped.join("\n")
         ));
-    }
-    Ok(())
+    };
+    haft.tools().restore_when_needed(Arc::new(memory.clone()) as Arc<dyn ToolShelf>, make, say);
 }

@@ -12,7 +12,7 @@ use super::{
     args::ConfigArgs,
     check, find, sign,
 };
-use haft::{CommandTool, RegisterError, Tool, ToolDefinition, assembly::Source, assembly::described};
+use haft::{CommandTool, RegisterError, ToolDefinition, assembly::Source};
 use haft_core::{
     DefinitionProblem,
     port::StoreError,
@@ -126,30 +126,26 @@ pub(super) fn take(
 ) -> Result<Taken, Failure> {
     let admitted = setup.signatures.admit(source);
     admitted.map_err(|problem| Failure::BadSignature { name: name.to_owned(), problem })?;
-    let commands = setup.command_tools();
+    let maker = setup.maker();
+    let mut tools = Vec::with_capacity(definitions.len());
     for definition in definitions {
         may_add(definition, adding, setup)?;
     }
-    let made = |definition: &ToolDefinition| {
-        described(definition.clone(), &commands, &setup.haft).map_err(|problem| Failure::BadDefinitions {
+    for definition in definitions {
+        let tool = maker.make(definition.clone()).map_err(|problem| Failure::BadDefinitions {
             name: name.to_owned(),
             list: format!("  {}", one_line(&problem, 1000)),
-        })
-    };
-    for definition in definitions {
-        is_as_it_was(made(definition)?.definition(), source, setup)?;
+        })?;
+        is_as_it_was(tool.definition(), source, setup)?;
+        tools.push((tool, setup.haft.tools().exists(&definition.name)));
     }
     let mut taken = Taken::default();
+    for (definition, (_, replaces)) in definitions.iter().zip(&tools) {
+        let names = if *replaces { &mut taken.replaced } else { &mut taken.added };
+        names.push(definition.name.clone());
+    }
+    now(setup.haft.tools().take(tools, &setup.owner))??;
     for definition in definitions {
-        let tools = setup.haft.tools();
-        let tool = made(definition)?;
-        if tools.exists(&definition.name) {
-            now(tools.replace(tool, &setup.owner))??;
-            taken.replaced.push(definition.name.clone());
-        } else {
-            now(tools.add(tool, &setup.owner))??;
-            taken.added.push(definition.name.clone());
-        }
         keep(&definition.name, source, setup)?;
     }
     Ok(taken)

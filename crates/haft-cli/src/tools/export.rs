@@ -16,6 +16,9 @@ use std::sync::Arc;
 
 pub(super) fn run(args: &ExportArgs, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
     let haft = &setup.haft;
+    if args.names.is_empty() {
+        haft.tools().bring_all()?;
+    }
     let chosen: Vec<Arc<ToolDefinition>> = if args.names.is_empty() && args.dialect.is_some() {
         // For a model: no more than it is to be listed.
         let (listed, all) = now(async {

@@ -79,6 +79,7 @@ pub(super) fn run(command: &ToolsCommand, ground: CliContext, console: &mut Cons
 
 fn list(args: &ListArgs, setup: &Setup, console: &mut Console) -> Result<(), Failure> {
     let haft = &setup.haft;
+    haft.tools().bring_all()?;
     let mut registrations = haft.tools().all();
     if let Some(category) = args.category {
         registrations.retain(|registration| registration.definition.category == category);

@@ -21,6 +21,7 @@ pub(super) fn run(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let question = words.join(" ");
+    setup.haft.tools().bring_all()?;
     let found = setup.haft.tools().rank(&question, limit, setup.owner.tier)?;
     if json {
         let found: Vec<Value> = found

@@ -43,6 +43,7 @@ pub(super) fn add(
     for unusable in &listing.unusable {
         console.say(format!("note: left out: {unusable}"));
     }
+    setup.haft.tools().bring_all()?;
     let known: Vec<_> =
         setup.haft.tools().all().into_iter().filter(|known| is_of(&known.definition, name)).collect();
     let definitions: Vec<ToolDefinition> = listing

@@ -9,9 +9,9 @@ use super::{
     change::{keep, shown, unremembered},
     find,
 };
-use haft::{Tool, ToolDefinition, assembly::Source, assembly::described};
+use haft::{Tool, ToolDefinition, assembly::Source};
 use haft_core::{
-    port::{Registrations as _, StoreError},
+    port::{Registrations as _, StoreError, ToolShelf as _},
     text::{one_line, people_text},
 };
 use haft_guard::DefinitionChanges;
@@ -123,8 +123,9 @@ fn waiting_one(name: &str, source: &Source, setup: &Setup) -> Result<Waiting, Fa
     let admitted = setup.signatures.admit(source).map_err(refused)?;
     let new = admitted.definitions.into_iter().find(|definition| definition.name == name);
     let new = new.ok_or_else(|| Failure::NothingToAccept { name: name.to_owned() })?;
-    let tool = described(new, &setup.command_tools(), &setup.haft).map_err(|problem| {
-        Failure::BadDefinitions { name: format!("`{name}`"), list: format!("  {}", one_line(&problem, 1000)) }
+    let tool = setup.maker().make(new).map_err(|problem| Failure::BadDefinitions {
+        name: format!("`{name}`"),
+        list: format!("  {}", one_line(&problem, 1000)),
     })?;
     let known = setup.haft.tools().get(name);
     let changes = known.map(|known| DefinitionChanges::between(&known.definition, tool.definition()));
@@ -194,9 +195,8 @@ pub(super) fn remove_one(name: &str, setup: &Setup) -> Result<String, Failure> {
         }
         // What is remembered may not have come back: then there is no tool, and still something to forget.
         Err(not_there) => {
-            let known = now(registrations.load())?.map_err(unremembered)?;
-            let known =
-                known.into_iter().find(|known| known.name.eq_ignore_ascii_case(name)).ok_or(not_there)?;
+            let known = registrations.find(&name.to_ascii_lowercase())?;
+            let known = known.filter(|known| known.name.eq_ignore_ascii_case(name)).ok_or(not_there)?;
             now(registrations.remove(&known.name))?.map_err(unremembered)?;
             known.name
         }

@@ -129,14 +129,12 @@ impl Engines {
         let tools = self.tools.iter().map(|tool| Box::new(Shared(Arc::clone(tool))) as Box<dyn Tool>);
         let ground = whence.ground(self.user_id, tools.collect());
         let configured = ground.configured(console)?;
-        let registrations = configured.surroundings.state_folder().map(|state| {
-            // Tools that were added, switched or configured meanwhile.
-            std::fs::read(haft::FileRegistrations::new(state).path()).unwrap_or_default()
-        });
+        // Tools that were added, switched or configured meanwhile give another number.
+        let tools = self.store.tools_seen()?.stamp;
         let mut hash = Sha256::new();
         hash.update(serde_json::to_vec(whence).map_err(Failure::Unwritable)?);
         hash.update(serde_json::to_vec(&configured.resolved.config).map_err(Failure::Unwritable)?);
-        hash.update(registrations.unwrap_or_default());
+        hash.update(tools.to_le_bytes());
         let key: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         if !self.by_key.contains_key(&key) {
             if self.by_key.len() >= KEPT {

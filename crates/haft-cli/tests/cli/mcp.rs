@@ -222,8 +222,11 @@ fn tools_that_another_process_adds_and_removes_are_told() {
         assert_eq!(list(&mut lines).to_string().contains("\"said\""), is_there, "{change:?}");
     }
     // What cannot be read changes nothing, and is said once.
-    let file = place.home().join(".local/state/haft/registrations.json");
-    std::fs::write(&file, "{").unwrap();
+    place.change_database(
+        "INSERT INTO tool_registrations (tool_name, enabled, settings_json, created_stamp, changed_stamp) \
+         VALUES ('read_file', 0, '{', 1000, 1000)",
+    );
+    place.change_database("UPDATE tool_stamp SET stamp = 1000");
     std::thread::sleep(std::time::Duration::from_millis(2500));
     assert!(list(&mut lines).to_string().contains("read_file"));
     let said = lines.end();

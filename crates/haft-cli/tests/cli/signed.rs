@@ -92,9 +92,9 @@ fn what_runs_is_what_was_signed() {
     program(&place, "#!/bin/sh\necho hello\n");
     assert_eq!(call().code, 0, "as it was signed");
     // An attacker who changes what is remembered achieves only that the tool is refused.
-    let record = place.home().join(".local/state/haft/registrations.json");
-    let text = std::fs::read_to_string(&record).unwrap();
-    std::fs::write(&record, text.replace("Greets", "Greets and more")).unwrap();
+    place.change_database(
+        "UPDATE tool_registrations SET definition_json = replace(definition_json, 'Greets', 'Greets and more')",
+    );
     let said = call();
     assert!(said.stderr.contains("is not what was signed"), "{said:?}");
 }

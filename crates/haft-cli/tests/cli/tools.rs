@@ -42,8 +42,15 @@ impl Place {
         list.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// Where an earlier haft kept what is registered.
     fn registrations(&self) -> PathBuf {
         self.home().join(".local/state/haft/registrations.json")
+    }
+
+    /// Changes what is registered past haft.
+    pub(crate) fn change_database(&self, sql: &str) {
+        let database = rusqlite::Connection::open(self.home().join(".local/state/haft/haft.db")).unwrap();
+        assert!(database.execute(sql, []).unwrap() > 0, "{sql}");
     }
 
     fn with_colleague() -> Place {
@@ -258,19 +265,117 @@ fn a_record_that_cannot_be_read_stops_everything_and_says_the_way_out() {
 }
 
 #[test]
+fn a_row_that_cannot_be_read_lets_no_tool_run() {
+    let place = Place::with_colleague();
+    place.ok(&["tools", "disable", "get_metrics"]);
+    place
+        .change_database("UPDATE tool_registrations SET settings_json = '{' WHERE tool_name = 'get_metrics'");
+    for args in [&["call", "get_metrics"][..], &["call", "get_state"], &["tools", "list"]] {
+        let said = place.haft(args);
+        assert_ne!(said.code, 0, "a tool that was disabled must not run: {said:?}");
+    }
+}
+
+#[test]
+fn what_an_earlier_haft_registered_in_a_file_is_taken_over_once() {
+    let place = Place::new();
+    let file = place.registrations();
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(file.parent().unwrap(), std::os::unix::fs::PermissionsExt::from_mode(0o700))
+        .unwrap();
+    let text = json!({"version": 1, "tools": [
+        {"name": "get_metrics", "enabled": false},
+        {"name": "said", "definition": {"name": "said", "description": "Says it", "aliases": ["Sagt"]},
+         "settings": {"maxOutputSize": 100}, "registeredBy": "ada", "registeredAt": "2026-01-02T03:04:05Z"},
+    ]})
+    .to_string();
+    std::fs::write(&file, &text).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+
+    // The first command that needs tools, whichever it is.
+    let refused = place.haft(&["call", "get_metrics", "--json"]);
+    assert_eq!(refused.json()["error"]["code"], json!("TOOL_DISABLED"), "{refused:?}");
+    assert!(!file.exists());
+    let kept = file.with_extension("json.imported");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap(), text, "kept as it was");
+    let shown = place.ok(&["tools", "show", "sagt", "--json"]).json();
+    assert_eq!(shown["registration"]["settings"], json!({"maxOutputSize": 100}));
+    assert_eq!(shown["registration"]["registeredBy"], json!("ada"));
+    assert_eq!(shown["registration"]["registeredAt"], json!("2026-01-02T03:04:05Z"));
+
+    // What a haft of before writes later is taken over, too, and loosens nothing.
+    place.ok(&["tools", "disable", "said"]);
+    let later = json!({"version": 1, "tools": [
+        {"name": "said", "definition": {"name": "said", "description": "Says more"}},
+        {"name": "get_state", "enabled": false},
+    ]});
+    std::fs::write(&file, later.to_string()).unwrap();
+    #[cfg(unix)]
+    std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let listed = place.haft(&["tools", "list", "--json"]);
+    assert!(listed.stderr.contains("the database has other entries for said"), "{listed:?}");
+    assert!(!file.exists() && file.with_extension("json.imported-2").exists());
+    let enabled = |name: &str| {
+        let list = listed.json();
+        let tool = list.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap().clone();
+        (tool["registration"]["enabled"].clone(), tool["description"].clone())
+    };
+    assert_eq!(enabled("said"), (json!(false), json!("Says it")), "as it was here");
+    assert_eq!(enabled("get_state").0, json!(false));
+    assert_eq!(enabled("get_metrics").0, json!(false));
+}
+
+#[test]
 fn what_cannot_be_brought_back_is_said_once_and_kept() {
     let place = Place::with_colleague();
-    let record = std::fs::read_to_string(place.registrations()).unwrap();
-    let renamed = record.replace("\"AskColleague\"", "\"GetMetrics\"");
-    std::fs::write(place.registrations(), &renamed).unwrap();
+    place.change_database(
+        "UPDATE tool_registrations SET definition_json = replace(definition_json, '\"AskColleague\"', '\"GetMetrics\"')",
+    );
     let said = place.haft(&["tools", "list"]);
     assert_eq!(said.code, 0, "{said:?}");
     assert_eq!(said.stderr.matches("warning:").count(), 1, "{said:?}");
     assert!(said.stderr.contains("`ask_colleague`: `GetMetrics` is already registered"), "{said:?}");
-    assert_eq!(std::fs::read_to_string(place.registrations()).unwrap(), renamed);
+    let again = place.haft(&["tools", "list"]);
+    assert_eq!(again.stderr, said.stderr, "it stays remembered");
     let said = place.haft(&["tools", "remove", "ask_colleague"]);
     assert_eq!((said.code, said.stdout.as_str()), (0, "removed `ask_colleague`\n"), "as it said");
     assert_eq!(place.ok(&["tools", "list"]).code, 0);
+}
+
+/// What is refused here is that it is quadratic again: twice as many may take four times as long only where each of
+/// them costs twice as much.
+#[test]
+fn twice_as_many_tools_are_added_in_twice_the_time_and_slow_no_call() {
+    let list = |count: usize| {
+        let tools: Vec<Value> = (0..count)
+            .map(|number| json!({"name": format!("tool_{number:05}"), "description": "Does something"}))
+            .collect();
+        Value::from(tools).to_string()
+    };
+    let time = |place: &Place, args: &[&str]| {
+        let begun = std::time::Instant::now();
+        place.ok(args);
+        begun.elapsed().as_secs_f64()
+    };
+    let (few, many, none) = (Place::new(), Place::new(), Place::new());
+    few.write("tools.json", list(1000));
+    many.write("tools.json", list(2000));
+    let (one, two) =
+        (time(&few, &["tools", "add", "tools.json"]), time(&many, &["tools", "add", "tools.json"]));
+    assert!(two < 3.2 * one + 0.5, "1,000 tools took {one} s and 2,000 {two} s");
+    assert!(two < 20.0, "{two} s");
+    // The best of some calls: others work here, too.
+    let call = |place: &Place| {
+        let times = (0..7).map(|_| time(place, &["call", "get_state"]));
+        times.fold(f64::INFINITY, f64::min)
+    };
+    let (without, with) = (call(&none), call(&many));
+    assert!(with < 2.0 * without + 0.05, "a call took {without} s without tools and {with} s with 2,000");
+    let listed = |place: &Place| time(place, &["tools", "list"]);
+    let (one, two) = (listed(&few), listed(&many));
+    assert!(two < 3.2 * one + 0.5, "listing 1,000 took {one} s and 2,000 {two} s");
 }
 
 #[test]
@@ -358,7 +463,7 @@ fn every_problem_of_every_file() {
     }
     insta::assert_snapshot!(text);
     assert_eq!(place.haft(&["tools", "check", "good.toml", "syntax.json"]).code, 2);
-    assert!(!place.registrations().exists(), "nothing was added");
+    assert!(place.names().iter().all(|name| name != "ask" && name != "good"), "nothing was added");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn metadata() -> Result<(), Failed> {
 fn in_a_jail() -> Result<(), Failed> {
     let world = World::new();
     let outside = std::net::TcpListener::bind("127.0.0.1:0")?;
-    let state = world.place.home().join(".local/state/haft/registrations.json");
+    let state = world.place.home().join(".local/state/haft/haft.db");
     assert!(state.exists());
     let said = world.call("s__look", &json!({"state": state, "port": outside.local_addr()?.port()}));
     let result = said.json();

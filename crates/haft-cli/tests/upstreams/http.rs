@@ -79,7 +79,12 @@ fn reached() -> Result<(), Failed> {
     let added = add(&place, &url, &server.token());
     assert_eq!(added.code, 0, "{added:?}");
     assert!(added.stdout.contains("up__validate_content"), "{added:?}");
-    let remembered = std::fs::read_to_string(place.home().join(".local/state/haft/registrations.json"))?;
+    let database = rusqlite::Connection::open(place.home().join(".local/state/haft/haft.db"))?;
+    let remembered: String =
+        database.query_row("SELECT group_concat(definition_json) FROM tool_registrations", [], |row| {
+            row.get(0)
+        })?;
+    assert!(remembered.contains("UP_TOKEN"), "it is named: {remembered}");
     assert!(!remembered.contains(&server.token()), "secrets stay where they are");
 
     let call = ["call", "up__validate_content", "content=[1]", "--json"];

@@ -38,7 +38,9 @@ pub use journal::{
 pub use keys::{ApiKey, KeyStore, NotARight, Right, SecretHash};
 pub use reads::{ReadHashes, ReadRecord};
 pub use redact::{NoRedaction, Redactor};
-pub use registrations::{ForgetfulRegistrations, Registrations, StoredTool};
+pub use registrations::{
+    ForgetfulRegistrations, Registrations, StoredTool, ToolChanges, ToolShelf, ToolsSeen,
+};
 pub use staging::{
     ChangeSets, FoundChanges, KeepOutcome, KeptChanges, LayerMarks, Stage, StageSpec, StagedCall, StagedRoot,
     Unstageable, Writes,

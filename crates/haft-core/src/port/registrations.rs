@@ -5,6 +5,7 @@ use crate::ToolDefinition;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// What is remembered about one tool. A tool without anything to remember has none.
 ///
@@ -63,12 +64,57 @@ pub trait Registrations: Send + Sync {
     /// Everything that is remembered, by name.
     fn load<'a>(&'a self) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>>;
 
-    /// Remembers this, in place of what was remembered of that name; forgets it where it is
+    /// Remembers these, each in place of what was remembered of that name, all of them or none; forgets those that are
     /// [ordinary](StoredTool::is_ordinary).
-    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn save_all<'a>(&'a self, tools: Vec<StoredTool>) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Remembers one, as [`save_all`](Self::save_all) does.
+    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.save_all(vec![tool])
+    }
 
     /// Forgets it.
     fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), StoreError>>;
+}
+
+/// What is remembered about tools, found when somebody asks for it. However many tools there are, one is found in the
+/// same time. Every question blocks the thread until it is answered.
+pub trait ToolShelf: Send + Sync {
+    /// The tool of that name or alias, which is in lower case.
+    fn find(&self, name: &str) -> Result<Option<StoredTool>, StoreError>;
+
+    /// The tools of an MCP server: what the server says is compared with all of them.
+    fn of_server(&self, server: &str) -> Result<Vec<StoredTool>, StoreError>;
+
+    /// Everything about tools that nobody added: switches and settings of those that come with the program.
+    fn switched(&self) -> Result<Vec<StoredTool>, StoreError>;
+
+    /// Everything that is remembered, by name.
+    fn all(&self) -> Result<Vec<StoredTool>, StoreError>;
+
+    /// The names and aliases of the tools that somebody added, each alias in lower case.
+    fn names(&self) -> Result<Vec<String>, StoreError>;
+
+    /// How many tools somebody added.
+    fn count(&self) -> Result<usize, StoreError>;
+}
+
+/// A moment in the history of what is remembered: what was changed later is told apart from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToolsSeen {
+    /// Grows with every change.
+    pub stamp: u64,
+    /// How many tools were remembered.
+    pub entries: u64,
+}
+
+/// What was changed since some moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolChanges {
+    /// What is remembered now of those that were changed, by name.
+    pub changed: Vec<StoredTool>,
+    /// The names of everything that is remembered, where something was forgotten since; `None` where nothing was.
+    pub left: Option<BTreeSet<String>>,
 }
 
 /// Remembers nothing: what is added, switched off or configured lasts as long as the process.
@@ -80,7 +126,7 @@ impl Registrations for ForgetfulRegistrations {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
-    fn save<'a>(&'a self, _tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn save_all<'a>(&'a self, _tools: Vec<StoredTool>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 

@@ -215,7 +215,7 @@ impl EngineBuilder {
         let at = self.clock.now();
         for (tool, schemas) in self.tools {
             match schemas {
-                Schemas::Unknown => registry.register(tool, Origin::BuiltIn, at, None)?,
+                Schemas::Unknown => registry.register(tool, Origin::BuiltIn, at)?,
                 Schemas::CheckedBefore => registry.register_checked(tool, Origin::BuiltIn, at)?,
             };
         }

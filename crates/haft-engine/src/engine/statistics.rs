@@ -81,7 +81,7 @@ pub(crate) fn statistics(engine: &Inner) -> EngineStats {
     let ports = &engine.ports;
     let mut sum = Snapshot::default();
     let mut tools = BTreeMap::new();
-    for registered in ports.registry.all() {
+    for registered in ports.registry.present().iter() {
         if let Some(stats) = registered.stats_if_called() {
             stats.add_to(&mut sum);
             tools.insert(registered.name.to_string(), stats.snapshot().to_json());

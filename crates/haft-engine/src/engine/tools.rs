@@ -2,13 +2,11 @@
 
 use crate::{
     inner::Inner,
-    registry::{
-        MOST_RESULTS, Origin, RegisterError, Registered, ToolQuery, ToolsEvent, is_available, within_licence,
-    },
+    registry::{Incoming, Origin, RegisterError, Registered, Shelf, ToolsEvent},
 };
 use haft_core::{
-    CallContext, Category, SchemaValidation, SearchFilter, Tier, ToolDefinition, ToolError, ToolsMode,
-    port::{Authorisation, StoredTool},
+    CallContext, SchemaValidation, Tier, ToolDefinition,
+    port::{StoredTool, ToolShelf},
 };
 use haft_sdk::Tool;
 use jiff::Timestamp;
@@ -34,7 +32,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    fn of(registered: &Registered) -> Self {
+    pub(crate) fn of(registered: &Registered) -> Self {
         Registration {
             definition: Arc::clone(&registered.definition),
             is_built_in: registered.origin == Origin::BuiltIn,
@@ -59,35 +57,63 @@ pub struct Tools<'a>(pub(crate) &'a Inner);
 impl Tools<'_> {
     /// Adds a tool for somebody, within what their licence tier allows, and remembers it.
     pub async fn add(&self, tool: impl Tool, by: &CallContext) -> Result<Registration, RegisterError> {
-        let at = self.0.ports.clock.now();
-        let origin = Origin::Custom { by: Arc::clone(by.user.as_ref().unwrap_or(&by.agent)) };
-        let most = by.tier.max_custom_tools().map(|most| (by.tier, most));
-        licensed(tool.definition(), by.tier)?;
-        let registered = self.0.ports.registry.register(Box::new(tool), origin, at, most)?;
-        if let Err(error) = self.remember(&registered).await {
-            // Not remembered, so not made. Nobody else could have changed it in between: it is the newest there is.
-            let _ = self.0.ports.registry.unregister(&registered.name);
-            return Err(error);
-        }
-        self.tell(ToolsEvent::Registered { name: Arc::clone(&registered.name) });
-        Ok(Registration::of(&registered))
+        self.take_one(Box::new(tool), by, false).await
     }
 
     /// Puts a tool in the place of a custom one of the same name. Whether it is enabled and its settings stay.
     pub async fn replace(&self, tool: impl Tool, by: &CallContext) -> Result<Registration, RegisterError> {
+        self.take_one(Box::new(tool), by, true).await
+    }
+
+    async fn take_one(
+        &self,
+        tool: Box<dyn Tool>,
+        by: &CallContext,
+        replaces: bool,
+    ) -> Result<Registration, RegisterError> {
+        let name = tool.definition().name.clone();
+        let taken = self.take(vec![(tool, replaces)], by).await?.pop();
+        taken.ok_or(RegisterError::Unknown { name, near: None })
+    }
+
+    /// Adds tools for somebody or, where `true` is beside one, puts it in the place of the custom one of the same name:
+    /// all of them or none, and remembered as one change.
+    pub async fn take(
+        &self,
+        tools: Vec<(Box<dyn Tool>, bool)>,
+        by: &CallContext,
+    ) -> Result<Vec<Registration>, RegisterError> {
+        let registry = &self.0.ports.registry;
         let at = self.0.ports.clock.now();
         let origin = Origin::Custom { by: Arc::clone(by.user.as_ref().unwrap_or(&by.agent)) };
-        let old = self.0.ports.registry.require(&tool.definition().name)?;
-        if old.origin == Origin::BuiltIn {
-            return Err(RegisterError::BuiltIn { name: old.name.to_string() });
+        let most = by.tier.max_custom_tools().map(|most| (by.tier, most));
+        let mut incoming = Vec::with_capacity(tools.len());
+        for (tool, replaces) in tools {
+            let definition = tool.definition();
+            // What is remembered under one of its names comes here, and is then seen to have it.
+            for name in std::iter::once(&definition.name).chain(&definition.aliases) {
+                registry.find(name).map_err(|error| RegisterError::Unreadable(error.to_string()))?;
+            }
+            if replaces && registry.require(&definition.name)?.origin == Origin::BuiltIn {
+                return Err(RegisterError::BuiltIn { name: definition.name.clone() });
+            }
+            licensed(definition, by.tier)?;
+            incoming.push(Incoming { tool, origin: origin.clone(), replaces });
         }
-        licensed(tool.definition(), by.tier)?;
-        let mut stored = stored(&old);
-        stored.definition = Some(Box::new(ToolDefinition::clone(tool.definition())));
-        self.save(stored).await?;
-        let registered = self.0.ports.registry.replace(Box::new(tool), origin, at)?;
-        self.tell(ToolsEvent::Replaced { name: Arc::clone(&registered.name) });
-        Ok(Registration::of(&registered))
+        let replaced: Vec<bool> = incoming.iter().map(|incoming| incoming.replaces).collect();
+        let made = registry.prepare(incoming, at)?;
+        let there = registry.with_all(&made, most)?;
+        let saved = self.0.ports.registrations.save_all(there.iter().map(|there| stored(there)).collect());
+        saved.await.map_err(|error| RegisterError::NotRemembered(error.to_string()))?;
+        let there = registry.put_all(&made)?;
+        for (there, replaced) in there.iter().zip(replaced) {
+            let name = Arc::clone(&there.name);
+            self.tell(match replaced {
+                true => ToolsEvent::Replaced { name },
+                false => ToolsEvent::Registered { name },
+            });
+        }
+        Ok(there.iter().map(|there| Registration::of(there)).collect())
     }
 
     /// Takes a custom tool away. What comes with the program can only be disabled.
@@ -139,58 +165,6 @@ impl Tools<'_> {
         self.0.ports.registry.lookup(name).is_some()
     }
 
-    /// How many there are: all, or those that a caller of that tier may call.
-    pub fn count(&self, available_to: Option<Tier>) -> usize {
-        match available_to {
-            None => self.0.ports.registry.count(),
-            Some(tier) => {
-                self.0.ports.registry.all().iter().filter(|registered| is_available(registered, tier)).count()
-            }
-        }
-    }
-
-    /// All tools at one moment, by name.
-    pub fn all(&self) -> Vec<Registration> {
-        self.0.ports.registry.all().iter().map(|registered| Registration::of(registered)).collect()
-    }
-
-    /// Those that a caller may call, and so may be told about: switched on, within the tier, permitted. A guard that
-    /// errors hides the tool; in disabled mode there are none.
-    pub async fn available(&self, context: &CallContext) -> Vec<Arc<ToolDefinition>> {
-        let mut available = Vec::new();
-        if self.0.ports.settings.mode == ToolsMode::Disabled {
-            return available;
-        }
-        for registered in self.0.ports.registry.all() {
-            let definition = &registered.definition;
-            if is_available(&registered, context.tier)
-                && self.0.ports.authoriser.authorise(context, definition).await == Ok(Authorisation::Granted)
-            {
-                available.push(Arc::clone(definition));
-            }
-        }
-        available
-    }
-
-    /// Those that a model is listed: all that the caller may call, or, where that is more than
-    /// [`max_listed_tools`](crate::Settings::max_listed_tools), those that come with the program. The others are found
-    /// by `search_tools` and called by `call_tool`; where the caller may not call these two, all are listed.
-    pub async fn listed(&self, context: &CallContext) -> Vec<Arc<ToolDefinition>> {
-        let mut listed = self.available(context).await;
-        let is_there = |name: &str| listed.iter().any(|definition| definition.name == name);
-        if listed.len() > self.0.ports.settings.max_listed_tools
-            && is_there("search_tools")
-            && is_there("call_tool")
-        {
-            let is_built_in = |definition: &Arc<ToolDefinition>| {
-                let registered = self.0.ports.registry.lookup(&definition.name);
-                registered.is_some_and(|registered| registered.origin == Origin::BuiltIn)
-            };
-            listed.retain(is_built_in);
-        }
-        listed
-    }
-
     /// Says that a tool is not there for now, or that it is back: while it is withdrawn nobody is told of it. That is
     /// not remembered, and a call of it goes its way, to be refused by whatever it comes from.
     pub fn set_withdrawn(&self, name: &str, withdrawn: bool) -> Result<(), RegisterError> {
@@ -205,54 +179,32 @@ impl Tools<'_> {
         Ok(())
     }
 
-    /// Those of a category that a caller of that tier may call.
-    pub fn by_category(&self, category: Category, tier: Tier) -> Vec<Arc<ToolDefinition>> {
-        let query =
-            ToolQuery { categories: vec![category], max_results: MOST_RESULTS, ..ToolQuery::default() };
-        self.matching(&query, tier)
-    }
-
-    /// Those that fit every condition, by name; refused where the tier does not include such a search.
-    pub fn find(&self, query: &ToolQuery, tier: Tier) -> Result<Vec<Arc<ToolDefinition>>, ToolError> {
-        query.check(tier)?;
-        Ok(self.matching(query, tier))
-    }
-
-    fn matching(&self, query: &ToolQuery, tier: Tier) -> Vec<Arc<ToolDefinition>> {
-        self.searched();
-        let all = self.0.ports.registry.all();
-        let found = all.iter().filter(|registered| query.matches(registered, tier));
-        found.take(query.max_results.min(MOST_RESULTS)).map(|found| Arc::clone(&found.definition)).collect()
-    }
-
-    /// Those that fit a question in words, best first, with how well they fit; refused where the tier does not include
-    /// such a search.
-    pub fn rank(
-        &self,
-        question: &str,
-        most: usize,
-        tier: Tier,
-    ) -> Result<Vec<(f32, Arc<ToolDefinition>)>, ToolError> {
-        within_licence(SearchFilter::Name, tier)?;
-        self.searched();
-        let ranked = self.0.ports.registry.rank(question, most, |registered| is_available(registered, tier));
-        Ok(ranked
-            .into_iter()
-            .map(|(score, registered)| (score, Arc::clone(&registered.definition)))
-            .collect())
-    }
-
-    fn searched(&self) {
-        self.0.ports.registry.counts.searches.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    }
-
     /// What changes from now on. One who is slow misses the oldest, and is told how many.
     pub fn events(&self) -> broadcast::Receiver<ToolsEvent> {
         self.0.tools_events.subscribe()
     }
 
-    /// Brings back what is remembered: switches and settings of tools that are here, and tools that somebody added,
-    /// which `make` makes of their definitions. What cannot be brought back is skipped and named, and stays
+    /// Lets remembered tools come here when they are needed: one when it is called or asked for by name, all of them for
+    /// a list. `make` makes each of its definition; `say` is told what is remembered and cannot be used, which stays
+    /// remembered. An engine has one such place.
+    pub fn restore_when_needed(
+        &self,
+        from: Arc<dyn ToolShelf>,
+        make: impl Fn(ToolDefinition) -> Result<Box<dyn Tool>, String> + Send + Sync + 'static,
+        say: impl Fn(&[String]) + Send + Sync + 'static,
+    ) {
+        let clock = Arc::clone(&self.0.ports.clock);
+        self.0.ports.registry.set_shelf(Shelf::new(from, Box::new(make), Box::new(say), clock));
+    }
+
+    /// Brings everything here that is remembered. Blocks; lists do it by themselves, and leave out what cannot be had.
+    pub fn bring_all(&self) -> Result<(), RegisterError> {
+        let done = self.0.ports.registry.bring_all();
+        done.map_err(|error| RegisterError::Unreadable(error.to_string()))
+    }
+
+    /// Brings back all that is remembered, now: switches and settings of tools that are here, and tools that somebody
+    /// added, which `make` makes of their definitions. What cannot be brought back is skipped and named, and stays
     /// remembered.
     pub async fn restore(
         &self,
@@ -292,10 +244,6 @@ impl Tools<'_> {
             return Err(format!("{error}; it is disabled until `haft tools config` is right"));
         }
         Ok(())
-    }
-
-    async fn remember(&self, registered: &Registered) -> Result<(), RegisterError> {
-        self.save(stored(registered)).await
     }
 
     async fn save(&self, stored: StoredTool) -> Result<(), RegisterError> {

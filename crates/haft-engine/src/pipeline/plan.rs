@@ -205,7 +205,7 @@ async fn check_call(
     // 2. Shape: the place in the batch, then the arguments. The tool is looked up first because some have a limit of
     // their own.
     place.map_err(|error| *error)?;
-    let registered = ports.registry.lookup(&call.tool_call.name);
+    let registered = look_up(ports, &call.tool_call.name)?;
     let arguments = shape(ports, call, facts.arguments(call), registered.as_deref())?;
     // 3. Lookup.
     let registered = registered.ok_or_else(|| not_found(ports, &call.tool_call.name))?;
@@ -333,6 +333,12 @@ fn shape(
         let text = format!("Invalid tool arguments JSON: {problem}");
         ToolError::new(ErrorCode::ValidationFailed, text).with_problems(vec![problem])
     })
+}
+
+/// The tool of that name. Where it cannot be known how a tool is set up, none is called.
+pub(crate) fn look_up(ports: &Ports, name: &str) -> Result<Option<Arc<Registered>>, ToolError> {
+    let found = ports.registry.find(name);
+    found.map_err(|error| ToolError::from(ErrorCode::StoreUnavailable).with_diagnostics(error))
 }
 
 fn not_found(ports: &Ports, name: &str) -> ToolError {

@@ -6,20 +6,23 @@ mod query;
 mod registered;
 mod retired;
 mod settings;
+mod shelf;
+mod snapshot;
 mod terms;
 
 pub use event::ToolsEvent;
 pub use query::ToolQuery;
 pub(crate) use query::{MOST_RESULTS, is_available, within_licence};
 pub(crate) use registered::{Origin, Registered, Schemas};
+pub(crate) use shelf::Shelf;
 
 use crate::stats;
 use arc_swap::ArcSwap;
-use haft_core::{DefinitionProblem, ErrorCode, Tier, Tightening, suggest};
+use haft_core::{DefinitionProblem, ErrorCode, Tier, Tightening};
 use haft_sdk::Tool;
 use jiff::Timestamp;
-use rpds::HashTrieMapSync;
 use serde_json::{Map, Value};
+use snapshot::Snapshot;
 use std::{
     collections::BTreeMap,
     sync::{
@@ -82,6 +85,9 @@ pub enum RegisterError {
     /// What should be remembered could not be, so nothing was changed.
     #[error("the change could not be remembered, so it was not made: {0}")]
     NotRemembered(String),
+    /// What is remembered cannot be read.
+    #[error("what is remembered about the tools cannot be read: {0}")]
+    Unreadable(String),
 }
 
 impl RegisterError {
@@ -94,85 +100,13 @@ impl RegisterError {
             RegisterError::BuiltIn { .. } => ErrorCode::PermissionDenied,
             RegisterError::TooMany { .. } | RegisterError::Unlicensed(_) => ErrorCode::LicenseRequired,
             RegisterError::BadSetting { .. } => ErrorCode::ValidationFailed,
-            RegisterError::NotRemembered(_) => ErrorCode::StoreUnavailable,
+            RegisterError::NotRemembered(_) | RegisterError::Unreadable(_) => ErrorCode::StoreUnavailable,
         }
     }
 }
 
 fn list(problems: &[DefinitionProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-type Hashing = foldhash::fast::RandomState;
-type ByName<T> = HashTrieMapSync<Box<str>, T, Hashing>;
-
-struct Snapshot {
-    /// By canonical name.
-    tools: ByName<Arc<Registered>>,
-    /// Canonical names by alias, in lower case.
-    aliases: ByName<Arc<str>>,
-    /// In the order of their names; made when somebody asks.
-    sorted: OnceLock<Vec<Arc<Registered>>>,
-    custom: usize,
-}
-
-impl Default for Snapshot {
-    fn default() -> Self {
-        Snapshot {
-            tools: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
-            aliases: HashTrieMapSync::new_with_hasher_and_ptr_kind(Hashing::default()),
-            sorted: OnceLock::new(),
-            custom: 0,
-        }
-    }
-}
-
-impl Snapshot {
-    fn find(&self, name: &str) -> Option<&Arc<Registered>> {
-        self.tools.get(name).or_else(|| self.aliases.get(name).and_then(|name| self.tools.get(&**name)))
-    }
-
-    fn sorted(&self) -> &[Arc<Registered>] {
-        self.sorted.get_or_init(|| {
-            let mut sorted: Vec<_> = self.tools.values().cloned().collect();
-            sorted.sort_by(|a, b| a.name.cmp(&b.name));
-            sorted
-        })
-    }
-
-    fn with(&self, registered: &Arc<Registered>) -> Result<Snapshot, RegisterError> {
-        let definition = &registered.definition;
-        let mut aliases = self.aliases.clone();
-        for alias in &definition.aliases {
-            let key = alias.to_ascii_lowercase();
-            if self.find(&key).is_some() || aliases.contains_key(key.as_str()) || key == *registered.name {
-                return Err(RegisterError::Duplicate { name: alias.clone() });
-            }
-            aliases.insert_mut(key.into(), Arc::clone(&registered.name));
-        }
-        if self.find(&registered.name).is_some() {
-            return Err(RegisterError::Duplicate { name: definition.name.clone() });
-        }
-        Ok(Snapshot {
-            tools: self.tools.insert((&*registered.name).into(), Arc::clone(registered)),
-            aliases,
-            sorted: OnceLock::new(),
-            custom: self.custom + usize::from(registered.origin != Origin::BuiltIn),
-        })
-    }
-
-    fn without(&self, registered: &Registered) -> Snapshot {
-        let mut aliases = self.aliases.clone();
-        for alias in &registered.definition.aliases {
-            aliases.remove_mut(alias.to_ascii_lowercase().as_str());
-        }
-        Snapshot {
-            tools: self.tools.remove(&*registered.name),
-            aliases,
-            sorted: OnceLock::new(),
-            custom: self.custom - usize::from(registered.origin != Origin::BuiltIn),
-        }
-    }
 }
 
 /// The settings of a tool that hold for another definition of it, too: all, or those that still tighten something.
@@ -195,6 +129,21 @@ pub(crate) struct Registry {
     changing: Mutex<()>,
     pub(crate) counts: Counts,
     retired: retired::Retired,
+    /// Tools that are remembered and come here when somebody asks for them.
+    shelf: OnceLock<Shelf>,
+}
+
+/// A tool that is to be put in, and whether it takes the place of one of its name.
+pub(crate) struct Incoming {
+    pub(crate) tool: Box<dyn Tool>,
+    pub(crate) origin: Origin,
+    pub(crate) replaces: bool,
+}
+
+/// A tool that can be put in, as far as it can be known by itself.
+pub(crate) struct Made {
+    registered: Arc<Registered>,
+    replaces: bool,
 }
 
 /// What happened to the registry, for those who watch it.
@@ -227,6 +176,10 @@ impl Counts {
         made
     }
 
+    fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn registered<T>(&self, done: &Result<T, RegisterError>) {
         let cell = if done.is_ok() { &self.registrations } else { &self.refused };
         cell.fetch_add(1, Ordering::Relaxed);
@@ -250,9 +203,8 @@ impl Registry {
         tool: Box<dyn Tool>,
         origin: Origin,
         at: Timestamp,
-        most_custom: Option<(Tier, usize)>,
     ) -> Result<Arc<Registered>, RegisterError> {
-        self.register_switched(tool, origin, at, most_custom, true)
+        self.register_switched(tool, origin, at, true)
     }
 
     /// Adds a tool whose schemas were checked before.
@@ -262,9 +214,8 @@ impl Registry {
         origin: Origin,
         at: Timestamp,
     ) -> Result<Arc<Registered>, RegisterError> {
-        let registered = self.make(tool, origin, at, Schemas::CheckedBefore).and_then(|registered| {
-            self.change(|current| Ok((current.with(&registered)?, Arc::clone(&registered))))
-        });
+        let made = self.make(tool, origin, at, Schemas::CheckedBefore);
+        let registered = made.and_then(|registered| self.insert(registered));
         self.counts.registered(&registered);
         registered
     }
@@ -275,21 +226,64 @@ impl Registry {
         tool: Box<dyn Tool>,
         origin: Origin,
         at: Timestamp,
-        most_custom: Option<(Tier, usize)>,
         enabled: bool,
     ) -> Result<Arc<Registered>, RegisterError> {
         let registered = self.make(tool, origin, at, Schemas::Unknown).and_then(|registered| {
             registered.set_enabled(enabled);
-            self.change(|current| {
-                let next = current.with(&registered)?;
-                match most_custom {
-                    Some((tier, most)) if next.custom > most => Err(RegisterError::TooMany { tier, most }),
-                    _ => Ok((next, Arc::clone(&registered))),
-                }
-            })
+            self.insert(registered)
         });
         self.counts.registered(&registered);
         registered
+    }
+
+    fn insert(&self, registered: Arc<Registered>) -> Result<Arc<Registered>, RegisterError> {
+        self.change(|current| {
+            let mut next = current.again();
+            next.add(&registered)?;
+            Ok((next, Arc::clone(&registered)))
+        })
+    }
+
+    /// Looks at tools that are to be put in. Their schemas are compiled: that is the slow part.
+    pub(crate) fn prepare(&self, incoming: Vec<Incoming>, at: Timestamp) -> Result<Vec<Made>, RegisterError> {
+        let make = |Incoming { tool, origin, replaces }: Incoming| {
+            let registered = self.make(tool, origin, at, Schemas::Unknown);
+            Ok(Made { registered: registered.inspect_err(|_| self.counts.refuse())?, replaces })
+        };
+        incoming.into_iter().map(make).collect()
+    }
+
+    /// What would be there once these were put in, which they are not. They may be no more custom tools than that,
+    /// together with those that are here and elsewhere.
+    pub(crate) fn with_all(
+        &self,
+        made: &[Made],
+        most_custom: Option<(Tier, usize)>,
+    ) -> Result<Vec<Arc<Registered>>, RegisterError> {
+        let before = self.added()?;
+        let (_, _, there) = put(&self.current.load(), made)?;
+        let new = made.iter().filter(|made| !made.replaces).count();
+        match most_custom {
+            Some((tier, most)) if new > 0 && before + new > most => {
+                self.counts.refuse();
+                Err(RegisterError::TooMany { tier, most })
+            }
+            _ => Ok(there),
+        }
+    }
+
+    /// Puts tools in, all of them or none.
+    pub(crate) fn put_all(&self, made: &[Made]) -> Result<Vec<Arc<Registered>>, RegisterError> {
+        let there = self.change(|current| {
+            let (next, old, there) = put(current, made)?;
+            old.iter().for_each(|old| self.retired.add(old));
+            Ok((next, there))
+        });
+        match &there {
+            Ok(there) => self.counts.registrations.fetch_add(there.len() as u64, Ordering::Relaxed),
+            Err(_) => self.counts.refused.fetch_add(1, Ordering::Relaxed),
+        };
+        there
     }
 
     /// A registration that is not in yet. Compiled before the lock: that is the slow part.
@@ -310,20 +304,9 @@ impl Registry {
         origin: Origin,
         at: Timestamp,
     ) -> Result<Arc<Registered>, RegisterError> {
-        let registered = self.make(tool, origin, at, Schemas::Unknown).and_then(|registered| {
-            self.change(|current| {
-                let old = current.custom(self, &registered.name)?;
-                registered.set_enabled(old.is_enabled());
-                // What another definition does not have is gone with the old one; what it tightens stays.
-                let settings = kept(&registered, &old.settings);
-                let registered = Arc::new(registered.configured(settings)?);
-                let next = current.without(old).with(&registered)?;
-                self.retired.add(old);
-                Ok((next, registered))
-            })
-        });
-        self.counts.registered(&registered);
-        registered
+        let made = self.prepare(vec![Incoming { tool, origin, replaces: true }], at)?;
+        let mut there = self.put_all(&made)?;
+        there.pop().ok_or_else(|| RegisterError::Unknown { name: String::new(), near: None })
     }
 
     /// Sets a tool up otherwise. Calls that were planned before see the new definition when they begin.
@@ -333,9 +316,11 @@ impl Registry {
         settings: Map<String, Value>,
     ) -> Result<Arc<Registered>, RegisterError> {
         self.change(|current| {
-            let old = current.any(self, name)?;
+            let old = current.any(name)?;
             let registered = Arc::new(old.configured(settings)?);
-            let next = current.without(old).with(&registered)?;
+            let mut next = current.again();
+            next.remove(old);
+            next.add(&registered)?;
             Ok((next, registered))
         })
     }
@@ -343,14 +328,16 @@ impl Registry {
     /// Takes a custom tool away.
     pub(crate) fn unregister(&self, name: &str) -> Result<Arc<Registered>, RegisterError> {
         self.change(|current| {
-            let old = current.custom(self, name)?;
+            let old = current.custom(name)?;
             self.retired.add(old);
-            Ok((current.without(old), Arc::clone(old)))
+            let mut next = current.again();
+            next.remove(old);
+            Ok((next, Arc::clone(old)))
         })
     }
 
-    /// The tool of that name or alias, in any case.
-    pub(crate) fn lookup(&self, name: &str) -> Option<Arc<Registered>> {
+    /// The tool of that name or alias, in any case, where it is here already.
+    pub(crate) fn here(&self, name: &str) -> Option<Arc<Registered>> {
         let current = self.current.load();
         if let Some(found) = current.find(name) {
             return Some(Arc::clone(found));
@@ -361,20 +348,14 @@ impl Registry {
         None
     }
 
-    /// The tool of a name; where there is none, an error with a suggestion.
-    pub(crate) fn require(&self, name: &str) -> Result<Arc<Registered>, RegisterError> {
-        self.lookup(name)
-            .ok_or_else(|| RegisterError::Unknown { name: name.to_owned(), near: self.nearest(name) })
-    }
-
-    /// All tools at one moment, by name.
-    pub(crate) fn all(&self) -> Vec<Arc<Registered>> {
-        self.current.load().sorted().to_vec()
+    /// The tools that are here already, by name.
+    pub(crate) fn present(&self) -> Arc<[Arc<Registered>]> {
+        Arc::clone(self.current.load().sorted())
     }
 
     /// What calls came to since the engine was built, by tool: also of tools that are gone.
     pub(crate) fn totals(&self) -> BTreeMap<String, stats::Snapshot> {
-        let present = self.all();
+        let present = self.present();
         let mut by_tool: BTreeMap<String, stats::Snapshot> = BTreeMap::new();
         for tool in present.iter().filter(|tool| tool.stats_if_called().is_some()) {
             by_tool.insert(tool.name.to_string(), tool.state().counts());
@@ -384,6 +365,7 @@ impl Registry {
     }
 
     pub(crate) fn count(&self) -> usize {
+        self.say_unless(self.bring_all());
         self.current.load().tools.size()
     }
 
@@ -394,34 +376,32 @@ impl Registry {
         most: usize,
         may: impl Fn(&Registered) -> bool,
     ) -> Vec<(f32, Arc<Registered>)> {
+        self.say_unless(self.bring_all());
         let current = self.current.load();
-        let ranked = terms::rank(question, current.sorted(), |registered| &registered.terms, usize::MAX);
+        let ranked = terms::rank(question, current.sorted(), |registered| registered.terms(), usize::MAX);
         let shown = ranked.into_iter().filter(|(_, registered)| may(registered));
         shown.take(most).map(|(score, registered)| (score, Arc::clone(registered))).collect()
     }
-
-    /// The name that was probably meant.
-    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
-        let current = self.current.load();
-        let names = current.tools.keys().chain(current.aliases.keys()).map(|name| &**name);
-        let near = suggest::nearest(name, names)?;
-        current.find(near).map(|registered| registered.definition.name.clone())
-    }
 }
 
-impl Snapshot {
-    /// The tool of that name, if somebody added it.
-    fn custom(&self, registry: &Registry, name: &str) -> Result<&Arc<Registered>, RegisterError> {
-        let found = self.any(registry, name)?;
-        match found.origin {
-            Origin::BuiltIn => Err(RegisterError::BuiltIn { name: found.name.to_string() }),
-            Origin::Custom { .. } => Ok(found),
-        }
-    }
+type Put = (Snapshot, Vec<Arc<Registered>>, Vec<Arc<Registered>>);
 
-    /// The tool of that name, built in or added.
-    fn any(&self, registry: &Registry, name: &str) -> Result<&Arc<Registered>, RegisterError> {
-        let found = self.find(name).or_else(|| self.find(&name.to_ascii_lowercase()));
-        found.ok_or_else(|| RegisterError::Unknown { name: name.to_owned(), near: registry.nearest(name) })
+/// A snapshot with these put in: it, those that were replaced, and those that are there instead.
+fn put(current: &Snapshot, made: &[Made]) -> Result<Put, RegisterError> {
+    let (mut next, mut gone, mut there) = (current.again(), Vec::new(), Vec::with_capacity(made.len()));
+    for Made { registered, replaces } in made {
+        let mut registered = Arc::clone(registered);
+        if *replaces {
+            let old = Arc::clone(next.custom(&registered.name)?);
+            registered.set_enabled(old.is_enabled());
+            // What another definition does not have is gone with the old one; what it tightens stays.
+            let settings = kept(&registered, &old.settings);
+            registered = Arc::new(registered.configured(settings)?);
+            next.remove(&old);
+            gone.push(old);
+        }
+        next.add(&registered)?;
+        there.push(registered);
     }
+    Ok((next, gone, there))
 }

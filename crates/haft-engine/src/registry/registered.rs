@@ -54,7 +54,8 @@ pub(crate) struct Registered {
     /// Stays the same when the tool is set up otherwise.
     state: Arc<ToolState>,
     pub(super) settings: Arc<Map<String, Value>>,
-    pub(super) terms: Arc<Terms>,
+    /// What it is about, in words: made when somebody searches.
+    terms: Arc<OnceLock<Terms>>,
 }
 
 /// What becomes of a tool while it is there. Calls that were planned before it was set up otherwise see it, too.
@@ -103,7 +104,7 @@ impl Registered {
             registered_at: at,
             state: Arc::default(),
             settings: Arc::default(),
-            terms: Arc::new(Terms::of(&definition)),
+            terms: Arc::default(),
             definition,
         })
     }
@@ -133,6 +134,10 @@ impl Registered {
     /// its changes are made by haft. All others only start programs.
     pub(crate) fn is_own_code(&self) -> bool {
         self.definition.constraints.required_isolation == IsolationLevel::None || self.tool.works_in_jail()
+    }
+
+    pub(super) fn terms(&self) -> &Terms {
+        self.terms.get_or_init(|| Terms::of(self.tool.definition()))
     }
 
     /// Whether it can be set up in that way.

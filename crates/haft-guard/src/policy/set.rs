@@ -427,7 +427,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The most rules that a set has.
-const MOST_RULES: usize = 2_000;
+const MOST_RULES: usize = 10_000;
 
 fn check(rule: &Rule, problems: &mut Vec<PolicyProblem>) {
     let mut problem = |message: &str| problems.push(PolicyProblem::of(rule, message.to_owned()));

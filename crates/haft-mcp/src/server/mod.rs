@@ -45,6 +45,7 @@ mod engine_tasks;
 mod extension;
 #[cfg(feature = "http")]
 pub mod http;
+mod lists;
 mod message;
 mod methods;
 mod page;

@@ -13,23 +13,35 @@ pub(super) fn page<T>(
     request: Option<PaginatedRequestParams>,
     size: usize,
 ) -> Result<(Vec<T>, Option<String>), ErrorData> {
-    let first = match request.and_then(|request| request.cursor) {
-        None => 0,
-        Some(cursor) => {
-            let after = decode(&cursor)
-                .ok_or_else(|| ErrorData::invalid_params("the cursor is not one of this list", None))?;
-            entries.partition_point(|entry| name(entry) <= after.as_str())
-        }
-    };
-    let more = entries.len() > first + size;
-    let page: Vec<T> = entries.into_iter().skip(first).take(size).collect();
-    let next = page.last().filter(|_| more).map(|last| encode(name(last)));
-    Ok((page, next))
+    let after = after(request)?;
+    let first = after.map_or(0, |after| entries.partition_point(|entry| name(entry) <= after.as_str()));
+    let (page, last) = cut(entries.into_iter().skip(first), &name, size);
+    Ok((page, last.map(|last| encode(&last))))
+}
+
+/// The name that the page before ended with; `None` for the first page.
+pub(super) fn after(request: Option<PaginatedRequestParams>) -> Result<Option<String>, ErrorData> {
+    let Some(cursor) = request.and_then(|request| request.cursor) else { return Ok(None) };
+    let wrong = || ErrorData::invalid_params("the cursor is not one of this list", None);
+    decode(&cursor).map(Some).ok_or_else(wrong)
+}
+
+/// As many entries as a page has, and the last name where more follow.
+pub(super) fn cut<T>(
+    entries: impl Iterator<Item = T>,
+    name: impl Fn(&T) -> &str,
+    size: usize,
+) -> (Vec<T>, Option<String>) {
+    let mut page: Vec<T> = entries.take(size.saturating_add(1)).collect();
+    let more = page.len() > size;
+    page.truncate(size);
+    let last = page.last().filter(|_| more).map(|last| name(last).to_owned());
+    (page, last)
 }
 
 const MARK: &str = "after:";
 
-fn encode(name: &str) -> String {
+pub(super) fn encode(name: &str) -> String {
     URL_SAFE_NO_PAD.encode(format!("{MARK}{name}"))
 }
 

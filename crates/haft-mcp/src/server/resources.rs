@@ -10,7 +10,7 @@ use rmcp::{
 use serde_json::json;
 
 const OUTPUTS: &str = "haft://outputs/";
-const TOOLS: &str = "haft://tools/";
+pub(super) const TOOLS: &str = "haft://tools/";
 const CHANGES: &str = "haft://changes/";
 /// The most bytes of an output in one answer.
 const MOST_BYTES: u64 = 1 << 20;
@@ -174,9 +174,8 @@ async fn read_definition(
     name: &str,
 ) -> Result<ReadResourceResult, ErrorData> {
     // Only those that the caller may call, and so may know of.
-    let available = server.0.engine.tools().available(caller).await;
-    let definition =
-        available.iter().find(|definition| definition.name == name).ok_or_else(|| not_there(uri))?;
+    let available = server.0.engine.tools().available_one(caller, name).await;
+    let definition = available.filter(|definition| definition.name == name).ok_or_else(|| not_there(uri))?;
     let text = serde_json::to_string_pretty(&definition.shown())
         .map_err(|_| ErrorData::internal_error("the definition cannot be written", None))?;
     let contents = ResourceContents::TextResourceContents {

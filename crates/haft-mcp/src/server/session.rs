@@ -10,6 +10,7 @@ use super::{
     callers::LastCaller,
     changes::{self, Listener, Watched},
     client::{self, Client},
+    lists,
     methods::Offered,
     page::page,
     resources::{self, LIST_TTL_MS},
@@ -239,9 +240,7 @@ impl ServerHandler for Session {
     ) -> Result<ListToolsResult, ErrorData> {
         let server = &self.server.0;
         let caller = self.caller(&context)?;
-        let listed = server.engine.tools().listed(&caller).await;
-        let (definitions, next) = page(listed, |definition| &definition.name, request, server.page)?;
-        server.shown.keep_only(|name| server.engine.tools().exists(name));
+        let (definitions, next) = lists::tools(server, &caller, request).await?;
         let tools = definitions.iter().filter_map(|definition| server.shown.tool(definition)).collect();
         let mut list = ListToolsResult::with_all_items(tools)
             .with_ttl_ms(LIST_TTL_MS)
@@ -310,11 +309,7 @@ impl ServerHandler for Session {
     ) -> Result<ListResourcesResult, ErrorData> {
         let server = &self.server.0;
         let caller = self.caller(&context)?;
-        let available = server.engine.tools().available(&caller).await;
-        let mut all: Vec<_> = available.iter().map(|definition| resources::definition(definition)).collect();
-        all.extend(server.extension.resources(&caller));
-        all.sort_by(|one, other| one.uri.cmp(&other.uri));
-        let (resources, next) = page(all, |resource| &resource.uri, request, server.page)?;
+        let (resources, next) = lists::resources(server, &caller, request).await?;
         let mut list = ListResourcesResult::with_all_items(resources)
             .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private);

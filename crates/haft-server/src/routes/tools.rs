@@ -7,7 +7,7 @@ use crate::{
 };
 use axum::{Json, extract::State};
 use haft_core::{Category, ErrorCode, ToolDefinition};
-use haft_engine::ToolQuery;
+use haft_engine::{ToolQuery, ToolsPart};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -64,13 +64,12 @@ pub(crate) async fn list(
     let query = ToolQuery { text: which.text, ..ToolQuery::default() };
     query.check(who.base().tier)?;
     let text = query.text.unwrap_or_default().to_lowercase();
-    let mut tools = app.engine.tools().available(who.base()).await;
-    tools.retain(|tool| {
+    let wanted = |tool: &ToolDefinition| {
         which.category.is_none_or(|category| tool.category == category)
-            && which.after.as_deref().is_none_or(|after| tool.name.as_str() > after)
             && (tool.name.contains(&text) || tool.description.to_lowercase().contains(&text))
-    });
-    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    };
+    let part = ToolsPart { after: which.after.as_deref(), most: limit + 1 };
+    let tools = app.engine.tools().available_part(who.base(), part, wanted).await;
     let next = (tools.len() > limit).then(|| tools[limit - 1].name.to_string());
     let tools = tools.iter().take(limit).map(|tool| tool.shown()).collect();
     Ok(Json(ToolPage { tools, next }))
@@ -99,9 +98,7 @@ pub(crate) async fn show(
         let name = haft_core::text::one_line(&name, 80);
         Problem::new(ErrorCode::ToolNotFound, format!("There is no tool {name}, or not for you"))
     };
-    let definition = app.engine.definition(&name).ok_or_else(unknown)?;
-    let available = app.engine.tools().available(who.base()).await;
-    let definition = available.into_iter().find(|tool| tool.name == definition.name).ok_or_else(unknown)?;
+    let definition = app.engine.tools().available_one(who.base(), &name).await.ok_or_else(unknown)?;
     Ok(Json(definition.shown()))
 }
 
@@ -145,9 +142,14 @@ pub(crate) async fn search(
     if search.query.chars().count() > 500 {
         return Err(Problem::bad_request("`query` must be 500 characters at most"));
     }
-    let available = app.engine.tools().available(who.base()).await;
-    let ranked = app.engine.tools().rank(&search.query, usize::MAX, who.base().tier)?;
-    let tools = ranked.into_iter().filter(|(_, tool)| available.iter().any(|one| one.name == tool.name));
-    let tools = tools.take(most).map(|(score, tool)| Found { score, tool: tool.shown() }).collect();
+    let mut tools = Vec::new();
+    for (score, tool) in app.engine.tools().rank(&search.query, usize::MAX, who.base().tier)? {
+        if tools.len() >= most {
+            break;
+        }
+        if app.engine.tools().available_one(who.base(), &tool.name).await.is_some() {
+            tools.push(Found { score, tool: tool.shown() });
+        }
+    }
     Ok(Json(FoundTools { tools }))
 }

@@ -14,7 +14,7 @@ pub(crate) struct Migration {
 pub(crate) const LATEST: i64 = MIGRATIONS.len() as i64;
 
 /// All steps, in order. What was released is never changed: a change is one more step.
-pub(crate) const MIGRATIONS: [Migration; 13] = [
+pub(crate) const MIGRATIONS: [Migration; 14] = [
     Migration {
         version: 1,
         name: "journal and audit",
@@ -92,6 +92,12 @@ pub(crate) const MIGRATIONS: [Migration; 13] = [
         name: "what became of what commands changed",
         up: include_str!("layout/013_up.sql"),
         down: include_str!("layout/013_down.sql"),
+    },
+    Migration {
+        version: 14,
+        name: "tools are found one by one and followed by a stamp",
+        up: include_str!("layout/014_up.sql"),
+        down: include_str!("layout/014_down.sql"),
     },
 ];
 

@@ -35,6 +35,7 @@ mod sqlite_open;
 mod store;
 mod tasks;
 mod tenant;
+mod tool_shelf;
 mod value;
 mod verify;
 mod work;
@@ -47,5 +48,7 @@ pub use happened::{Happened, NotLetIn};
 pub use options::{AuditHead, Durability, HeadSink, Keep, Options};
 #[cfg(feature = "postgres")]
 pub use postgres_open::PostgresPlace;
+#[cfg(feature = "sqlite")]
+pub use sqlite_open::sqlite_exists;
 pub use store::DurableStore;
 pub use tenant::Tenant;

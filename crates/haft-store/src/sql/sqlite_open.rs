@@ -69,6 +69,11 @@ impl DurableStore {
     pub const LAYOUT: i64 = migrations::LATEST;
 }
 
+/// Whether a state folder has a database already.
+pub fn sqlite_exists(folder: &Path) -> bool {
+    folder.join(DATABASE).exists()
+}
+
 fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, Fault> {
     let path = folder.join(DATABASE);
     refuse_strange(folder)?;

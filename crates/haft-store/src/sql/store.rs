@@ -7,7 +7,7 @@ use super::{
     options::{Durability, Options},
     outputs, projection,
     readers::Readers,
-    registrations, running, tasks,
+    running, tasks,
     tenant::Tenant,
     value::{Fault, Sql},
     work::Work,
@@ -18,8 +18,8 @@ use haft_core::{
     ToolResult,
     port::{
         ApiKey, BoxFuture, CallEnd, ChangesStep, Claim, ClaimRequest, ClaimedTask, Intent, JournalStep,
-        KeyStore, NewTask, Registrations, RunningOutput, SecretHash, Store, StoreError, StoredTool,
-        TaskCancel, TaskStore, TenantStore, Wants,
+        KeyStore, NewTask, RunningOutput, SecretHash, Store, StoreError, TaskCancel, TaskStore, TenantStore,
+        Wants,
     },
 };
 use std::{
@@ -365,21 +365,6 @@ impl TaskStore for DurableStore {
 
     fn sweep<'a>(&'a self) -> BoxFuture<'a, Result<u64, StoreError>> {
         Box::pin(self.0.write("task_sweep", tasks::sweep))
-    }
-}
-
-impl Registrations for DurableStore {
-    fn load<'a>(&'a self) -> BoxFuture<'a, Result<Vec<StoredTool>, StoreError>> {
-        Box::pin(self.0.readers.read(registrations::load))
-    }
-
-    fn save<'a>(&'a self, tool: StoredTool) -> BoxFuture<'a, Result<(), StoreError>> {
-        Box::pin(self.0.write("registration", move |work| registrations::save(work, &tool)))
-    }
-
-    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
-        let name = name.to_owned();
-        Box::pin(self.0.write("registration", move |work| registrations::remove(work, &name)))
     }
 }
 

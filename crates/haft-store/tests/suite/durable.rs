@@ -10,8 +10,8 @@ use haft_core::{
     port::{
         Answer, ApiKey, ApprovalFilter, ApprovalState, AuditQuery, BatchBegin, CallState, ChangesStep, Claim,
         DISCARDED_AFTER_CRASH, JournalCall, JournalStep, KeyStore, MISSING_AFTER_CRASH, OutputRange,
-        OutputSearch, PlannedStep, Recovery, Registrations as _, Right, Store, StoredGrant, StoredTool,
-        TakenAnswer, TenantStore as _, UnfinishedId,
+        OutputSearch, PlannedStep, Recovery, Registrations, Right, Store, StoredGrant, StoredTool,
+        TakenAnswer, TenantStore as _, ToolShelf, UnfinishedId,
     },
 };
 use haft_store::{DurableStore, Happened, Keep, NotLetIn, Options};
@@ -626,6 +626,89 @@ async fn registrations_stay(home: &dyn Home) {
     assert_eq!(store.load().await.unwrap(), [off]);
     store.save(StoredTool::new("web_fetch")).await.unwrap();
     assert!(store.load().await.unwrap().is_empty(), "nothing special about it any more");
+    tools_are_found_one_by_one(home).await;
+    changes_of_tools_are_followed(home).await;
+}
+
+fn added(name: &str, aliases: &[&str]) -> StoredTool {
+    let mut definition = haft_core::ToolDefinition::new(name, "Does something");
+    definition.aliases = aliases.iter().map(|alias| (*alias).to_owned()).collect();
+    StoredTool { definition: Some(Box::new(definition)), ..StoredTool::new(name) }
+}
+
+async fn tools_are_found_one_by_one(home: &dyn Home) {
+    let store = home.open();
+    let found = |name: &str| ToolShelf::find(&store, name).unwrap().map(|tool| tool.name);
+    let off = StoredTool { enabled: false, ..StoredTool::new("web_fetch") };
+    let (one, two) = (added("one", &["Eins", "First"]), added("two", &["Zwei"]));
+    store.save_all(vec![one.clone(), two.clone(), off.clone()]).await.unwrap();
+    assert_eq!(ToolShelf::find(&store, "one").unwrap(), Some(one.clone()));
+    assert_eq!(found("eins").as_deref(), Some("one"));
+    assert_eq!(found("zwei").as_deref(), Some("two"));
+    assert_eq!(found("web_fetch").as_deref(), Some("web_fetch"));
+    assert_eq!((found("three"), found("")), (None, None));
+    assert_eq!(store.switched().unwrap(), [off]);
+    assert_eq!(store.count().unwrap(), 2);
+    let mut names = store.names().unwrap();
+    names.sort();
+    assert_eq!(names, ["eins", "first", "one", "two", "zwei"]);
+    assert_eq!(ToolShelf::all(&store).unwrap().len(), 3);
+
+    // Another definition has other aliases, and what is gone has none.
+    store.save(added("one", &["Uno"])).await.unwrap();
+    assert_eq!((found("eins"), found("uno").as_deref()), (None, Some("one")));
+    Registrations::remove(&store, "one").await.unwrap();
+    assert_eq!((found("uno"), found("one")), (None, None));
+
+    let mut asks = added("asks", &[]);
+    if let Some(definition) = &mut asks.definition {
+        definition.mcp = Some(Box::new(haft_core::McpSource::new("server", "asks")));
+    }
+    store.save(asks.clone()).await.unwrap();
+    assert_eq!(store.of_server("server").unwrap(), [asks]);
+    assert!(store.of_server("other").unwrap().is_empty());
+    Registrations::remove(&store, "asks").await.unwrap();
+
+    // Taken over from elsewhere: what is here stays, and what either switched off is off.
+    let brought = StoredTool { enabled: false, ..added("two", &["Other"]) };
+    assert_eq!(store.import_tools(vec![brought, added("new", &["Neu"])]).unwrap(), ["two"]);
+    let expected = StoredTool { enabled: false, ..two };
+    assert_eq!(ToolShelf::find(&store, "two").unwrap(), Some(expected));
+    assert_eq!((found("neu").as_deref(), found("other")), (Some("new"), None));
+    for name in ["two", "new", "web_fetch"] {
+        Registrations::remove(&store, name).await.unwrap();
+    }
+}
+
+async fn changes_of_tools_are_followed(home: &dyn Home) {
+    let (one, other) = (home.open(), home.open());
+    one.save_all(vec![added("a", &[]), added("b", &[]), added("c", &[])]).await.unwrap();
+    let seen = std::cell::Cell::new(other.tools_seen().unwrap());
+    let look = async || {
+        let Some((now, changes)) = other.tools_since(seen.get()).await.unwrap() else { return None };
+        seen.set(now);
+        let names: Vec<String> = changes.changed.into_iter().map(|tool| tool.name).collect();
+        Some((names.join(" "), changes.left.map(|left| left.into_iter().collect::<Vec<_>>().join(" "))))
+    };
+    let said = |changed: &str, left: Option<&str>| Some((changed.to_owned(), left.map(str::to_owned)));
+    assert_eq!(look().await, None, "nothing was changed");
+    one.save(StoredTool { enabled: false, ..added("b", &[]) }).await.unwrap();
+    assert_eq!(look().await, said("b", None));
+    assert_eq!(look().await, None, "said once");
+    one.save_all(vec![added("d", &[]), added("e", &[])]).await.unwrap();
+    assert_eq!(look().await, said("d e", None));
+    Registrations::remove(&one, "a").await.unwrap();
+    assert_eq!(look().await, said("", Some("b c d e")));
+    Registrations::remove(&one, "b").await.unwrap();
+    one.save(added("f", &[])).await.unwrap();
+    assert_eq!(look().await, said("f", Some("c d e f")), "as many as before, and others");
+    Registrations::remove(&one, "c").await.unwrap();
+    one.save(added("c", &[])).await.unwrap();
+    assert_eq!(look().await, said("c", Some("c d e f")), "gone and there again");
+    for name in ["c", "d", "e", "f"] {
+        Registrations::remove(&one, name).await.unwrap();
+    }
+    assert_eq!(look().await, said("", Some("")));
 }
 
 async fn outputs_are_searched_kept_once_and_let_go(home: &dyn Home) {

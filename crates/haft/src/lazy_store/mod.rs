@@ -5,6 +5,7 @@
 
 mod heads;
 mod place;
+mod tools;
 
 pub use heads::{AuditPlaces, HeadsTo};
 pub use place::{StorePlace, age, retention};
@@ -21,7 +22,7 @@ use haft_core::{
 use haft_store::{DurableStore, Tenant};
 use std::{
     future::ready,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 /// A durable store that is opened when it is first needed. All clones are the same.
@@ -31,12 +32,14 @@ pub struct LazyStore(Arc<Lazy>);
 struct Lazy {
     place: StorePlace,
     opened: OnceLock<Result<DurableStore, StoreError>>,
+    /// Whether what an earlier haft remembered about tools in a file was taken over.
+    has_tools: Mutex<bool>,
 }
 
 impl LazyStore {
     /// The store at that place. It is not opened yet.
     pub fn new(place: StorePlace) -> Self {
-        LazyStore(Arc::new(Lazy { place, opened: OnceLock::new() }))
+        LazyStore(Arc::new(Lazy { place, opened: OnceLock::new(), has_tools: Mutex::default() }))
     }
 
     /// Begins to open it, without waiting.

@@ -60,6 +60,16 @@ impl StorePlace {
         }
     }
 
+    /// The state folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether there is a database already. That of a server is: others may have made it.
+    pub(super) fn exists(&self) -> bool {
+        self.server.is_some() || exists(&self.folder)
+    }
+
     /// The file in which ends of the audit chain are told, where there is one.
     pub fn heads(&self) -> Option<&Path> {
         match &self.audit.heads {
@@ -77,6 +87,14 @@ fn open_sqlite(folder: &Path, options: Options) -> Result<DurableStore, StoreErr
 #[cfg(not(feature = "sqlite"))]
 fn open_sqlite(_folder: &Path, _options: Options) -> Result<DurableStore, StoreError> {
     Err(StoreError("this haft was built without SQLite; set store.backend to \"postgres\"".to_owned()))
+}
+
+#[cfg(feature = "sqlite")]
+use haft_store::sqlite_exists as exists;
+
+#[cfg(not(feature = "sqlite"))]
+fn exists(_folder: &Path) -> bool {
+    true
 }
 
 #[cfg(feature = "postgres")]

@@ -13,7 +13,7 @@ pub(crate) fn explain<T>(
     request: &Request,
     look: impl FnOnce(&Subject<'_>) -> T,
 ) -> Result<T, ToolError> {
-    let registered = ports.registry.lookup(&request.call.name).ok_or_else(|| {
+    let registered = super::look_up(ports, &request.call.name)?.ok_or_else(|| {
         let name = haft_core::text::one_line(&request.call.name, 80);
         ToolError::new(ErrorCode::ToolNotFound, format!("Unknown tool: {name}"))
     })?;

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 use std::{
     io,
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
 };
 
 /// Whose tools are accepted, and where it is remembered what was signed.
@@ -24,7 +26,19 @@ pub struct Signatures {
     trusted: TrustedKeys,
     is_required: bool,
     state: Option<PathBuf>,
+    /// The source that was looked at last: the tools of one file come one after the other.
+    last: Mutex<Option<Looked>>,
 }
+
+/// A source that was looked at a moment ago.
+struct Looked {
+    source: Source,
+    admitted: Arc<Admitted>,
+    at: Instant,
+}
+
+/// For how long what was found about a source counts for its other tools. What they run is looked at again when they run.
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// A file of definitions as it was read, with its signature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,7 +87,12 @@ impl Signatures {
                 .map_err(|problem| Error::Signatures(format!("tools.signatures.trusted_keys: {problem}")))
         };
         let keys: Vec<PublicKey> = signatures.trusted_keys.iter().map(read).collect::<Result<_, _>>()?;
-        Ok(Signatures { trusted: TrustedKeys::new(keys), is_required: signatures.require_signatures, state })
+        Ok(Signatures {
+            trusted: TrustedKeys::new(keys),
+            is_required: signatures.require_signatures,
+            state,
+            last: Mutex::default(),
+        })
     }
 
     /// Whether these definitions may be added. What comes back was read from the very bytes that were checked.
@@ -108,15 +127,28 @@ impl Signatures {
                 false => make(remembered),
             };
         };
-        let admitted = self.admit(&source)?;
-        let signed = admitted.definitions.into_iter().find(|signed| signed.name == remembered.name);
+        let admitted = self.admitted(source)?;
+        let signed = admitted.definitions.iter().find(|signed| signed.name == remembered.name).cloned();
         let changed = "what is remembered of it is not what was signed; add it again";
         let signed = make(signed.ok_or(changed)?)?;
         // As tools, because making one adds what the configuration of the day says.
         match signed.definition() == make(remembered)?.definition() {
-            true => Ok(tool::watched(signed, admitted.payload)),
+            true => Ok(tool::watched(signed, admitted.payload.clone())),
             false => Err(changed.to_owned()),
         }
+    }
+
+    /// As [`admit`](Self::admit), once for all tools of a source that are asked for together.
+    fn admitted(&self, source: Source) -> Result<Arc<Admitted>, String> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(looked) =
+            last.as_ref().filter(|looked| looked.at.elapsed() < MOMENT && looked.source == source)
+        {
+            return Ok(Arc::clone(&looked.admitted));
+        }
+        let admitted = Arc::new(self.admit(&source)?);
+        *last = Some(Looked { source, admitted: Arc::clone(&admitted), at: Instant::now() });
+        Ok(admitted)
     }
 
     /// Keeps what a tool was added from, where it is signed; else forgets what was kept of that name.
