@@ -18,6 +18,8 @@ mod files;
 mod flow;
 mod guard;
 mod help;
+mod hook;
+mod hosts;
 mod http_tools;
 mod mcp;
 mod memory;
@@ -36,9 +38,13 @@ mod prompt;
 #[cfg(unix)]
 mod protected;
 #[cfg(target_os = "linux")]
+mod real_hosts;
+#[cfg(target_os = "linux")]
 mod real_work;
 #[cfg(unix)]
 mod recover;
+#[cfg(target_os = "linux")]
+mod scripted_model;
 mod serve;
 mod signed;
 #[cfg(target_os = "linux")]

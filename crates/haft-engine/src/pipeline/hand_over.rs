@@ -18,6 +18,10 @@ pub(crate) async fn decide(pending: &PendingCalls) -> Vec<ToolResult> {
     let mut results = Vec::with_capacity(decided.len());
     for mut decided in decided {
         let outcome = match &mut decided {
+            // Whoever asked would run it with the arguments that it has, and not with those.
+            Decided::Go(ready) if ready.call.facts.edited.is_some() => {
+                RunOutcome::Error(ToolError::new(ErrorCode::ConfirmationDenied, OTHER_ARGUMENTS))
+            }
             Decided::Go(_) => RunOutcome::HandedOver,
             Decided::Resolved(_, exit) => RunOutcome::from(std::mem::take(exit)),
             // Neither was decided by policy: what only another call's result, or a person's, would end does not run.
@@ -33,3 +37,7 @@ pub(crate) async fn decide(pending: &PendingCalls) -> Vec<ToolResult> {
 
 /// Why a call cannot be left to somebody else.
 const NOT_TO_HAND_OVER: &str = "This call gets its result from elsewhere (parse-only mode, or the same idempotency key), so nobody may run it";
+
+/// Why a call that a person agreed to with other arguments does not run.
+const OTHER_ARGUMENTS: &str =
+    "A person agreed to this call with other arguments only. Send it again with those";

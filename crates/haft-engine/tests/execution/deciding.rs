@@ -85,3 +85,19 @@ async fn a_decision_that_nobody_waits_for_is_recorded_all_the_same() {
     let records = house.audit().await;
     assert_eq!(records.iter().map(|record| record.status).collect::<Vec<_>>(), [Status::Cancelled]);
 }
+
+#[tokio::test]
+async fn what_a_person_agreed_to_with_other_arguments_does_not_run_with_these() {
+    let answers = Answers::by(|request| match request.arguments.as_str().contains('2') {
+        true => Decision::Approve,
+        false => Decision::Edit { arguments: json!({"n": 2}).into() },
+    });
+    let house = house(ApprovalMode::Prompt, |setup| Setup { approver: answers, ..setup });
+    let result = within("the decision", house.engine.decide(call_with("change", json!({"n": 1})))).await;
+    assert_eq!(result.error_code(), Some(ErrorCode::ConfirmationDenied), "{result:?}");
+    assert!(
+        result.content.iter().any(|part| format!("{part:?}").contains("\\\"n\\\":2")),
+        "{:?}",
+        result.content
+    );
+}
