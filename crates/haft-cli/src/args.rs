@@ -3,6 +3,8 @@
 #[cfg(unix)]
 use super::api_keys::CreateArgs;
 use super::call_args::CallArgs;
+use super::hook::HookArgs;
+use super::hosts::{self, HostsArgs, InstallArgs, UninstallArgs};
 use super::mcp::{ApprovalsBy, McpCommand};
 use super::memory::{
     ApprovalsCommand, AuditCommand, BackupArgs, GcArgs, GrantsCommand, RecoverArgs, RunsCommand,
@@ -161,6 +163,9 @@ pub(super) enum Command {
     /// Serve the tools to MCP clients, such as Claude Code or Cursor
     #[command(after_help = examples::MCP, args_conflicts_with_subcommands = true)]
     Mcp(McpArgs),
+    /// Decide about the tools of a host, which calls this as its hook
+    #[command(after_help = hosts::examples::HOOK)]
+    Hook(HookArgs),
     /// Serve the tools over HTTP, on a unix socket or a port
     #[cfg(unix)]
     #[command(after_help = examples::SERVE)]
@@ -169,6 +174,15 @@ pub(super) enum Command {
     #[cfg(unix)]
     #[command(after_help = examples::WORKER)]
     Worker(WorkerArgs),
+    /// Add haft to a host: its tools, or as its hook
+    #[command(after_help = hosts::examples::INSTALL)]
+    Install(InstallArgs),
+    /// Take out of a host what `haft install` wrote
+    #[command(after_help = hosts::examples::UNINSTALL)]
+    Uninstall(UninstallArgs),
+    /// Show where haft is installed, and whether it holds
+    #[command(after_help = hosts::examples::HOSTS)]
+    Hosts(HostsArgs),
     /// Write a commented haft.toml
     #[command(after_help = examples::INIT)]
     Init(InitArgs),

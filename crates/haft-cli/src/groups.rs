@@ -10,8 +10,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Tools", &["tools"]),
     ("Decide", &["approvals", "grants", "policy", "diff", "apply", "discard"]),
     ("History", &["runs", "audit", "recover", "backup", "gc"]),
-    ("Serve", &["mcp", "serve", "worker", "keys"]),
-    ("Set up", &["init", "trust", "doctor", "license", "completions"]),
+    ("Serve", &["mcp", "hook", "serve", "worker", "keys"]),
+    ("Set up", &["install", "uninstall", "hosts", "init", "trust", "doctor", "license", "completions"]),
 ];
 /// The widest page, as for the other pages of the help.
 const WIDEST: usize = 110;

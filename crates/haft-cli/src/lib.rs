@@ -9,7 +9,9 @@
 //! | `setup` | configuration, and the engine that it gives |
 //! | `call`, `batch`, `flow`, `exec`, `undo`, `diff`, `apply`, `discard`, `doctor`, `tools`, `policy`, `license`, `init`, `trust` | one file or folder for each command |
 //! | `pairs`, `batch_file`, `definition_file`, `input` | what was typed or read, as calls and definitions |
-//! | `mcp` | serving programs that speak MCP, and making haft known to them |
+//! | `mcp` | serving programs that speak MCP |
+//! | `hosts` | making haft known to programs that call tools, and taking that back |
+//! | `hook` | deciding about tools that such a program runs itself |
 //! | `serve`, `api_keys` | serving over HTTP, and the keys by which programs are known there |
 //! | `keys` | keys that sign tools |
 //! | `worker`, `detach` | detached calls: the process that runs them, and handing one over |
@@ -64,6 +66,8 @@ mod flow;
 mod following;
 mod groups;
 mod help;
+mod hook;
+mod hosts;
 mod init;
 mod input;
 mod keys;
@@ -158,13 +162,15 @@ where
 
 fn finish(cli: Cli, surroundings: Result<Surroundings, Failure>, tools: Vec<Box<dyn Tool>>) -> ExitCode {
     let mut console = Console::new(cli.global.color, cli.global.verbose);
+    // A host takes every other exit code of its hook for consent.
+    let is_hook = matches!(cli.command, Command::Hook(_));
     let ended = surroundings.and_then(|surroundings| {
         let ground = CliContext { surroundings, global: cli.global, tools };
         dispatch(cli.command, ground, &mut console)
     });
     ExitCode::from(ended.unwrap_or_else(|failure| {
         console.fail(&failure);
-        failure.exit()
+        if is_hook { hook::DENY } else { failure.exit() }
     }))
 }
 
@@ -192,6 +198,10 @@ fn dispatch(command: Command, ground: CliContext, console: &mut Console) -> Resu
         Command::Backup(args) => memory::backup(&args, &ground, console),
         Command::Gc(args) => memory::gc(&args, &ground, console),
         Command::Mcp(args) => mcp::run(&args, ground, console),
+        Command::Hook(args) => hook::run(&args, ground, console),
+        Command::Install(args) => hosts::install(&args, &ground, console),
+        Command::Uninstall(args) => hosts::uninstall(&args, &ground, console),
+        Command::Hosts(args) => hosts::list(&args, &ground, console),
         #[cfg(unix)]
         Command::Serve(args) => serve::run(&args, ground, console),
         #[cfg(unix)]

@@ -112,6 +112,16 @@ impl Engine {
         }
     }
 
+    /// Decides about one call that another program runs, such as a host that asks haft before it runs a tool of its own.
+    ///
+    /// Every check, policy and the question to a person are those of [`execute`](Engine::execute), and so is the audit
+    /// record; the tool is not started, and the record has no attempt. A success means that the call may run now.
+    /// Nothing contains what runs then. A call whose result comes from elsewhere (parse-only mode, or another call with
+    /// the same idempotency key) is refused.
+    pub fn decide<R: Into<Request>>(&self, request: R) -> impl Future<Output = ToolResult> + Send + use<R> {
+        intake::decide(&self.0, request.into())
+    }
+
     /// Makes several calls that are planned together. Dropping the future cancels what has not ended.
     pub fn execute_batch<R: Into<BatchRequest>>(
         &self,

@@ -59,6 +59,7 @@ const LOWEST_FIRST: &[&str] = &[
     // The picture, and what puts calls into it.
     "inner",
     "pipeline::executor",
+    "pipeline::hand_over",
     "pipeline::intake",
     "view",
     "flows",

@@ -1,14 +1,12 @@
 //! `haft mcp`: the tools for clients of the Model Context Protocol.
 
-mod hosts;
-mod install;
-mod json_edit;
 mod token;
 
 use super::{
     args::McpArgs,
     console::Console,
     failure::Failure,
+    hosts::{self, Host, McpInstallArgs},
     setup::{CliContext, Setup},
     watch, words,
 };
@@ -21,13 +19,17 @@ use haft_mcp::server::{
 use std::{net::SocketAddr, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-pub(super) use install::InstallArgs;
-
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum McpCommand {
-    /// Add haft to the configuration of an MCP client
+    /// Add haft to an MCP client: `haft install` without its other modes
     #[command(after_help = super::examples::MCP_INSTALL)]
-    Install(InstallArgs),
+    Install {
+        /// The MCP client
+        #[arg(value_name = "HOST")]
+        host: Host,
+        #[command(flatten)]
+        args: McpInstallArgs,
+    },
 }
 
 /// Who approves, as it is typed.
@@ -59,8 +61,8 @@ impl From<ApprovalsBy> for Approvals {
 }
 
 pub(super) fn run(args: &McpArgs, ground: CliContext, console: &mut Console) -> Result<u8, Failure> {
-    if let Some(McpCommand::Install(args)) = &args.command {
-        return install::run(args, &ground, console);
+    if let Some(McpCommand::Install { host, args }) = &args.command {
+        return hosts::run_mcp(*host, args, &ground, console);
     }
     let setup = ground.setup_for_mcp(console)?;
     let configured = ApprovalsBy::from(setup.resolved.config.mcp.approvals);

@@ -20,6 +20,8 @@ mod files;
 mod flow;
 mod guard;
 mod help;
+mod hook;
+mod hosts;
 mod http_tools;
 #[cfg(unix)]
 mod l03;
@@ -41,11 +43,15 @@ mod prompt;
 mod protected;
 mod python_client;
 #[cfg(target_os = "linux")]
+mod real_hosts;
+#[cfg(target_os = "linux")]
 mod real_work;
 #[cfg(unix)]
 mod recover;
 #[cfg(unix)]
 mod screen;
+#[cfg(target_os = "linux")]
+mod scripted_model;
 mod serve;
 #[cfg(target_os = "linux")]
 mod settle_kill;

@@ -2,7 +2,7 @@
 
 use super::{
     executor::{self, PendingCalls, refuse},
-    journal,
+    hand_over, journal,
     plan::is_above_tier,
     schedule::order::{BatchPlan, batch_plan},
     types::{Arrival, Batch, CallState, TaskOrigin},
@@ -68,6 +68,36 @@ pub(crate) fn opened(
         result
     };
     (opened, running)
+}
+
+/// Decides about one call that somebody else runs. No tool is started.
+pub(crate) fn decide(
+    engine: &Arc<Inner>,
+    request: Request,
+) -> impl Future<Output = ToolResult> + Send + use<> {
+    let arrival = Arrival {
+        call: request.call,
+        context: request.context,
+        options: request.options,
+        approver: request.approver,
+        batch: None,
+        is_inside: false,
+        outer: None,
+        task: None,
+        at: engine.ports.clock.now(),
+        instant: Instant::now(),
+    };
+    engine.note_runtime();
+    let (call, refusal) = engine.open(arrival);
+    let pending = PendingCalls { engine: Arc::clone(engine), calls: vec![call], batch: None };
+    async move {
+        let mut results = match refusal {
+            Some(error) => Box::pin(refuse(&pending, *error)).await,
+            None => within!(telemetry::execution(&pending.calls), hand_over::decide(&pending)),
+        };
+        let Some(result) = results.pop() else { unreachable!("one call, one result") };
+        result
+    }
 }
 
 /// Ends a call that is refused before it is taken: it has its record and its last event like any other.

@@ -11,6 +11,7 @@
 //! | [`settle`] | what a command wrote apart from the files | the outcome, and what became of that |
 //! | [`finish`] | `RunOutcome` | `ToolResult` |
 //! | [`executor`] | calls | results, through all of them |
+//! | [`hand_over`] | calls that another program runs | results, through plan, approve and finish |
 //!
 //! A module imports only what is lower in the list of `tests/arrows.rs`, which reads the sources and says so.
 
@@ -18,6 +19,7 @@ pub(crate) mod approve;
 pub(crate) mod awaiting;
 pub(crate) mod executor;
 pub(crate) mod finish;
+pub(crate) mod hand_over;
 pub(crate) mod intake;
 pub(crate) mod journal;
 pub(crate) mod plan;

@@ -216,7 +216,7 @@ fn level(call: &CallRecord) -> IsolationLevel {
 fn stopped(outcome: &RunOutcome) -> ToolError {
     let (code, why) = match outcome {
         RunOutcome::Error(error) => (error.code, error.message.trim_end_matches('.').to_owned()),
-        RunOutcome::Returned(_) | RunOutcome::Replay(_) => {
+        RunOutcome::Returned(_) | RunOutcome::Replay(_) | RunOutcome::HandedOver => {
             (ErrorCode::SandboxCrashed, "The command did not end by itself".to_owned())
         }
     };

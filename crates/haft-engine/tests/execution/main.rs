@@ -13,6 +13,7 @@
 mod common;
 
 mod approval;
+mod deciding;
 mod dropping;
 mod idempotency;
 mod licence;

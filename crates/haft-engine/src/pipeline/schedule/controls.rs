@@ -39,7 +39,7 @@ impl AdmissionControls {
             match &mut outcome {
                 RunOutcome::Returned(_) => repeats.note(call, Ok(())),
                 RunOutcome::Error(error) => repeats.note(call, Err(error)),
-                RunOutcome::Replay(_) => {}
+                RunOutcome::Replay(_) | RunOutcome::HandedOver => {}
             }
         }
         outcome

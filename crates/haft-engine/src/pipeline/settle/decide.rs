@@ -44,7 +44,7 @@ pub(super) fn touched(found: &FoundChanges) -> Footprint {
 pub(super) fn was_stopped(outcome: &RunOutcome) -> bool {
     match outcome {
         RunOutcome::Returned(_) => false,
-        RunOutcome::Replay(_) => true,
+        RunOutcome::Replay(_) | RunOutcome::HandedOver => true,
         RunOutcome::Error(error) => matches!(
             error.code,
             ErrorCode::Timeout

@@ -144,6 +144,8 @@ pub(crate) enum RunOutcome {
     Error(ToolError),
     /// The same call had this result before.
     Replay(Arc<ToolResult>),
+    /// It may run, and somebody else runs it.
+    HandedOver,
 }
 
 impl From<AttemptOutcome> for RunOutcome {
