@@ -21,16 +21,25 @@ pub fn trials() -> Vec<Trial> {
     crate::world::trials([
         ("file_worker::read_file_runs_at_standard", read_file_runs_at_standard as fn(&'static str)),
         ("file_worker::every_file_tool_does_the_same_in_a_jail", every_file_tool_does_the_same_in_a_jail),
-        ("file_worker::a_worker_that_was_taken_over_reaches_only_its_roots", reaches_only_its_roots),
+        (
+            "file_worker::a_worker_that_was_taken_over_reaches_only_its_roots",
+            a_worker_that_was_taken_over_reaches_only_its_roots,
+        ),
         (
             "file_worker::a_worker_that_was_taken_over_changes_only_what_was_decided",
-            changes_only_what_was_decided,
+            a_worker_that_was_taken_over_changes_only_what_was_decided,
         ),
-        ("file_worker::a_worker_that_talks_out_of_turn_is_ended", talks_out_of_turn),
-        ("file_worker::limits_on_memory_hold_in_a_worker_or_are_refused", limits_hold_or_are_refused),
-        ("file_worker::limits_on_what_is_read_and_written_hold", limits_on_io_hold),
-        ("file_worker::no_limit_on_io_is_ignored_for_a_program", not_ignored_for_a_program),
-        ("file_worker::protected_names_are_asked_about_in_a_jail_too", protected_names_are_asked_about),
+        ("file_worker::a_worker_that_talks_out_of_turn_is_ended", a_worker_that_talks_out_of_turn_is_ended),
+        (
+            "file_worker::limits_on_memory_hold_in_a_worker_or_are_refused",
+            limits_on_memory_hold_in_a_worker_or_are_refused,
+        ),
+        ("file_worker::limits_on_what_is_read_and_written_hold", limits_on_what_is_read_and_written_hold),
+        ("file_worker::no_limit_on_io_is_ignored_for_a_program", no_limit_on_io_is_ignored_for_a_program),
+        (
+            "file_worker::protected_names_are_asked_about_in_a_jail_too",
+            protected_names_are_asked_about_in_a_jail_too,
+        ),
     ])
 }
 
@@ -261,7 +270,7 @@ fn reach(base: &Path) -> String {
     reached.join(", ")
 }
 
-fn reaches_only_its_roots(name: &str) {
+fn a_worker_that_was_taken_over_reaches_only_its_roots(name: &str) {
     in_world(name, |world| async move {
         world.write("a.txt", "hello");
         world.write(".env", "KEY=value");
@@ -287,7 +296,7 @@ fn reaches_only_its_roots(name: &str) {
     });
 }
 
-fn changes_only_what_was_decided(name: &str) {
+fn a_worker_that_was_taken_over_changes_only_what_was_decided(name: &str) {
     in_world(name, |world| async move {
         world.write("a.txt", "hello");
         world.write("b.txt", "hello");
@@ -319,7 +328,7 @@ fn changes_only_what_was_decided(name: &str) {
     });
 }
 
-fn talks_out_of_turn(name: &str) {
+fn a_worker_that_talks_out_of_turn_is_ended(name: &str) {
     in_world(name, |world| async move {
         world.write("a.txt", "hello");
         for attack in ["flood -", "endless -", "ask nonsense"] {
@@ -333,7 +342,7 @@ fn talks_out_of_turn(name: &str) {
     });
 }
 
-fn limits_hold_or_are_refused(name: &str) {
+fn limits_on_memory_hold_in_a_worker_or_are_refused(name: &str) {
     in_world(name, |world| async move {
         world.write("a.txt", "hello");
         let path = json!({"path": "a.txt"});
@@ -363,7 +372,7 @@ fn limits_hold_or_are_refused(name: &str) {
     });
 }
 
-fn limits_on_io_hold(name: &str) {
+fn limits_on_what_is_read_and_written_hold(name: &str) {
     in_world_with(name, "", |world| async move {
         world.write("a.txt", &"x".repeat(1000));
         world.write("b.txt", &"y".repeat(1000));
@@ -425,7 +434,7 @@ fn limits_on_io_hold(name: &str) {
     });
 }
 
-fn not_ignored_for_a_program(name: &str) {
+fn no_limit_on_io_is_ignored_for_a_program(name: &str) {
     in_world(name, |world| async move {
         for (limit, limits) in [
             ("readBytes", Limits { read_bytes: Some(1 << 30), ..Limits::default() }),
@@ -442,7 +451,7 @@ fn not_ignored_for_a_program(name: &str) {
     });
 }
 
-fn protected_names_are_asked_about(name: &str) {
+fn protected_names_are_asked_about_in_a_jail_too(name: &str) {
     in_world_with(name, "mode = 'auto'\n[tools.files]\nisolation = 'standard'\n", |world| async move {
         let world = &world;
         // Nobody is asked here: a call that has to be is refused.

@@ -26,8 +26,8 @@ use crate::{
 use decide::{guard_failed, guard_panicked};
 use futures_util::FutureExt;
 use haft_core::{
-    ApprovalId, Arguments, BatchOrigin, CallOptions, ErrorCode, ExecutionId, Footprint, Limits, Tier,
-    ToolError, ToolsMode,
+    ApprovalId, Arguments, BatchOrigin, CallOptions, ErrorCode, ExecutionId, Footprint, Tier, ToolError,
+    ToolsMode,
     port::{Authorisation, Claim, Verdict},
 };
 use haft_schema::{Coercion, Fitting};
@@ -154,7 +154,6 @@ struct Passed {
     arguments: Args,
     footprint: Footprint,
     containment: Containment,
-    file_limits: Option<Box<Limits>>,
     has_side_effects: bool,
     forces_approval: bool,
     /// Why a person has to agree, where one has to.
@@ -164,7 +163,7 @@ struct Passed {
 
 impl Passed {
     fn planned(self, call: CallRecord) -> Planned {
-        let Passed { prepared, arguments, footprint, containment, file_limits, .. } = self;
+        let Passed { prepared, arguments, footprint, containment, .. } = self;
         let Passed { has_side_effects, forces_approval, .. } = self;
         let cancel = Arc::clone(&call.cancel);
         let ready = Ready {
@@ -174,7 +173,6 @@ impl Passed {
             cancel,
             footprint,
             containment,
-            file_limits,
             has_side_effects,
             forces_approval,
         };
@@ -292,7 +290,6 @@ async fn check_call(
         arguments,
         footprint,
         containment: Containment::new(level, registered, writes.is_staged),
-        file_limits: limits::of_files(call),
         has_side_effects: definition.has_side_effects(),
         forces_approval,
         reason,

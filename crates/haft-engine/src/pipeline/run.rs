@@ -13,7 +13,7 @@ use crate::{
 use haft_core::{
     Enforcement, ErrorCode, EventPayload, IsolationLevel, ToolError, iso_duration, port::Intent,
 };
-use haft_sdk::{Cancel, CancelReason, ToolFuture};
+use haft_sdk::{Cancel, CancelReason, ToolCtx, ToolFuture, files::Meter};
 use std::{
     future::poll_fn,
     sync::Arc,
@@ -64,8 +64,7 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         }
     }
     let _runs = call.runs();
-    let attempt = Attempt::new(ready, number, AttemptTime::of(call, number).most, Arc::clone(&facts));
-    let (meter, cx) = (attempt.meter(), attempt.ctx());
+    let (meter, cx) = context(ready, number, &facts);
     let Some(prepared) = prepared.take() else { return Err(ErrorCode::ExecutionFailed.into()) };
     let mut tool = PanicGuard::new(guarded(move || Ok(prepared.execute(cx)))?);
     let Some(running) = tool.get_mut() else { return Err(ErrorCode::ExecutionFailed.into()) };
@@ -85,6 +84,13 @@ async fn run(ports: &Ports, ready: &mut Ready) -> AttemptOutcome {
         facts.found().code = Some(error.code);
     }
     outcome
+}
+
+/// What the tool of an attempt is handed, and what counts for it. Not a part of `run`, which would have to move it.
+fn context(ready: &Ready, number: u32, facts: &Arc<AttemptFacts>) -> (Option<Arc<Meter>>, ToolCtx) {
+    let time = AttemptTime::of(&ready.call, number).most;
+    let attempt = Attempt::new(ready, number, time, Arc::clone(facts));
+    (attempt.meter(), attempt.ctx())
 }
 
 /// Lets a tool go on. A panic in it is how it ended.

@@ -117,7 +117,7 @@ pub(crate) fn caches(
             // Nothing of the workspace is a second name of a file in the cache.
             ("UV_LINK_MODE", "copy".to_owned()),
         ],
-        Preset::Git => return Vec::new(),
+        Preset::Git | Preset::Worker => return Vec::new(),
     };
     all.push(("XDG_CACHE_HOME", at("xdg")));
     all

@@ -41,7 +41,7 @@ pub fn serve(open: impl FnOnce(Value) -> Result<Arc<dyn Workspace>, ToolError>) 
     match line.say(&done) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{error}");
+            complain(&error.to_string());
             ExitCode::FAILURE
         }
     }
@@ -264,15 +264,15 @@ impl CallHost for Inside {
     }
 
     fn write(&self, _stream: OutputStream, bytes: &[u8]) {
-        eprint!("{}", String::from_utf8_lossy(bytes));
+        complain(&String::from_utf8_lossy(bytes));
     }
 
     fn progress(&self, percent: Option<u8>, message: Option<&str>) {
-        eprintln!("{percent:?} {message:?}");
+        complain(&format!("{percent:?} {message:?}"));
     }
 
     fn warn(&self, message: &str) {
-        eprintln!("{message}");
+        complain(message);
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -311,6 +311,11 @@ impl CallHost for Inside {
     fn settings(&self) -> Arc<Map<String, Value>> {
         Arc::default()
     }
+}
+
+/// Says something on standard error, which haft keeps for its operator. Where nobody listens, nobody has to know.
+fn complain(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
 }
 
 fn no_programs() -> ToolError {

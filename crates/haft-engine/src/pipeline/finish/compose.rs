@@ -126,7 +126,7 @@ pub(super) fn compose<'a>(
         RunOutcome::Error(error) => Composed::Later(Box::pin(failure(ports, call, error))),
         RunOutcome::Replay(result) => Composed::Now(Content::of(&result)),
         // It has no output, so there is none to fit the tool's schema.
-        RunOutcome::HandedOver => success(ports, call, ToolOutput::text(HANDED_OVER)),
+        RunOutcome::HandedOver => success(ports, call, ToolOutput::text(HANDED_OVER), levels),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{
     ports::Ports,
     registry::Registered,
 };
-use haft_core::{ErrorCode, IsolationLevel, Limits, Tier, ToolError, iso_duration};
+use haft_core::{ErrorCode, IsolationLevel, Tier, ToolError, iso_duration};
 use std::time::Duration;
 
 /// What a call asks for beyond what its caller's tier includes.
@@ -37,17 +37,6 @@ pub(super) fn within_licence(
 
 /// The deadline of a call that a person sits in front of: longer than anybody sits.
 const ATTENDED: Duration = Duration::from_secs(30 * 24 * 3600);
-
-/// What a call may do with files, by its own limits and those around it; `None` where nothing is limited.
-pub(super) fn of_files(call: &CallState) -> Option<Box<Limits>> {
-    let around = call.parent_limits();
-    let limits = match &call.options.limits {
-        Some(asked) => asked.within(&around),
-        None => around,
-    };
-    let limits = limits.of_files();
-    (limits != Limits::default()).then(|| Box::new(limits))
-}
 
 /// The deadline and the room for output, or why the call cannot have them.
 pub(super) fn bounds(

@@ -64,10 +64,7 @@ impl Attempt {
             does: call.facts.staging.as_ref().map(|staging| staging.does.clone()).unwrap_or_default(),
             footprint: ready.footprint.clone(),
             files: OnceLock::new(),
-            meter: ready
-                .file_limits
-                .as_deref()
-                .map(|limits| Arc::new(Meter::new(limits.clone(), Arc::clone(&ready.cancel)))),
+            meter: call.file_limits().map(|limits| Arc::new(Meter::new(limits, Arc::clone(&ready.cancel)))),
         }
     }
 

@@ -217,6 +217,16 @@ impl CallState {
         }
     }
 
+    /// What it may do with files, by its own limits and those around it; `None` where nothing is limited.
+    pub(crate) fn file_limits(&self) -> Option<Limits> {
+        let around = self.parent_limits();
+        let limits = match &self.options.limits {
+            Some(asked) => asked.within(&around),
+            None => around,
+        };
+        Some(limits.of_files()).filter(|limits| *limits != Limits::default())
+    }
+
     /// Says that it runs, for as long as what comes back is not dropped.
     pub(crate) fn runs(&self) -> Runs<'_> {
         Runs::begin(self.batch.as_ref().map(|(batch, place)| (&**batch, *place)))

@@ -2,7 +2,7 @@
 
 use super::{containment::Containment, record::CallRecord};
 use crate::panic_guard::PanicGuard;
-use haft_core::{ApprovalId, ErrorCode, ExecutionId, Footprint, Limits, ToolError, ToolOutput, ToolResult};
+use haft_core::{ApprovalId, ErrorCode, ExecutionId, Footprint, ToolError, ToolOutput, ToolResult};
 use haft_sdk::{Args, Cancel, Prepared};
 use std::sync::Arc;
 
@@ -16,8 +16,6 @@ pub(crate) struct Ready {
     pub(crate) cancel: Arc<Cancel>,
     pub(crate) footprint: Footprint,
     pub(crate) containment: Containment,
-    /// What it may do with files, where that is limited.
-    pub(crate) file_limits: Option<Box<Limits>>,
     pub(crate) has_side_effects: bool,
     /// The tool itself says that a person must agree to this very call.
     pub(crate) forces_approval: bool,
