@@ -269,7 +269,7 @@ fn do_not_reach_across(name: &str) {
             assert_eq!(locked.error.is_some(), is_live, "{writes}: {locked:?}");
             let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
             let events = inotify::WatchFlags::CREATE;
-            inotify::add_watch(&watch, &world.work(), events).unwrap();
+            inotify::add_watch(&watch, world.work(), events).unwrap();
             run(&world, "echo x > passing; rm passing").await;
             let mut bytes = [const { std::mem::MaybeUninit::uninit() }; 4096];
             let seen = inotify::Reader::new(&watch, &mut bytes).next().is_ok();

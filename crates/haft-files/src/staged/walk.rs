@@ -377,8 +377,8 @@ fn is_repository(around: &Around<'_>, names: &[OsString]) -> io::Result<bool> {
     Ok(entries.is_repository())
 }
 
-/// Whether a folder at that path with the contents of `from` was moved there. `below` is what would be there without its
-/// mark: where a new folder is around it, nothing is, also where the path is the same.
+/// Whether a folder at that path with the contents of `from` was moved there. `below` is what would be there without
+/// its mark: where a new folder is around it, nothing is, also where the path is the same.
 fn is_move(from: &Path, path: &Path, below: Option<&Path>) -> bool {
     from != path || below != Some(from)
 }

@@ -1,6 +1,6 @@
-//! What toolchains need besides the paths that a call names. Of the user's own, programs and caches only, and read-only:
-//! a guest that could change a compiler or a cached crate would reach out of its jail the next time somebody builds. What
-//! guests fetch and build goes to a cache of their workspace.
+//! What toolchains need besides the paths that a call names. Of the user's own, programs and caches only, and
+//! read-only: a guest that could change a compiler or a cached crate would reach out of its jail the next time somebody
+//! builds. What guests fetch and build goes to a cache of their workspace.
 //!
 //! Files with tokens in them are left out; of git's settings a guest gets those that say how git behaves, and no file.
 

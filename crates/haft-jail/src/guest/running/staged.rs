@@ -80,8 +80,8 @@ impl InitGuest {
         }
     }
 
-    /// What the guest wrote, when nothing of it is mounted any more. Where it wrote nothing there is nothing that a mount
-    /// could be in the way of, and nobody waits for that.
+    /// What the guest wrote, when nothing of it is mounted any more. Where it wrote nothing there is nothing that a
+    /// mount could be in the way of, and nobody waits for that.
     pub(super) async fn unmounted(&mut self) -> Result<Vec<StagedRoot>, ToolError> {
         let Some((staged, init)) = self.staged.take() else { return Ok(Vec::new()) };
         if staged.is_empty() {
