@@ -207,6 +207,7 @@ fn limits() {
 fn full_call_options() -> CallOptions {
     let estimate = TokenEstimate { limit: 8192, used: 4096, response_reserve: 1024, safety_margin: 256 };
     CallOptions {
+        attended: false,
         execution_id: Some(execution_id()),
         timeout: Some(Duration::from_secs(5)),
         attempt_timeout: Some(Duration::from_secs(2)),
