@@ -266,7 +266,8 @@ fn claude_code_ends_a_session_in_which_a_command_ran_past_haft() {
     // As a host that takes the yes and drops the changed command: what haft says before a tool gets lost.
     let settings = stage.place.home().join(".claude/settings.json");
     let text = std::fs::read_to_string(&settings).unwrap();
-    std::fs::write(&settings, text.replacen("claude-code --exec", "claude-code --exec > /dev/null", 1)).unwrap();
+    std::fs::write(&settings, text.replacen("claude-code --exec", "claude-code --exec > /dev/null", 1))
+        .unwrap();
     let (_, heard) = stage.claude(vec![
         ("Bash", json!({"command": "echo past > made"})),
         ("Bash", json!({"command": "echo more > second"})),
