@@ -388,11 +388,11 @@ async fn ten_thousand_calls_are_under_way_at_once_and_each_gets_its_answer() {
     let mut calls = Vec::with_capacity(IN_FLIGHT);
     for place in 0..IN_FLIGHT {
         let mut stream = BufReader::new(TcpStream::connect(address).await.unwrap());
-        let key = Arc::clone(&key);
+        let own = Arc::clone(&key);
         calls.push(tokio::spawn(async move {
             let body = json!({"name": "together", "arguments": {}, "context": {"agent": format!("c{place}")},
                 "options": {"timeout": "PT5M"}});
-            let (status, answer) = post(&mut stream, &key, "/v1/invoke", &body.to_string()).await;
+            let (status, answer) = post(&mut stream, &own, "/v1/invoke", &body.to_string()).await;
             assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
             assert!(String::from_utf8_lossy(&answer).contains("all were there"));
         }));

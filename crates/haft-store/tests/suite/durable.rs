@@ -685,7 +685,7 @@ async fn changes_of_tools_are_followed(home: &dyn Home) {
     one.save_all(vec![added("a", &[]), added("b", &[]), added("c", &[])]).await.unwrap();
     let seen = std::cell::Cell::new(other.tools_seen().unwrap());
     let look = async || {
-        let Some((now, changes)) = other.tools_since(seen.get()).await.unwrap() else { return None };
+        let (now, changes) = other.tools_since(seen.get()).await.unwrap()?;
         seen.set(now);
         let names: Vec<String> = changes.changed.into_iter().map(|tool| tool.name).collect();
         Some((names.join(" "), changes.left.map(|left| left.into_iter().collect::<Vec<_>>().join(" "))))
